@@ -1,0 +1,16 @@
+"""Environments for training language-model agents, as plain Gymnasium.
+
+`import agentgym` registers every `AgentRL/*` id; nothing heavy is imported before an environment is made.
+
+>>> import gymnasium as gym, agentgym
+>>> env = gym.make("AgentRL/Sokoban-v0")
+>>> observation, info = env.reset(seed=0)
+>>> info["admissible_actions"] != ()
+True
+"""
+
+from agentgym.registry import register_all
+
+__version__ = "0.1.0"
+
+register_all()

@@ -1,0 +1,228 @@
+"""The contract of every environment here: text in, text out, plain Gymnasium.
+
+`TextSpace` is the space of strings, `TextEnv` the base class. An environment author writes `begin`, `act`,
+`observe` and `describe`, and two small methods for snapshots; `reset`, `step`, argument checks and the vector form
+(`agentgym.vector.TextVectorEnv`) follow from them.
+"""
+
+from __future__ import annotations
+
+import difflib
+import string
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.error import ResetNeeded
+
+ObsT = TypeVar("ObsT")
+Info = dict[str, Any]
+
+#: The info keys that every environment returns after every reset and step, with their Python types.
+INFO_TYPES: dict[str, type] = {
+    "admissible_actions": tuple,
+    "is_action_valid": bool,
+    "state_key": str,
+    "task_id": str,
+    "won": bool,
+    "score": float,
+}
+
+_PRINTABLE = string.ascii_letters + string.digits + string.punctuation + " \n"
+
+
+def suggest(given: object, known: Iterable[str]) -> str:
+    """Return the tail of an error message: what exists, and the nearest name to what was given.
+
+    >>> suggest("trian", ["test", "train"])
+    "known: 'test', 'train'; did you mean 'train'?"
+    """
+    names = list(known)
+    tail = "known: " + (", ".join(repr(name) for name in names) or "none")
+    close = difflib.get_close_matches(str(given), names, n=1)
+    return f"{tail}; did you mean {close[0]!r}?" if close else tail
+
+
+class TextSpace(gym.Space[str]):
+    """All strings of at most `max_length` characters, of any script.
+
+    `gymnasium.spaces.Text` is not a base class on purpose: it has a fixed character set without the space, and the
+    shared memory of `gymnasium.vector.AsyncVectorEnv` garbles its subclasses. With this space `AsyncVectorEnv` works
+    under `shared_memory=False` and raises a `ValueError` under `shared_memory=True`.
+
+    Args:
+        max_length: longest string that belongs to the space, in characters.
+        samples: what `sample` draws from; without it, random printable ASCII of at most 32 characters.
+        seed: seed of `sample`.
+
+    >>> space = TextSpace(samples=("up", "down"), seed=0)
+    >>> space.sample() in {"up", "down"}, "√ any text" in space, 3 in space
+    (True, True, False)
+    """
+
+    def __init__(
+        self,
+        max_length: int = 1_000_000,
+        *,
+        samples: Sequence[str] = (),
+        seed: int | np.random.Generator | None = None,
+    ) -> None:
+        """See the class."""
+        if max_length < 1:
+            raise ValueError(f"TextSpace: max_length must be at least 1, got {max_length}")
+        too_long = [text for text in samples if len(text) > max_length]
+        if too_long:
+            raise ValueError(f"TextSpace: sample {too_long[0]!r} is longer than max_length={max_length}")
+        self.max_length = int(max_length)
+        self.samples = tuple(samples)
+        super().__init__(dtype=str, seed=seed)
+
+    @property
+    def is_np_flattenable(self) -> bool:
+        """Text has no fixed-size array form."""
+        return False
+
+    def sample(self, mask: None = None, probability: None = None) -> str:
+        """Draw a string from the space's own generator (`mask` and `probability` are not supported)."""
+        if mask is not None or probability is not None:
+            raise ValueError("TextSpace.sample takes neither mask nor probability: sample without them")
+        if self.samples:
+            return self.samples[int(self.np_random.integers(len(self.samples)))]
+        length = int(self.np_random.integers(0, min(32, self.max_length) + 1))
+        return "".join(_PRINTABLE[i] for i in self.np_random.integers(0, len(_PRINTABLE), length))
+
+    def contains(self, x: Any) -> bool:
+        """Say whether `x` is a string of at most `max_length` characters."""
+        return isinstance(x, str) and len(x) <= self.max_length
+
+    def __repr__(self) -> str:
+        """Show the constructor's arguments."""
+        return f"TextSpace({self.max_length}, samples={self.samples!r})"
+
+    def __eq__(self, other: object) -> bool:
+        """Spaces are equal when they hold and sample the same strings."""
+        return (
+            isinstance(other, TextSpace)
+            and (self.max_length, self.samples) == (other.max_length, other.samples)
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # as other Gymnasium spaces: mutable through its generator
+
+
+class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
+    """Base class of the environments: actions are strings, and so are observations unless there is a picture.
+
+    A subclass sets `observation_space`, `action_space`, `instructions`, `OPTIONS` and writes
+
+    * `begin(options)`: choose and load the task of a new episode; randomness only from `self.np_random`;
+    * `act(command)`: play one command and return `(reward, terminated, is_action_valid)`. A command the world does
+      not accept is an invalid action: it is never an exception;
+    * `observe()`: the current observation;
+    * `describe(valid)`: the info dict, with at least the keys of `INFO_TYPES`, the same keys at every step;
+    * `get_state()` / `set_state(state)`: the exact latent state as a small picklable value.
+
+    Info keys: `admissible_actions` (commands that the world accepts now), `is_action_valid` (the last command was
+    accepted; `True` after a reset), `state_key` (exact latent state), `task_id` (accepted back by
+    `reset(options={"task_id": ...})`), `won` (success; `terminated` alone is not success), `score` (progress in 0..1
+    or the environment's own grade).
+
+    Args:
+        render_mode: one of `metadata["render_modes"]`, or None.
+        expert: put the key `expert_action` (an optimal or demonstration command, `""` when there is none) into info.
+            Privileged: for cloning and evaluation only.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"]}
+    instructions: str = ""
+    """Rules and action format of the task, in words, for the prompt."""
+    OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id")
+    """Names that `reset(options=...)` accepts."""
+
+    def __init__(self, *, render_mode: str | None = None, expert: bool = False) -> None:
+        """See the class."""
+        modes = self.metadata["render_modes"]
+        if render_mode is not None and render_mode not in modes:
+            raise ValueError(f"{type(self).__name__}: unknown render_mode {render_mode!r}; {suggest(render_mode, modes)}")
+        self.render_mode = render_mode
+        self.expert = bool(expert)
+        self._begun = False
+        self._running = False
+
+    @abstractmethod
+    def begin(self, options: dict[str, Any]) -> None:
+        """Choose and load the task of a new episode."""
+
+    @abstractmethod
+    def act(self, command: str) -> tuple[float, bool, bool]:
+        """Play one command and return `(reward, terminated, is_action_valid)`."""
+
+    @abstractmethod
+    def observe(self) -> ObsT:
+        """Return the observation of the current state."""
+
+    @abstractmethod
+    def describe(self, valid: bool) -> Info:
+        """Return a fresh info dict for the current state."""
+
+    @abstractmethod
+    def get_state(self) -> Any:
+        """Return the exact latent state as a small picklable value that later steps do not change."""
+
+    @abstractmethod
+    def set_state(self, state: Any) -> None:
+        """Load what `get_state` returned, of any episode of an environment built with the same arguments."""
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ObsT, Info]:
+        """Start an episode.
+
+        Args:
+            seed: seeds `self.np_random`; the same seed and options give the same episode in any process.
+            options: which task; names in `OPTIONS`. Without options the task is drawn from `self.np_random`.
+
+        Raises:
+            ValueError: on an unknown option or a task that does not exist.
+        """
+        super().reset(seed=seed)
+        options = {} if options is None else options
+        for name in options:
+            if name not in self.OPTIONS:
+                raise ValueError(f"{type(self).__name__}.reset: unknown option {name!r}; {suggest(name, self.OPTIONS)}")
+        self.begin(options)
+        self._begun = self._running = True
+        return self.observe(), self.describe(True)
+
+    def step(self, action: str) -> tuple[ObsT, float, bool, bool, Info]:
+        """Play one command; `truncated` is always False here (time limits are a wrapper's business).
+
+        Raises:
+            TypeError: when the action is not a string (any string is fine, the worst it can be is invalid).
+            ResetNeeded: before the first reset, and after the episode has terminated.
+        """
+        if not isinstance(action, str):
+            raise TypeError(
+                f"{type(self).__name__}.step: expected a str command, got {type(action).__name__} ({action!r}); "
+                f"wrap the environment (wrappers.reply) to turn other actions into commands"
+            )
+        if not self._running:
+            raise ResetNeeded(f"{type(self).__name__}.step: the episode is over or never began; call reset() first")
+        reward, terminated, valid = self.act(action)
+        self._running = not terminated
+        return self.observe(), reward, terminated, False, self.describe(valid)
+
+    def snapshot(self) -> Any:
+        """Return the exact state of the episode as a small picklable value, for branching and tree search.
+
+        The counters of wrappers around the environment (a time limit, say) are not part of it.
+        """
+        if not self._begun:
+            raise ResetNeeded(f"{type(self).__name__}.snapshot: no episode yet; call reset() first")
+        return self.get_state(), self._running
+
+    def restore(self, snapshot: Any) -> tuple[ObsT, Info]:
+        """Continue from a `snapshot`, and return observation and info of that state."""
+        state, running = snapshot
+        self.set_state(state)
+        self._begun, self._running = True, running
+        return self.observe(), self.describe(True)

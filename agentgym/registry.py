@@ -1,0 +1,44 @@
+"""One table row per environment id; `import agentgym` registers them all with Gymnasium."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import gymnasium as gym
+
+
+@dataclass(frozen=True)
+class Row:
+    """One registered id.
+
+    Attributes:
+        id: Gymnasium id, `AgentRL/<Name>-v<N>`.
+        module: dotted module that holds both classes, imported on first `make`.
+        single: class name of the environment.
+        vector: class name of its `TextVectorEnv`.
+        max_episode_steps: default time limit, in steps; `gym.make(..., max_episode_steps=...)` overrides it.
+    """
+
+    id: str
+    module: str
+    single: str
+    vector: str
+    max_episode_steps: int
+
+
+ROWS: tuple[Row, ...] = (
+    Row("AgentRL/Sokoban-v0", "agentgym.sokoban.env", "SokobanEnv", "SokobanVectorEnv", 20),
+    Row("AgentRL/VisualSokoban-v0", "agentgym.sokoban.env", "VisualSokobanEnv", "VisualSokobanVectorEnv", 20),
+)
+
+
+def register_all() -> None:
+    """Register every row that is not registered yet."""
+    for row in ROWS:
+        if row.id not in gym.registry:
+            gym.register(
+                row.id,
+                entry_point=f"{row.module}:{row.single}",
+                vector_entry_point=f"{row.module}:{row.vector}",
+                max_episode_steps=row.max_episode_steps,
+            )
