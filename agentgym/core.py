@@ -211,6 +211,10 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
         self._running = not terminated
         return self.observe(), reward, terminated, False, self.describe(valid)
 
+    def finish(self) -> None:
+        """Mark the episode as over: `step` raises until the next `reset` (called by the vector form)."""
+        self._running = False
+
     def snapshot(self) -> Any:
         """Return the exact state of the episode as a small picklable value, for branching and tree search.
 

@@ -1,0 +1,267 @@
+"""Many episodes of one text environment in one process.
+
+`gym.make_vec("AgentRL/...", num_envs=128)` builds a subclass of `TextVectorEnv`. The sub-environments are stepped by
+direct calls of `act`, `observe` and `describe`, without a stack of wrappers around each: the cost of a step is that
+of the world's own rules. Large read-only data (levels, catalogues) is loaded once per process by the environments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from gymnasium.vector.utils import batch_space
+from numpy.typing import NDArray
+
+from agentgym.core import Info, TextEnv
+
+Array = NDArray[Any]
+_COLUMN_DTYPE = {bool: np.bool_, float: np.float64, int: np.int64}
+
+
+def info_columns(infos: Sequence[Info]) -> dict[str, Any]:
+    """Turn one info dict per place into one array per key, shape (places,); text and tuples have dtype object.
+
+    >>> columns = info_columns([{"won": True, "admissible_actions": ("up", "left")}] * 2)
+    >>> columns["won"], columns["admissible_actions"][1]
+    (array([ True,  True]), ('up', 'left'))
+    """
+    columns: dict[str, Any] = {}
+    for key, first in infos[0].items():
+        dtype = _COLUMN_DTYPE.get(type(first), np.object_)
+        columns[key] = np.fromiter([info[key] for info in infos], dtype, len(infos))
+    return columns
+
+
+class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
+    """Vector form of one `TextEnv` class.
+
+    Observations are a `tuple[str, ...]` with one entry per place; for `Dict` observation spaces a dict with a tuple
+    of strings per text and a stacked array per picture. Every info key is an array with one entry per place and
+    holds for every place, hence no `_key` masks, except for `final_obs` and `final_info` (Gymnasium's convention).
+
+    Autoreset modes: `SAME_STEP` (default) answers the first observation of the next episode in the step that ends
+    an episode; `NEXT_STEP` does so in the following step, whose action it ignores; `DISABLED` never resets: a
+    finished place ignores its action (pass `""`), keeps its observation, info and flags, and gets reward 0, until
+    `reset(options={"reset_mask": mask})`.
+
+    Args:
+        num_envs: number of places.
+        max_episode_steps: time limit in steps, as `gymnasium.wrappers.TimeLimit`; None for no limit.
+        autoreset_mode: an `AutoresetMode` or its value ("NextStep", "SameStep", "Disabled").
+        **env_kwargs: constructor arguments of the environment.
+    """
+
+    env_class: ClassVar[type[TextEnv[Any]]]
+
+    def __init__(
+        self,
+        num_envs: int = 1,
+        *,
+        max_episode_steps: int | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
+        **env_kwargs: Any,
+    ) -> None:
+        """See the class."""
+        if not isinstance(num_envs, int) or num_envs < 1:
+            raise ValueError(f"num_envs must be an integer of at least 1, got {num_envs!r}")
+        if max_episode_steps is not None and max_episode_steps < 1:
+            raise ValueError(f"max_episode_steps must be at least 1 or None, got {max_episode_steps!r}")
+        try:
+            self.autoreset_mode = AutoresetMode(autoreset_mode)
+        except ValueError:
+            values = ", ".join(repr(mode.value) for mode in AutoresetMode)
+            raise ValueError(f"unknown autoreset_mode {autoreset_mode!r}; expected an AutoresetMode or one of {values}")
+        self.num_envs = num_envs
+        self.max_episode_steps = max_episode_steps
+        self.envs = [self.env_class(**env_kwargs) for _ in range(num_envs)]
+        first = self.envs[0]
+        self.metadata = {**first.metadata, "autoreset_mode": self.autoreset_mode}
+        self.render_mode = first.render_mode
+        self.instructions = first.instructions
+        self.single_observation_space = first.observation_space
+        self.single_action_space = first.action_space
+        self.observation_space = batch_space(first.observation_space, num_envs)
+        self.action_space = batch_space(first.action_space, num_envs)
+        self._observations: list[Any] = [None] * num_envs
+        self._infos: list[Info] = [{}] * num_envs
+        self._elapsed = [0] * num_envs
+        self._terminated = [False] * num_envs
+        self._truncated = [False] * num_envs
+        self._begun = False
+
+    def reset(  # type: ignore[override]  # options also come per place
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None = None,
+    ) -> tuple[Any, dict[str, Any]]:
+        """Start an episode in every place, or in those of a mask.
+
+        Args:
+            seed: one integer s (place i gets s + i), or one integer or None per place, or None.
+            options: one mapping for all places, or a sequence with one mapping (or None) per place. A mapping may
+                hold `reset_mask`, a bool array of shape (num_envs,): only these places start anew. Beside a mask,
+                per-place options go into its key `per_place`.
+
+        Raises:
+            ValueError: when lengths differ from `num_envs`, the mask is malformed or holds no place, or a place
+                that was never reset is left out.
+        """
+        mask, per_place = self._split_options(options)
+        if seed is None:
+            seeds: Sequence[int | None] = [None] * self.num_envs
+        elif isinstance(seed, (int, np.integer)):
+            seeds = [int(seed) + i for i in range(self.num_envs)]
+        else:
+            seeds = seed
+            self._check_length("seed", seeds)
+        for i, env in enumerate(self.envs):
+            if mask[i]:
+                self._restart(i, env, seeds[i], per_place[i])
+        self._begun = True
+        return self._batch_observations(), info_columns(self._infos)
+
+    def step(self, actions: Sequence[str]) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
+        """Play one command in every place.
+
+        Args:
+            actions: `num_envs` strings.
+
+        Returns:
+            observations, rewards (float64), terminated (bool), truncated (bool), infos; arrays of shape (num_envs,).
+
+        Raises:
+            ValueError: when the number of actions is not `num_envs`.
+            TypeError: when an action of a running place is not a string.
+            gymnasium.error.ResetNeeded: before the first reset.
+        """
+        if not self._begun:
+            raise gym.error.ResetNeeded("TextVectorEnv.step: no episodes yet; call reset() first")
+        self._check_length("actions", actions)
+        rewards = [0.0] * self.num_envs
+        limit = self.max_episode_steps
+        observations, infos, elapsed = self._observations, self._infos, self._elapsed
+        terminated, truncated = self._terminated, self._truncated
+        ended: list[int] = []
+        for i, (env, action) in enumerate(zip(self.envs, actions, strict=True)):
+            if terminated[i] or truncated[i]:
+                if self.autoreset_mode is AutoresetMode.NEXT_STEP:
+                    self._restart(i, env, None, None)
+                continue
+            if not isinstance(action, str):
+                raise TypeError(f"place {i}: expected a str command, got {type(action).__name__} ({action!r})")
+            rewards[i], over, valid = env.act(action)
+            observations[i] = env.observe()
+            infos[i] = env.describe(valid)
+            elapsed[i] += 1
+            if over:
+                terminated[i] = True
+                env.finish()
+            if limit is not None and elapsed[i] >= limit:
+                truncated[i] = over = True
+            if over:
+                ended.append(i)
+        flags = np.array(terminated), np.array(truncated)
+        if ended and self.autoreset_mode is AutoresetMode.SAME_STEP:
+            final = self._final(ended)
+            for i in ended:
+                self._restart(i, self.envs[i], None, None)
+        else:
+            final = {}
+        return self._batch_observations(), np.array(rewards), *flags, {**info_columns(infos), **final}
+
+    def snapshot(self) -> list[Any]:
+        """Return the exact state of every place, time limits included, as a picklable list."""
+        return [
+            (env.snapshot(), self._elapsed[i], self._terminated[i], self._truncated[i], self._infos[i])
+            for i, env in enumerate(self.envs)
+        ]
+
+    def restore(self, snapshot: Sequence[Any]) -> tuple[Any, dict[str, Any]]:
+        """Continue every place from a `snapshot`, and return observations and infos of these states."""
+        self._check_length("snapshot", snapshot)
+        for i, (env, (state, elapsed, terminated, truncated, info)) in enumerate(
+            zip(self.envs, snapshot, strict=True)
+        ):
+            self._observations[i], _ = env.restore(state)
+            self._infos[i] = info
+            self._elapsed[i], self._terminated[i], self._truncated[i] = elapsed, terminated, truncated
+        self._begun = True
+        return self._batch_observations(), info_columns(self._infos)
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Call a method (or read an attribute) of every sub-environment."""
+        values = [getattr(env, name) for env in self.envs]
+        return tuple(value(*args, **kwargs) if callable(value) else value for value in values)
+
+    def get_attr(self, name: str) -> tuple[Any, ...]:
+        """Read an attribute of every sub-environment."""
+        return tuple(getattr(env, name) for env in self.envs)
+
+    def render(self) -> tuple[Any, ...] | None:  # type: ignore[override]
+        """Render every place, or return None without a render mode."""
+        return None if self.render_mode is None else self.call("render")
+
+    def close_extras(self, **kwargs: Any) -> None:
+        """Close the sub-environments."""
+        self.call("close")
+
+    def _restart(self, i: int, env: TextEnv[Any], seed: int | None, options: Mapping[str, Any] | None) -> None:
+        self._observations[i], self._infos[i] = env.reset(seed=seed, options=dict(options) if options else None)
+        self._elapsed[i] = 0
+        self._terminated[i] = self._truncated[i] = False
+
+    def _batch_observations(self) -> Any:
+        """Observations of all places: a tuple of strings, or for `Dict` spaces one batch per key."""
+        if not isinstance(self.single_observation_space, gym.spaces.Dict):
+            return tuple(self._observations)
+        batch: dict[str, Any] = {}
+        for key, space in self.single_observation_space.items():
+            values = [observation[key] for observation in self._observations]
+            batch[key] = np.stack(values) if isinstance(space, gym.spaces.Box) else tuple(values)
+        return batch
+
+    def _final(self, ended: list[int]) -> dict[str, Any]:
+        """`final_obs` and `final_info` of the places whose episode has just ended, with Gymnasium's masks."""
+        mask = np.zeros(self.num_envs, np.bool_)
+        mask[ended] = True
+        observations = np.full(self.num_envs, None, np.object_)
+        for i in ended:
+            observations[i] = self._observations[i]
+        info: dict[str, Any] = {}
+        for key, column in info_columns([self._infos[i] for i in ended]).items():
+            info[key] = np.full(self.num_envs, None if column.dtype == np.object_ else 0, column.dtype)
+            info[key][mask] = column
+            info[f"_{key}"] = mask.copy()
+        return {"final_obs": observations, "_final_obs": mask, "final_info": info, "_final_info": mask.copy()}
+
+    def _split_options(self, options: Any) -> tuple[Array, Sequence[Mapping[str, Any] | None]]:
+        """Return the mask of places to reset and one mapping (or None) per place."""
+        everywhere = np.ones(self.num_envs, np.bool_)
+        if options is None:
+            return everywhere, [None] * self.num_envs
+        if not isinstance(options, Mapping):
+            self._check_length("options", options)
+            return everywhere, options
+        options = dict(options)
+        mask = options.pop("reset_mask", everywhere)
+        if not (isinstance(mask, np.ndarray) and mask.dtype == np.bool_ and mask.shape == (self.num_envs,)):
+            raise ValueError(f"reset_mask must be a bool array of shape ({self.num_envs},), got {mask!r}")
+        if not mask.any():
+            raise ValueError("reset_mask holds no place: pass a mask with at least one True, or no mask at all")
+        if not self._begun and not mask.all():
+            raise ValueError("reset_mask leaves out places that were never reset: reset all places first")
+        per_place = options.pop("per_place", None)
+        if per_place is None:
+            return mask, [options] * self.num_envs
+        self._check_length("per_place", per_place)
+        return mask, [{**options, **(place or {})} for place in per_place]
+
+    def _check_length(self, name: str, values: Any) -> None:
+        if isinstance(values, str) or not hasattr(values, "__len__") or len(values) != self.num_envs:
+            got = f"{len(values)} entries" if hasattr(values, "__len__") and not isinstance(values, str) else repr(values)
+            raise ValueError(f"{name} must hold one entry per place ({self.num_envs}), got {got}")
