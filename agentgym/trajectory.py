@@ -1,0 +1,355 @@
+"""What a rollout leaves behind: one row per step, as flat columns.
+
+`StepTable` is the type between environments and credit assignment: every credit method is a function
+`f(table, **options) -> float64 array of len(table)`. `Trajectory` and `Step` are its row form, for reading, writing
+and looking at single episodes. `Reply` is what a policy answered; only a trainer looks into its tokens.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """One answer of a policy.
+
+    Attributes:
+        text: the whole reply, as the reply wrapper parses it.
+        prompt_ids: token ids of the prompt, empty for policies without tokens.
+        token_ids: token ids of the generated part of the reply.
+        logprobs: natural log-probability of each generated token under the sampling distribution
+            (temperature included), same length as `token_ids`.
+    """
+
+    text: str
+    prompt_ids: tuple[int, ...] = ()
+    token_ids: tuple[int, ...] = ()
+    logprobs: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Step:
+    """One transition `(state, action, reward, next_state)`; `valid`: the environment accepted the action."""
+
+    t: int
+    state: Hashable
+    action: Hashable
+    next_state: Hashable
+    reward: float
+    valid: bool = True
+    reply: Reply | None = None
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """One episode: its steps in order of `t`, and how it ended (both flags False: cut off, not ended)."""
+
+    group: Hashable
+    trajectory: Hashable
+    won: bool
+    terminated: bool
+    truncated: bool
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class StepTable:
+    """Steps of many trajectories in many groups, as columns of length N (rows), M trajectories.
+
+    A group holds the trajectories that are compared with each other (the same task). Build one with `from_arrays`,
+    whose row order is kept: results of credit methods come back in it, however the rows were shuffled.
+
+    Attributes:
+        group: int64 (N,), 0..n_groups-1, index into `groups`.
+        trajectory: int64 (N,), 0..M-1, index into `trajectories`; unique over the table.
+        t: int64 (N,), strictly increasing within a trajectory.
+        state: int64 (N,), index into `states`: the state the action was taken in.
+        next_state: int64 (N,), index into `states`; also known for a trajectory's last step.
+        action: int64 (N,), index into `actions`.
+        valid: bool (N,), the environment accepted the action.
+        reward: float64 (N,).
+        terminated, truncated: bool (N,), at most True in a trajectory's last row.
+        won: bool (N,), this row's trajectory succeeded.
+        states, actions, groups, trajectories: what the integer ids stand for. States are shared by all groups.
+        replies: object (N,) of `Reply`, or None.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> table.states, table.next_state[table.last], table.terminated
+    (('s', 'u', 'goal', 'pit'), array([2, 3]), array([False,  True,  True]))
+    """
+
+    group: Ints
+    trajectory: Ints
+    t: Ints
+    state: Ints
+    next_state: Ints
+    action: Ints
+    valid: Bools
+    reward: Floats
+    terminated: Bools
+    truncated: Bools
+    won: Bools
+    states: tuple[Hashable, ...]
+    actions: tuple[Hashable, ...]
+    groups: tuple[Hashable, ...]
+    trajectories: tuple[Hashable, ...]
+    replies: NDArray[np.object_] | None = None
+
+    @classmethod
+    def from_arrays(
+        cls,
+        *,
+        group: Sequence[Hashable] | ArrayLike,
+        trajectory: Sequence[Hashable] | ArrayLike,
+        t: ArrayLike,
+        state: Sequence[Hashable] | ArrayLike,
+        action: Sequence[Hashable] | ArrayLike,
+        next_state: Sequence[Hashable] | ArrayLike,
+        reward: ArrayLike,
+        won: ArrayLike,
+        valid: ArrayLike | None = None,
+        terminated: ArrayLike | None = None,
+        truncated: ArrayLike | None = None,
+        replies: Sequence[Reply | None] | None = None,
+    ) -> Self:
+        """Build a table from one entry per step, in any order of rows.
+
+        Args:
+            group: any hashable values (strings, integers); one group holds the trajectories of one task.
+            trajectory: any hashable values, unique over the table (not only within a group).
+            t: integers, distinct within a trajectory.
+            state: any hashable values; equal values are the same state.
+            action: any hashable values.
+            next_state: as `state`; give success, failure and ordinary states distinct values.
+            reward: finite numbers.
+            won: whether the row's trajectory succeeded, the same in all its rows.
+            valid: whether the environment accepted the action; default all True.
+            terminated: default: True in the last row of each trajectory that is not truncated there.
+            truncated: default all False.
+            replies: what the policy answered, one per row.
+
+        Raises:
+            ValueError: when lengths differ, or a rule above is broken; the message names the first bad row.
+        """
+        n = len(state)  # type: ignore[arg-type]
+        for name, column in (
+            ("group", group), ("trajectory", trajectory), ("t", t), ("action", action), ("next_state", next_state),
+            ("reward", reward), ("won", won), ("valid", valid), ("terminated", terminated), ("truncated", truncated),
+            ("replies", replies),
+        ):  # fmt: skip
+            if column is not None and len(column) != n:  # type: ignore[arg-type]
+                raise ValueError(f"column {name!r} has {len(column)} rows, 'state' has {n}")  # type: ignore[arg-type]
+        both, states = _intern(_chain(state, next_state))
+        group_ids, groups = _intern(group)
+        trajectory_ids, trajectories = _intern(trajectory)
+        action_ids, actions = _intern(action)
+        table = cls(
+            group=group_ids,
+            trajectory=trajectory_ids,
+            t=np.asarray(t).astype(np.int64),
+            state=both[:n],
+            next_state=both[n:],
+            action=action_ids,
+            valid=np.ones(n, np.bool_) if valid is None else np.asarray(valid, np.bool_),
+            reward=np.asarray(reward, np.float64),
+            terminated=np.zeros(n, np.bool_) if terminated is None else np.asarray(terminated, np.bool_),
+            truncated=np.zeros(n, np.bool_) if truncated is None else np.asarray(truncated, np.bool_),
+            won=np.asarray(won, np.bool_),
+            states=states,
+            actions=actions,
+            groups=groups,
+            trajectories=trajectories,
+            replies=None if replies is None else np.fromiter(replies, np.object_, n),
+        )
+        table._check()
+        if terminated is None:
+            table.terminated[table.last] = ~table.truncated[table.last]
+        return table
+
+    def __len__(self) -> int:
+        """Return the number of rows N."""
+        return len(self.state)
+
+    @property
+    def n_groups(self) -> int:
+        """Number of groups."""
+        return len(self.groups)
+
+    @property
+    def n_trajectories(self) -> int:
+        """Number of trajectories M."""
+        return len(self.trajectories)
+
+    @cached_property
+    def order(self) -> Ints:
+        """int64 (N,): row numbers sorted by trajectory, then t."""
+        return np.lexsort((self.t, self.trajectory)).astype(np.int64)
+
+    @cached_property
+    def offsets(self) -> Ints:
+        """int64 (M + 1,): `order[offsets[i]:offsets[i + 1]]` are the rows of trajectory i in order of t."""
+        counts = np.bincount(self.trajectory, minlength=self.n_trajectories)
+        return np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
+
+    @cached_property
+    def last(self) -> Ints:
+        """int64 (M,): row number of each trajectory's last step."""
+        return self.order[self.offsets[1:] - 1]
+
+    @cached_property
+    def trajectory_group(self) -> Ints:
+        """int64 (M,): group of each trajectory."""
+        return self.group[self.last]
+
+    @cached_property
+    def trajectory_won(self) -> Bools:
+        """bool (M,): whether each trajectory succeeded."""
+        return self.won[self.last]
+
+    @cached_property
+    def trajectory_return(self) -> Floats:
+        """float64 (M,): undiscounted sum of each trajectory's rewards."""
+        return np.bincount(self.trajectory, weights=self.reward, minlength=self.n_trajectories)
+
+    def to_trajectories(self) -> list[Trajectory]:
+        """Return the row form, one `Trajectory` per trajectory id."""
+        result = []
+        for i, row in enumerate(self.last):
+            rows = self.order[self.offsets[i] : self.offsets[i + 1]]
+            steps = tuple(
+                Step(
+                    int(self.t[r]), self.states[self.state[r]], self.actions[self.action[r]],
+                    self.states[self.next_state[r]], float(self.reward[r]), bool(self.valid[r]),
+                    None if self.replies is None else self.replies[r],
+                )
+                for r in rows
+            )  # fmt: skip
+            result.append(
+                Trajectory(
+                    self.groups[self.group[row]], self.trajectories[i], bool(self.won[row]),
+                    bool(self.terminated[row]), bool(self.truncated[row]), steps,
+                )
+            )  # fmt: skip
+        return result
+
+    @classmethod
+    def from_trajectories(cls, trajectories: Iterable[Trajectory]) -> Self:
+        """Build a table from the row form, trajectory by trajectory; trajectories without steps are an error."""
+        pairs = []
+        for trajectory in trajectories:
+            if not trajectory.steps:
+                raise ValueError(f"trajectory {trajectory.trajectory!r} has no steps; leave it out")
+            pairs += [(trajectory, step, step is trajectory.steps[-1]) for step in trajectory.steps]
+        return cls.from_arrays(
+            group=[a.group for a, _, _ in pairs],
+            trajectory=[a.trajectory for a, _, _ in pairs],
+            t=[step.t for _, step, _ in pairs],
+            state=[step.state for _, step, _ in pairs],
+            action=[step.action for _, step, _ in pairs],
+            next_state=[step.next_state for _, step, _ in pairs],
+            reward=[step.reward for _, step, _ in pairs],
+            valid=[step.valid for _, step, _ in pairs],
+            won=[a.won for a, _, _ in pairs],
+            terminated=[last and a.terminated for a, _, last in pairs],
+            truncated=[last and a.truncated for a, _, last in pairs],
+            replies=[step.reply for _, step, _ in pairs],
+        )
+
+    @classmethod
+    def concatenate(cls, tables: Iterable[StepTable]) -> Self:
+        """Join tables whose trajectory ids are distinct; equal group ids become one group."""
+        return cls.from_trajectories(a for table in tables for a in table.to_trajectories())
+
+    def to_jsonl(self, path: str | Path) -> None:
+        """Write one JSON line per trajectory (ids must be JSON values: strings or numbers)."""
+        with open(path, "w", encoding="utf-8") as file:
+            for trajectory in self.to_trajectories():
+                file.write(json.dumps(dataclasses.asdict(trajectory), ensure_ascii=False, default=_plain) + "\n")
+
+    @classmethod
+    def from_jsonl(cls, path: str | Path) -> Self:
+        """Read what `to_jsonl` wrote.
+
+        Raises:
+            ValueError: on a line that is not such a trajectory, with file and line number.
+        """
+        trajectories = []
+        with open(path, encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                try:
+                    trajectories.append(_trajectory(json.loads(line)))
+                except (ValueError, TypeError, KeyError) as error:
+                    raise ValueError(f"{path}, line {number}: not a trajectory written by to_jsonl ({error})") from error
+        return cls.from_trajectories(trajectories)
+
+    def _check(self) -> None:
+        """Raise ValueError at the first row that breaks a rule of the table."""
+        trajectory, last = self.trajectory, self.last
+        rules = (
+            (~np.isfinite(self.reward), "reward is not finite"),
+            (self.group != self.trajectory_group[trajectory], "its trajectory id occurs in another group as well"),
+            (self.won != self.trajectory_won[trajectory], "won differs within the trajectory"),
+        )
+        is_last = np.zeros(len(self), np.bool_)
+        is_last[last] = True
+        rules += (
+            (self.terminated & ~is_last, "terminated before the trajectory's last row"),
+            (self.truncated & ~is_last, "truncated before the trajectory's last row"),
+        )
+        same = np.zeros(len(self), np.bool_)
+        ordered = self.order
+        same[ordered[1:]] = (np.diff(trajectory[ordered]) == 0) & (np.diff(self.t[ordered]) == 0)
+        rules += ((same, "t occurs twice in the trajectory"),)
+        for broken, reason in rules:
+            if broken.any():
+                row = int(np.argmax(broken))
+                raise ValueError(
+                    f"row {row} (trajectory {self.trajectories[trajectory[row]]!r}, t={self.t[row]}): {reason}"
+                )
+
+
+def _chain(first: Any, second: Any) -> Any:
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray) and first.dtype == second.dtype:
+        return np.concatenate((first, second))
+    return [*first, *second]
+
+
+def _intern(values: Any) -> tuple[Ints, tuple[Hashable, ...]]:
+    """Return one integer per value, and the distinct values in order of first appearance."""
+    if isinstance(values, np.ndarray):
+        values = values.tolist()  # Python values hash about five times faster than numpy scalars
+    index: dict[Hashable, int] = {}
+    ids = np.fromiter((index.setdefault(value, len(index)) for value in values), np.int64, len(values))
+    return ids, tuple(index)
+
+
+def _plain(value: Any) -> Any:
+    """JSON form of numpy scalars."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"cannot write {type(value).__name__} to JSON; use strings or numbers as ids")
+
+
+def _trajectory(row: dict[str, Any]) -> Trajectory:
+    steps = []
+    for step in row.pop("steps"):
+        reply = step.pop("reply")
+        if reply is not None:
+            reply = Reply(reply["text"], *(tuple(reply[key]) for key in ("prompt_ids", "token_ids", "logprobs")))
+        steps.append(Step(**step, reply=reply))
+    return Trajectory(**row, steps=tuple(steps))
