@@ -1,0 +1,136 @@
+"""Record what happens in a vector environment as a `StepTable`."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from agentgym.trajectory import Reply, Step, StepTable, Trajectory
+
+
+@dataclass
+class _Episode:
+    """An episode that still runs in some place."""
+
+    number: int
+    group: Hashable
+    state: Hashable
+    steps: list[Step] = field(default_factory=list)
+
+
+class TableBuilder:
+    """Collects the transitions of a vector environment; works in all three autoreset modes.
+
+    State keys are `infos["canonical_key"]` where a wrapper provides it, else `infos["state_key"]`. The state an
+    episode *terminates* in gets the key `"<key> [success]"` or `"<key> [failure]"`, so that the ends of episodes are
+    never confused with an ordinary state of the same look; a truncated episode ends in an ordinary state. Actions
+    are `infos["command"]` where a reply wrapper provides it, else what was given to `step`.
+
+    Args:
+        num_envs: number of places.
+        autoreset_mode: the environment's mode.
+
+    Call `reset` with what `envs.reset` answered, `step` with what `envs.step` took and answered, then `table`.
+    """
+
+    def __init__(self, num_envs: int, autoreset_mode: AutoresetMode) -> None:
+        """See the class."""
+        self.num_envs = num_envs
+        self.autoreset_mode = autoreset_mode
+        self._running: list[_Episode | None] = [None] * num_envs
+        self._finished: list[tuple[int, Trajectory]] = []
+        self._started = 0
+
+    @property
+    def unfinished(self) -> int:
+        """Number of places whose episode still runs and has at least one step."""
+        return sum(episode is not None and bool(episode.steps) for episode in self._running)
+
+    def reset(
+        self,
+        infos: Mapping[str, Any],
+        mask: NDArray[np.bool_] | None = None,
+        groups: Sequence[Hashable] | None = None,
+    ) -> None:
+        """Begin an episode in every place of the mask (all without one); episodes running there are dropped.
+
+        Args:
+            infos: as returned by `envs.reset`.
+            mask: bool (num_envs,), which places were reset.
+            groups: group label per place; by default `infos["task_id"]`: same task, same group.
+        """
+        for i in range(self.num_envs):
+            if mask is None or mask[i]:
+                self._begin(i, infos, groups[i] if groups is not None else None)
+
+    def step(
+        self,
+        actions: Sequence[Any],
+        rewards: NDArray[np.float64],
+        terminated: NDArray[np.bool_],
+        truncated: NDArray[np.bool_],
+        infos: Mapping[str, Any],
+        replies: Sequence[Reply | None] | None = None,
+    ) -> None:
+        """Record one step of all places; places without a running episode are left out."""
+        for i, episode in enumerate(self._running):
+            if episode is None:
+                if self.autoreset_mode is AutoresetMode.NEXT_STEP:
+                    self._begin(i, infos, None)
+                continue
+            over = bool(terminated[i] or truncated[i])
+            same_step = over and self.autoreset_mode is AutoresetMode.SAME_STEP
+            after = infos["final_info"] if same_step else infos
+            key = _state_key(after, i)
+            won = bool(after["won"][i])
+            if terminated[i]:
+                key = f"{key} [success]" if won else f"{key} [failure]"
+            action = after["command"][i] if "command" in after else actions[i]
+            episode.steps.append(
+                Step(
+                    t=len(episode.steps),
+                    state=episode.state,
+                    action=action,
+                    next_state=key,
+                    reward=float(rewards[i]),
+                    valid=bool(after["is_action_valid"][i]),
+                    reply=None if replies is None else replies[i],
+                )
+            )
+            episode.state = key
+            if over:
+                trajectory = Trajectory(
+                    episode.group, episode.number, won, bool(terminated[i]), bool(truncated[i]), tuple(episode.steps)
+                )
+                self._finished.append((episode.number, trajectory))
+                self._running[i] = None
+                if same_step:
+                    self._begin(i, infos, None)
+
+    def table(self) -> StepTable:
+        """Return the finished episodes, in the order in which they were begun (place by place in a reset).
+
+        Raises:
+            ValueError: when no episode has finished.
+        """
+        if not self._finished:
+            raise ValueError("no episode has finished yet: step until at least one place is terminated or truncated")
+        return StepTable.from_trajectories(trajectory for _, trajectory in sorted(self._finished, key=lambda x: x[0]))
+
+    def clear(self) -> None:
+        """Forget the finished episodes; running ones go on."""
+        self._finished.clear()
+
+    def _begin(self, i: int, infos: Mapping[str, Any], group: Hashable | None) -> None:
+        label = str(infos["task_id"][i]) if group is None else group
+        self._running[i] = _Episode(self._started, label, _state_key(infos, i))
+        self._started += 1
+
+
+def _state_key(infos: Mapping[str, Any], i: int) -> str:
+    return str(infos["canonical_key"][i] if "canonical_key" in infos else infos["state_key"][i])

@@ -1,0 +1,138 @@
+"""Play whole groups of episodes with a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Protocol
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from agentgym.recorder import TableBuilder
+from agentgym.trajectory import Reply, StepTable
+
+
+class Policy(Protocol):
+    """Who acts: anything with this one method."""
+
+    def act(
+        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
+    ) -> list[Reply]:
+        """Answer one reply per observation.
+
+        Args:
+            observations: one entry per place that still plays (strings, chat messages or dicts of these).
+            infos: the info columns of the same places, shape (len(observations),).
+            rng: the only source of randomness.
+        """
+        ...
+
+
+def collect(
+    envs: gym.vector.VectorEnv[Any, Any, Any],
+    policy: Policy,
+    *,
+    tasks: Sequence[Mapping[str, Any]],
+    group_size: int = 1,
+    seed: int,
+    progress: Callable[[int], None] | None = None,
+) -> StepTable:
+    """Play every task `group_size` times and return all steps.
+
+    Episodes are played in waves of `envs.num_envs` places. A place that has finished is not shown to the policy
+    again until its next episode. The result depends only on the environments' arguments, the policy, the tasks,
+    `group_size`, `seed` and the number of places. All episodes of a group reset with the same seed, so a task drawn
+    at random (`{}`) is the same for the whole group.
+
+    Args:
+        envs: a vector environment with autoreset `DISABLED`, reply and prompt wrappers included; see `Policy` for
+            what reaches the policy.
+        policy: who acts.
+        tasks: reset options, one mapping per group, for instance `[{"split": "test", "index": i} for i in range(64)]`.
+        group_size: episodes per task.
+        seed: seeds both the environments and the policy's draws.
+        progress: called after each step with the number of episodes finished so far.
+
+    Returns:
+        a `StepTable` with rows trajectory by trajectory in the order of tasks; group labels are the task ids
+        (`"<task id>#2"` when a task is listed twice), `replies` holds every reply.
+
+    Raises:
+        ValueError: when autoreset is not disabled, there are no tasks, `group_size` < 1, or the places of one group
+            do not show the same task.
+    """
+    mode = envs.metadata.get("autoreset_mode")
+    if mode is not AutoresetMode.DISABLED:
+        raise ValueError(
+            f"collect needs a vector environment with autoreset DISABLED, got {mode}; "
+            "make it with gym.make_vec(..., autoreset_mode='Disabled')"
+        )
+    if not tasks or group_size < 1:
+        raise ValueError(f"collect needs tasks and a group_size of at least 1, got {len(tasks)} and {group_size}")
+    sequence = np.random.SeedSequence(seed)
+    task_seeds = sequence.generate_state(len(tasks), np.uint32).tolist()
+    rng = np.random.default_rng(sequence.spawn(1)[0])
+    episodes = [group for group in range(len(tasks)) for _ in range(group_size)]
+    labels: dict[int, str] = {}
+    builder = TableBuilder(envs.num_envs, mode)
+    done = 0
+    for start in range(0, len(episodes), envs.num_envs):
+        wave = episodes[start : start + envs.num_envs]
+        # A last wave shorter than the number of places is filled with copies that are never shown to the policy.
+        padded = wave + [wave[-1]] * (envs.num_envs - len(wave))
+        observations, infos = envs.reset(
+            seed=[task_seeds[group] for group in padded],  # type: ignore[arg-type]  # per place
+            options=[dict(tasks[group]) for group in padded],  # type: ignore[arg-type]  # per place
+        )
+        _label(labels, wave, infos["task_id"], tasks)
+        active = np.arange(envs.num_envs) < len(wave)
+        builder.reset(infos, active.copy(), [labels[group] for group in padded])
+        while active.any():
+            places = np.flatnonzero(active)
+            replies = policy.act(_take(observations, places), _columns(infos, places), rng)
+            if len(replies) != len(places):
+                raise ValueError(f"{type(policy).__name__}.act answered {len(replies)} replies to {len(places)} places")
+            by_place: list[Reply | None] = [None] * envs.num_envs
+            for place, reply in zip(places, replies, strict=True):
+                by_place[place] = reply
+            actions = ["" if reply is None else reply.text for reply in by_place]
+            observations, rewards, terminated, truncated, infos = envs.step(actions)
+            builder.step(actions, rewards, terminated, truncated, infos, by_place)
+            active &= ~(terminated | truncated)
+            if progress is not None:
+                progress(done + len(wave) - int(active.sum()))
+        done += len(wave)
+    return builder.table()
+
+
+def _label(labels: dict[int, str], wave: Sequence[int], task_ids: NDArray[Any], tasks: Sequence[Any]) -> None:
+    """Name the groups of a wave after their task."""
+    names = {group: str(task_ids[place]) for place, group in reversed(list(enumerate(wave)))}
+    for place, group in enumerate(wave):
+        if str(task_ids[place]) != names[group]:
+            raise ValueError(
+                f"task {group} ({tasks[group]!r}) is {names[group]!r} in one place and {task_ids[place]!r} in another; "
+                "name the task by index or task_id"
+            )
+    for group in sorted(names):
+        if group not in labels:
+            times = sum(label.split("#")[0] == names[group] for label in labels.values())
+            labels[group] = names[group] if times == 0 else f"{names[group]}#{times + 1}"
+
+
+def _take(observations: Any, places: NDArray[Any]) -> list[Any]:
+    """Observations of some places, one entry each."""
+    if isinstance(observations, dict):
+        return [{key: batch[i] for key, batch in observations.items()} for i in places]
+    return [observations[i] for i in places]
+
+
+def _columns(infos: Mapping[str, Any], places: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Info columns of some places; masks and nested infos are left out."""
+    return {
+        key: column[places]
+        for key, column in infos.items()
+        if isinstance(column, np.ndarray) and not key.startswith("_") and key != "final_obs"
+    }
