@@ -69,7 +69,6 @@ class TextSpace(gym.Space[str]):
         samples: Sequence[str] = (),
         seed: int | np.random.Generator | None = None,
     ) -> None:
-        """See the class."""
         if max_length < 1:
             raise ValueError(f"TextSpace: max_length must be at least 1, got {max_length}")
         too_long = [text for text in samples if len(text) > max_length]
@@ -103,9 +102,9 @@ class TextSpace(gym.Space[str]):
 
     def __eq__(self, other: object) -> bool:
         """Spaces are equal when they hold and sample the same strings."""
-        return (
-            isinstance(other, TextSpace)
-            and (self.max_length, self.samples) == (other.max_length, other.samples)
+        return isinstance(other, TextSpace) and (self.max_length, self.samples) == (
+            other.max_length,
+            other.samples,
         )
 
     __hash__ = None  # type: ignore[assignment]  # as other Gymnasium spaces: mutable through its generator
@@ -134,17 +133,18 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
             Privileged: for cloning and evaluation only.
     """
 
-    metadata: dict[str, Any] = {"render_modes": ["ansi"]}
+    metadata: dict[str, Any] = {"render_modes": ["ansi"]}  # noqa: RUF012  # Gymnasium's own declaration
     instructions: str = ""
     """Rules and action format of the task, in words, for the prompt."""
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id")
     """Names that `reset(options=...)` accepts."""
 
     def __init__(self, *, render_mode: str | None = None, expert: bool = False) -> None:
-        """See the class."""
         modes = self.metadata["render_modes"]
         if render_mode is not None and render_mode not in modes:
-            raise ValueError(f"{type(self).__name__}: unknown render_mode {render_mode!r}; {suggest(render_mode, modes)}")
+            raise ValueError(
+                f"{type(self).__name__}: unknown render_mode {render_mode!r}; {suggest(render_mode, modes)}"
+            )
         self.render_mode = render_mode
         self.expert = bool(expert)
         self._begun = False

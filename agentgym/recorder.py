@@ -39,7 +39,6 @@ class TableBuilder:
     """
 
     def __init__(self, num_envs: int, autoreset_mode: AutoresetMode) -> None:
-        """See the class."""
         self.num_envs = num_envs
         self.autoreset_mode = autoreset_mode
         self._running: list[_Episode | None] = [None] * num_envs
@@ -105,7 +104,12 @@ class TableBuilder:
             episode.state = key
             if over:
                 trajectory = Trajectory(
-                    episode.group, episode.number, won, bool(terminated[i]), bool(truncated[i]), tuple(episode.steps)
+                    episode.group,
+                    episode.number,
+                    won,
+                    bool(terminated[i]),
+                    bool(truncated[i]),
+                    tuple(episode.steps),
                 )
                 self._finished.append((episode.number, trajectory))
                 self._running[i] = None

@@ -57,7 +57,7 @@ def collect(
 
     Returns:
         a `StepTable` with rows trajectory by trajectory in the order of tasks; group labels are the task ids
-        (`"<task id>#2"` when a task is listed twice), `replies` holds every reply.
+        (`"<task id> (2)"` when a task is listed twice), `replies` holds every reply.
 
     Raises:
         ValueError: when autoreset is not disabled, there are no tasks, `group_size` < 1, or the places of one group
@@ -118,8 +118,11 @@ def _label(labels: dict[int, str], wave: Sequence[int], task_ids: NDArray[Any], 
             )
     for group in sorted(names):
         if group not in labels:
-            times = sum(label.split("#")[0] == names[group] for label in labels.values())
-            labels[group] = names[group] if times == 0 else f"{names[group]}#{times + 1}"
+            taken, label, times = set(labels.values()), names[group], 1
+            while label in taken:
+                times += 1
+                label = f"{names[group]} ({times})"
+            labels[group] = label
 
 
 def _take(observations: Any, places: NDArray[Any]) -> list[Any]:

@@ -218,13 +218,13 @@ class StepTable:
 
     @cached_property
     def trajectory_won(self) -> Bools:
-        """bool (M,): whether each trajectory succeeded."""
+        """Bool (M,): whether each trajectory succeeded."""
         return self.won[self.last]
 
     @cached_property
     def trajectory_return(self) -> Floats:
         """float64 (M,): undiscounted sum of each trajectory's rewards."""
-        return np.bincount(self.trajectory, weights=self.reward, minlength=self.n_trajectories)
+        return np.bincount(self.trajectory, weights=self.reward, minlength=self.n_trajectories).astype(np.float64)
 
     def to_trajectories(self) -> list[Trajectory]:
         """Return the row form, one `Trajectory` per trajectory id."""
@@ -294,27 +294,29 @@ class StepTable:
                 try:
                     trajectories.append(_trajectory(json.loads(line)))
                 except (ValueError, TypeError, KeyError) as error:
-                    raise ValueError(f"{path}, line {number}: not a trajectory written by to_jsonl ({error})") from error
+                    raise ValueError(
+                        f"{path}, line {number}: not a trajectory written by to_jsonl ({error})"
+                    ) from error
         return cls.from_trajectories(trajectories)
 
     def _check(self) -> None:
         """Raise ValueError at the first row that breaks a rule of the table."""
-        trajectory, last = self.trajectory, self.last
+        trajectory, ordered = self.trajectory, self.order
+        is_last = np.zeros(len(self), np.bool_)
+        is_last[self.last] = True
+        again = np.zeros(len(self), np.bool_)
+        again[ordered[1:]] = (np.diff(trajectory[ordered]) == 0) & (np.diff(self.t[ordered]) == 0)
         rules = (
             (~np.isfinite(self.reward), "reward is not finite"),
-            (self.group != self.trajectory_group[trajectory], "its trajectory id occurs in another group as well"),
+            (
+                self.group != self.trajectory_group[trajectory],
+                "its trajectory id occurs in another group as well",
+            ),
             (self.won != self.trajectory_won[trajectory], "won differs within the trajectory"),
-        )
-        is_last = np.zeros(len(self), np.bool_)
-        is_last[last] = True
-        rules += (
             (self.terminated & ~is_last, "terminated before the trajectory's last row"),
             (self.truncated & ~is_last, "truncated before the trajectory's last row"),
+            (again, "t occurs twice in the trajectory"),
         )
-        same = np.zeros(len(self), np.bool_)
-        ordered = self.order
-        same[ordered[1:]] = (np.diff(trajectory[ordered]) == 0) & (np.diff(self.t[ordered]) == 0)
-        rules += ((same, "t occurs twice in the trajectory"),)
         for broken, reason in rules:
             if broken.any():
                 row = int(np.argmax(broken))

@@ -65,16 +65,15 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
         autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
         **env_kwargs: Any,
     ) -> None:
-        """See the class."""
         if not isinstance(num_envs, int) or num_envs < 1:
             raise ValueError(f"num_envs must be an integer of at least 1, got {num_envs!r}")
         if max_episode_steps is not None and max_episode_steps < 1:
             raise ValueError(f"max_episode_steps must be at least 1 or None, got {max_episode_steps!r}")
         try:
             self.autoreset_mode = AutoresetMode(autoreset_mode)
-        except ValueError:
+        except ValueError as error:
             values = ", ".join(repr(mode.value) for mode in AutoresetMode)
-            raise ValueError(f"unknown autoreset_mode {autoreset_mode!r}; expected an AutoresetMode or one of {values}")
+            raise ValueError(f"unknown autoreset_mode {autoreset_mode!r}; expected one of {values}") from error
         self.num_envs = num_envs
         self.max_episode_steps = max_episode_steps
         self.envs = [self.env_class(**env_kwargs) for _ in range(num_envs)]
@@ -93,7 +92,7 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
         self._truncated = [False] * num_envs
         self._begun = False
 
-    def reset(  # type: ignore[override]  # options also come per place
+    def reset(
         self,
         *,
         seed: int | Sequence[int | None] | None = None,
@@ -184,9 +183,7 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
     def restore(self, snapshot: Sequence[Any]) -> tuple[Any, dict[str, Any]]:
         """Continue every place from a `snapshot`, and return observations and infos of these states."""
         self._check_length("snapshot", snapshot)
-        for i, (env, (state, elapsed, terminated, truncated, info)) in enumerate(
-            zip(self.envs, snapshot, strict=True)
-        ):
+        for i, (env, (state, elapsed, terminated, truncated, info)) in enumerate(zip(self.envs, snapshot, strict=True)):
             self._observations[i], _ = env.restore(state)
             self._infos[i] = info
             self._elapsed[i], self._terminated[i], self._truncated[i] = elapsed, terminated, truncated
@@ -202,7 +199,7 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
         """Read an attribute of every sub-environment."""
         return tuple(getattr(env, name) for env in self.envs)
 
-    def render(self) -> tuple[Any, ...] | None:  # type: ignore[override]
+    def render(self) -> tuple[Any, ...] | None:
         """Render every place, or return None without a render mode."""
         return None if self.render_mode is None else self.call("render")
 
@@ -263,5 +260,7 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
 
     def _check_length(self, name: str, values: Any) -> None:
         if isinstance(values, str) or not hasattr(values, "__len__") or len(values) != self.num_envs:
-            got = f"{len(values)} entries" if hasattr(values, "__len__") and not isinstance(values, str) else repr(values)
+            got = (
+                f"{len(values)} entries" if hasattr(values, "__len__") and not isinstance(values, str) else repr(values)
+            )
             raise ValueError(f"{name} must hold one entry per place ({self.num_envs}), got {got}")
