@@ -1,0 +1,179 @@
+"""What every registered environment promises, tested over the whole registry."""
+
+import pickle
+import subprocess
+import sys
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env, data_equivalence
+from gymnasium.vector import AutoresetMode
+from gymnasium.wrappers import RecordEpisodeStatistics
+
+import agentgym
+from agentgym.core import INFO_TYPES
+from agentgym.registry import ROWS
+
+IDS = [row.id for row in ROWS]
+pytestmark = pytest.mark.parametrize("env_id", IDS)
+
+
+def choose(info: dict[str, Any], rng: np.random.Generator) -> str:
+    """An admissible action most of the time, else nonsense."""
+    actions = info["admissible_actions"]
+    if len(actions) == 0 or rng.random() < 0.2:
+        return str(rng.choice(["", "fly to the moon", "UP!", "<action>up"]))
+    return str(actions[rng.integers(len(actions))])
+
+
+@pytest.mark.filterwarnings("error::UserWarning")
+def test_check_env(env_id: str) -> None:
+    check_env(gym.make(env_id).unwrapped, skip_render_check=False)
+
+
+def test_info_has_the_same_keys_and_types_at_every_step(env_id: str) -> None:
+    env = gym.make(env_id)
+    rng = np.random.default_rng(0)
+    for seed in range(5):
+        observation, info = env.reset(seed=seed)
+        keys = set(info)
+        over = False
+        while not over:
+            assert observation in env.observation_space
+            assert set(info) == keys
+            for key, kind in INFO_TYPES.items():
+                assert type(info[key]) is kind, key
+            action = choose(info, rng)
+            admissible = action in info["admissible_actions"]
+            observation, reward, terminated, truncated, info = env.step(action)
+            assert type(reward) is float
+            assert not admissible or info["is_action_valid"]
+            assert not info["won"] or terminated
+            over = terminated or truncated
+
+
+def test_task_id_and_index_are_accepted_back(env_id: str) -> None:
+    env, other = gym.make(env_id), gym.make(env_id)
+    for index in range(3):
+        first, info = env.reset(seed=1, options={"index": index})
+        again, same = other.reset(seed=1, options={"task_id": info["task_id"]})
+        assert data_equivalence(first, again)
+        assert same == info
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_vector_equals_single_environments(env_id: str, mode: AutoresetMode) -> None:
+    """Step by step, with per-place seeds and options, over several episodes and their resets."""
+    n = 5
+    envs = gym.make_vec(env_id, num_envs=n, autoreset_mode=mode)
+    singles = [gym.make(env_id) for _ in range(n)]
+    seeds, options = [11, 22, 33, 44, 55], [{"index": i} if i % 2 else None for i in range(n)]
+    batch, infos = envs.reset(seed=seeds, options=options)
+    rows = [env.reset(seed=seed, options=option) for env, seed, option in zip(singles, seeds, options, strict=True)]
+    rng = np.random.default_rng(1)
+    over = [False] * n
+    ends = 0
+    for _ in range(60):
+        for i, (observation, info) in enumerate(rows):
+            assert data_equivalence(place(batch, i), observation)
+            assert {key: infos[key][i] for key in info} == info
+        actions = [choose(info, rng) for _, info in rows]
+        batch, rewards, terminated, truncated, infos = envs.step(actions)
+        for i, env in enumerate(singles):
+            if over[i] and mode is AutoresetMode.DISABLED:
+                expected = (0.0, bool(terminated[i]), bool(truncated[i]))
+            elif over[i] and mode is AutoresetMode.NEXT_STEP:
+                rows[i], expected, over[i] = env.reset(), (0.0, False, False), False
+            else:
+                observation, *expected_list, info = env.step(actions[i])
+                rows[i], expected = (observation, info), tuple(expected_list)
+                over[i] = bool(expected[1] or expected[2])
+                ends += over[i]
+                if over[i] and mode is AutoresetMode.SAME_STEP:
+                    assert data_equivalence(infos["final_obs"][i], observation)
+                    assert {key: infos["final_info"][key][i] for key in info} == info
+                    rows[i], over[i] = env.reset(), False
+            assert (rewards[i], terminated[i], truncated[i]) == expected
+    assert ends >= (n if mode is AutoresetMode.DISABLED else 2 * n)
+
+
+def place(batch: Any, i: int) -> Any:
+    return {key: value[i] for key, value in batch.items()} if isinstance(batch, dict) else batch[i]
+
+
+def test_snapshot_replays_exactly(env_id: str) -> None:
+    env: Any = gym.make(env_id).unwrapped
+    rng = np.random.default_rng(2)
+    for seed in range(5):
+        _, info = env.reset(seed=seed)
+        for _ in range(4):
+            saved = pickle.loads(pickle.dumps(env.snapshot()))
+            action = choose(info, rng)
+            first = env.step(action)
+            observation, before = env.restore(saved)
+            before["is_action_valid"] = info["is_action_valid"]
+            assert before == info
+            assert observation in env.observation_space
+            second = env.step(action)
+            assert data_equivalence(first, second)
+            info = second[-1]
+            if second[2]:
+                break
+
+
+def test_time_limit_is_truncation_and_stock_wrappers_work(env_id: str) -> None:
+    env = RecordEpisodeStatistics(gym.make(env_id, max_episode_steps=3))
+    env.reset(seed=0)
+    for _ in range(2):
+        assert not env.step("no such command")[3]
+    *_, terminated, truncated, info = env.step("no such command")
+    assert (terminated, truncated, info["episode"]["l"]) == (False, True, 3)
+    assert not info["is_action_valid"]
+
+
+def test_expert_wins(env_id: str) -> None:
+    envs = gym.make_vec(env_id, num_envs=8, autoreset_mode="Disabled", expert=True)
+    _, infos = envs.reset(seed=3)
+    for _ in range(envs.unwrapped.max_episode_steps):
+        *_, infos = envs.step(list(infos["expert_action"]))
+    assert infos["won"].all()
+
+
+def test_wrong_options_are_explained(env_id: str) -> None:
+    env = gym.make(env_id)
+    with pytest.raises(ValueError, match="did you mean 'split'"):
+        env.reset(options={"spilt": "train"})
+    with pytest.raises(ValueError, match="train"):
+        env.reset(options={"split": "trian"})
+    with pytest.raises(ValueError, match="task"):
+        env.reset(options={"task_id": "no/such/task/7"})
+    with pytest.raises(ValueError, match="render_mode"):
+        type(env.unwrapped)(render_mode="hologram")
+
+
+def test_same_episode_in_another_process_with_another_hash_seed(env_id: str) -> None:
+    script = (
+        "import sys, hashlib, gymnasium as gym, agentgym\n"
+        f"env = gym.make({env_id!r}); digest = hashlib.sha256()\n"
+        "for seed in range(5):\n"
+        "    observation, info = env.reset(seed=seed)\n"
+        "    for t in range(5):\n"
+        "        digest.update(repr((info, seed)).encode())\n"
+        "        *_, over, cut, info = env.step(info['admissible_actions'][t % len(info['admissible_actions'])])\n"
+        "        if over: break\n"
+        "print(digest.hexdigest())\n"
+    )
+    digests = {
+        subprocess.run(
+            [sys.executable, "-c", script], env={"PYTHONHASHSEED": seed, "PYTHONPATH": root()},
+            capture_output=True, text=True, check=True,
+        ).stdout
+        for seed in ("0", "1")
+    }  # fmt: skip
+    assert len(digests) == 1
+
+
+def root() -> str:
+    return str(next(iter(agentgym.__path__)).removesuffix("/agentgym"))

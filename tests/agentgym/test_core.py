@@ -1,0 +1,97 @@
+"""TextSpace and TextEnv on a corridor of five cells."""
+
+import pickle
+
+import gymnasium as gym
+import pytest
+from gymnasium.error import ResetNeeded
+
+from agentgym.core import TextSpace
+from tests.corridor import CorridorEnv
+
+
+def test_text_space_holds_any_script_up_to_its_length() -> None:
+    space = TextSpace(max_length=5)
+    assert "√ #_P" in space
+    assert "sixsix" not in space
+    assert b"up" not in space
+    assert TextSpace(samples=("a",)) == TextSpace(samples=("a",)) != TextSpace(samples=("b",))
+
+
+def test_text_space_sampling_is_seeded() -> None:
+    first, second = TextSpace(seed=3), TextSpace(seed=3)
+    drawn = [first.sample() for _ in range(20)]
+    assert drawn == [second.sample() for _ in range(20)]
+    assert len(set(drawn)) > 10
+    assert all(text in first for text in drawn)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [({"max_length": 0}, "at least 1"), ({"max_length": 2, "samples": ("right",)}, "longer than max_length")],
+)
+def test_text_space_rejects_impossible_arguments(arguments: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        TextSpace(**arguments)
+
+
+def test_episode_of_the_corridor() -> None:
+    env = CorridorEnv()
+    observation, info = env.reset(options={"index": 3})
+    assert (observation, info["task_id"], info["is_action_valid"]) == ("cell 3", "start-3", True)
+    observation, reward, terminated, truncated, info = env.step("jump")
+    assert (observation, reward, terminated, truncated, info["is_action_valid"]) == (
+        "cell 3",
+        -0.5,
+        False,
+        False,
+        False,
+    )
+    observation, reward, terminated, _, info = env.step("right")
+    assert (observation, reward, terminated, info["won"]) == ("cell 4", 1.0, True, True)
+    with pytest.raises(ResetNeeded, match="call reset"):
+        env.step("right")
+
+
+def test_same_seed_same_task_and_task_id_is_accepted_back() -> None:
+    env, other = CorridorEnv(), CorridorEnv()
+    for seed in range(10):
+        _, info = env.reset(seed=seed)
+        assert other.reset(seed=seed)[1] == info
+        assert other.reset(options={"task_id": info["task_id"]})[1]["state_key"] == info["state_key"]
+
+
+def test_wrong_use_says_what_exists() -> None:
+    env = CorridorEnv()
+    with pytest.raises(ResetNeeded, match="call reset"):
+        env.step("right")
+    with pytest.raises(ResetNeeded, match="call reset"):
+        env.snapshot()
+    with pytest.raises(ValueError, match="did you mean 'index'"):
+        env.reset(options={"indx": 3})
+    env.reset(seed=0)
+    with pytest.raises(TypeError, match="expected a str command, got int"):
+        env.step(1)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="did you mean 'ansi'"):
+        CorridorEnv(render_mode="ansii")
+
+
+def test_snapshot_branches_an_episode() -> None:
+    env = CorridorEnv()
+    env.reset(options={"index": 2})
+    env.step("right")
+    branch = pickle.loads(pickle.dumps(env.snapshot()))
+    assert env.step("right")[2]
+    observation, info = env.restore(branch)
+    assert (observation, info["won"]) == ("cell 3", False)
+    assert env.step("left")[0] == "cell 2"
+
+
+def test_stock_shared_memory_vectorisation_fails_loudly_and_pipes_work() -> None:
+    with pytest.raises(ValueError, match="shared_memory"):
+        gym.vector.AsyncVectorEnv([CorridorEnv] * 2)
+    envs = gym.vector.AsyncVectorEnv([CorridorEnv] * 2, shared_memory=False)
+    observations, _ = envs.reset(seed=0, options={"index": 2})
+    assert observations == ("cell 2", "cell 2")
+    assert envs.step(("left", "right"))[0] == ("cell 1", "cell 3")
+    envs.close()

@@ -1,0 +1,102 @@
+"""collect and TableBuilder on the corridor."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+from agentgym.recorder import TableBuilder
+from agentgym.rollout import collect
+from agentgym.trajectory import Reply, StepTable
+from tests.corridor import CorridorVectorEnv
+
+
+class CoinPolicy:
+    """Left or right by the generator; counts the places it was shown."""
+
+    def __init__(self) -> None:
+        self.shown = 0
+
+    def act(self, observations: Sequence[str], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
+        assert all(
+            observation == f"cell {key}" for observation, key in zip(observations, infos["state_key"], strict=True)
+        )
+        self.shown += len(observations)
+        return [Reply(("left", "right", "jump")[i]) for i in rng.integers(0, 3, len(observations))]
+
+
+def disabled(places: int) -> CorridorVectorEnv:
+    return CorridorVectorEnv(places, max_episode_steps=6, autoreset_mode="Disabled")
+
+
+def test_collect_asks_only_for_running_places_and_keeps_replies() -> None:
+    policy = CoinPolicy()
+    table = collect(disabled(4), policy, tasks=[{"index": 1}, {"index": 3}, {"index": 2}], group_size=2, seed=5)
+    assert policy.shown == len(table)
+    assert (table.n_trajectories, table.groups) == (6, ("start-1", "start-3", "start-2"))
+    assert table.trajectory_group.tolist() == [0, 0, 1, 1, 2, 2]
+    assert np.all(np.diff(table.trajectory) >= 0)
+    assert [reply.text for reply in table.replies] == [table.actions[i] for i in table.action]
+    for trajectory in table.to_trajectories():
+        final = trajectory.steps[-1].next_state
+        assert trajectory.won == (final == "4 [success]")
+        assert trajectory.terminated == (final in ("4 [success]", "0 [failure]"))
+        assert trajectory.truncated == (len(trajectory.steps) == 6)
+        assert all(step.valid == (step.action != "jump") for step in trajectory.steps)
+
+
+def test_same_seed_same_table_and_a_repeated_task_is_its_own_group() -> None:
+    tasks = [{"index": 2}, {"index": 2}, {}]
+    first = collect(disabled(3), CoinPolicy(), tasks=tasks, group_size=2, seed=1)
+    second = collect(disabled(3), CoinPolicy(), tasks=tasks, group_size=2, seed=1)
+    assert first.to_trajectories() == second.to_trajectories()
+    assert (
+        first.to_trajectories()
+        != collect(disabled(3), CoinPolicy(), tasks=tasks, group_size=2, seed=2).to_trajectories()
+    )
+    assert first.groups[:2] == ("start-2", "start-2 (2)")
+    assert first.n_groups == 3
+
+
+def test_collect_refuses_what_it_cannot_do() -> None:
+    with pytest.raises(ValueError, match="autoreset DISABLED"):
+        collect(CorridorVectorEnv(2), CoinPolicy(), tasks=[{}], seed=0)
+    with pytest.raises(ValueError, match="needs tasks"):
+        collect(disabled(2), CoinPolicy(), tasks=[], seed=0)
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
+def test_builder_cuts_a_stream_into_episodes(mode: AutoresetMode) -> None:
+    envs = CorridorVectorEnv(3, max_episode_steps=4, autoreset_mode=mode)
+    builder = TableBuilder(3, mode)
+    rng = np.random.default_rng(0)
+    builder.reset(envs.reset(seed=0)[1])
+    for _ in range(40):
+        actions = [("left", "right", "jump")[i] for i in rng.integers(0, 3, 3)]
+        builder.step(actions, *envs.step(actions)[1:])
+    table = builder.table()
+    assert table.n_trajectories > 20
+    check_corridor_dynamics(table)
+
+
+def check_corridor_dynamics(table: StepTable) -> None:
+    """Every recorded transition is one the corridor makes, and trajectories are connected."""
+    for trajectory in table.to_trajectories():
+        assert trajectory.steps[0].state == str(trajectory.group).removeprefix("start-")
+        for step, following in zip(trajectory.steps, [*trajectory.steps[1:], None], strict=True):
+            move = {"left": -1, "right": 1, "jump": 0}[str(step.action)]
+            cell = int(str(step.state)) + move
+            assert str(step.next_state).split(" ")[0] == str(cell)
+            assert step.reward == {True: 1.0 if cell == 4 else 0.0, False: -0.5}[step.valid]
+            if following is not None:
+                assert following.state == step.next_state
+
+
+def test_builder_without_finished_episodes_says_so() -> None:
+    envs = CorridorVectorEnv(2)
+    builder = TableBuilder(2, AutoresetMode.SAME_STEP)
+    builder.reset(envs.reset(seed=0)[1])
+    with pytest.raises(ValueError, match="no episode has finished"):
+        builder.table()
