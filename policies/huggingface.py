@@ -1,0 +1,378 @@
+"""Any Hugging Face causal language model as a policy: render, sample, score, save."""
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from agentgym.trajectory import Reply
+from policies.memo import LogitsMemo
+from policies.sampling import Completion, Decoding, Prompt, complete, first_logits, pick
+from policies.scoring import TokenScores, score_replies
+
+SETTINGS_FILE = "policy.json"
+# Token ids kept in the cache of rendered prompts before it starts anew: about 64 MiB.
+_MOST_CACHED_IDS = 2**21
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What a policy adds to its model; stored beside the weights as ``policy.json``.
+
+    Attributes:
+        temperature: sampling temperature; 0 = greedy.
+        max_new_tokens: length limit of a reply.
+        prefix: text put at the end of every prompt and at the start of every reply text; the model sees it as
+            given and does not pay for writing it.
+        suffix: text put at the end of every reply text; the model neither sees nor writes it.
+        stop: a reply ends when its sampled part contains one of these.
+        batch_size: most prompts in one forward pass.
+    """
+
+    temperature: float = 1.0
+    max_new_tokens: int = 256
+    prefix: str = ""
+    suffix: str = ""
+    stop: tuple[str, ...] = ("</action>",)
+    batch_size: int = 256
+
+    def __post_init__(self) -> None:
+        if not self.temperature >= 0:
+            raise ValueError(f"temperature must be 0 (greedy) or above, got {self.temperature}")
+        for name in ("max_new_tokens", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if isinstance(self.stop, str):
+            raise TypeError(f"stop must be a sequence of texts, got the single text {self.stop!r}: write ({self.stop!r},)")
+
+
+class HuggingFacePolicy:
+    """A causal language model that reads chat messages and writes replies.
+
+    A worked example, with ``prefix="<action>"``, ``suffix="</action>"`` and ``max_new_tokens=1``: the messages
+    are rendered by the tokenizer's chat template, ``<action>`` is appended, the model draws one token, say
+    ``up``, and the reply is ``Reply(text="<action>up</action>", prompt_ids=(..., <action>), token_ids=(up,))``.
+
+    The model is kept in evaluation mode (no dropout), also while it is trained, so that the log-probabilities of
+    sampling and scoring agree.
+
+    Args:
+        model: a Hugging Face causal language model.
+        tokenizer: its tokenizer. Without a chat template the messages' contents are joined by newlines.
+        temperature, max_new_tokens, prefix, suffix, stop, batch_size: see :class:`Settings`.
+        device: where the model is moved; None leaves it where it is.
+        autocast: mixed-precision type; "auto" is bfloat16 on a CUDA device and none elsewhere (on a CPU full
+            precision is faster for small models).
+
+    Raises:
+        TypeError: the model has no output head, or the settings have wrong types.
+        ValueError: a setting is out of range.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        temperature: float = 1.0,
+        max_new_tokens: int = 256,
+        prefix: str = "",
+        suffix: str = "",
+        stop: Sequence[str] = ("</action>",),
+        device: str | torch.device | None = None,
+        batch_size: int = 256,
+        autocast: torch.dtype | Literal["auto"] | None = "auto",
+    ) -> None:
+        if getattr(model, "get_output_embeddings", lambda: None)() is None:
+            raise TypeError(
+                f"expected a causal language model with an output head, got {type(model).__name__}: "
+                "load it with transformers.AutoModelForCausalLM"
+            )
+        given = stop if isinstance(stop, str) else tuple(stop)
+        self.settings = Settings(temperature, max_new_tokens, prefix, suffix, given, batch_size)  # type: ignore[arg-type]
+        self.model = (model if device is None else model.to(device)).eval()
+        self.tokenizer = tokenizer
+        if autocast == "auto":
+            autocast = torch.bfloat16 if self.device.type == "cuda" else None
+        self.precision: torch.dtype | None = autocast
+        ends = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
+        ends = [ends] if isinstance(ends, int) else list(ends or ())
+        self._ends = frozenset([*ends, *([] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id])])
+        self._fill = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
+        self._longest = getattr(model.config, "max_position_embeddings", None)
+        self._memo = LogitsMemo(self.model)
+        self._prompts: dict[Any, Prompt] = {}
+        self._cached_ids = 0
+        self._may_stop: dict[int, bool] = {}
+        self._texts: dict[tuple[int, ...], str] = {}
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights are."""
+        device: torch.device = next(self.model.parameters()).device
+        return device
+
+    def with_settings(self, **changes: Any) -> "HuggingFacePolicy":
+        """The same model and tokenizer (shared, not copied) under other settings.
+
+        ``policy.with_settings(temperature=0.0)`` is the greedy player.
+        """
+        known = {field.name for field in dataclasses.fields(Settings)}
+        if unknown := sorted(set(changes) - known):
+            raise TypeError(f"unknown settings {unknown}; a policy has {sorted(known)}")
+        settings = dataclasses.asdict(self.settings) | changes
+        return HuggingFacePolicy(self.model, self.tokenizer, autocast=self.precision, **settings)
+
+    def forget(self) -> None:
+        """Drop remembered logits.
+
+        Needed only after a write into the weights that torch does not count (``parameter.data``), or where two
+        runs must agree to the last bit although one of them met some prompts earlier.
+        """
+        self._memo.clear()
+
+    # -- prompts ----------------------------------------------------------------------------------------------
+
+    def encode(self, observation: Any) -> Prompt:
+        """Token ids of the prompt for one observation, prefix included.
+
+        Args:
+            observation: a str (taken as one user message) or a sequence of ``{"role": ..., "content": ...}``.
+
+        Raises:
+            TypeError: the observation is neither.
+            ValueError: prompt and reply cannot fit the model's context.
+        """
+        key = _key(observation)
+        found = self._prompts.get(key)
+        if found is None:
+            found = self._encode(((("user", key),) if isinstance(key, str) else key))
+            self._cached_ids += len(found)
+            if self._cached_ids > _MOST_CACHED_IDS:
+                self._prompts, self._cached_ids = {}, len(found)
+            self._prompts[key] = found
+        return found
+
+    def _encode(self, messages: tuple[tuple[str, str], ...]) -> Prompt:
+        if self.tokenizer.chat_template:
+            chat = [{"role": role, "content": content} for role, content in messages]
+            text = self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+        else:
+            text = "".join(f"{content}\n" for _, content in messages)
+        # A chat template writes the special tokens itself.
+        special = not self.tokenizer.chat_template
+        ids = tuple(self.tokenizer(text + self.settings.prefix, add_special_tokens=special)["input_ids"])
+        room = None if self._longest is None else self._longest - self.settings.max_new_tokens
+        if not ids or (room is not None and len(ids) > room):
+            raise ValueError(
+                f"a prompt of {len(ids)} tokens with up to {self.settings.max_new_tokens} new ones does not fit the "
+                f"model's {self._longest} positions (at least one token is needed): shorten the history or the reply"
+            )
+        return ids
+
+    # -- acting -----------------------------------------------------------------------------------------------
+
+    def act(
+        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
+    ) -> list[Reply]:
+        """One reply per running place.
+
+        A place's reply depends on its observation and its own random numbers alone: ``max_new_tokens`` uniform
+        numbers per place, in place order, whatever length the replies get; none when greedy.
+
+        Args:
+            observations: one per place, each as :meth:`encode` takes it.
+            infos: not used.
+            rng: the only source of randomness.
+        """
+        if not len(observations):
+            return []
+        settings = self.settings
+        prompts = [self.encode(observation) for observation in observations]
+        uniforms = rng.random((len(prompts), settings.max_new_tokens)) if settings.temperature > 0 else None
+        if settings.max_new_tokens == 1:
+            logits = self._memo(prompts, lambda missing: first_logits(self.model, missing, self._decoding))
+            drawn = None if uniforms is None else torch.from_numpy(uniforms[:, 0]).to(logits.device)
+            tokens, logprobs = pick(logits, drawn, settings.temperature)
+            pairs = zip(tokens.tolist(), logprobs.tolist(), strict=True)
+            completions = [Completion([token], [logprob]) for token, logprob in pairs]
+        else:
+            completions = complete(self.model, prompts, uniforms, self._decoding)
+        return [
+            Reply(self._text(tuple(one.token_ids)), prompt, tuple(one.token_ids), tuple(one.logprobs))
+            for prompt, one in zip(prompts, completions, strict=True)
+        ]
+
+    @property
+    def _decoding(self) -> Decoding:
+        settings = self.settings
+        return Decoding(
+            settings.temperature, settings.max_new_tokens, self._is_end, self._fill, settings.batch_size, self.precision
+        )
+
+    def _text(self, token_ids: tuple[int, ...]) -> str:
+        if len(token_ids) > 1:
+            return self._wrap(token_ids)
+        if token_ids not in self._texts:
+            self._texts[token_ids] = self._wrap(token_ids)
+        return self._texts[token_ids]
+
+    def _wrap(self, token_ids: tuple[int, ...]) -> str:
+        written = self.tokenizer.decode(list(token_ids), skip_special_tokens=True)
+        return f"{self.settings.prefix}{written}{self.settings.suffix}"
+
+    def _is_end(self, token_ids: Sequence[int]) -> bool:
+        newest = token_ids[-1]
+        if newest in self._ends:
+            return True
+        # Decoding the whole reply at every step would be quadratic: only a token that can complete a stop text
+        # (it holds the text's last character, or half a character) is worth it.
+        if newest not in self._may_stop:
+            piece = self.tokenizer.decode([newest])
+            self._may_stop[newest] = "\ufffd" in piece or any(text[-1:] in piece for text in self.settings.stop)
+        if not self._may_stop[newest]:
+            return False
+        written = self.tokenizer.decode(list(token_ids), skip_special_tokens=True)
+        return any(text in written for text in self.settings.stop)
+
+    # -- learning ---------------------------------------------------------------------------------------------
+
+    def demonstrate(self, observation: Any, text: str) -> Reply:
+        """The reply this policy would have given, had it written ``text``.
+
+        The tokens are those the model itself has to produce: without prefix and suffix, and closed by the end
+        token where no stop text ends the reply and the length limit leaves room.
+
+        Args:
+            observation: as :meth:`encode` takes it.
+            text: the complete reply, prefix and suffix included.
+
+        Returns:
+            A reply without log-probabilities.
+
+        Raises:
+            ValueError: the text does not start with the prefix and end with the suffix, or is too long.
+        """
+        settings = self.settings
+        prefix, suffix = settings.prefix, settings.suffix
+        if not (text.startswith(prefix) and text.endswith(suffix) and len(text) >= len(prefix) + len(suffix)):
+            raise ValueError(f"this policy's replies look like {prefix!r} + ... + {suffix!r}; it cannot write {text!r}")
+        written = text[len(prefix) : len(text) - len(suffix)]
+        ids = tuple(self.tokenizer(written, add_special_tokens=False)["input_ids"])
+        ended = any(stop in written for stop in settings.stop)
+        if not ended and len(ids) < settings.max_new_tokens and self.tokenizer.eos_token_id is not None:
+            ids = (*ids, self.tokenizer.eos_token_id)
+        if not 0 < len(ids) <= settings.max_new_tokens:
+            raise ValueError(
+                f"{written!r} takes {len(ids)} tokens of this tokenizer, the policy writes 1 to {settings.max_new_tokens}"
+            )
+        return Reply(text, self.encode(observation), ids)
+
+    def score(
+        self,
+        prompts: Sequence[Sequence[int]],
+        replies: Sequence[Sequence[int]],
+        temperature: float | None = None,
+    ) -> TokenScores:
+        """Log-probabilities and entropies of reply tokens, differentiable in the weights.
+
+        Args:
+            prompts: n token sequences, as in ``Reply.prompt_ids``.
+            replies: n token sequences, as in ``Reply.token_ids``.
+            temperature: None = the policy's own (1 for a greedy policy, as in :meth:`act`).
+
+        Returns:
+            :class:`~policies.scoring.TokenScores`: float32 (n, L) each, with a bool mask.
+        """
+        if temperature is None:
+            temperature = self.settings.temperature or 1.0
+        return score_replies(
+            self.model, prompts, replies, temperature=temperature, fill=self._fill, precision=self.precision
+        )
+
+    # -- files ------------------------------------------------------------------------------------------------
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write model, tokenizer and settings; any Hugging Face tool can read the folder."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        self.model.save_pretrained(folder)
+        self.tokenizer.save_pretrained(folder)
+        settings = json.dumps(dataclasses.asdict(self.settings), indent=2, sort_keys=True)
+        (folder / SETTINGS_FILE).write_text(settings + "\n", encoding="utf-8")
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        path: str | Path,
+        *,
+        device: str | torch.device | None = None,
+        dtype: torch.dtype | str = "auto",
+        download: bool = False,
+        **settings: Any,
+    ) -> Self:
+        """Read a folder written by :meth:`save_pretrained` or any other Hugging Face model.
+
+        Args:
+            path: a folder, or a model name on the Hugging Face Hub.
+            device: None = CUDA where there is one, else the CPU.
+            dtype: type of the weights; "auto" = as stored.
+            download: fetch the model when ``path`` is a name that is not in the local cache.
+            **settings: override the stored :class:`Settings` (or ``autocast``).
+
+        Raises:
+            FileNotFoundError: there is no such model here.
+            ValueError: the folder does not hold a usable causal language model.
+        """
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        stored: dict[str, Any] = {}
+        if (Path(path) / SETTINGS_FILE).is_file():
+            stored = _read_settings(Path(path) / SETTINGS_FILE)
+        elif not Path(path).is_dir() and not download and (Path(path).is_absolute() or str(path).startswith(".")):
+            raise FileNotFoundError(f"no model folder at {path}: train one first, or check the path")
+        try:
+            tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=not download)
+            model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype, local_files_only=not download)
+        except OSError as error:
+            kind = ValueError if Path(path).is_dir() else FileNotFoundError
+            raise kind(
+                f"{str(path)!r} holds no complete Hugging Face model (config.json, weights and tokenizer files), "
+                f"and the local cache has none of that name; pass download=True to fetch it. Cause: {error}"
+            ) from error
+        except (ValueError, RuntimeError, KeyError) as error:
+            raise ValueError(
+                f"{str(path)!r} cannot be loaded as a causal language model with its tokenizer: {error}"
+            ) from error
+        if device is None:
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        return cls(model, tokenizer, device=device, **(stored | settings))
+
+
+def _key(observation: Any) -> Any:
+    """A hashable form of an observation."""
+    if isinstance(observation, str):
+        return observation
+    try:
+        return tuple((message["role"], message["content"]) for message in observation)
+    except (TypeError, KeyError, IndexError) as error:
+        raise TypeError(
+            "an observation must be a str or a sequence of {'role': ..., 'content': ...} messages, got "
+            f"{observation!r:.200}: wrap the environments in wrappers.VectorPromptWindow"
+        ) from error
+
+
+def _read_settings(file: Path) -> dict[str, Any]:
+    known = {field.name for field in dataclasses.fields(Settings)}
+    try:
+        stored = json.loads(file.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{file} is not valid JSON ({error}): save the policy again") from error
+    if not isinstance(stored, dict) or set(stored) - known:
+        raise ValueError(f"{file} must hold an object with keys out of {sorted(known)}, got {stored!r:.200}")
+    return stored

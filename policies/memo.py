@@ -1,0 +1,67 @@
+"""First-token logits of prompts, remembered for as long as the model's weights stay the same."""
+
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+Prompt = tuple[int, ...]
+
+# Entries are float32 rows over the vocabulary; 2**24 numbers are 64 MiB.
+_MOST_NUMBERS = 2**24
+
+
+def weights_version(model: nn.Module) -> tuple[int, ...]:
+    """A value that changes when an optimiser step or ``load_state_dict`` writes into the weights.
+
+    It reads torch's own write counters, so writes that go round them (``parameter.data.copy_``) are not seen.
+    """
+    return tuple(number for weight in model.parameters() for number in (weight.data_ptr(), weight._version))
+
+
+class LogitsMemo:
+    """Answers repeated prompts without the model.
+
+    In a group of rollouts the same board is met again and again, by other places and at later steps; while the
+    policy is fixed the answer is the same. Empties itself when the weights change, and when it is full.
+
+    Args:
+        model: whose logits are remembered.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+        self._rows: dict[Prompt, Tensor] = {}
+        self._version: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        """How many prompts are remembered."""
+        return len(self._rows)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._rows = {}
+
+    def __call__(self, prompts: Sequence[Prompt], compute: Callable[[list[Prompt]], Tensor]) -> Tensor:
+        """Logits of every prompt.
+
+        Args:
+            prompts: n prompts, repeats allowed.
+            compute: called once with the distinct prompts that are not remembered; returns float32 (k, V).
+
+        Returns:
+            float32 (n, V).
+        """
+        version = weights_version(self._model)
+        if version != self._version:
+            self.clear()
+            self._version = version
+        distinct = list(dict.fromkeys(prompts))
+        missing = [prompt for prompt in distinct if prompt not in self._rows]
+        if missing:
+            rows = compute(missing)
+            if (len(self._rows) + len(missing)) * rows.shape[1] > _MOST_NUMBERS:
+                known = [prompt for prompt in distinct if prompt in self._rows]
+                self._rows = {prompt: self._rows[prompt] for prompt in known}
+            self._rows.update(zip(missing, rows.unbind(0), strict=True))
+        return torch.stack([self._rows[prompt] for prompt in prompts])

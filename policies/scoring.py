@@ -1,0 +1,97 @@
+"""Log-probabilities of given replies: the differentiable side of a policy."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from policies.logits import autocast, logits_at, pad
+
+
+@dataclass(frozen=True)
+class TokenScores:
+    """Scores of n replies, each padded at its end to the longest length L.
+
+    A batch of two replies of lengths 1 and 2 has mask ``[[True, False], [True, True]]``; padded entries of the
+    other two tensors are 0.
+
+    Attributes:
+        logprobs: float32 (n, L), natural logarithm, at the temperature asked for.
+        entropy: float32 (n, L), of the distribution each token was drawn from, in nats.
+        mask: bool (n, L), True = a token of the reply.
+    """
+
+    logprobs: Tensor
+    entropy: Tensor
+    mask: Tensor
+
+
+def score_replies(
+    model: Any,
+    prompts: Sequence[Sequence[int]],
+    replies: Sequence[Sequence[int]],
+    *,
+    temperature: float = 1.0,
+    fill: int = 0,
+    precision: torch.dtype | None = None,
+) -> TokenScores:
+    """Score replies in one forward pass; the output head runs at reply positions only.
+
+    Rows that feed the model the same tokens share their pass: with one-token replies all replies to one prompt do.
+
+    Args:
+        model: a Hugging Face causal language model.
+        prompts: n non-empty token sequences.
+        replies: n non-empty token sequences.
+        temperature: divides the logits, above 0.
+        fill: token id for the padding.
+        precision: autocast type, None for the weights' own.
+
+    Raises:
+        ValueError: lengths differ, a sequence is empty, or the temperature is not above 0.
+    """
+    _check(prompts, replies, temperature)
+    device = next(model.parameters()).device
+    # The last token of a reply is never an input.
+    inputs = [(*prompt, *reply[:-1]) for prompt, reply in zip(prompts, replies, strict=True)]
+    distinct = list(dict.fromkeys(inputs))
+    index = {sequence: row for row, sequence in enumerate(distinct)}
+
+    # Distinct (input row, column) pairs that need logits, and which of them each reply token reads.
+    slots: dict[tuple[int, int], int] = {}
+    reads: list[int] = []
+    targets: list[int] = []
+    for sequence, prompt, reply in zip(inputs, prompts, replies, strict=True):
+        row = index[sequence]
+        for offset, token in enumerate(reply):
+            reads.append(slots.setdefault((row, len(prompt) - 1 + offset), len(slots)))
+            targets.append(token)
+    rows, columns = torch.tensor(list(slots), device=device).unbind(1)
+
+    ids, _ = pad(distinct, fill=fill, left=False, device=device)
+    with autocast(device, precision):
+        logits = logits_at(model, ids, rows, columns, use_cache=False)
+    distribution = torch.log_softmax(logits / temperature, dim=-1)
+    # The clamp keeps 0 * -inf out: a token of probability 0 adds nothing to the entropy.
+    entropy = -(distribution.exp() * distribution.clamp(min=torch.finfo(torch.float32).min)).sum(-1)
+    read = torch.tensor(reads, device=device)
+    flat_logprobs = distribution[read, torch.tensor(targets, device=device)]
+    flat_entropy = entropy[read]
+    _, mask = pad(replies, fill=fill, left=False, device=device)
+    blank = flat_logprobs.new_zeros(mask.shape)
+    return TokenScores(blank.masked_scatter(mask, flat_logprobs), blank.masked_scatter(mask, flat_entropy), mask)
+
+
+def _check(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], temperature: float) -> None:
+    if len(prompts) != len(replies) or not prompts:
+        raise ValueError(
+            f"expected one reply per prompt and at least one pair, got {len(prompts)} prompts and {len(replies)} replies"
+        )
+    for name, sequences in (("prompt", prompts), ("reply", replies)):
+        for position, sequence in enumerate(sequences):
+            if not sequence:
+                raise ValueError(f"{name} {position} has no tokens: leave such rows out before scoring")
+    if not temperature > 0:
+        raise ValueError(f"scoring needs a temperature above 0, got {temperature}: use the one the replies were drawn at")

@@ -1,0 +1,76 @@
+"""Players without a model: uniformly random, and the environment's own expert."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym.trajectory import Reply
+
+
+def tagged(command: str) -> str:
+    """The reply that asks for ``command``, in the form the reply parser reads.
+
+    >>> tagged("up")
+    '<action>up</action>'
+    """
+    return f"<action>{command}</action>"
+
+
+class RandomPolicy:
+    """Plays one of the admissible actions, each with the same probability.
+
+    Reads ``infos["admissible_actions"]``. Where nothing is admissible the reply is an empty action, which
+    every environment counts as invalid: the policy then draws no random number.
+
+    >>> infos = {"admissible_actions": np.array([("up", "down"), ()], dtype=object)}
+    >>> replies = RandomPolicy().act(["board", "board"], infos, np.random.default_rng(0))
+    >>> replies[0].text in ("<action>up</action>", "<action>down</action>"), replies[1].text
+    (True, '<action></action>')
+    """
+
+    def act(
+        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
+    ) -> list[Reply]:
+        """One reply per running place, drawn in place order.
+
+        Args:
+            observations: one per place; not looked at.
+            infos: the vector environment's infos; ``admissible_actions`` holds one tuple of str per place.
+            rng: the only source of randomness.
+
+        Raises:
+            KeyError: the infos hold no ``admissible_actions``.
+        """
+        options = _column(infos, "admissible_actions", "wrap an environment that follows the info contract")
+        return [Reply(tagged(given[rng.integers(len(given))] if given else "")) for given in options]
+
+
+class ExpertPolicy:
+    """Plays what the environment's expert recommends: ``infos["expert_action"]``.
+
+    The expert sees the latent state, so this is an upper bound and a source of demonstrations, not a competitor.
+    A place where the expert has no answer (for example a dead end) gets an empty, invalid action.
+
+    >>> infos = {"expert_action": np.array(["left"], dtype=object)}
+    >>> ExpertPolicy().act(["board"], infos, np.random.default_rng(0))[0].text
+    '<action>left</action>'
+    """
+
+    def act(
+        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
+    ) -> list[Reply]:
+        """One reply per running place; ``observations`` and ``rng`` are not used.
+
+        Raises:
+            KeyError: the environments were not made with ``expert=True``.
+        """
+        advice = _column(infos, "expert_action", "make the environments with expert=True")
+        return [Reply(tagged(command)) for command in advice]
+
+
+def _column(infos: Mapping[str, NDArray[Any]], key: str, remedy: str) -> NDArray[Any]:
+    if key not in infos:
+        raise KeyError(f"this policy needs infos[{key!r}], but the infos hold {sorted(infos)}: {remedy}")
+    return infos[key]

@@ -1,0 +1,134 @@
+"""A language model of about 0.2 million parameters, built from a config: nothing is downloaded."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from policies.huggingface import HuggingFacePolicy
+
+PAD, END, UNKNOWN = "<|pad|>", "<|end|>", "<|unknown|>"
+ROLES = ("<|system|>", "<|user|>", "<|assistant|>")
+TAGS = ("<think>", "</think>", "<action>", "</action>")
+
+# One token per piece: a tag, a word, or any single character, so that "#_O" on a board is three tokens although
+# nothing separates them. Capitals stay alone unless they start a word ("Push"), because boards use them as symbols.
+_PIECES = r"</?[a-z_]+>|[A-Z]?[a-z]+|[\s\S]"
+
+# The shortest template that keeps the speakers apart: the tiny model pays for every token.
+_TEMPLATE = (
+    "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}{% endfor %}"
+    "{% if add_generation_prompt %}<|assistant|>{% endif %}"
+)
+
+
+def tiny_tokenizer(texts: Sequence[str], extra_words: Sequence[str] = ()) -> Any:
+    r"""A tokenizer whose words are the words of the environment's text.
+
+    Every word, every tag and every other character is one token. A word that was not in ``texts`` is spelled
+    letter by letter; a character that is neither printable ASCII nor in ``texts`` becomes the unknown token.
+    Everything known decodes to the text it came from.
+
+    Args:
+        texts: examples of what the policy will read (observations, instructions).
+        extra_words: words it must know beside them, for example the commands it writes.
+
+    Returns:
+        A ``transformers.PreTrainedTokenizerFast`` with a minimal chat template; deterministic in its arguments.
+
+    Example:
+        >>> tokenizer = tiny_tokenizer(["##\n#P"], ["up"])
+        >>> tokenizer.tokenize("#P#\n<action>up</action>")
+        ['#', 'P', '#', '\n', '<action>', 'up', '</action>']
+    """
+    from tokenizers import Regex, Tokenizer
+    from tokenizers.decoders import Fuse
+    from tokenizers.models import BPE
+    from tokenizers.pre_tokenizers import Split
+    from transformers import PreTrainedTokenizerFast
+
+    splitter = Split(Regex(_PIECES), "isolated")
+    counts: Counter[str] = Counter()
+    for text in (*texts, *extra_words):
+        counts.update(piece for piece, _ in splitter.pre_tokenize_str(text))
+    special = [PAD, END, UNKNOWN, *ROLES]
+    letters = sorted({"\n", *map(chr, range(32, 127)), *(letter for piece in counts for letter in piece)})
+    words = sorted((piece for piece in counts if len(piece) > 1), key=lambda piece: (-counts[piece], piece))
+    vocabulary = {piece: index for index, piece in enumerate(dict.fromkeys([*special, *TAGS, *letters, *words]))}
+
+    # No merges: a piece is a whole known word (ignore_merges) or falls apart into characters.
+    tokenizer = Tokenizer(BPE(vocabulary, [], unk_token=UNKNOWN, ignore_merges=True))
+    tokenizer.pre_tokenizer = splitter
+    tokenizer.decoder = Fuse()
+    return PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer,
+        pad_token=PAD,
+        eos_token=END,
+        unk_token=UNKNOWN,
+        additional_special_tokens=list(ROLES),
+        chat_template=_TEMPLATE,
+        clean_up_tokenization_spaces=False,
+    )
+
+
+def tiny_policy(
+    texts: Sequence[str],
+    *,
+    seed: int,
+    extra_words: Sequence[str] = ("up", "down", "left", "right"),
+    width: int = 64,
+    layers: int = 4,
+    heads: int = 4,
+    kv_heads: int = 2,
+    mlp: int = 192,
+    positions: int = 2048,
+    prefix: str = "<action>",
+    suffix: str = "</action>",
+    max_new_tokens: int = 1,
+    **settings: Any,
+) -> HuggingFacePolicy:
+    """An untrained policy of the Qwen2 architecture with its own tokenizer.
+
+    By default it answers with one token: the tag that opens the action ends the prompt, so that a turn costs one
+    forward pass over a short prompt. That is what makes reinforcement learning feasible on a CPU.
+
+    Args:
+        texts, extra_words: see :func:`tiny_tokenizer`.
+        seed: of the weights; the global torch generator is left as it was.
+        width: of the residual stream.
+        layers, heads, kv_heads, mlp: of the network.
+        positions: longest context.
+        prefix, suffix, max_new_tokens, **settings: see :class:`~policies.huggingface.HuggingFacePolicy`.
+
+    Raises:
+        ValueError: the width is not a multiple of twice the heads, or the heads not of the key-value heads.
+    """
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    if width % (2 * heads) or heads % kv_heads:
+        raise ValueError(
+            f"width must be a multiple of 2 * heads and heads a multiple of kv_heads, got width={width}, "
+            f"heads={heads}, kv_heads={kv_heads}"
+        )
+    tokenizer = tiny_tokenizer(texts, extra_words)
+    config = Qwen2Config(
+        vocab_size=len(tokenizer),
+        hidden_size=width,
+        intermediate_size=mlp,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        num_key_value_heads=kv_heads,
+        max_position_embeddings=positions,
+        tie_word_embeddings=True,
+        pad_token_id=tokenizer.pad_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+        bos_token_id=None,
+    )
+    # transformers draws initial weights from the global generator: fork it.
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = Qwen2ForCausalLM(config)
+    return HuggingFacePolicy(
+        model, tokenizer, prefix=prefix, suffix=suffix, max_new_tokens=max_new_tokens, **settings
+    )
