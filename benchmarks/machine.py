@@ -1,0 +1,50 @@
+"""What machine a measurement was made on."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from pathlib import Path
+
+from benchmarks.results import Machine
+
+#: Distributions whose version may change a result.
+_DISTRIBUTIONS = ("numpy", "scipy", "gymnasium", "torch", "transformers", "tokenizers", "gym-sokoban")
+
+
+def describe_machine() -> Machine:
+    """Name the processor, the cores this process may use, the memory, and the versions that matter."""
+    versions = {}
+    for name in _DISTRIBUTIONS:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return Machine(
+        cpu=_cpu_name(),
+        cores=usable_cores(),
+        memory_gib=round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        system=f"{platform.system()} {platform.machine()}",
+        python=platform.python_version(),
+        versions=versions,
+    )
+
+
+def usable_cores() -> int:
+    """Number of cores that this process may run on (a container or `taskset` may allow fewer than there are)."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS
+        return os.cpu_count() or 1
+
+
+def _cpu_name() -> str:
+    """Model name as the kernel tells it."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.processor() or "unknown processor"

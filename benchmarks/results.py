@@ -1,0 +1,356 @@
+"""`results.json`: what a learning benchmark found, as documented dataclasses that are validated on load.
+
+    Results
+      config    what was asked (environment, methods, seeds, sizes, hyper-parameters)
+      machine   where it ran
+      runs      one Run per (method, seed): its validation curve
+      scores    one Score per (policy, seed, mode): success on every held-out test level
+      episodes  a few test episodes with their boards
+      graphs    the state graph of one training-level group per method
+
+Success per level is kept as a string of "0" and "1", one character per level in the order of the test split, so that
+every interval and paired comparison of the report can be computed again from the file alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import json
+import math
+import os
+import types
+import typing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+VERSION = 1
+GREEDY, SAMPLED = "greedy", "sampled"
+RANDOM, EXPERT, CLONE = "random", "expert", "clone"
+
+T = TypeVar("T")
+
+
+class ResultsError(ValueError):
+    """A results file is not what this version of the benchmarks writes."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """What was asked for; a folder holds the results of one configuration.
+
+    Attributes:
+        env: Gymnasium id.
+        methods: credit methods, names of `baselines.recipes.RECIPES`.
+        seeds: training seeds; every method is trained once per seed, from the same clone.
+        steps: reinforcement-learning iterations per run.
+        groups: tasks per iteration.
+        group_size: episodes per task.
+        model: "tiny" or the folder of a Hugging Face causal language model.
+        temperature: sampling temperature of training and of the "sampled" evaluation.
+        clone_levels: expert episodes of the warm start.
+        clone_epochs: passes over them.
+        eval_levels: held-out test levels of the final table.
+        validation_levels: levels of the learning curve; not trained on and not part of the test.
+        validation_every: iterations between two points of the curve.
+        training: optimiser settings, the same for all methods.
+    """
+
+    env: str
+    methods: list[str]
+    seeds: list[int]
+    steps: int
+    groups: int
+    group_size: int
+    model: str
+    temperature: float
+    clone_levels: int
+    clone_epochs: int
+    eval_levels: int
+    validation_levels: int
+    validation_every: int
+    training: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where it ran. `versions` maps a distribution to its version."""
+
+    cpu: str
+    cores: int
+    memory_gib: float
+    system: str
+    python: str
+    versions: dict[str, str]
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """One validation during training.
+
+    Attributes:
+        iteration: iterations trained before this point; 0 is the clone.
+        seconds: wall seconds of training before this point (validation itself not counted).
+        success: share of validation levels solved by sampled play, in 0..1.
+        greedy: the same for greedy play.
+    """
+
+    iteration: int
+    seconds: float
+    success: float
+    greedy: float
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run: `seconds` of training, and the validation curve in order of iteration."""
+
+    method: str
+    seed: int
+    seconds: float
+    curve: list[CurvePoint]
+
+
+@dataclass(frozen=True)
+class Score:
+    """One policy on all held-out levels.
+
+    Attributes:
+        policy: "random", "expert", "clone" or a method.
+        seed: training seed (random, expert: seed of the play).
+        mode: "greedy" or "sampled".
+        success: one character per level, "1" solved.
+        mean_return: mean sum of rewards per episode.
+        mean_length: mean number of steps per episode.
+        invalid_rate: share of steps whose action was not accepted.
+        seconds: wall seconds of training, warm start included (0 for random and expert).
+    """
+
+    policy: str
+    seed: int
+    mode: str
+    success: str
+    mean_return: float
+    mean_length: float
+    invalid_rate: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One moment of an episode: the observation, and what was done there ("" in the last frame)."""
+
+    text: str
+    action: str
+    reward: float
+    valid: bool
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One greedy test episode; `level` is the index in the test split."""
+
+    policy: str
+    level: int
+    task_id: str
+    won: bool
+    frames: list[Frame]
+
+
+@dataclass(frozen=True)
+class Node:
+    """One state of a group.
+
+    Attributes:
+        text: observation in that state.
+        distance: hops to the nearest success over the group's transitions; None where success was not reached.
+        depth: fewest steps from the start after which it was seen.
+        visits: steps of the group that begin here.
+        success: a solved state.
+        start: the first state.
+    """
+
+    text: str
+    distance: int | None
+    depth: int
+    visits: int
+    success: bool
+    start: bool
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Transitions of a group from one node (index) to another with the same action.
+
+    Attributes:
+        gain: potential difference gamma^d(target) - gamma^d(source), potential 0 where success was not reached
+            (the state reward of RewardFlow).
+        count: how often it was taken.
+        advantage: mean advantage that the method gave these steps; None where it gave none.
+    """
+
+    source: int
+    target: int
+    action: str
+    gain: float
+    count: int
+    advantage: float | None
+
+
+@dataclass(frozen=True)
+class Graph:
+    """State graph of one group (`episodes` episodes of one training task, `won` of them successful)."""
+
+    method: str
+    seed: int
+    task_id: str
+    episodes: int
+    won: int
+    gamma: float
+    nodes: list[Node]
+    edges: list[Edge]
+
+
+@dataclass(frozen=True)
+class Results:
+    """The whole file; see the module."""
+
+    version: int
+    created: str
+    config: Config
+    machine: Machine
+    runs: list[Run]
+    scores: list[Score]
+    episodes: list[Episode]
+    graphs: list[Graph]
+
+
+def encode(value: Any) -> Any:
+    """Turn dataclasses into plain dicts and lists."""
+    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
+
+
+def decode(kind: type[T], value: Any, where: str) -> T:
+    """Build `kind` (a dataclass) from plain JSON values, checking names and types.
+
+    Args:
+        kind: dataclass to build.
+        value: what `json.load` gave.
+        where: path of the value, for the error message.
+
+    Raises:
+        ResultsError: at the first value that does not fit, with its path, what was expected and what came.
+    """
+    return typing.cast(T, _decode(kind, value, where))
+
+
+def _decode(kind: Any, value: Any, where: str) -> Any:
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Any:
+        return value
+    if origin is types.UnionType:
+        if value is None:
+            return None
+        return _decode(next(argument for argument in arguments if argument is not types.NoneType), value, where)
+    if origin is list:
+        _expect(isinstance(value, list), where, "a list", value)
+        return [_decode(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value)]
+    if origin is dict:
+        _expect(isinstance(value, dict), where, "an object", value)
+        return {key: _decode(arguments[1], item, f"{where}.{key}") for key, item in value.items()}
+    if dataclasses.is_dataclass(kind):
+        _expect(isinstance(value, dict), where, f"an object ({kind.__name__})", value)  # type: ignore[union-attr]
+        hints = typing.get_type_hints(kind)
+        unknown = sorted(set(value) - set(hints))
+        missing = [name for name in hints if name not in value]
+        if unknown:
+            close = difflib.get_close_matches(unknown[0], hints, n=1)
+            raise ResultsError(f"{where}: unknown name {unknown[0]!r}" + (f", expected {close[0]!r}" if close else ""))
+        if missing:
+            raise ResultsError(f"{where}: {missing[0]!r} is missing")
+        return kind(**{name: _decode(hint, value[name], f"{where}.{name}") for name, hint in hints.items()})  # type: ignore[operator]
+    if kind is float:
+        _expect(isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value), where,
+                "a finite number", value)
+        return float(value)
+    _expect(type(value) is kind, where, f"a value of type {kind.__name__}", value)
+    return value
+
+
+def _expect(condition: bool, where: str, expected: str, value: Any) -> None:
+    if not condition:
+        shown = repr(value)
+        raise ResultsError(f"{where}: expected {expected}, got {shown if len(shown) < 80 else shown[:77] + '...'}")
+
+
+def check(results: Results) -> None:
+    """Check what types cannot say.
+
+    Raises:
+        ResultsError: wrong version; a (method, seed) without run or a policy without scores; success strings of a
+            wrong length or alphabet; curves out of order; edges to nodes that do not exist.
+    """
+    config = results.config
+    if results.version != VERSION:
+        raise ResultsError(f"results.version: this code reads version {VERSION}, got {results.version}; run it again")
+    pairs = {(run.method, run.seed) for run in results.runs}
+    for method in config.methods:
+        for seed in config.seeds:
+            if (method, seed) not in pairs:
+                raise ResultsError(f"results.runs: no run of {method!r} with seed {seed}")
+    for i, run in enumerate(results.runs):
+        iterations = [point.iteration for point in run.curve]
+        if not iterations or iterations != sorted(set(iterations)):
+            raise ResultsError(f"results.runs[{i}].curve: iterations must rise, got {iterations[:8]}")
+    found = {(score.policy, score.seed, score.mode) for score in results.scores}
+    for policy in [RANDOM, EXPERT, CLONE, *config.methods]:
+        for seed in config.seeds:
+            for mode in modes(policy):
+                if (policy, seed, mode) not in found:
+                    raise ResultsError(f"results.scores: no {mode} score of {policy!r} with seed {seed}")
+    for i, score in enumerate(results.scores):
+        if len(score.success) != config.eval_levels or set(score.success) - {"0", "1"}:
+            raise ResultsError(f"results.scores[{i}].success: expected {config.eval_levels} characters 0 or 1")
+    for i, graph in enumerate(results.graphs):
+        if any(not 0 <= end < len(graph.nodes) for edge in graph.edges for end in (edge.source, edge.target)):
+            raise ResultsError(f"results.graphs[{i}].edges: an edge ends at a node that does not exist")
+
+
+def modes(policy: str) -> tuple[str, ...]:
+    """Evaluation modes of a policy: random play is sampled, the expert is greedy, trained policies are both.
+
+    >>> modes("expert"), modes("grpo")
+    (('greedy',), ('greedy', 'sampled'))
+    """
+    return {RANDOM: (SAMPLED,), EXPERT: (GREEDY,)}.get(policy, (GREEDY, SAMPLED))
+
+
+def save(results: Results, path: Path) -> None:
+    """Check and write; the file appears whole or not at all."""
+    check(results)
+    write_json(encode(results), path)
+
+
+def load(path: Path) -> Results:
+    """Read and check.
+
+    Raises:
+        ResultsError: no such file, not JSON, or not what `save` writes.
+    """
+    if not path.is_file():
+        raise ResultsError(f"{path}: no such file; run `python -m benchmarks.run --out {path.parent}` first")
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise ResultsError(f"{path}: not JSON ({error})") from None
+    results = decode(Results, value, "results")
+    check(results)
+    return results
+
+
+def write_json(value: Any, path: Path) -> None:
+    """Write JSON through a temporary file beside it, so that an interrupted write leaves the old file."""
+    temporary = path.with_name(path.name + ".part")
+    temporary.write_text(json.dumps(value, allow_nan=False, ensure_ascii=False), encoding="utf-8")
+    os.replace(temporary, path)
