@@ -1,0 +1,183 @@
+"""Level generator: random rooms whose start state is drawn by its exact distance to the solution.
+
+A room is carved by a short random walk that stamps small patterns of floor (the idea of gym-sokoban's generator),
+targets are dropped on random floor cells, and one backward search gives the exact number of moves from every state
+of the room. The start is drawn uniformly from all states whose distance lies in the wanted range; so every level can
+be solved, and its difficulty is known. Nothing is kept between levels: a level is a function of its address
+(`LevelSpec`, split, index) alone, in any process on any machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.random.bit_generator import ISeedSequence
+
+from agentgym.sokoban.rules import Level, LevelError, cells_of, full_board
+from agentgym.sokoban.solver import room_table
+from agentgym.sokoban.splits import check_split, split_of
+
+_TURN = 0.35  # chance that the walker changes direction before a step
+_ROOMS = 2000  # rooms tried for one level before giving up
+_STARTS = 24  # start states tried per room for the wanted split
+#: Floor patterns as (row, column) offsets from the walker.
+_PATTERNS = (
+    ((0, 0), (0, 1), (0, -1)),
+    ((0, 0), (1, 0), (-1, 0)),
+    ((0, 0), (0, 1), (1, 0), (1, 1)),
+    ((0, 0), (0, -1), (1, 0)),
+    ((0, 0), (0, 1), (-1, 0)),
+)
+
+
+@dataclass(frozen=True)
+class LevelSpec:
+    """What kind of levels to generate.
+
+    Attributes:
+        height: rows, border included; at least 4.
+        width: columns, border included; at least 4.
+        boxes: numbers of boxes; each level draws one of them.
+        min_length: smallest optimal solution length, in moves.
+        max_length: largest optimal solution length, in moves.
+        level_seed: another number gives another family of levels.
+
+    Raises:
+        ValueError: when a value is out of range, or the boxes do not fit the board.
+    """
+
+    height: int = 6
+    width: int = 6
+    boxes: tuple[int, ...] = (1, 2)
+    min_length: int = 3
+    max_length: int = 12
+    level_seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.height < 4 or self.width < 4:
+            raise ValueError(f"size must be at least 4x4, walls included, got {self.height}x{self.width}")
+        most = (self.height - 2) * (self.width - 2) // 2 - 1
+        if not self.boxes or not all(1 <= count <= most for count in self.boxes):
+            raise ValueError(
+                f"boxes must be between 1 and {most} on a {self.height}x{self.width} board (walls included), "
+                f"got {self.boxes}; use fewer boxes or a larger size"
+            )
+        if not 1 <= self.min_length <= self.max_length:
+            raise ValueError(
+                f"expected 1 <= min_length <= max_length, got min_length={self.min_length} "
+                f"and max_length={self.max_length}"
+            )
+        if self.level_seed < 0:
+            raise ValueError(f"level_seed must not be negative, got {self.level_seed}")
+
+
+class _HashSeed(ISeedSequence):
+    """Seeds a bit generator with the SHA-256 of a text: five times faster than a `SeedSequence` of numbers."""
+
+    def __init__(self, address: str) -> None:
+        self._digest = hashlib.sha256(address.encode()).digest()
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray[Any, Any]:
+        """Return the digest as 64-bit words (PCG64 asks for four)."""
+        return np.frombuffer(self._digest, "<u8")[:n_words].astype(dtype)
+
+
+def generate_level(spec: LevelSpec, split: str, index: int) -> Level:
+    """Return level number `index` of a split; the last 16,384 levels are remembered.
+
+    Raises:
+        ValueError: on an unknown split or a negative index.
+        LevelError: when 2,000 rooms in a row have no fitting start (the lengths are out of reach for this size).
+    """
+    check_split(split)
+    if index < 0:
+        raise ValueError(f"index must not be negative, got {index}")
+    return _generated(spec, split, index)
+
+
+def generate(count: int, spec: LevelSpec | None = None, split: str = "train", first: int = 0) -> list[Level]:
+    """Return `count` levels of a split, from index `first` on.
+
+    >>> [level.height for level in generate(2, LevelSpec(boxes=(1,)))]
+    [6, 6]
+    """
+    spec = LevelSpec() if spec is None else spec
+    return [generate_level(spec, split, first + i) for i in range(count)]
+
+
+@lru_cache(maxsize=16_384)
+def _generated(spec: LevelSpec, split: str, index: int) -> Level:
+    rng = np.random.Generator(np.random.PCG64(_HashSeed(f"{spec} {split} {index}")))  # type: ignore[arg-type]  # numpy's stub knows SeedSequence only
+    count = spec.boxes[int(rng.integers(len(spec.boxes)))] if len(spec.boxes) > 1 else spec.boxes[0]
+    for _ in range(_ROOMS):
+        room = _carve(spec, count, rng)
+        level = None if room is None else _start(room, spec, split, rng)
+        if level is not None:
+            return level
+    raise LevelError(
+        f"found no {spec.height}x{spec.width} level with {count} boxes and an optimal length of {spec.min_length} to "
+        f"{spec.max_length} moves in {_ROOMS} rooms: lower min_length, raise max_length, or choose a larger size"
+    )
+
+
+def _carve(spec: LevelSpec, count: int, rng: np.random.Generator) -> Level | None:
+    """Carve a room and drop the targets; None when it is too small for the boxes."""
+    stamps, inside = _stamps(spec.height, spec.width)
+    stride = spec.width + 1
+    steps = int(1.7 * (spec.height + spec.width))
+    draws = rng.random(3 * steps + 2 + count).tolist()
+    cells = tuple(inside)
+    cell = cells[int(draws.pop() * len(cells))]
+    deltas = (-stride, stride, -1, 1)
+    delta = deltas[int(draws.pop() * 4)]
+    floor = 0
+    for i in range(0, 3 * steps, 3):
+        if draws[i] < _TURN:
+            delta = deltas[int(draws[i + 1] * 4)]
+        if cell + delta in inside:
+            cell += delta
+        floor |= stamps[cell][int(draws[i + 2] * len(_PATTERNS))]
+    free = list(cells_of(floor))
+    if len(free) < count + 3:
+        return None
+    targets = 0
+    for draw in draws[3 * steps :]:
+        targets |= 1 << free.pop(int(draw * len(free)))
+    walls = full_board(spec.height, spec.width) & ~floor
+    return Level(spec.height, spec.width, walls, targets, targets, next(cells_of(floor)))
+
+
+def _start(room: Level, spec: LevelSpec, split: str, rng: np.random.Generator) -> Level | None:
+    """Draw a start for a room, uniform over the states of the wanted lengths, until it falls into the split."""
+    table = room_table(room, spec.max_length)
+    codes = table.states(spec.min_length, spec.max_length)
+    if not len(codes):
+        return None
+    for pick in rng.integers(len(codes), size=_STARTS).tolist():
+        player, boxes = table.decode(codes[pick])
+        level = Level(room.height, room.width, room.walls, room.targets, boxes, player)
+        if split_of(level) == split:
+            return level
+    return None
+
+
+@lru_cache(maxsize=32)
+def _stamps(height: int, width: int) -> tuple[dict[int, tuple[int, ...]], frozenset[int]]:
+    """For every inner cell the floor patterns around it, cut to the inside; and the inner cells."""
+    stride = width + 1
+    stamps = {}
+    for row in range(1, height - 1):
+        for column in range(1, width - 1):
+            stamps[row * stride + column] = tuple(
+                sum(
+                    1 << ((row + r) * stride + column + c)
+                    for r, c in pattern
+                    if 0 < row + r < height - 1 and 0 < column + c < width - 1
+                )
+                for pattern in _PATTERNS
+            )
+    return stamps, frozenset(stamps)

@@ -1,0 +1,155 @@
+"""The rules of Sokoban on integer bit sets.
+
+A board of `height` x `width` cells is numbered by the position of each cell in its text: cell = row * (width + 1) +
+column, the extra column being the line break. A set of cells is one Python integer whose bit `cell` is set. Boards of
+any size need no special case, a rule is a few bit tests, and cell numbers index the text directly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+DIRECTIONS: tuple[str, str, str, str] = ("up", "down", "left", "right")
+"""The four moves, in the order of everything that is listed per direction."""
+
+#: Moves named by a four-bit mask, bit i for direction i.
+MOVES_OF_MASK: tuple[tuple[str, ...], ...] = tuple(
+    tuple(name for i, name in enumerate(DIRECTIONS) if mask >> i & 1) for mask in range(16)
+)
+
+
+class LevelError(ValueError):
+    """A level is malformed, or cannot be had."""
+
+
+def cells_of(bits: int) -> Iterator[int]:
+    """Iterate over the cells of a bit set, in increasing order.
+
+    >>> list(cells_of(0b100101))
+    [0, 2, 5]
+    """
+    while bits:
+        low = bits & -bits
+        yield low.bit_length() - 1
+        bits ^= low
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A room with the start of an episode.
+
+    Attributes:
+        height: rows, border included.
+        width: columns, border included.
+        walls: bit set of the walls; every cell outside the room is a wall.
+        targets: bit set of the targets.
+        boxes: bit set of the boxes at the start.
+        player: cell of the player at the start.
+    """
+
+    height: int
+    width: int
+    walls: int
+    targets: int
+    boxes: int
+    player: int
+
+    @property
+    def deltas(self) -> tuple[int, int, int, int]:
+        """Change of the cell number for up, down, left, right."""
+        return -(self.width + 1), self.width + 1, -1, 1
+
+    @property
+    def floor(self) -> int:
+        """Bit set of all cells that are not walls."""
+        return full_board(self.height, self.width) & ~self.walls
+
+
+def full_board(height: int, width: int) -> int:
+    """Bit set of all cells of a board.
+
+    >>> bin(full_board(2, 3))
+    '0b1110111'
+    """
+    row = (1 << width) - 1
+    return sum(row << (r * (width + 1)) for r in range(height))
+
+
+class Board:
+    """The changing part of an episode: where the player and the boxes are.
+
+    Attributes:
+        level: the level being played.
+        player: cell of the player.
+        boxes: bit set of the boxes.
+        pushed_to: cell where the last successful move pushed a box, -1 when it pushed none.
+    """
+
+    __slots__ = ("_deltas", "_walls", "boxes", "level", "player", "pushed_to")
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+        self.player = level.player
+        self.boxes = level.boxes
+        self.pushed_to = -1
+        self._walls = level.walls
+        self._deltas = level.deltas
+
+    def move(self, direction: int) -> bool:
+        """Move the player one cell, pushing a box ahead; return False, changing nothing, when that is impossible.
+
+        Args:
+            direction: index into `DIRECTIONS`.
+        """
+        delta = self._deltas[direction]
+        cell = self.player + delta
+        if self._walls >> cell & 1:
+            return False
+        if self.boxes >> cell & 1:
+            beyond = cell + delta
+            if (self._walls | self.boxes) >> beyond & 1:
+                return False
+            self.boxes ^= 1 << cell | 1 << beyond
+            self.pushed_to = beyond
+        else:
+            self.pushed_to = -1
+        self.player = cell
+        return True
+
+    def open_moves(self) -> int:
+        """Return the moves that would change the board, as a mask with bit i for direction i."""
+        walls, boxes, player = self._walls, self.boxes, self.player
+        blocked = walls | boxes
+        mask = 0
+        flag = 1
+        for delta in self._deltas:
+            cell = player + delta
+            if not blocked >> cell & 1 or (boxes >> cell & 1 and not blocked >> (cell + delta) & 1):
+                mask |= flag
+            flag <<= 1
+        return mask
+
+    @property
+    def solved(self) -> bool:
+        """Whether every box is on a target."""
+        return self.boxes == self.level.targets
+
+    @property
+    def on_target(self) -> int:
+        """Number of boxes on targets."""
+        return (self.boxes & self.level.targets).bit_count()
+
+
+def successor(level: Level, player: int, boxes: int, direction: int) -> tuple[int, int] | None:
+    """Return (player, boxes) after a move from any state of the level's room, or None when it changes nothing."""
+    delta = level.deltas[direction]
+    cell = player + delta
+    if level.walls >> cell & 1:
+        return None
+    if boxes >> cell & 1:
+        beyond = cell + delta
+        if (level.walls | boxes) >> beyond & 1:
+            return None
+        boxes ^= 1 << cell | 1 << beyond
+    return cell, boxes

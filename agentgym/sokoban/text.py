@@ -1,0 +1,222 @@
+"""Boards as text: parsing, validation and the two symbol sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentgym.core import suggest
+from agentgym.sokoban.rules import Level, LevelError, cells_of, full_board
+
+
+@dataclass(frozen=True)
+class Symbols:
+    """One character per kind of cell."""
+
+    wall: str
+    floor: str
+    target: str
+    box: str
+    box_on_target: str
+    player: str
+    player_on_target: str
+
+    def __str__(self) -> str:
+        """All seven characters, in the order of the attributes."""
+        return (
+            self.wall + self.floor + self.target + self.box + self.box_on_target + self.player + self.player_on_target
+        )
+
+
+SYMBOL_SETS: dict[str, Symbols] = {
+    "default": Symbols("#", "_", "O", "X", "√", "P", "S"),
+    "xsb": Symbols("#", " ", ".", "$", "*", "@", "+"),
+}
+DEFAULT = SYMBOL_SETS["default"]
+#: XSB files in the wild also write floor as "-" or "_".
+_XSB_ALIASES = str.maketrans({"-": " ", "_": " "})
+XSB_ROW_CHARACTERS = frozenset("# .$*@+-_")
+
+
+def symbol_set(name: str) -> Symbols:
+    """Return a symbol set by name.
+
+    Raises:
+        ValueError: when there is no set of this name.
+    """
+    if name not in SYMBOL_SETS:
+        raise ValueError(f"unknown symbols {name!r}; {suggest(name, SYMBOL_SETS)}")
+    return SYMBOL_SETS[name]
+
+
+def static_cells(level: Level) -> list[str]:
+    """Return the room without player and boxes: one character per text position, line breaks included."""
+    cells = [DEFAULT.floor] * (level.height * (level.width + 1) - 1)
+    for row in range(1, level.height):
+        cells[row * (level.width + 1) - 1] = "\n"
+    for cell in cells_of(level.walls):
+        cells[cell] = DEFAULT.wall
+    for cell in cells_of(level.targets):
+        cells[cell] = DEFAULT.target
+    return cells
+
+
+#: What a floor or target cell shows with a box, or with the player, on it.
+WITH_BOX = {DEFAULT.floor: DEFAULT.box, DEFAULT.target: DEFAULT.box_on_target}
+WITH_PLAYER = {DEFAULT.floor: DEFAULT.player, DEFAULT.target: DEFAULT.player_on_target}
+
+
+def board_text(level: Level, player: int | None = None, boxes: int | None = None) -> str:
+    r"""Return a board in the default symbols, rows joined by line breaks.
+
+    Args:
+        level: the room.
+        player: cell of the player; the level's start by default.
+        boxes: bit set of the boxes; the level's start by default.
+
+    >>> print(board_text(parse_level("#####\n#PXO#\n#####")))
+    #####
+    #PXO#
+    #####
+    """
+    cells = static_cells(level)
+    for cell in cells_of(level.boxes if boxes is None else boxes):
+        cells[cell] = WITH_BOX[cells[cell]]
+    cell = level.player if player is None else player
+    cells[cell] = WITH_PLAYER[cells[cell]]
+    return "".join(cells)
+
+
+class Style:
+    r"""Turns a board in default symbols into the observation text.
+
+    Args:
+        symbols: name of a symbol set.
+        separator: text between the cells of a row.
+
+    >>> print(Style("xsb", " ")("#####\n#PXO#\n#####"))
+    # # # # #
+    # @ $ . #
+    # # # # #
+    """
+
+    def __init__(self, symbols: str = "default", separator: str = "") -> None:
+        if not isinstance(separator, str):
+            raise ValueError(f"separator must be a string, got {separator!r}")
+        self.symbols = symbol_set(symbols)
+        self.separator = separator
+        self.plain = symbols == "default" and not separator
+        self._table = str.maketrans(str(DEFAULT), str(self.symbols))
+
+    def __call__(self, text: str) -> str:
+        """Restyle one board."""
+        if self.plain:
+            return text
+        text = text.translate(self._table)
+        return "\n".join(map(self.separator.join, text.split("\n"))) if self.separator else text
+
+    def legend(self) -> str:
+        """Say in one line which character means what."""
+        s = self.symbols
+        floor = "a space" if s.floor == " " else s.floor
+        return (
+            f"{s.wall} wall, {floor} floor, {s.target} target, {s.box} box, {s.box_on_target} box on a target, "
+            f"{s.player} you, {s.player_on_target} you on a target"
+        )
+
+
+def parse_level(text: str, symbols: str | None = None) -> Level:
+    r"""Read one level.
+
+    Short rows are padded, and floor that the player cannot reach even by walking through boxes becomes wall: it
+    plays no part, and the room gets one form whatever was drawn around it.
+
+    Args:
+        text: rows of symbols separated by line breaks; empty lines before and after are dropped.
+        symbols: "default" or "xsb"; found out from the characters when None.
+
+    Raises:
+        LevelError: on an unknown symbol, no player or several, no box, as many boxes as targets not being the case,
+            a room that is open to the outside, a box or target out of reach, or a level that is solved already.
+
+    >>> level = parse_level("#####\n#@$.#\n#####")
+    >>> level.height, level.width, level.player, list(cells_of(level.boxes))
+    (3, 5, 7, [8])
+    """
+    rows = text.replace("\r", "").split("\n")
+    while rows and not rows[0].strip():
+        rows.pop(0)
+    while rows and not rows[-1].strip():
+        rows.pop()
+    if not rows:
+        raise LevelError("the level is empty: expected rows of symbols such as '#####', '#@$.#', '#####'")
+    return _build(rows, _symbols_of(rows) if symbols is None else symbol_set(symbols))
+
+
+def _symbols_of(rows: Sequence[str]) -> Symbols:
+    """Choose the symbol set whose characters cover the rows; "_" alone is floor in both."""
+    used = set().union(*rows)
+    if used <= set(str(DEFAULT)):
+        return DEFAULT
+    if used <= XSB_ROW_CHARACTERS:
+        return SYMBOL_SETS["xsb"]
+    known = " or ".join(f"{str(symbols)!r} ({name})" for name, symbols in SYMBOL_SETS.items())
+    unknown = sorted(used - set(str(DEFAULT)) - XSB_ROW_CHARACTERS)
+    if unknown:
+        raise LevelError(f"unknown symbol {unknown[0]!r}: expected only {known}")
+    raise LevelError(f"the symbols {''.join(sorted(used))!r} mix two sets: expected only {known}")
+
+
+def _build(rows: list[str], symbols: Symbols) -> Level:
+    height, width = len(rows), max(map(len, rows))
+    walls = targets = boxes = 0
+    players: list[int] = []
+    kinds = str(symbols)
+    for r, row in enumerate(rows):
+        padded = (row.translate(_XSB_ALIASES) if symbols.floor == " " else row).ljust(width, symbols.floor)
+        for c, symbol in enumerate(padded):
+            kind = kinds.find(symbol)
+            if kind < 0:
+                raise LevelError(f"row {r + 1}: unknown symbol {symbol!r}; expected one of {kinds!r}")
+            bit = 1 << (r * (width + 1) + c)
+            walls |= bit if kind == 0 else 0
+            targets |= bit if kind in (2, 4, 6) else 0
+            boxes |= bit if kind in (3, 4) else 0
+            if kind >= 5:
+                players.append(r * (width + 1) + c)
+    if len(players) != 1:
+        raise LevelError(f"expected exactly one player ({symbols.player} or {symbols.player_on_target}), "
+                         f"got {len(players)}")  # fmt: skip
+    return _checked(height, width, walls, targets, boxes, players[0])
+
+
+def _checked(height: int, width: int, walls: int, targets: int, boxes: int, player: int) -> Level:
+    if not boxes:
+        raise LevelError("the level has no box: expected at least one box, and a target for each")
+    if boxes.bit_count() != targets.bit_count():
+        raise LevelError(f"expected as many boxes as targets, got {boxes.bit_count()} boxes "
+                         f"and {targets.bit_count()} targets")  # fmt: skip
+    room = _flood(height, width, walls, player)
+    if room is None:
+        raise LevelError("the room is open: walls must enclose every cell the player can reach; close the gap")
+    if boxes & ~targets & ~room or targets & ~boxes & ~room:
+        raise LevelError("a box or target lies where the player can never get: move it inside the room")
+    if boxes == targets:
+        raise LevelError("every box is on a target already: expected a level that is still to be solved")
+    keep = room | boxes | targets
+    return Level(height, width, full_board(height, width) & ~keep, targets, boxes, player)
+
+
+def _flood(height: int, width: int, walls: int, player: int) -> int | None:
+    """Cells connected to the player, boxes ignored; None when they touch the edge of the board."""
+    row = (1 << width) - 1
+    stride = width + 1
+    edge = row | row << (stride * (height - 1))
+    for r in range(height):
+        edge |= (1 | 1 << (width - 1)) << (r * stride)
+    free = full_board(height, width) & ~walls
+    reached, grown = 0, 1 << player
+    while grown != reached:
+        reached = grown
+        grown = (reached | reached << 1 | reached >> 1 | reached << stride | reached >> stride) & free
+    return None if reached & edge else reached
