@@ -48,7 +48,7 @@ class Settings:
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if isinstance(self.stop, str):
-            raise TypeError(f"stop must be a sequence of texts, got the single text {self.stop!r}: write ({self.stop!r},)")
+            raise TypeError(f"stop must be a sequence of texts, got one text: write ({self.stop!r},)")
 
 
 class HuggingFacePolicy:
@@ -151,7 +151,7 @@ class HuggingFacePolicy:
         key = _key(observation)
         found = self._prompts.get(key)
         if found is None:
-            found = self._encode(((("user", key),) if isinstance(key, str) else key))
+            found = self._encode((("user", key),) if isinstance(key, str) else key)
             self._cached_ids += len(found)
             if self._cached_ids > _MOST_CACHED_IDS:
                 self._prompts, self._cached_ids = {}, len(found)
@@ -269,7 +269,8 @@ class HuggingFacePolicy:
             ids = (*ids, self.tokenizer.eos_token_id)
         if not 0 < len(ids) <= settings.max_new_tokens:
             raise ValueError(
-                f"{written!r} takes {len(ids)} tokens of this tokenizer, the policy writes 1 to {settings.max_new_tokens}"
+                f"{written!r} takes {len(ids)} tokens of this tokenizer, "
+                f"the policy writes 1 to {settings.max_new_tokens}"
             )
         return Reply(text, self.encode(observation), ids)
 
@@ -359,12 +360,15 @@ def _key(observation: Any) -> Any:
     if isinstance(observation, str):
         return observation
     try:
-        return tuple((message["role"], message["content"]) for message in observation)
-    except (TypeError, KeyError, IndexError) as error:
+        messages = tuple((message["role"], message["content"]) for message in observation)
+    except (TypeError, KeyError, IndexError):
+        messages = ()
+    if not messages or not all(isinstance(text, str) for message in messages for text in message):
         raise TypeError(
-            "an observation must be a str or a sequence of {'role': ..., 'content': ...} messages, got "
-            f"{observation!r:.200}: wrap the environments in wrappers.VectorPromptWindow"
-        ) from error
+            "an observation must be a str or a non-empty sequence of {'role': str, 'content': str} messages, got "
+            f"{observation!r:.200}: wrap the environments in wrappers.VectorPromptWindow (pictures are not read here)"
+        )
+    return messages
 
 
 def _read_settings(file: Path) -> dict[str, Any]:

@@ -66,7 +66,8 @@ def logits_at(model: Any, ids: Tensor, rows: Tensor, columns: Tensor, **argument
     Args:
         model: a Hugging Face causal language model.
         ids: int64 (n, S).
-        rows, columns: int64 (K,) each.
+        rows: int64 (K,), the sequence of each wanted position.
+        columns: int64 (K,), its place in the sequence.
         **arguments: passed on to the model (mask, position ids, cache).
 
     Returns:

@@ -15,17 +15,19 @@ class TokenScores:
     """Scores of n replies, each padded at its end to the longest length L.
 
     A batch of two replies of lengths 1 and 2 has mask ``[[True, False], [True, True]]``; padded entries of the
-    other two tensors are 0.
+    other tensors are 0 (False).
 
     Attributes:
         logprobs: float32 (n, L), natural logarithm, at the temperature asked for.
         entropy: float32 (n, L), of the distribution each token was drawn from, in nats.
         mask: bool (n, L), True = a token of the reply.
+        top: bool (n, L), True = no token was more probable at this position.
     """
 
     logprobs: Tensor
     entropy: Tensor
     mask: Tensor
+    top: Tensor
 
 
 def score_replies(
@@ -79,19 +81,26 @@ def score_replies(
     read = torch.tensor(reads, device=device)
     flat_logprobs = distribution[read, torch.tensor(targets, device=device)]
     flat_entropy = entropy[read]
+    flat_top = flat_logprobs.detach() >= distribution.detach().amax(-1)[read]
     _, mask = pad(replies, fill=fill, left=False, device=device)
     blank = flat_logprobs.new_zeros(mask.shape)
-    return TokenScores(blank.masked_scatter(mask, flat_logprobs), blank.masked_scatter(mask, flat_entropy), mask)
+    return TokenScores(
+        logprobs=blank.masked_scatter(mask, flat_logprobs),
+        entropy=blank.masked_scatter(mask, flat_entropy),
+        mask=mask,
+        top=torch.zeros_like(mask).masked_scatter(mask, flat_top),
+    )
 
 
 def _check(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], temperature: float) -> None:
     if len(prompts) != len(replies) or not prompts:
         raise ValueError(
-            f"expected one reply per prompt and at least one pair, got {len(prompts)} prompts and {len(replies)} replies"
+            "expected one reply per prompt and at least one pair, "
+            f"got {len(prompts)} prompts and {len(replies)} replies"
         )
     for name, sequences in (("prompt", prompts), ("reply", replies)):
         for position, sequence in enumerate(sequences):
             if not sequence:
                 raise ValueError(f"{name} {position} has no tokens: leave such rows out before scoring")
     if not temperature > 0:
-        raise ValueError(f"scoring needs a temperature above 0, got {temperature}: use the one the replies were drawn at")
+        raise ValueError(f"scoring needs a temperature above 0, got {temperature}: use the sampling temperature")

@@ -18,6 +18,10 @@ def tagged(command: str) -> str:
     return f"<action>{command}</action>"
 
 
+#: The reply of a scripted player that has no action to offer.
+SILENT = tagged("")
+
+
 class RandomPolicy:
     """Plays one of the admissible actions, each with the same probability.
 
@@ -43,8 +47,8 @@ class RandomPolicy:
         Raises:
             KeyError: the infos hold no ``admissible_actions``.
         """
-        options = _column(infos, "admissible_actions", "wrap an environment that follows the info contract")
-        return [Reply(tagged(given[rng.integers(len(given))] if given else "")) for given in options]
+        options = _column(infos, "admissible_actions", "use an environment that follows the info contract")
+        return [Reply(tagged(given[rng.integers(len(given))]) if given else SILENT) for given in options]
 
 
 class ExpertPolicy:

@@ -1,0 +1,183 @@
+"""Behaviour cloning: the warm start, supervised learning of the expert's actions in the policy's own tokens."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from agentgym.rollout import collect
+from agentgym.trajectory import Reply
+from policies.huggingface import HuggingFacePolicy
+from policies.scripted import SILENT, ExpertPolicy
+
+
+@dataclass
+class CloneResult:
+    """What happened while cloning.
+
+    Attributes:
+        history: one dict per epoch: ``epoch`` (from 1), ``loss`` (mean cross-entropy of the expert's tokens in nats,
+            measured while learning), ``accuracy`` (share of these tokens that were the most probable one) and
+            ``seconds`` since the first update.
+        rows: demonstrated steps.
+        collect_seconds: time spent playing the expert.
+    """
+
+    history: list[dict[str, float]] = field(default_factory=list)
+    rows: int = 0
+    collect_seconds: float = 0.0
+
+
+class _Demonstrator:
+    """The expert, answering in the student's tokens: plugged into `collect`, it records the training rows."""
+
+    def __init__(self, student: HuggingFacePolicy) -> None:
+        self._student = student
+        self._expert = ExpertPolicy()
+
+    def act(
+        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
+    ) -> list[Reply]:
+        replies = self._expert.act(observations, infos, rng)
+        return [
+            reply if reply.text == SILENT else self._student.demonstrate(observation, reply.text)
+            for observation, reply in zip(observations, replies, strict=True)
+        ]
+
+
+def demonstrations(
+    policy: HuggingFacePolicy,
+    envs: gym.vector.VectorEnv[Any, Any, Any],
+    tasks: Sequence[Mapping[str, Any]],
+    *,
+    seed: int,
+    progress: Callable[[int], None] | None = None,
+) -> list[Reply]:
+    """Expert steps as (prompt ids, token ids) of the policy, episode by episode.
+
+    Args:
+        policy: whose chat template, prefix, suffix and tokenizer are used; its weights are not.
+        envs: as for `clone`.
+        tasks: reset options, one episode each.
+        seed: of the environments.
+        progress: called with the number of finished episodes.
+
+    Raises:
+        KeyError: the environments were not made with ``expert=True``.
+        ValueError: the expert had no answer anywhere, or an answer the policy cannot write.
+    """
+    table = collect(envs, _Demonstrator(policy), tasks=tasks, seed=seed, progress=progress)
+    # Where the expert is silent (a dead end) there is nothing to learn.
+    replies = () if table.replies is None else table.replies
+    found = [reply for reply in replies if reply is not None and reply.token_ids]
+    if not found:
+        raise ValueError(f"the expert had no answer in any of the {len(tasks)} tasks: are they solvable?")
+    return found
+
+
+def clone(
+    policy: HuggingFacePolicy,
+    envs: gym.vector.VectorEnv[Any, Any, Any],
+    tasks: Sequence[Mapping[str, Any]],
+    *,
+    epochs: int,
+    seed: int,
+    batch_size: int = 64,
+    learning_rate: float = 2e-3,
+    weight_decay: float = 0.01,
+    warmup: int = 20,
+    max_grad_norm: float = 1.0,
+    progress: Callable[[int, int], None] | None = None,
+) -> CloneResult:
+    """Train the policy, in place, to write what the expert does.
+
+    Minimises the mean of -log p(token) over the expert's reply tokens at temperature 1, with AdamW, a linear warm-up
+    and a cosine decay to 0. Deterministic in its arguments and the weights it starts from.
+
+    Args:
+        policy: the student.
+        envs: a vector environment with autoreset `DISABLED`, made with ``expert=True`` and wrapped (reply parser,
+            prompt window) exactly as it is for the student later on.
+        tasks: reset options of the demonstrated episodes.
+        epochs: passes over the demonstrated steps.
+        seed: of the environments and of the order of the steps.
+        batch_size: steps per update.
+        learning_rate: of AdamW, at its highest.
+        weight_decay: of AdamW, on matrices only.
+        warmup: updates until the learning rate is reached.
+        max_grad_norm: the gradient's norm is clipped to this.
+        progress: called after each update with the updates done and their total number.
+
+    Returns:
+        Loss and accuracy per epoch.
+
+    Raises:
+        KeyError: the environments were not made with ``expert=True``.
+        ValueError: a number is out of range, or the policy cannot write the expert's actions.
+    """
+    if min(epochs, batch_size) < 1 or learning_rate <= 0 or warmup < 0:
+        raise ValueError(
+            "cloning needs epochs and batch_size of at least 1, a positive learning_rate and warmup of at least 0, got "
+            f"epochs={epochs}, batch_size={batch_size}, learning_rate={learning_rate}, warmup={warmup}"
+        )
+    started = time.perf_counter()
+    rows = demonstrations(policy, envs, tasks, seed=seed)
+    result = CloneResult(rows=len(rows), collect_seconds=time.perf_counter() - started)
+    generator = torch.Generator().manual_seed(seed)
+    optimizer = _optimizer(policy.model, weight_decay)
+    batches = math.ceil(len(rows) / batch_size)
+    total, done = epochs * batches, 0
+    started = time.perf_counter()
+    for epoch in range(1, epochs + 1):
+        loss_sum, right, tokens = 0.0, 0, 0
+        order = torch.randperm(len(rows), generator=generator)
+        for part in order.tensor_split(batches):
+            for group in optimizer.param_groups:
+                group["lr"] = learning_rate * _schedule(done, warmup, total)
+            chosen = [rows[i] for i in part.tolist()]
+            scores = policy.score([r.prompt_ids for r in chosen], [r.token_ids for r in chosen], temperature=1.0)
+            count = int(scores.mask.sum())
+            loss = -scores.logprobs.sum() / count
+            optimizer.zero_grad()
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(policy.model.parameters(), max_grad_norm)
+            optimizer.step()
+            loss_sum += float(loss.detach()) * count
+            right += int(scores.top.sum())
+            tokens += count
+            done += 1
+            if progress is not None:
+                progress(done, total)
+        result.history.append(
+            {
+                "epoch": epoch,
+                "loss": loss_sum / tokens,
+                "accuracy": right / tokens,
+                "seconds": time.perf_counter() - started,
+            }
+        )
+    return result
+
+
+def _schedule(step: int, warmup: int, total: int) -> float:
+    """Factor on the learning rate at update ``step`` (from 0): linear up, then half a cosine down to 0."""
+    if step < warmup:
+        return (step + 1) / warmup
+    return 0.5 * (1.0 + math.cos(math.pi * (step - warmup) / max(1, total - warmup)))
+
+
+def _optimizer(model: torch.nn.Module, weight_decay: float) -> torch.optim.AdamW:
+    # Norms and biases are vectors: pulling them to 0 would fight the architecture.
+    matrices = [weight for weight in model.parameters() if weight.requires_grad and weight.ndim > 1]
+    vectors = [weight for weight in model.parameters() if weight.requires_grad and weight.ndim <= 1]
+    return torch.optim.AdamW(
+        [{"params": matrices, "weight_decay": weight_decay}, {"params": vectors, "weight_decay": 0.0}], lr=0.0
+    )
