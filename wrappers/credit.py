@@ -1,0 +1,115 @@
+"""Base of the credit wrappers: record a vector environment, then score the steps of the finished groups."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from agentgym.recorder import TableBuilder
+from agentgym.trajectory import Bools, Floats, StepTable
+
+Array = NDArray[Any]
+
+
+class CreditWrapper(gym.vector.VectorWrapper[Any, Any, Array]):
+    """Records the episodes begun by `reset` and answers one advantage per step when all of them have ended.
+
+    Places with the same `task_id` are one group. A full `reset` begins a new table; a masked one
+    (`options={"reset_mask": ...}`) adds episodes to it. Observations, rewards and infos pass through unchanged.
+    With autoreset `DISABLED`, give finished places `""`. In the other modes the episodes that places begin by
+    themselves are played but not recorded: nobody chose their task, so they belong to no group.
+
+    Args:
+        env: a vector environment with this project's info keys; inside a reply wrapper's `"command"` and a
+            state wrapper's `"canonical_key"` are used where present.
+        preset: "paper" or "authors".
+        **options: of the method, see the function in `method`.
+
+    Raises:
+        ValueError, TypeError: at once, when the preset or an option is unknown or out of range.
+    """
+
+    method: ClassVar[Callable[..., Floats]]
+
+    def __init__(self, env: gym.vector.VectorEnv[Any, Any, Array], *, preset: str = "paper", **options: Any) -> None:
+        super().__init__(env)
+        self._options: dict[str, Any] = {"preset": preset, **options}
+        type(self).method(_NO_STEPS, **self._options)  # wrong options fail here, not after the first rollout
+        self._builder: TableBuilder | None = None
+        self._playing: Bools = np.zeros(env.num_envs, np.bool_)
+
+    def reset(
+        self,
+        *,
+        seed: int | Sequence[int | None] | None = None,
+        options: Any = None,
+    ) -> tuple[Any, dict[str, Any]]:
+        """Reset the environment and begin to record the episodes it starts."""
+        observations, infos = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # per place
+        mask = options.get("reset_mask") if isinstance(options, Mapping) else None
+        if self._builder is None or mask is None:
+            # Places are recorded until their episode ends, whatever the environment's autoreset mode does then.
+            self._builder = TableBuilder(self.num_envs, AutoresetMode.DISABLED)
+        self._builder.reset(infos, mask)
+        self._playing |= True if mask is None else mask
+        return observations, infos
+
+    def step(self, actions: Any) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
+        """Step the environment and record what happened.
+
+        Raises:
+            gymnasium.error.ResetNeeded: before the first reset.
+        """
+        if self._builder is None:
+            raise gym.error.ResetNeeded(f"{type(self).__name__}.step: no episodes yet; call reset() first")
+        observations, rewards, terminated, truncated, infos = self.env.step(actions)
+        self._builder.step(actions, rewards, terminated, truncated, _before_autoreset(infos))
+        self._playing &= ~(terminated | truncated)
+        return observations, rewards, terminated, truncated, infos
+
+    def table(self) -> StepTable:
+        """Return the recorded steps, trajectory by trajectory.
+
+        Raises:
+            ValueError: before the first reset, or while an episode of some group still runs.
+        """
+        name = type(self).__name__
+        if self._builder is None:
+            raise ValueError(f"{name} has recorded nothing: call reset() and step() until all episodes have ended")
+        if self._playing.any():
+            places = np.flatnonzero(self._playing)
+            shown = ", ".join(map(str, places[:8])) + (", ..." if len(places) > 8 else "")
+            raise ValueError(
+                f"{name}: {len(places)} of {self.num_envs} places still play (places {shown}), their groups are not "
+                "complete; step on until every place has terminated or truncated once"
+            )
+        return self._builder.table()
+
+    def advantages(self) -> Floats:
+        """Return float64 (len(table()),), one advantage per row of `table()`; nan: not scored.
+
+        Raises:
+            ValueError: as `table`.
+        """
+        return type(self).method(self.table(), **self._options)
+
+
+def _before_autoreset(infos: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Infos of the states the step led to: places that were reset within the step show them in `final_info`."""
+    final, mask = infos.get("final_info"), infos.get("_final_info")
+    if final is None or mask is None or not mask.any():
+        return infos
+    merged = dict(infos)
+    for key, column in final.items():
+        if key in infos and not key.startswith("_") and isinstance(column, np.ndarray):
+            merged[key] = infos[key].copy()
+            merged[key][mask] = column[mask]
+    return merged
+
+
+_NO_STEPS = StepTable.from_arrays(group=[], trajectory=[], t=[], state=[], action=[], next_state=[], reward=[], won=[])

@@ -1,0 +1,202 @@
+"""Groups of rows: number them and compare the values inside them, for all groups of a batch at once."""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from agentgym.trajectory import Bools, Floats, Ints, StepTable
+
+#: A group whose values span no more than this share of their largest magnitude has no contrast: it scores 0.
+#: Wide enough for rounding of sums, far below anything the eps of the papers lets through.
+TOLERANCE = 1e-9
+
+Std = Literal["group", "batch", "none"]
+Singleton = Literal["zero", "raw"]
+
+
+class StatisticsOptions(TypedDict, total=False):
+    """Options of every group-relative method.
+
+    over: what the episode-level mean and standard deviation are taken over: "trajectories" (papers) or "steps"
+        (authors' code: a trajectory counts as often as it has steps).
+    std: divide by the standard deviation of the "group", of the whole "batch", or "none".
+    ddof: 1 sample, 0 population standard deviation.
+    eps: added to the standard deviation.
+    singleton: episode-level score of a group of one: "zero", or the "raw" value (authors' code).
+    outcome: value of an episode: "return" (undiscounted sum of rewards) or "won" (0 or 1).
+    invalid_penalty: taken off for every step whose action was not valid; 0 for none.
+    penalty: where: "row" (that row's values, before the group statistics: authors' code), "discounted" (its
+        reward: earlier steps and the episode's return feel it), "advantage" (that row's final score: felt in
+        groups without contrast too).
+    """
+
+    over: Literal["trajectories", "steps"]
+    std: Std
+    ddof: int
+    eps: float
+    singleton: Singleton
+    outcome: Literal["return", "won"]
+    invalid_penalty: float
+    penalty: Literal["row", "discounted", "advantage"]
+
+
+def number_pairs(first: Ints, n_first: int, second: Ints, n_second: int) -> tuple[Ints, Ints]:
+    """Number the distinct pairs of two integer columns in O(N + n_first + n_second).
+
+    Args:
+        first: int (N,), values in 0..n_first-1.
+        n_first: bound of `first`.
+        second: int (N,), values in 0..n_second-1.
+        n_second: bound of `second`.
+
+    Returns:
+        ids int64 (N,), 0..K-1 in lexicographic order of the pairs; example int64 (K,), the first row of each pair.
+
+    >>> number_pairs(np.array([1, 0, 1]), 2, np.array([5, 3, 5]), 6)
+    (array([1, 0, 1]), array([1, 0]))
+    """
+    order = _counting_sort(second, n_second)
+    order = order[_counting_sort(first[order], n_first)]
+    a, b = first[order], second[order]
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
+    ids = np.empty(len(order), np.int64)
+    ids[order] = np.cumsum(new) - 1
+    return ids, order[new]
+
+
+def standardise(
+    values: Floats,
+    groups: Ints,
+    n_groups: int,
+    *,
+    members: Ints | None = None,
+    std: Std = "group",
+    ddof: int = 1,
+    eps: float = 1e-6,
+    singleton: Singleton = "zero",
+) -> Floats:
+    """Score every row against its group: `(value - mean) / (std + eps)`; a group without contrast scores exactly 0.
+
+    Args:
+        values: float64 (N,).
+        groups: int64 (N,), 0..n_groups-1.
+        n_groups: number of groups.
+        members: rows that make the statistics (for instance one per trajectory); all by default. Every group
+            with rows must have a member.
+        std: divide by the standard deviation of the group, of all groups' centred values, or not.
+        ddof: 1 sample, 0 population standard deviation.
+        eps: added to the standard deviation.
+        singleton: a group with one member scores 0, or its raw value (mean 0 and standard deviation 1 assumed).
+
+    Returns:
+        float64 (N,).
+
+    >>> standardise(np.array([0.0, 1.0, 7.0]), np.array([0, 0, 1]), 2).round(3)
+    array([-0.707,  0.707,  0.   ])
+    """
+    if len(values) == 0:
+        return np.zeros(0)
+    sample, inside = (values, groups) if members is None else (values[members], groups[members])
+    count = np.bincount(inside, minlength=n_groups)
+    mean = np.bincount(inside, weights=sample, minlength=n_groups) / np.maximum(count, 1)
+    low, high = np.full(n_groups, np.inf), np.full(n_groups, -np.inf)
+    np.minimum.at(low, inside, sample)
+    np.maximum.at(high, inside, sample)
+    noise = TOLERANCE * np.maximum(np.abs(low), np.abs(high))
+    flat = high - low <= noise
+    if singleton == "raw":
+        mean[count == 1] = 0.0
+    centred = values - mean[groups]
+    # Rows outside the sample may differ from a flat sample (a penalised row); with a zero deviation there is no
+    # scale to compare them on, without division there is.
+    still = flat[groups] if std == "group" else flat[groups] & (np.abs(centred) <= noise[groups])
+    scale: Floats
+    if std == "none":
+        scale = np.ones(n_groups)
+    else:
+        squares = (sample - mean[inside]) ** 2
+        if std == "group":
+            variance = np.bincount(inside, weights=squares, minlength=n_groups) / np.maximum(count - ddof, 1)
+        else:
+            variance = np.full(n_groups, squares.sum() / max(len(sample) - ddof, 1))
+        scale = np.sqrt(variance) + eps
+    if singleton == "raw":
+        alone = count == 1
+        scale[alone] = 1.0 if std == "none" else 1.0 + eps
+        still &= ~alone[groups]
+    return np.where(still, 0.0, centred / np.where(scale > 0, scale, 1.0)[groups])
+
+
+def first_rows(table: StepTable) -> Ints:
+    """Return int64 (M,): the row of each trajectory's first step."""
+    return table.order[table.offsets[:-1]]
+
+
+def episode_advantages(table: StepTable, scores: Floats, options: StatisticsOptions) -> Floats:
+    """Compare episodes inside their group: float64 (N,), the same for all rows of a trajectory with equal scores.
+
+    Args:
+        table: N rows.
+        scores: float64 (N,), the episode's value on each of its rows.
+        options: statistics; all of `over`, `std`, `ddof`, `eps`, `singleton` are used.
+    """
+    return standardise(
+        scores,
+        table.group,
+        table.n_groups,
+        members=first_rows(table) if options["over"] == "trajectories" else None,
+        std=options["std"],
+        ddof=options["ddof"],
+        eps=options["eps"],
+        singleton=options["singleton"],
+    )
+
+
+def visit_advantages(
+    values: Floats,
+    groups: Ints,
+    n_groups: int,
+    options: StatisticsOptions,
+    *,
+    scored: Bools | None = None,
+    members: Ints | None = None,
+) -> Floats:
+    """Compare steps that start in the same state; groups of one, and rows that are not scored, get 0.
+
+    Args:
+        values: float64 (N,), what is compared.
+        groups: int64 (N,), same number = same state of the same task.
+        n_groups: number of groups.
+        options: statistics; `std`, `ddof` and `eps` are used.
+        scored: bool (N,), rows that take part; all by default.
+        members: rows, all of them scored, that make the statistics; all scored rows by default.
+    """
+    take: NDArray[np.int64] = np.arange(len(values)) if scored is None else np.flatnonzero(scored)
+    if members is not None:
+        position = np.empty(len(values), np.int64)
+        position[take] = np.arange(len(take))
+        members = position[members]
+    result = np.zeros(len(values))
+    result[take] = standardise(
+        values[take],
+        groups[take],
+        n_groups,
+        members=members,
+        std=options["std"],
+        ddof=options["ddof"],
+        eps=options["eps"],
+    )
+    return result
+
+
+def _counting_sort(keys: Ints, n_keys: int) -> Ints:
+    """Stable order of small integers in linear time: a one-entry-per-row matrix read by columns."""
+    n = len(keys)
+    rows = np.arange(n + 1, dtype=np.int64)
+    columns = csr_array((np.ones(n, np.int8), keys, rows), shape=(n, max(n_keys, 1))).tocsc()
+    return columns.indices.astype(np.int64)

@@ -1,0 +1,66 @@
+"""Named sets of options of a credit method, and the check of what a caller overrides."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Mapping
+from functools import cache
+from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+
+OptionsT = TypeVar("OptionsT", bound=Mapping[str, object])
+
+
+def choose(
+    options_type: type[OptionsT], presets: Mapping[str, OptionsT], preset: str, options: Mapping[str, object]
+) -> OptionsT:
+    """Return the options of a preset, replaced by those given explicitly.
+
+    Args:
+        options_type: the `TypedDict` of the method; its annotations say which values are accepted.
+        presets: every preset holds all options.
+        preset: name of a preset.
+        options: what the caller wants different.
+
+    Raises:
+        ValueError: on an unknown preset, or a value outside an option's choices or not finite.
+        TypeError: on an unknown option, or a number of the wrong type.
+    """
+    if preset not in presets:
+        raise ValueError(f"unknown preset {preset!r}; {_expected(preset, presets)}")
+    kinds = _kinds(options_type)
+    for name, value in options.items():
+        if name not in kinds:
+            raise TypeError(f"unknown option {name!r}; {_expected(name, kinds)}")
+        _check(name, value, kinds[name])
+    return cast(OptionsT, {**presets[preset], **options})
+
+
+def _check(name: str, value: object, kind: Any) -> None:
+    if get_origin(kind) is Literal:
+        if value not in get_args(kind):
+            raise ValueError(f"{name}={value!r}; {_expected(str(value), get_args(kind))}")
+    elif kind is bool:
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} must be True or False, got {value!r}")
+    elif kind is int:
+        if not isinstance(value, int) or isinstance(value, bool):
+            raise TypeError(f"{name} must be an integer, got {value!r}")
+    elif kind is float:
+        if not isinstance(value, (int, float)) or isinstance(value, bool):
+            raise TypeError(f"{name} must be a number, got {value!r}")
+        if not math.isfinite(value):
+            raise ValueError(f"{name} must be finite, got {value!r}")
+
+
+def _expected(given: object, known: Any) -> str:
+    """List what would have been accepted, the nearest spelling first."""
+    names = [str(name) for name in known]
+    near = difflib.get_close_matches(str(given), names, 1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    return f"{hint}expected one of {', '.join(repr(name) for name in names)}"
+
+
+@cache
+def _kinds(options_type: type) -> dict[str, Any]:
+    return get_type_hints(options_type)

@@ -1,0 +1,69 @@
+"""Which steps changed the state, and between which states: invalid and no-change steps are bypassed."""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from agentgym.trajectory import Bools, Ints, StepTable
+
+Invalid = Literal["bypass", "self_loop", "keep"]
+
+#: First words of actions that only look: ALFWorld answers them with a text of its own and leaves the world as it is.
+NO_CHANGE_ACTIONS = ("look", "inventory", "examine")
+
+
+class Transitions(NamedTuple):
+    """What each row did, as state ids of the table.
+
+    source: int64 (N,), the state the row acted in, after bypassing.
+    target: int64 (N,), the state it led to.
+    scored: bool (N,), the row is a transition of the graph and member of its state's group.
+    """
+
+    source: Ints
+    target: Ints
+    scored: Bools
+
+
+def transitions(
+    table: StepTable, invalid: Invalid = "bypass", no_change_actions: tuple[str, ...] = NO_CHANGE_ACTIONS
+) -> Transitions:
+    """Return the transitions of a table.
+
+    A text environment answers a refused action with a noise text ("Nothing happens.") and an action that only looks
+    with a description. Taken as states these are hubs that join unrelated places. The state an episode is in is
+    therefore the one its last *changing* step led to, whatever was shown since.
+
+    Args:
+        table: N rows.
+        invalid: what becomes of rows that are not valid, whose action only looks, or that lead back to the state
+            they started in: "bypass": not in the graph, in no group; "self_loop": a transition from that state to
+            itself, compared with the other actions there; "keep": every row as recorded, noise states included.
+        no_change_actions: first words of actions that only look (compared as written).
+    """
+    if invalid == "keep" or len(table) == 0:
+        return Transitions(table.state, table.next_state, np.ones(len(table), np.bool_))
+    order = table.order
+    looks = np.fromiter((_looks(a, no_change_actions) for a in table.actions), np.bool_, len(table.actions))
+    changes = (table.valid & ~looks[table.action])[order]
+    # Position (in order) of the last changing row before each row of the same trajectory, -1 where there is none.
+    position = np.arange(len(order))
+    before = np.empty(len(order), np.int64)
+    before[0] = -1
+    before[1:] = np.maximum.accumulate(np.where(changes, position, -1))[:-1]
+    start = np.repeat(table.offsets[:-1], np.diff(table.offsets))
+    reached = before >= start
+    source_in_order = np.where(reached, table.next_state[order][before], table.state[order][start])
+    source = np.empty(len(order), np.int64)
+    source[order] = source_in_order
+    moved = np.empty(len(order), np.bool_)
+    moved[order] = changes
+    moved &= table.next_state != source
+    scored = moved if invalid == "bypass" else np.ones(len(table), np.bool_)
+    return Transitions(source, np.where(moved, table.next_state, source), scored)
+
+
+def _looks(action: object, words: tuple[str, ...]) -> bool:
+    return isinstance(action, str) and action.startswith(words) and action.split(None, 1)[0] in words

@@ -1,0 +1,154 @@
+"""RewardFlow: a step is worth what it gains in the value of the state, values flowing back from success.
+
+R(s) = gamma^d(s), d = fewest observed steps to success, R = 0 where no way leads there
+r_t  = R(s') - R(s)
+A_t  = alpha_action * (r_t - mean) / (std + eps) over Group(s) + alpha_trajectory * A^traj
+
+Source: the RewardFlow paper (Eq. 5 is Group(s)) and its release; see docs/credit/rewardflow.md for where they differ.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Unpack
+
+import numpy as np
+
+from agentgym.trajectory import Bools, Floats, StepTable
+from wrappers.credit import CreditWrapper
+from wrappers.group import StatisticsOptions, episode_advantages, visit_advantages
+from wrappers.grpo import PRESETS as GRPO_PRESETS
+from wrappers.presets import choose
+from wrappers.pruning import NO_CHANGE_ACTIONS, Invalid, transitions
+from wrappers.returns import episode_scores, penalties
+from wrappers.reward_propagation import in_lost_transitions, propagated_values
+from wrappers.state_graph import GraphCredit, StateGraph, Unreachable
+
+
+class RewardFlowOptions(StatisticsOptions, total=False):
+    """Those of `StatisticsOptions` (std, ddof, eps at both levels, the rest for episodes) and of the step level.
+
+    gamma: value lost per step of distance.
+    success_value: value of a success state.
+    unreachable: distance of a state without a way to success: "infinite" (value 0) or "d_max+1" of its group.
+    values: "distance" (above) or "propagated": the largest discounted *reward* ahead, as the authors' code has it.
+    shaping_gamma: factor of R(s') in the step reward; the paper has 1, gamma makes it potential-based.
+    unit: what is compared at a state: every "visit", or every distinct "edge" once.
+    invalid: rows that did not change the state: "bypass", "self_loop" or "keep", see `wrappers.pruning`.
+    no_change_actions: first words of actions that only look.
+    lose_last: the authors' code loses the last transition of the longest trajectories of the batch; True does too.
+    alpha_action: weight of the step level.
+    alpha_trajectory: weight of the episode level.
+    """
+
+    gamma: float
+    success_value: float
+    unreachable: Unreachable
+    values: Literal["distance", "propagated"]
+    shaping_gamma: float
+    unit: Literal["visit", "edge"]
+    invalid: Invalid
+    no_change_actions: tuple[str, ...]
+    lose_last: bool
+    alpha_action: float
+    alpha_trajectory: float
+
+
+_PAPER: RewardFlowOptions = {
+    **GRPO_PRESETS["paper"],
+    "outcome": "won",
+    "gamma": 0.9,
+    "success_value": 1.0,
+    "unreachable": "infinite",
+    "values": "distance",
+    "shaping_gamma": 1.0,
+    "unit": "visit",
+    "invalid": "bypass",
+    "no_change_actions": NO_CHANGE_ACTIONS,
+    "lose_last": False,
+    "alpha_action": 1.0,
+    "alpha_trajectory": 1.0,
+}
+#: The authors' generic environment manager, with every last transition in the graph (the method as meant).
+PRESETS: dict[str, RewardFlowOptions] = {
+    "paper": _PAPER,
+    "authors": {
+        **_PAPER,
+        **GRPO_PRESETS["authors"],
+        "std": "none",
+        "values": "propagated",
+        "invalid": "keep",
+    },
+}
+
+
+def rewardflow(table: StepTable, *, preset: str = "paper", **options: Unpack[RewardFlowOptions]) -> Floats:
+    """Return the advantage of every step.
+
+    Args:
+        table: N steps of finished groups.
+        preset: "paper" or "authors".
+        **options: any of `RewardFlowOptions` (gamma, success_value, unreachable, values, shaping_gamma, unit,
+            invalid, no_change_actions, lose_last, alpha_action, alpha_trajectory, and those of
+            `StatisticsOptions`), instead of the preset's.
+
+    Returns:
+        float64 (N,), in the order of the table's rows. Bypassed steps have step level 0.
+
+    Raises:
+        ValueError: on an unknown preset or an option's value out of range.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> rewardflow(table).round(3)  # from "s", right gains 0.9 - 0.81 and left 0 - 0.81
+    array([ 1.414,  0.707, -1.414])
+    """
+    chosen = choose(RewardFlowOptions, PRESETS, preset, options)
+    credit, scored = _flow(table, chosen)
+    graph = credit.graph
+    members = None
+    if chosen["unit"] == "edge":
+        _, example = graph.edges
+        members = example[scored[example]]
+    steps = visit_advantages(
+        credit.step_reward - penalties(table, chosen, "row"),
+        graph.source,
+        graph.n_nodes,
+        chosen,
+        scored=scored,
+        members=members,
+    )
+    episodes = episode_advantages(table, episode_scores(table, chosen), chosen)
+    advantages = chosen["alpha_action"] * steps + chosen["alpha_trajectory"] * episodes
+    return advantages - penalties(table, chosen, "advantage")
+
+
+def rewardflow_values(table: StepTable, *, preset: str = "paper", **options: Unpack[RewardFlowOptions]) -> GraphCredit:
+    """Return graph, distances, node values and step rewards (before any comparison); arguments as `rewardflow`."""
+    return _flow(table, choose(RewardFlowOptions, PRESETS, preset, options))[0]
+
+
+def _flow(table: StepTable, options: RewardFlowOptions) -> tuple[GraphCredit, Bools]:
+    """Values and step rewards, and which rows are compared."""
+    gamma = options["gamma"]
+    if not 0 < gamma <= 1:
+        raise ValueError(f"gamma must be above 0 and at most 1, got {gamma}")
+    steps = transitions(table, options["invalid"], options["no_change_actions"])
+    lost = in_lost_transitions(table) if options["lose_last"] else np.zeros(len(table), np.bool_)
+    graph = StateGraph.from_table(table, steps._replace(scored=steps.scored & ~lost))
+    distance = graph.hop_distance()
+    if options["values"] == "propagated":
+        value = propagated_values(table, graph, gamma)
+    else:
+        filled = graph.fill_unreachable(distance, options["unreachable"])
+        known = np.isfinite(filled)
+        value = np.zeros(graph.n_nodes)
+        value[known] = options["success_value"] * gamma ** filled[known]
+    gain = options["shaping_gamma"] * value[graph.target] - value[graph.source]
+    return GraphCredit(graph, distance, value, np.where(lost, table.reward, gain)), steps.scored
+
+
+class RewardFlow(CreditWrapper):
+    """Vector wrapper whose `advantages()` are `rewardflow(table(), **options)`."""
+
+    method = staticmethod(rewardflow)
