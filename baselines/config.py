@@ -1,0 +1,93 @@
+"""TrainerConfig: every number of a training run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from baselines.batch import Weighting
+from baselines.losses import Aggregation
+
+
+@dataclass(frozen=True)
+class TrainerConfig:
+    """Numbers of a run; two runs with the same config, policy, tasks and method are the same run.
+
+    Attributes:
+        iterations: how many times to collect and update.
+        groups: tasks drawn per iteration (all distinct where there are enough).
+        group_size: episodes per task.
+        temperature: sampling temperature of rollouts, and the one log-probabilities are taken at; above 0.
+        learning_rate: of AdamW.
+        schedule: "constant", or "linear" down to 0 at the end of the last iteration.
+        weight_decay: of AdamW.
+        max_grad_norm: gradients are scaled down to this Euclidean norm.
+        minibatch_rows: distinct rows per update.
+        microbatch_rows: distinct rows per forward and backward pass; None: a mini-batch at once. Gradients are
+            accumulated, so this changes memory only.
+        epochs: passes over the batch per iteration.
+        clip_low, clip_high, dual_clip: see `baselines.losses.clipped_surrogate`.
+        kl: weight of the k3 divergence to the frozen start policy; 0 drops the reference model altogether.
+        kl_limit: see `baselines.losses.k3`.
+        entropy: weight of the entropy bonus; the entropy is reported in any case.
+        aggregation: see `baselines.losses.aggregate`.
+        weighting: see `baselines.batch.make_batch`.
+        keep_zero: whether rows with advantage 0 are trained on (for KL and entropy), see `baselines.batch.make_batch`.
+        old_logprobs: "sampler" trusts the log-probabilities that came with the replies (same weights, same code),
+            "recompute" scores them again before the update, for samplers with other kernels or precision.
+        validate_every: iterations between validations; 0: never. The start and the end are validated as well.
+        checkpoint_every: iterations between checkpoints; 0: only at the end and when interrupted.
+        seed: of task choice, episodes, sampling and mini-batches.
+    """
+
+    iterations: int = 50
+    groups: int = 16
+    group_size: int = 8
+    temperature: float = 1.0
+    learning_rate: float = 1e-6
+    schedule: Literal["constant", "linear"] = "constant"
+    weight_decay: float = 0.0
+    max_grad_norm: float = 1.0
+    minibatch_rows: int = 64
+    microbatch_rows: int | None = None
+    epochs: int = 1
+    clip_low: float = 0.2
+    clip_high: float = 0.2
+    dual_clip: float | None = None
+    kl: float = 0.01
+    kl_limit: float | None = 10.0
+    entropy: float = 0.0
+    aggregation: Aggregation = "token-mean"
+    weighting: Weighting = "step"
+    keep_zero: bool = True
+    old_logprobs: Literal["sampler", "recompute"] = "sampler"
+    validate_every: int = 10
+    checkpoint_every: int = 10
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        rules = (
+            ("iterations", self.iterations >= 0, "at least 0"),
+            ("groups", self.groups >= 1, "at least 1"),
+            ("group_size", self.group_size >= 1, "at least 1"),
+            ("temperature", self.temperature > 0, "above 0 (a greedy policy explores nothing)"),
+            ("learning_rate", self.learning_rate >= 0, "at least 0"),
+            ("schedule", self.schedule in ("constant", "linear"), "'constant' or 'linear'"),
+            ("max_grad_norm", self.max_grad_norm > 0, "above 0"),
+            ("minibatch_rows", self.minibatch_rows >= 1, "at least 1"),
+            ("microbatch_rows", self.microbatch_rows is None or self.microbatch_rows >= 1, "None or at least 1"),
+            ("epochs", self.epochs >= 1, "at least 1"),
+            ("clip_low", 0 < self.clip_low <= 1, "in (0, 1]"),
+            ("clip_high", self.clip_high > 0, "above 0"),
+            ("dual_clip", self.dual_clip is None or self.dual_clip > 1, "None or above 1"),
+            ("kl", self.kl >= 0, "at least 0"),
+            ("aggregation", self.aggregation in ("token-mean", "row-mean", "row-sum"), "one of losses.Aggregation"),
+            ("weighting", self.weighting in ("step", "trajectory"), "'step' or 'trajectory'"),
+            ("old_logprobs", self.old_logprobs in ("sampler", "recompute"), "'sampler' or 'recompute'"),
+            ("validate_every", self.validate_every >= 0, "at least 0"),
+            ("checkpoint_every", self.checkpoint_every >= 0, "at least 0"),
+            ("seed", self.seed >= 0, "at least 0"),
+        )
+        for name, holds, expected in rules:
+            if not holds:
+                raise ValueError(f"TrainerConfig.{name} must be {expected}, got {getattr(self, name)!r}")

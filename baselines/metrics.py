@@ -1,0 +1,120 @@
+"""The history of a run: one JSON line per iteration, and TensorBoard scalars where asked for."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, float]
+
+LOG_FILE = "log.jsonl"
+
+
+def without_times(row: Row) -> Row:
+    """Return a row without the keys that hold or derive from clock readings: all others repeat exactly."""
+    return {k: v for k, v in row.items() if not (k.startswith(("seconds", "share")) or k.endswith("per_second"))}
+
+
+class MetricsLog:
+    """Rows of a run, in memory and, with a folder, in `<folder>/log.jsonl`.
+
+    Every row has the key "iteration", the number of finished iterations. Numbers that are not finite are written
+    as null, so that any JSON reader can read the file.
+
+    Args:
+        folder: where the file goes; None: memory only.
+        tensorboard: also write TensorBoard event files to `<folder>/tensorboard`.
+
+    Raises:
+        ImportError: tensorboard is asked for and not installed.
+        ValueError: tensorboard is asked for without a folder.
+    """
+
+    def __init__(self, folder: Path | None, *, tensorboard: bool = False) -> None:
+        self.rows: list[Row] = []
+        self._path = None if folder is None else folder / LOG_FILE
+        self._folder = folder
+        self._writer: Any = None
+        if tensorboard:
+            if folder is None:
+                raise ValueError("TensorBoard files need a folder: give the trainer one, or tensorboard=False")
+            try:
+                from torch.utils.tensorboard import SummaryWriter
+            except ImportError as error:
+                raise ImportError(
+                    "TensorBoard logs need the package tensorboard: pip install tensorboard, or tensorboard=False"
+                ) from error
+            self._make_writer = SummaryWriter
+        self._tensorboard = tensorboard
+
+    def resume(self, iteration: int) -> None:
+        """Keep what was logged up to an iteration and drop the rest, which is about to be played again.
+
+        Raises:
+            ValueError: the file holds a line that is not one of its rows.
+        """
+        self.close()
+        if self._path is not None:
+            self.rows = read_log(self._path) if self._path.exists() else []
+        self.rows = [row for row in self.rows if row["iteration"] <= iteration]
+        if self._path is not None:
+            lines = "".join(_line(row) for row in self.rows)
+            replace_file(self._path, lines.encode())
+        if self._tensorboard:
+            # purge_step hides what an earlier, interrupted process wrote past the checkpoint.
+            self._writer = self._make_writer(str(self._folder / "tensorboard"), purge_step=iteration + 1)  # type: ignore[operator]
+
+    def append(self, row: Row) -> None:
+        """Add a row to memory, file and TensorBoard; it is on disk when the call returns."""
+        self.rows.append(row)
+        if self._path is not None:
+            with open(self._path, "a", encoding="utf-8") as file:
+                file.write(_line(row))
+        if self._writer is not None:
+            for key, value in row.items():
+                if key != "iteration":
+                    self._writer.add_scalar(key, value, int(row["iteration"]))
+            self._writer.flush()
+
+    def close(self) -> None:
+        """Close the TensorBoard files, if any."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
+def read_log(path: Path) -> list[Row]:
+    """Read the rows of a log; a last line cut short by a crash is left out.
+
+    Raises:
+        ValueError: another line is not a row, with file and line number.
+    """
+    rows: list[Row] = []
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    for number, line in enumerate(lines, 1):
+        try:
+            row = json.loads(line)
+            rows.append({**row, "iteration": int(row["iteration"])})
+        except (ValueError, KeyError, TypeError) as error:
+            if number == len(lines) and not line.endswith("\n"):
+                break
+            raise ValueError(f"{path}, line {number}: not a row of a training log ({error})") from error
+    return rows
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file so that at any moment either the old or the new content is there, never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(path.name + ".tmp")
+    with open(temporary, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+
+
+def _line(row: Row) -> str:
+    return json.dumps({k: v if v is not None and math.isfinite(v) else None for k, v in row.items()}) + "\n"

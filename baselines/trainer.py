@@ -1,0 +1,284 @@
+"""Trainer: collect groups, give credit, update, repeat.
+
+    tasks -> collect -> StepTable -> credit -> advantages -> make_batch -> update
+
+One iteration is a function of the weights, the optimiser's state, the seed and the iteration's number: its random
+numbers come from a generator made of (seed, iteration). That is what makes a resumed run equal to one that was never
+interrupted, to the last bit on a CPU.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from agentgym.rollout import collect
+from agentgym.trajectory import Reply, StepTable
+from baselines.batch import Batch, make_batch
+from baselines.checkpoint import (
+    CHECKPOINT_FILE,
+    Checkpoint,
+    describe_run,
+    load_checkpoint,
+    save_checkpoint,
+)
+from baselines.config import TrainerConfig
+from baselines.evaluation import Evaluation, at_temperature, evaluate
+from baselines.interrupt import deferred
+from baselines.metrics import LOG_FILE, MetricsLog, Row
+from baselines.update import update
+
+Credit = Callable[[StepTable], NDArray[np.float64]]
+
+
+class Timed:
+    """A policy that adds up the seconds and reply tokens of its `act`."""
+
+    def __init__(self, policy: Any) -> None:
+        self.policy = policy
+        self.seconds = 0.0
+        self.tokens = 0
+
+    def act(
+        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
+    ) -> list[Reply]:
+        """Act as the policy does."""
+        begin = time.perf_counter()
+        replies: list[Reply] = self.policy.act(observations, infos, rng)
+        self.seconds += time.perf_counter() - begin
+        self.tokens += sum(len(reply.token_ids) for reply in replies)
+        return replies
+
+
+class Trainer:
+    """Trains a policy with one credit method.
+
+    With a folder, `log.jsonl` holds a row per iteration and `checkpoint.pt` the newest state, both also after
+    Ctrl-C or SIGTERM, which end the run after the iteration at hand. Row 0 is the start before any update. Keys:
+
+    - "success", "mean_return", "episode_length", "invalid_rate": of the iteration's rollouts;
+    - what `baselines.update.update` returns: "kl", "approx_kl", "clip_fraction", "entropy", "grad_norm", ...;
+    - "steps", "rows" (distinct rows trained on), "steps_per_row", "distinct_prompts", "signal" (share of steps
+      whose advantage is not 0), "learning_rate";
+    - "seconds_*" and "share_*" (percent of the iteration) for environment (wrappers and recording included),
+      generation, credit, update (batching and reference included); "seconds" of training so far, without validation;
+    - "tokens_per_second" (reply tokens per second of generation), "steps_per_second" (of the whole iteration);
+    - "validation_greedy_*" and "validation_sampled_*" (at the rollout temperature) where it was validated, and
+      "seconds_validation".
+
+    Args:
+        policy: a policy with `model`, `score`, `with_settings` and `act`, such as
+            `policies.huggingface.HuggingFacePolicy`; trained in place, mixed precision as the policy has it.
+        envs: as `agentgym.rollout.collect` takes them: autoreset DISABLED, wrapped for the policy.
+        credit: advantages (N,) of a table; nan = not scored. A `baselines.recipes.Recipe`, or any function.
+        tasks: reset options to draw training tasks from.
+        config: see `TrainerConfig`.
+        validation_tasks: reset options of the tasks to validate on, all of them each time; empty: no validation.
+        folder: where log and checkpoints go; None: nowhere.
+        resume: go on from the folder's checkpoint where there is one, else start anew.
+        tensorboard: see `baselines.metrics.MetricsLog`.
+
+    Raises:
+        ValueError: no tasks; or the folder holds a run and `resume` is False, or a checkpoint of another run.
+    """
+
+    def __init__(
+        self,
+        policy: Any,
+        envs: gym.vector.VectorEnv[Any, Any, Any],
+        credit: Credit,
+        tasks: Sequence[Mapping[str, Any]],
+        config: TrainerConfig,
+        *,
+        validation_tasks: Sequence[Mapping[str, Any]] = (),
+        folder: str | Path | None = None,
+        resume: bool = False,
+        tensorboard: bool = False,
+    ) -> None:
+        if not len(tasks):
+            raise ValueError("there are no training tasks; give reset options such as [{'split': 'train', 'index': 0}]")
+        self.policy = policy
+        self.envs = envs
+        self.credit = credit
+        self.tasks = tasks
+        self.config = config
+        self.validation_tasks = validation_tasks
+        self.folder = None if folder is None else Path(folder)
+        self.iteration = 0
+        self.seconds = 0.0
+        self._sampler = at_temperature(policy, config.temperature)
+        self._greedy = at_temperature(policy, 0.0)
+        self._weights = [value for value in policy.model.parameters() if value.requires_grad]
+        self.optimizer = torch.optim.AdamW(
+            self._weights, lr=config.learning_rate, weight_decay=config.weight_decay, betas=(0.9, 0.999), eps=1e-8
+        )
+        self.reference: Any = None
+        if config.kl > 0:
+            self.reference = copy.deepcopy(policy)
+            self.reference.model.requires_grad_(False)
+        self.log = MetricsLog(self.folder, tensorboard=tensorboard)
+        if self.folder is not None:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if resume and (self.folder / CHECKPOINT_FILE).exists():
+                self._load(load_checkpoint(self.folder, self._identity()))
+            elif not resume and any((self.folder / name).exists() for name in (CHECKPOINT_FILE, LOG_FILE)):
+                raise ValueError(f"{self.folder} already holds a training run; pass resume=True or another folder")
+
+    def run(self, callback: Callable[[Row], None] | None = None) -> list[Row]:
+        """Train up to `config.iterations` and return all rows of the run, resumed ones included.
+
+        Args:
+            callback: called with every new row, for progress bars.
+
+        Raises:
+            KeyboardInterrupt: after SIGINT, at the end of the iteration at hand, with the checkpoint written.
+            SystemExit: after SIGTERM, likewise, with status 143.
+            FloatingPointError: training diverged; the last checkpoint is untouched.
+        """
+        self.log.resume(self.iteration if self.log_is_kept else -1)
+        try:
+            with deferred() as interruption:
+                if not self.log.rows:
+                    self._record({"iteration": 0, **self._validate()}, callback)
+                while self.iteration < self.config.iterations and interruption.signal is None:
+                    row = self._iterate()
+                    if self._due(self.config.validate_every):
+                        row |= self._validate()
+                    self._record(row, callback)
+                    if self._due(self.config.checkpoint_every) or interruption.signal is not None:
+                        self._save()
+            interruption.raise_if_asked()
+        finally:
+            self.log.close()
+        return self.log.rows
+
+    @property
+    def log_is_kept(self) -> bool:
+        """Whether rows on disk belong to this run: there is a checkpoint behind this trainer's state."""
+        return self.iteration > 0
+
+    def _iterate(self) -> Row:
+        config, begin = self.config, time.perf_counter()
+        rng = np.random.default_rng([config.seed, self.iteration])
+        chosen = rng.choice(len(self.tasks), config.groups, replace=len(self.tasks) < config.groups)
+        # Remembered logits from a validation differ in the last bit from those a resumed run would compute.
+        getattr(self._sampler, "forget", lambda: None)()
+        sampler = Timed(self._sampler)
+        table = collect(
+            self.envs,
+            sampler,
+            tasks=[self.tasks[i] for i in chosen],
+            group_size=config.group_size,
+            seed=int(rng.integers(2**63)),
+        )
+        collected = time.perf_counter()
+        advantages = self.credit(table)
+        credited = time.perf_counter()
+        batch = make_batch(table, advantages, weighting=config.weighting, keep_zero=config.keep_zero)
+        rate = config.learning_rate
+        if config.schedule == "linear":
+            rate *= 1.0 - self.iteration / config.iterations
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        learned = update(self.policy, self.optimizer, batch, config, rng, self.reference)
+        end = time.perf_counter()
+        self.iteration += 1
+        self.seconds += end - begin
+        spent = {
+            "environment": collected - begin - sampler.seconds,
+            "generation": sampler.seconds,
+            "credit": credited - collected,
+            "update": end - credited,
+        }
+        return {
+            "iteration": self.iteration,
+            **Evaluation.from_table(table).summary(),
+            **learned,
+            **_sizes(table, advantages, batch),
+            "learning_rate": rate,
+            "tokens_per_second": sampler.tokens / max(sampler.seconds, 1e-9),
+            "steps_per_second": len(table) / (end - begin),
+            "seconds": self.seconds,
+            **{f"seconds_{name}": value for name, value in spent.items()},
+            **{f"share_{name}": 100 * value / (end - begin) for name, value in spent.items()},
+        }
+
+    def _validate(self) -> Row:
+        if not len(self.validation_tasks):
+            return {}
+        begin, row = time.perf_counter(), {}
+        for name, player in (("greedy", self._greedy), ("sampled", self._sampler)):
+            getattr(player, "forget", lambda: None)()
+            played = evaluate(self.envs, player, self.validation_tasks, seed=self.config.seed)
+            row |= {f"validation_{name}_{key}": value for key, value in played.summary().items()}
+        return row | {"seconds_validation": time.perf_counter() - begin}
+
+    def _due(self, every: int) -> bool:
+        last = self.iteration == self.config.iterations
+        return last or (every > 0 and self.iteration % every == 0)
+
+    def _record(self, row: Row, callback: Callable[[Row], None] | None) -> None:
+        self.log.append(row)
+        if callback is not None:
+            callback(row)
+
+    def _identity(self) -> dict[str, Any]:
+        tasks = [list(self.tasks), list(self.validation_tasks)]
+        return describe_run(self.policy, self.config, describe_credit(self.credit), tasks)
+
+    def _save(self) -> None:
+        if self.folder is None:
+            return
+        reference = None if self.reference is None else self.reference.model.state_dict()
+        save_checkpoint(
+            self.folder,
+            Checkpoint(
+                identity=self._identity(),
+                iteration=self.iteration,
+                seconds=self.seconds,
+                model=self.policy.model.state_dict(),
+                optimizer=self.optimizer.state_dict(),
+                reference=reference,
+            ),
+        )
+
+    def _load(self, checkpoint: Checkpoint) -> None:
+        self.policy.model.load_state_dict(checkpoint.model)
+        self.optimizer.load_state_dict(checkpoint.optimizer)
+        if self.reference is not None and checkpoint.reference is not None:
+            self.reference.model.load_state_dict(checkpoint.reference)
+        self.iteration, self.seconds = checkpoint.iteration, checkpoint.seconds
+
+
+def describe_credit(credit: Any) -> str:
+    """Return name and options of a credit method, as a checkpoint keeps them.
+
+    >>> from functools import partial
+    >>> describe_credit(partial(sorted, reverse=True))
+    'sorted(reverse=True)'
+    """
+    if isinstance(credit, functools.partial):
+        options = ", ".join(f"{key}={value!r}" for key, value in sorted(credit.keywords.items()))
+        return f"{describe_credit(credit.func)}({options})"
+    if hasattr(credit, "describe"):
+        return str(credit.describe())
+    return str(getattr(credit, "__qualname__", type(credit).__qualname__))
+
+
+def _sizes(table: StepTable, advantages: NDArray[np.float64], batch: Batch) -> Row:
+    return {
+        "steps": float(len(table)),
+        "rows": float(len(batch)),
+        "steps_per_row": batch.raw_rows / max(len(batch), 1),
+        "distinct_prompts": float(len(set(batch.prompts))),
+        "signal": float(np.mean(np.nan_to_num(advantages) != 0)),
+    }

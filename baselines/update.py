@@ -1,0 +1,159 @@
+"""One PPO-style update: several optimiser steps on a batch."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from baselines.batch import Batch
+from baselines.config import TrainerConfig
+from baselines.losses import aggregate, clipped_surrogate, clipped_weight, k3, normaliser
+
+
+class Scores(Protocol):
+    """Log-probabilities and entropies (n, L) of reply tokens, see `policies.scoring.TokenScores`."""
+
+    @property
+    def logprobs(self) -> Tensor: ...  # noqa: D102
+    @property
+    def entropy(self) -> Tensor: ...  # noqa: D102
+
+
+class Scorer(Protocol):
+    """What an update needs of a policy: its weights, and a differentiable score of given replies."""
+
+    @property
+    def model(self) -> nn.Module: ...  # noqa: D102
+
+    def score(
+        self, prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], temperature: float | None = None
+    ) -> Scores: ...  # noqa: D102
+
+
+# Rows per pass where no gradients are kept.
+_SCORING_ROWS = 256
+
+
+@torch.no_grad()
+def score_batch(policy: Scorer, batch: Batch, temperature: float, *, rows: int = _SCORING_ROWS) -> Tensor:
+    """Return log-probabilities of all reply tokens, float32 (n, L) on the CPU, 0 where masked."""
+    result = torch.zeros(batch.mask.shape)
+    # Rows of one prompt side by side, prompts of like length together: shared passes and little padding.
+    order = sorted(range(len(batch)), key=lambda row: (len(batch.prompts[row]), batch.prompts[row]))
+    for start in range(0, len(order), rows):
+        part = order[start : start + rows]
+        scores = policy.score([batch.prompts[r] for r in part], [batch.replies[r] for r in part], temperature)
+        result[part, : scores.logprobs.shape[1]] = scores.logprobs.cpu()
+    return torch.where(batch.mask, result, torch.zeros_like(result))
+
+
+def update(
+    policy: Scorer,
+    optimizer: torch.optim.Optimizer,
+    batch: Batch,
+    config: TrainerConfig,
+    generator: np.random.Generator,
+    reference: Scorer | None = None,
+) -> dict[str, float]:
+    """Train the policy on a batch and return what happened.
+
+    Each mini-batch is divided by its fair share of the batch's weight, so the mean of the mini-batch gradients is
+    the gradient of the batch, however unevenly merged rows fell.
+
+    Args:
+        policy: changed in place through the optimiser.
+        optimizer: over the policy's weights.
+        batch: see `baselines.batch.make_batch`.
+        config: losses, mini-batches, epochs.
+        generator: shuffles mini-batches.
+        reference: the frozen start policy; needed when `config.kl` is above 0.
+
+    Returns:
+        Means over all mini-batches, weighted as the raw rows: "policy_loss", "kl" (k3, to the start), "approx_kl"
+        (k3, of the update so far, from the sampling policy), "clip_fraction", "entropy" (nats per token), and
+        "grad_norm" (before clipping), "updates". An empty batch updates nothing and reports zeros.
+
+    Raises:
+        ValueError: the divergence is weighted and there is no reference.
+        FloatingPointError: the loss or its gradient is not finite; the weights are those of the last good step.
+    """
+    if config.kl > 0 and reference is None:
+        raise ValueError(f"kl={config.kl} needs the frozen start policy as reference")
+    if config.old_logprobs == "recompute" and len(batch):
+        batch = dataclasses.replace(batch, old_logprobs=score_batch(policy, batch, config.temperature))
+    start = score_batch(reference, batch, config.temperature) if reference is not None and config.kl > 0 else None
+    weights = [value for value in policy.model.parameters() if value.requires_grad]
+    device = weights[0].device
+    # Summed on the device, in double precision: one transfer per update instead of one per figure and pass.
+    sums = torch.zeros(5, dtype=torch.float64, device=device)
+    norms: list[float] = []
+    tokens = config.epochs * float((batch.mask * batch.weight[:, None]).sum())
+    for _ in range(config.epochs):
+        minibatches = batch.minibatches(config.minibatch_rows, generator)
+        share = float(normaliser(batch.mask, batch.weight, config.aggregation)) / max(len(minibatches), 1)
+        for rows in minibatches:
+            optimizer.zero_grad(set_to_none=True)
+            size = config.microbatch_rows or len(rows)
+            for low in range(0, len(rows), size):
+                chosen = rows[low : low + size]
+                part = batch.take(chosen).to(device)
+                frozen = None if start is None else start[torch.from_numpy(chosen), : part.mask.shape[1]].to(device)
+                sums += _backward(policy, part, frozen, share, config)
+            norm = float(nn.utils.clip_grad_norm_(weights, config.max_grad_norm))
+            if not math.isfinite(norm):
+                raise FloatingPointError(
+                    f"the gradient norm is {norm} at update {len(norms) + 1} of the iteration; "
+                    "a smaller learning_rate or a smaller max_grad_norm may help"
+                )
+            optimizer.step()
+            norms.append(norm)
+    count = max(len(norms), 1)
+    policy_loss, *per_token = sums.tolist()
+    kl, approx_kl, clip_fraction, entropy = (value / max(tokens, 1e-12) for value in per_token)
+    return {
+        "policy_loss": policy_loss / count,
+        "kl": kl,
+        "approx_kl": approx_kl,
+        "clip_fraction": clip_fraction,
+        "entropy": entropy,
+        "grad_norm": sum(norms) / count,
+        "updates": float(len(norms)),
+    }
+
+
+def _backward(policy: Scorer, part: Batch, reference: Tensor | None, divisor: float, config: TrainerConfig) -> Tensor:
+    """Add the gradient of some rows.
+
+    Returns:
+        float64 (5,): their policy loss, and sums over tokens of kl, approx_kl, clipped weight and entropy.
+    """
+    scores = policy.score(part.prompts, part.replies, config.temperature)
+    logprobs, weight = scores.logprobs, part.weight[:, None]
+    surrogate = clipped_surrogate(
+        logprobs, part.old_logprobs, part.positive, part.negative,
+        clip_low=config.clip_low, clip_high=config.clip_high, dual_clip=config.dual_clip,
+    )  # fmt: skip
+    policy_loss = aggregate(surrogate, part.mask, config.aggregation, divisor)
+    loss = policy_loss
+    kl = torch.zeros_like(logprobs)
+    if reference is not None:
+        kl = k3(logprobs, reference, limit=config.kl_limit)
+        loss = loss + config.kl * aggregate(weight * kl, part.mask, config.aggregation, divisor)
+    if config.entropy > 0:
+        loss = loss - config.entropy * aggregate(weight * scores.entropy, part.mask, config.aggregation, divisor)
+    loss.backward()  # type: ignore[no-untyped-call]
+    with torch.no_grad():
+        now = logprobs.detach()
+        moved = k3(part.old_logprobs, now, limit=None)
+        clipped = clipped_weight(
+            now, part.old_logprobs, part.positive_weight, part.negative_weight,
+            clip_low=config.clip_low, clip_high=config.clip_high,
+        )  # fmt: skip
+        figures = (weight * kl, weight * moved, clipped, weight * scores.entropy)
+        return torch.stack([policy_loss.detach(), *(figure[part.mask].sum() for figure in figures)]).double()
