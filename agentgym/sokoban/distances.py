@@ -24,7 +24,7 @@ MAX_BITS = 1 << 21
 class _Geometry:
     """What a rectangle of height x width cells with `boxes` boxes contributes, whatever its walls.
 
-    Axis 0 of a state is the player, axis i box i. `cell[c]` holds the states with anything on cell c, `on[i][c]`
+    Axis 0 of a state is the player, axis i box i. `without[c]` holds the states with nothing on cell c, `on[i][c]`
     those with axis i on cell c, `distinct` those without two things on one cell. `steps` lists, for the four
     directions, the shift of walking and of pushing each box, with the mask of the states (after the move) whose
     predecessor lies in the rectangle.
@@ -41,14 +41,14 @@ class _Geometry:
             unit = size**axis
             repeat = self.everything // ((1 << (unit * size)) - 1)
             self.on.append([(((1 << unit) - 1) << (c * unit)) * repeat for c in range(size)])
-        self.cell: list[int] = []
+        self.without: list[int] = []
         self.distinct = self.everything
         for c in range(size):
             seen = 0
             for axis in axes:
                 self.distinct &= ~(seen & self.on[axis][c])
                 seen |= self.on[axis][c]
-            self.cell.append(seen)
+            self.without.append(self.everything & ~seen)
         self.steps: list[tuple[int, int]] = []
         for dr, dc in ((-1, 0), (1, 0), (0, -1), (0, 1)):
             delta = dr * width + dc
@@ -71,10 +71,16 @@ _geometry = lru_cache(maxsize=64)(_Geometry)
 
 def box_of_floor(level: Level) -> tuple[int, int, int, int]:
     """Smallest rectangle around the floor: first row, first column, height, width."""
-    cells = list(cells_of(level.floor))
-    rows = [cell // (level.width + 1) for cell in cells]
-    columns = [cell % (level.width + 1) for cell in cells]
-    return min(rows), min(columns), max(rows) - min(rows) + 1, max(columns) - min(columns) + 1
+    stride = level.width + 1
+    floor = level.floor
+    first = ((floor & -floor).bit_length() - 1) // stride
+    last = (floor.bit_length() - 1) // stride
+    columns = 0
+    for row in range(first, last + 1):
+        columns |= floor >> row * stride
+    columns &= (1 << level.width) - 1
+    left = (columns & -columns).bit_length() - 1
+    return first, left, last - first + 1, columns.bit_length() - left
 
 
 class BitTable:
@@ -101,12 +107,8 @@ class BitTable:
         legal = geometry.distinct
         for i, cell in enumerate(self._cells):
             if level.walls >> cell & 1:
-                legal &= ~geometry.cell[i]
-        self._steps: list[tuple[int, int]] = []
-        for shift, mask in geometry.steps:
-            mask &= legal & (legal << shift if shift > 0 else legal >> -shift)
-            if mask:
-                self._steps.append((shift, mask))
+                legal &= geometry.without[i]
+        self._steps = geometry.steps
         solved = legal
         targets = [self._index[cell] for cell in cells_of(level.targets)]
         for axis in range(1, self._count + 1):
@@ -137,7 +139,7 @@ class BitTable:
                 part = frontier & mask
                 if part:
                     found |= part >> shift if shift > 0 else part << -shift
-            found &= unseen
+            found &= unseen  # takes out illegal predecessors too: what is unseen is legal
             unseen ^= found
             layers.append(found)
         self._unseen = unseen

@@ -104,7 +104,7 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
     def describe(self, valid: bool) -> Info:
         """Return the info dict of the current state."""
         board = self._board
-        on_target = board.on_target
+        on_target = (board.boxes & self._level.targets).bit_count()
         info: Info = {
             "admissible_actions": MOVES_OF_MASK[board.open_moves()],
             "is_action_valid": valid,

@@ -74,6 +74,14 @@ class LevelSpec:
         if self.level_seed < 0:
             raise ValueError(f"level_seed must not be negative, got {self.level_seed}")
 
+    def address(self, split: str, index: int) -> str:
+        """Text that names one level; its hash seeds the level's generator, so it must never change."""
+        boxes = ",".join(map(str, self.boxes))
+        return (
+            f"sokoban {self.height}x{self.width} boxes {boxes} moves {self.min_length}-{self.max_length} "
+            f"seed {self.level_seed} {split} {index}"
+        )
+
 
 class _HashSeed(ISeedSequence):
     """Seeds a bit generator with the SHA-256 of a text: five times faster than a `SeedSequence` of numbers."""
@@ -111,7 +119,7 @@ def generate(count: int, spec: LevelSpec | None = None, split: str = "train", fi
 
 @lru_cache(maxsize=16_384)
 def _generated(spec: LevelSpec, split: str, index: int) -> Level:
-    rng = np.random.Generator(np.random.PCG64(_HashSeed(f"{spec} {split} {index}")))  # type: ignore[arg-type]  # numpy's stub knows SeedSequence only
+    rng = np.random.Generator(np.random.PCG64(_HashSeed(spec.address(split, index))))  # type: ignore[arg-type]  # numpy's stub knows SeedSequence only
     count = spec.boxes[int(rng.integers(len(spec.boxes)))] if len(spec.boxes) > 1 else spec.boxes[0]
     for _ in range(_ROOMS):
         room = _carve(spec, count, rng)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 DIRECTIONS: tuple[str, str, str, str] = ("up", "down", "left", "right")
 """The four moves, in the order of everything that is listed per direction."""
@@ -66,6 +67,7 @@ class Level:
         return full_board(self.height, self.width) & ~self.walls
 
 
+@lru_cache(maxsize=256)
 def full_board(height: int, width: int) -> int:
     """Bit set of all cells of a board.
 
@@ -119,15 +121,19 @@ class Board:
 
     def open_moves(self) -> int:
         """Return the moves that would change the board, as a mask with bit i for direction i."""
-        walls, boxes, player = self._walls, self.boxes, self.player
-        blocked = walls | boxes
+        # written out, without a loop: this runs at every step of every environment
+        boxes, player = self.boxes, self.player
+        blocked = self._walls | boxes
+        up, down, left, right = self._deltas
         mask = 0
-        flag = 1
-        for delta in self._deltas:
-            cell = player + delta
-            if not blocked >> cell & 1 or (boxes >> cell & 1 and not blocked >> (cell + delta) & 1):
-                mask |= flag
-            flag <<= 1
+        if not blocked >> (cell := player + up) & 1 or (boxes >> cell & 1 and not blocked >> (cell + up) & 1):
+            mask = 1
+        if not blocked >> (cell := player + down) & 1 or (boxes >> cell & 1 and not blocked >> (cell + down) & 1):
+            mask |= 2
+        if not blocked >> (cell := player + left) & 1 or (boxes >> cell & 1 and not blocked >> (cell + left) & 1):
+            mask |= 4
+        if not blocked >> (cell := player + right) & 1 or (boxes >> cell & 1 and not blocked >> (cell + right) & 1):
+            mask |= 8
         return mask
 
     @property

@@ -117,7 +117,7 @@ def choose(source: LevelSource, split: str, options: Mapping[str, Any], rng: np.
     index: Any = options.get("index")
     if index is None:
         index = int(rng.integers(count))
-    if not isinstance(index, numbers.Integral) or isinstance(index, bool) or index < 0:
+    if isinstance(index, bool) or not isinstance(index, numbers.Integral) or index < 0:
         raise ValueError(f"option 'index' must be an integer of at least 0, got {index!r}")
     return source.by_index(split, int(index))
 

@@ -49,13 +49,14 @@ def symbol_set(name: str) -> Symbols:
     return SYMBOL_SETS[name]
 
 
+_WALL_BITS = str.maketrans("01", DEFAULT.floor + DEFAULT.wall)
+
+
 def static_cells(level: Level) -> list[str]:
     """Return the room without player and boxes: one character per text position, line breaks included."""
-    cells = [DEFAULT.floor] * (level.height * (level.width + 1) - 1)
-    for row in range(1, level.height):
-        cells[row * (level.width + 1) - 1] = "\n"
-    for cell in cells_of(level.walls):
-        cells[cell] = DEFAULT.wall
+    stride = level.width + 1
+    cells = list(f"{level.walls:0{level.height * stride - 1}b}"[::-1].translate(_WALL_BITS))
+    cells[level.width :: stride] = "\n" * (level.height - 1)
     for cell in cells_of(level.targets):
         cells[cell] = DEFAULT.target
     return cells
