@@ -86,7 +86,7 @@ def tiles(size: int) -> Image:
         ]
     )
     averaged = large.reshape(7, size, _OVERSAMPLING, size, _OVERSAMPLING, 3).mean(axis=(2, 4))
-    result = np.round(averaged).astype(np.uint8)
+    result: Image = np.round(averaged).astype(np.uint8)
     result.flags.writeable = False
     return result
 

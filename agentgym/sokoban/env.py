@@ -10,10 +10,10 @@ import gymnasium as gym
 import numpy as np
 
 from agentgym.core import Info, ObsT, TextEnv, TextSpace
-from agentgym.sokoban import solver
 from agentgym.sokoban.draw import Image, Painter
 from agentgym.sokoban.generator import LevelSpec
 from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Board, Level
+from agentgym.sokoban.solver import Solver
 from agentgym.sokoban.splits import check_split
 from agentgym.sokoban.tasks import FileLevels, GeneratedLevels, LevelSource, choose
 from agentgym.sokoban.text import WITH_BOX, WITH_PLAYER, Style, board_text, static_cells
@@ -72,6 +72,7 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
         self._level = level
         self._board = Board(level)
         self._board.player, self._board.boxes = player, boxes
+        self._solver: Solver | None = None
         self._count = level.targets.bit_count()
         self._static = static_cells(level)
         self._key = board_text(level, player, boxes)
@@ -138,20 +139,86 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
         return self._painter(self._key, *self.source.size)
 
     def distance(self) -> float:
-        """Exact number of moves from the current state to the solution, `inf` when it cannot be solved any more.
+        """Number of moves from the current state to the solution: the true potential of the state.
 
-        Raises:
-            LevelError: when the room has too many states for a table.
+        `inf` when it cannot be solved any more; `nan` when a room too large for a table was searched in vain.
         """
-        return solver.distance(self._level, self._board.player, self._board.boxes)
+        return self._solve().distance(self._board.player, self._board.boxes)
 
     def optimal_actions(self) -> tuple[str, ...]:
-        """Every move that starts a shortest solution; () in a dead end and once solved."""
-        return solver.optimal_moves(self._level, self._board.player, self._board.boxes)
+        """Every move that starts a shortest solution; () once solved, in a dead end, or when none was found.
+
+        In a room too large for a distance table (more than 33 million states) only one such move is known.
+        """
+        return self._solve().optimal_moves(self._board.player, self._board.boxes)
+
+    def _solve(self) -> Solver:
+        if self._solver is None:
+            self._solver = Solver(self._level)
+        return self._solver
 
 
 class SokobanEnv(SokobanBase[str]):
-    """Sokoban as text."""
+    r"""Sokoban as text: push every box onto a target.
+
+    **Task.** A room with walls, targets and as many boxes. The player moves one cell at a time and pushes the box
+    ahead of it when the cell behind that box is free. Boxes cannot be pulled, nor two pushed at once, so a careless
+    push can make the level unsolvable for good.
+
+    **Observation.** `TextSpace`: the board, one symbol per cell, rows joined by line breaks. Symbols "default":
+    `#` wall, `_` floor, `O` target, `X` box, `√` box on a target, `P` player, `S` player on a target; symbols "xsb":
+    `#`, space, `.`, `$`, `*`, `@`, `+`.
+
+    **Action.** `TextSpace`: "up", "down", "left" or "right", in any case and with spaces around. Any other text, and
+    a move that would not change the board, is an invalid action: nothing moves.
+
+    **Reward** of a step: -0.1, +1 when it pushes a box onto a target, -1 when it pushes one off a target, and +10
+    when all boxes are on targets afterwards (from one target to another: +1 - 1). An invalid action costs 0.1 too.
+
+    **End.** `terminated` when all boxes are on targets (`won`). The registered time limit is 20 steps (`truncated`).
+
+    **Info.** `admissible_actions`: the moves that change the board, in the order up, down, left, right; `state_key`:
+    the board in default symbols, whatever `symbols` is; `task_id`: "train/17" for generated levels,
+    "<file name>#<number>" for files, "level:<rows joined by />" for a level given as text; `won`; `score`: share of
+    the boxes that are on targets; with `expert=True`, `expert_action`: the first move of a shortest solution, "" when
+    there is none. `distance()` and `optimal_actions()` answer how many moves are left, and all best moves.
+
+    **Tasks.** `reset(options=...)` takes `split` and/or `index`, or `task_id`, or `level` (a level as text in either
+    symbol set); without options the index is drawn from `np_random`. Generated levels can be solved, with an exact
+    number of moves within `min_length`..`max_length`. The splits "train", "validation" and "test" share no level, not
+    even a rotated, mirrored or shifted copy, whatever seeds and sizes are used: a hash of the level decides (6/8,
+    1/8, 1/8).
+
+    **Data.** None needed. `levels=` reads files in Boxoban or XSB format (one level after the other, in .txt or .xsb,
+    plain or .xz), with the same splits by hash, or the split "all" for collections that come in split folders.
+    Such levels are longer than 20 steps: pass `max_episode_steps` to `gym.make`.
+
+    **Ids.** `AgentRL/Sokoban-v0`, and with pictures `AgentRL/VisualSokoban-v0` (`VisualSokobanEnv`).
+
+    Args:
+        size: rows and columns with the walls, one integer or (height, width); at least 4.
+        boxes: number of boxes, or several numbers of which each level draws one.
+        min_length: smallest optimal solution length of generated levels, in moves.
+        max_length: largest optimal solution length of generated levels, in moves.
+        levels: path of a level file or folder, instead of the generator (then the arguments above do not count).
+        split: split of episodes whose options name none.
+        level_seed: another number gives another family of generated levels.
+        num_levels: a reset without index draws it from 0..num_levels-1; generated levels of any index exist.
+        symbols: "default" or "xsb".
+        separator: text between the cells of a row in the observation.
+        tile_size: pixels per cell of pictures, at least 4.
+        expert: put `expert_action` into info.
+        render_mode: "rgb_array" (a picture), "ansi" (the observation text) or None.
+
+    >>> env = SokobanEnv()
+    >>> observation, info = env.reset(options={"level": "#####\n#PXO#\n#####"})
+    >>> print(observation)
+    #####
+    #PXO#
+    #####
+    >>> env.step("right")[1:3]
+    (10.9, True)
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -163,7 +230,20 @@ class SokobanEnv(SokobanBase[str]):
 
 
 class VisualSokobanEnv(SokobanBase[dict[str, Any]]):
-    """Sokoban as pictures."""
+    """Sokoban with pictures: the task, actions, rewards and info of `SokobanEnv`, another observation.
+
+    **Observation.** `Dict` of `text`, a status line (followed by the board with `show_board=True`), and `image`, a
+    uint8 array (height * tile_size, width * tile_size, 3), RGB. The picture of an environment over level files has
+    the size of the largest board; smaller boards are framed with wall.
+
+    Args:
+        show_board: add the board to the text.
+        **kwargs: as for `SokobanEnv`.
+
+    >>> observation, info = VisualSokobanEnv(tile_size=8).reset(seed=0)
+    >>> observation["text"], observation["image"].shape
+    ('Boxes on targets: 1 of 2.', (48, 48, 3))
+    """
 
     def __init__(self, *, show_board: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -193,7 +273,21 @@ class VisualSokobanVectorEnv(TextVectorEnv):
     env_class = VisualSokobanEnv
 
 
-def _spec(size: Any, boxes: Any, min_length: int, max_length: int, level_seed: int) -> LevelSpec:
-    height, width = (size, size) if isinstance(size, int) else size
-    counts = (boxes,) if isinstance(boxes, int) else tuple(boxes)
-    return LevelSpec(int(height), int(width), counts, int(min_length), int(max_length), int(level_seed))
+def _spec(size: Any, boxes: Any, min_length: Any, max_length: Any, level_seed: Any) -> LevelSpec:
+    """Check the types of the generator's arguments; `LevelSpec` checks their values."""
+    sides = (size, size) if _is_integer(size) else size
+    if not (isinstance(sides, (tuple, list)) and len(sides) == 2 and all(map(_is_integer, sides))):
+        raise ValueError(f"size must be an integer or (height, width), walls included, got {size!r}")
+    counts = (boxes,) if _is_integer(boxes) else boxes
+    if not (isinstance(counts, (tuple, list, range)) and counts and all(map(_is_integer, counts))):
+        raise ValueError(f"boxes must be an integer or a sequence of integers to draw from, got {boxes!r}")
+    for name, value in (("min_length", min_length), ("max_length", max_length), ("level_seed", level_seed)):
+        if not _is_integer(value):
+            raise ValueError(f"{name} must be an integer, got {value!r}")
+    return LevelSpec(
+        int(sides[0]), int(sides[1]), tuple(map(int, counts)), int(min_length), int(max_length), int(level_seed)
+    )
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

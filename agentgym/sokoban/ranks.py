@@ -3,7 +3,8 @@
 The box sets of a room with n floor cells are numbered 0 .. C(n, k) - 1 (combinatorial number system), a state is
 box set * n + player, and one flat array holds its distance. The search runs backward from all solved states and
 handles a whole layer of states per numpy call; it can stop at a depth and continue later, so that a 10x10 room with
-four boxes (millions of states) costs only as much as the levels that are wanted from it.
+four boxes (millions of states) costs only as much as the levels that are wanted from it. Most states of a large
+room are dead ends: once the search is complete the table keeps the others only.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from agentgym.sokoban.rules import Level, cells_of
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 
-#: Largest number of states for which a table is made: 128 MiB of 16-bit distances.
-MAX_STATES = 1 << 26
+#: Largest number of states for which a table is made: 64 MiB of 16-bit distances while the search runs.
+MAX_STATES = 1 << 25
 _UNSEEN = np.iinfo(np.int16).max
 
 
@@ -42,6 +43,7 @@ class RankTable:
         self._ahead = np.array([[self._index.get(c + d, -1) for c in self._cells] for d in level.deltas], np.int64)
         self._behind = np.array([[self._index.get(c - d, -1) for c in self._cells] for d in level.deltas], np.int64)
         self._distance = np.full(comb(n, k) * n, _UNSEEN, np.int16)
+        self._alive: Ints | None = None  # codes of the states that can be solved, once all are known
         self.depth = 0
         targets = np.array([self._index[cell] for cell in cells_of(level.targets)], np.int64)
         players = np.setdiff1d(np.arange(n), targets)
@@ -64,6 +66,9 @@ class RankTable:
         """Continue until the states `depth` moves away are known, or to the end when None."""
         while not self.complete and (depth is None or self.depth < depth):
             self._layer()
+        if self.complete and self._alive is None:
+            self._alive = np.flatnonzero(self._distance < _UNSEEN)
+            self._distance = self._distance[self._alive]
 
     def _layer(self) -> None:
         players, boxes = self._players, self._boxes
@@ -98,16 +103,20 @@ class RankTable:
     def distance(self, player: int, boxes: int) -> float:
         """Exact number of moves to the solution, `inf` for a dead end."""
         row = np.array([[self._index[cell] for cell in cells_of(boxes)]], np.int64)
-        code = self._codes(np.array([self._index[player]]), row)
-        while self._distance[code[0]] == _UNSEEN and not self.complete:
-            self._layer()
-        value = int(self._distance[code[0]])
-        return inf if value == _UNSEEN else value
+        code = int(self._codes(np.array([self._index[player]]), row)[0])
+        while self._alive is None:
+            if self._distance[code] < _UNSEEN:
+                return int(self._distance[code])
+            self.search(self.depth + 16)
+        place = int(np.searchsorted(self._alive, code))
+        found = place < len(self._alive) and self._alive[place] == code
+        return int(self._distance[place]) if found else inf
 
     def states(self, shortest: int, longest: int) -> Ints:
         """Codes, for `decode`, of all states at a distance in shortest..longest, in increasing order."""
         self.search(longest)
-        return np.flatnonzero((self._distance >= shortest) & (self._distance <= min(longest, _UNSEEN - 1)))
+        wanted = np.flatnonzero((self._distance >= shortest) & (self._distance <= min(longest, _UNSEEN - 1)))
+        return wanted if self._alive is None else self._alive[wanted]
 
     def decode(self, code: int) -> tuple[int, int]:
         """Return (player, boxes) of a state code."""
