@@ -1,5 +1,6 @@
 """The recorded answers for credit methods, and the rollouts they are for; tests skip where the folder is absent."""
 
+import itertools
 import json
 import lzma
 import os
@@ -42,7 +43,7 @@ def build(chosen: list[dict[str, Any]]) -> StepTable:
         for trajectory in case["trajectories"]
         for step in trajectory["steps"]
     ]
-    ends = np.array([a[1] != b[1] for a, b in zip(rows, rows[1:], strict=False)] + [True])
+    ends = np.array([a[1] != b[1] for a, b in itertools.pairwise(rows)] + [True])
     return StepTable.from_arrays(
         group=[row[0] for row in rows],
         trajectory=[row[1] for row in rows],

@@ -1,0 +1,76 @@
+"""Random rollouts for property tests: small graphs with loops, refused and looking actions, every kind of ending."""
+
+import numpy as np
+
+from agentgym.trajectory import StepTable
+
+ACTIONS = ("a", "b", "c", "look around", "examine box 1")
+
+
+def random_table(
+    seed: int,
+    *,
+    groups: int = 4,
+    size: int = 5,
+    steps: int = 12,
+    states: int = 8,
+    win: float = 0.25,
+    clean: bool = False,
+) -> StepTable:
+    """Groups of random walks over shared state names.
+
+    Args:
+        seed: of the draws.
+        groups: number of groups; each has its own transitions over the same state names.
+        size: episodes per group.
+        steps: limit of an episode.
+        states: number of states.
+        win: chance that a step into the last state wins.
+        clean: only valid steps that change the state, each seen as it is.
+    """
+    rng = np.random.default_rng(seed)
+    rows = []
+    for group in range(groups):
+        to = rng.integers(0, states, (states, 3))
+        if clean:
+            to = (np.arange(states)[:, None] + rng.integers(1, states, (states, 3))) % states
+        for episode in range(size):
+            at, shown, won, mine = 0, "s0", False, []
+            for t in range(int(rng.integers(1, steps + 1))):
+                action = int(rng.integers(0, 3 if clean else 5))
+                valid = clean or bool(rng.random() > 0.2)
+                before = shown
+                if not valid:
+                    shown = "Nothing happens."
+                elif action >= 3:
+                    shown = f"{ACTIONS[action]} at s{at}"
+                else:
+                    at = int(to[at, action])
+                    won = at == states - 1 and bool(rng.random() < win)
+                    shown = "goal" if won else f"s{at}"
+                mine.append([f"g{group}", f"e{group}.{episode}", t, before, ACTIONS[action], shown, float(won), valid])
+                if won:
+                    break
+            rows += [[*row, won] for row in mine]
+    group, trajectory, t, state, action, next_state, reward, valid, won = zip(*rows, strict=True)
+    return StepTable.from_arrays(
+        group=group, trajectory=trajectory, t=t, state=state, action=action, next_state=next_state, reward=reward,
+        valid=valid, won=won,
+    )  # fmt: skip
+
+
+def rebuild(table: StepTable, rows: np.ndarray, rename=str) -> StepTable:
+    """The given rows of a table, in that order, with other state names and ids."""
+    return StepTable.from_arrays(
+        group=[table.groups[i] for i in table.group[rows]],
+        trajectory=[table.trajectories[i] for i in table.trajectory[rows]],
+        t=table.t[rows],
+        state=[rename(table.states[i]) for i in table.state[rows]],
+        action=[table.actions[i] for i in table.action[rows]],
+        next_state=[rename(table.states[i]) for i in table.next_state[rows]],
+        reward=table.reward[rows],
+        valid=table.valid[rows],
+        won=table.won[rows],
+        terminated=table.terminated[rows],
+        truncated=table.truncated[rows],
+    )

@@ -1,0 +1,121 @@
+"""Every `authors` preset against what the authors' own code answered for 120 groups.
+
+The originals compute in single precision: where a group's values are equal but for rounding, they divide the
+rounding by about 1e-6. Such groups (values span at most 1e-5) are left out when a standard deviation is involved.
+"""
+
+import numpy as np
+import pytest
+
+from tests.wrappers.oracles import answers, assert_agree, build, cases, load, spans, step_groups, table
+from wrappers.gigpo import gigpo
+from wrappers.graphgpo import graphgpo, graphgpo_values
+from wrappers.grpo import grpo
+from wrappers.returns import discounted_returns
+from wrappers.rewardflow import rewardflow, rewardflow_values
+from wrappers.rloo import rloo
+
+MODES = [("mean_norm", "none"), ("mean_std_norm", "group")]
+PENALTIES = [("", 0.1), ("_nopenalty", 0.0)]
+EPISODES = "verl_agent_grpo_rloo_rfpp"
+
+
+def _penalty(size=0.1):
+    return size * ~table().valid
+
+
+def _episode_spans(size=0.1):
+    of = table()
+    return spans(of.trajectory_return[of.trajectory] - _penalty(size), of.group)
+
+
+@pytest.mark.parametrize(("with_std", "std"), [(True, "group"), (False, "none")])
+def test_grpo(with_std, std):
+    theirs = answers(EPISODES, f"grpo|std={with_std}|cross_steps=True")
+    assert_agree(grpo(table(), preset="authors", std=std), theirs, *([_episode_spans()] if with_std else []))
+
+
+def test_grpo_over_trajectories_without_std():
+    theirs = answers(EPISODES, "grpo|std=False|cross_steps=False")
+    assert_agree(grpo(table(), preset="authors", std="none", over="trajectories"), theirs)
+
+
+@pytest.mark.parametrize(("cross_steps", "over"), [(True, "steps"), (False, "trajectories")])
+def test_rloo(cross_steps, over):
+    theirs = answers(EPISODES, f"rloo|cross_steps={cross_steps}")
+    assert_agree(rloo(table(), preset="authors", over=over), theirs)
+
+
+def test_shipped_modes_are_the_presets():
+    # GRPO and GraphGPO are shipped with the standard deviation, GiGPO's configuration and RewardFlow's call without.
+    of = table()
+    for method, std in ((grpo, "group"), (graphgpo, "group"), (gigpo, "none"), (rewardflow, "none")):
+        assert (method(of, preset="authors") == method(of, preset="authors", std=std, invalid_penalty=0.1)).all()
+
+
+@pytest.mark.parametrize(("suffix", "penalty"), PENALTIES)
+@pytest.mark.parametrize(("mode", "std"), MODES)
+def test_gigpo(mode, std, suffix, penalty):
+    returns = discounted_returns(table(), 0.95)
+    name = "verl_agent_gigpo" + suffix
+    np.testing.assert_allclose(returns, answers(name, "step_returns_raw"), atol=1e-5)
+    contrast = [_episode_spans(penalty), spans(returns - _penalty(penalty), step_groups(table()))]
+    ours = gigpo(table(), preset="authors", std=std, invalid_penalty=penalty)
+    assert_agree(ours, answers(name, f"adv|{mode}|w=1"), *(contrast if std == "group" else []))
+
+
+@pytest.mark.parametrize(("suffix", "penalty"), PENALTIES)
+@pytest.mark.parametrize(("mode", "std"), MODES)
+@pytest.mark.parametrize("omega", [0.1, 0.2, 0.8])
+def test_graphgpo(omega, mode, std, suffix, penalty):
+    name = "graphgpo_authors" + suffix
+    credit = graphgpo_values(table(), preset="authors", omega=omega)
+    raw = credit.step_reward
+    np.testing.assert_allclose(raw, answers(name, f"omega={omega}|step_return"), atol=1e-5)
+    contrast = [_episode_spans(penalty), spans(raw - _penalty(penalty), step_groups(table()))]
+    ours = graphgpo(table(), preset="authors", omega=omega, std=std, invalid_penalty=penalty)
+    assert_agree(ours, answers(name, f"omega={omega}|adv|{mode}|episode_w=1"), *(contrast if std == "group" else []))
+    steps = graphgpo(table(), preset="authors", omega=omega, std=std, invalid_penalty=penalty, beta_episode=0.0)
+    contrast = contrast[1:] if std == "group" else []
+    assert_agree(steps, answers(name, f"omega={omega}|adv|{mode}|episode_w=0"), *contrast)
+
+
+def test_graphgpo_distances():
+    credit = graphgpo_values(table(), preset="authors")
+    for group, result in enumerate(load("graphgpo_authors")["results"]):
+        ours = credit.graph.by_state(credit.distance, group)
+        # The original adds its success node to groups without a success as well.
+        assert {"You Won!": 0.0, **ours} == result["distance"]
+
+
+@pytest.mark.parametrize(("suffix", "penalty"), PENALTIES)
+@pytest.mark.parametrize(("mode", "std"), MODES)
+def test_rewardflow_as_meant(mode, std, suffix, penalty):
+    name = "rewardflow_generic_padded" + suffix
+    credit = rewardflow_values(table(), preset="authors")
+    np.testing.assert_allclose(credit.step_reward, answers(name, "step_reward"), atol=1e-6)
+    contrast = [_episode_spans(penalty), spans(credit.step_reward - _penalty(penalty), step_groups(table()))]
+    ours = rewardflow(table(), preset="authors", std=std, invalid_penalty=penalty)
+    assert_agree(ours, answers(name, f"adv|{mode}"), *(contrast if std == "group" else []))
+
+
+def test_rewardflow_node_values_also_with_a_reward_on_every_step():
+    credit = rewardflow_values(table(), preset="authors")
+    dense = 0
+    for group, (case, result) in enumerate(zip(cases(), load("rewardflow_generic_padded")["results"], strict=True)):
+        ours = credit.graph.by_state(credit.value, group)
+        assert {state: ours[state] for state in result["value"]} == pytest.approx(result["value"], abs=1e-6)
+        dense += case["params"]["dense"]
+    assert dense == 20
+
+
+@pytest.mark.parametrize(("mode", "std"), MODES)
+def test_rewardflow_as_published_loses_last_transitions(mode, std):
+    # The original was run on one group at a time, and what it loses depends on the longest trajectory of the batch.
+    tables = [build([case]) for case in cases()]
+    steps = [rewardflow_values(of, preset="authors", lose_last=True).step_reward for of in tables]
+    np.testing.assert_allclose(np.concatenate(steps), answers("rewardflow_generic_published", "step_reward"), atol=1e-6)
+    ours = np.concatenate([rewardflow(of, preset="authors", std=std, lose_last=True) for of in tables])
+    contrast = [_episode_spans(), spans(np.concatenate(steps) - _penalty(), step_groups(table()))]
+    theirs = answers("rewardflow_generic_published", f"adv|{mode}")
+    assert_agree(ours, theirs, *(contrast if std == "group" else []))

@@ -1,0 +1,46 @@
+import math
+
+import pytest
+
+from tests.wrappers.random_tables import random_table
+from wrappers.gigpo import gigpo
+from wrappers.graphgpo import graphgpo
+from wrappers.grpo import grpo
+from wrappers.rewardflow import rewardflow
+from wrappers.rloo import rloo
+
+METHODS = [grpo, rloo, gigpo, rewardflow, graphgpo]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_wrong_names_are_answered_with_the_right_ones(method):
+    table = random_table(0)
+    with pytest.raises(ValueError, match=r"unknown preset 'autors'; did you mean 'authors'\? expected one of 'paper'"):
+        method(table, preset="autors")
+    with pytest.raises(TypeError, match=r"unknown option 'singletons'; did you mean 'singleton'\?"):
+        method(table, singletons="zero")
+    with pytest.raises(
+        ValueError, match=r"over='step'; did you mean 'steps'\? expected one of 'trajectories', 'steps'"
+    ):
+        method(table, over="step")
+    with pytest.raises(TypeError, match=r"invalid_penalty must be a number, got '0.1'"):
+        method(table, invalid_penalty="0.1")
+    with pytest.raises(ValueError, match=r"invalid_penalty must be finite, got nan"):
+        method(table, invalid_penalty=math.nan)
+
+
+def test_numbers_out_of_range():
+    table = random_table(0)
+    with pytest.raises(ValueError, match=r"gamma must be above 0 and at most 1, got 1.5"):
+        rewardflow(table, gamma=1.5)
+    with pytest.raises(ValueError, match=r"omega must be above 0 and at most 1, got 0"):
+        graphgpo(table, omega=0)
+    with pytest.raises(TypeError, match=r"ddof must be an integer, got 0.5"):
+        grpo(table, ddof=0.5)
+    with pytest.raises(TypeError, match=r"lose_last must be True or False, got 1"):
+        rewardflow(table, lose_last=1)
+
+
+def test_an_option_overrides_the_preset():
+    table = random_table(0)
+    assert (gigpo(table, preset="authors", omega=0.0) == grpo(table, preset="authors", std="none")).all()
