@@ -68,9 +68,9 @@ test_all() {
 task=${1:-help}
 [ $# -eq 0 ] || shift
 case $task in
-    bench) setup && run benchmarks.run "$@" ;;
-    test) setup && test_all "$@" ;;
-    check) setup && check ;;
+    bench) setup; run benchmarks.run "$@" ;;
+    test) setup; test_all "$@" ;;
+    check) setup; check ;;
     setup) setup ;;
-    *) sed -n '2,5p' "$0" | cut -c 3- && exit 2 ;;
+    *) sed -n '2,5p' "$0" | cut -c 3-; exit 2 ;;
 esac

@@ -1,0 +1,42 @@
+"""Gymnasium wrappers around text environments: replies, prompts, invalid actions, state keys, credit.
+
+The functions behind the credit wrappers are named like their files and imported from there
+(`from wrappers.rewardflow import rewardflow`): exported here, they would hide their modules.
+"""
+
+from wrappers.canonical import CanonicalStates, cosine_clusters, enriched_key, observation_key, relabel_states
+from wrappers.gigpo import GiGPO
+from wrappers.graphgpo import GraphGPO
+from wrappers.grpo import GRPO
+from wrappers.invalid_action import InvalidActionPenalty, VectorInvalidActionPenalty
+from wrappers.messages import MessageSpace
+from wrappers.prompt import PromptStyle, PromptWindow, VectorPromptWindow
+from wrappers.reply import ParsedReply, ReplyError, ReplyParser, VectorReplyParser, parse_reply
+from wrappers.rewardflow import RewardFlow
+from wrappers.rloo import RLOO
+from wrappers.state_graph import StateGraph
+
+__all__ = [
+    "GRPO",
+    "RLOO",
+    "CanonicalStates",
+    "GiGPO",
+    "GraphGPO",
+    "InvalidActionPenalty",
+    "MessageSpace",
+    "ParsedReply",
+    "PromptStyle",
+    "PromptWindow",
+    "ReplyError",
+    "ReplyParser",
+    "RewardFlow",
+    "StateGraph",
+    "VectorInvalidActionPenalty",
+    "VectorPromptWindow",
+    "VectorReplyParser",
+    "cosine_clusters",
+    "enriched_key",
+    "observation_key",
+    "parse_reply",
+    "relabel_states",
+]

@@ -1,0 +1,181 @@
+"""State keys: which situations count as the same node of the state graph.
+
+Step-level credit compares actions taken in the same state, so it depends on what "same" means. Three answers, from
+strict to loose:
+
+* the environment's `info["state_key"]`, the exact latent state (no wrapper needed);
+* `CanonicalStates(envs, key=...)`: a key of one's own while the episodes run: the bare observation, or the observation
+  enriched with what it hides;
+* `relabel_states(table, label)`: merge the distinct states of a finished table, for instance by the similarity of
+  text embeddings (`cosine_clusters`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from agentgym.trajectory import StepTable
+from wrappers.places import Places, with_column
+from wrappers.prompt import observation_at, text_of
+
+Key = Callable[[Any, dict[str, Any]], str]
+
+
+def observation_key(observation: Any, info: dict[str, Any]) -> str:
+    """The text of the observation: situations that look the same are the same (GiGPO's anchor states)."""
+    return text_of(observation)
+
+
+def enriched_key(*names: str) -> Key:
+    """Return a key that joins the observation's text with the info entries of these names.
+
+    >>> enriched_key("score")("You are in a room.", {"score": 0.5})
+    'You are in a room. | score=0.5'
+    """
+
+    def key(observation: Any, info: dict[str, Any]) -> str:
+        missing = [name for name in names if name not in info]
+        if missing:
+            raise KeyError(f"enriched_key: info has no {missing[0]!r}; it has {sorted(info)}")
+        return " | ".join([text_of(observation), *(f"{name}={info[name]}" for name in names)])
+
+    return key
+
+
+class CanonicalStates(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
+    """Add `infos["canonical_key"]`, which the recorder of trajectories prefers to `state_key`.
+
+    Put it inside `VectorPromptWindow`, where observations are still bare. Under `SAME_STEP` the key of an episode's
+    last state is in `final_info`; a finished place under `DISABLED` keeps its key.
+
+    Args:
+        env: a vector environment.
+        key: `key(observation, info) -> str` for one place; must be a pure function.
+
+    >>> import agentgym
+    >>> envs = CanonicalStates(gym.make_vec("AgentRL/Sokoban-v0", num_envs=2), key=observation_key)
+    >>> observations, infos = envs.reset(seed=0)
+    >>> infos["canonical_key"][1] == observations[1]
+    True
+    """
+
+    def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], *, key: Key) -> None:
+        super().__init__(env)
+        if not callable(key):
+            raise TypeError(f"key must be a function of (observation, info), got {key!r}")
+        self.key = key
+        self._places = Places(env)
+        self._keys = np.full(env.num_envs, "", np.object_)
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Start episodes and name their first states."""
+        observations, infos = self.env.reset(seed=seed, options=options)
+        for place in np.flatnonzero(self._places.reset(options)).tolist():
+            self._keys[place] = self._name(observation_at(observations, place), infos, place)
+        return observations, {**infos, "canonical_key": self._keys.copy()}
+
+    def step(self, actions: Any) -> tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
+        """Play one action per place and name the states reached."""
+        observations, rewards, terminated, truncated, infos = self.env.step(actions)
+        phase = self._places.step(terminated, truncated)
+        last = self._keys.copy()
+        for place in np.flatnonzero(phase.ended & phase.began).tolist():
+            last[place] = self._name(infos["final_obs"][place], infos["final_info"], place)
+        for place in np.flatnonzero(phase.played | phase.began).tolist():
+            self._keys[place] = self._name(observation_at(observations, place), infos, place)
+        infos = with_column(infos, phase, "canonical_key", self._keys.copy(), last)
+        return observations, rewards, terminated, truncated, infos
+
+    def _name(self, observation: Any, infos: dict[str, Any], place: int) -> str:
+        info = {
+            name: column[place]
+            for name, column in infos.items()
+            if isinstance(column, np.ndarray) and not name.startswith("_") and name != "final_obs"
+        }
+        name = self.key(observation, info)
+        if not isinstance(name, str):
+            raise TypeError(f"key(observation, info) must return a str, got {type(name).__name__} ({name!r})")
+        return name
+
+
+def relabel_states(table: StepTable, label: Callable[[Sequence[Hashable]], Sequence[Hashable]]) -> StepTable:
+    """Return the table with its states merged: states of equal label become one.
+
+    The states in which an episode terminated keep their own identity and are not shown to `label`: a merge that
+    swallowed a success would pretend that ordinary states are solved.
+
+    Args:
+        table: N rows; not changed. Rows, their order and all other columns stay.
+        label: takes the distinct ordinary states, in order of first appearance, and returns one hashable label each.
+
+    Raises:
+        ValueError: when `label` returns another number of labels, or one that is the name of a terminal state.
+
+    >>> table = StepTable.from_arrays(group=[0, 0], trajectory=[0, 0], t=[0, 1], state=["a1", "b"], action=["x", "y"],
+    ...     next_state=["b", "goal"], reward=[0, 1], won=[1, 1])
+    >>> relabel_states(table, lambda states: [state[0] for state in states]).states
+    ('a', 'b', 'goal')
+    """
+    ends = set(table.next_state[table.last[table.terminated[table.last]]].tolist())
+    ordinary = [i for i in range(len(table.states)) if i not in ends]
+    labels = list(label(tuple(table.states[i] for i in ordinary)))
+    if len(labels) != len(ordinary):
+        raise ValueError(f"label must return one label per state ({len(ordinary)}), got {len(labels)}")
+    terminal = {table.states[i] for i in ends}
+    clash = [name for name in labels if name in terminal]
+    if clash:
+        raise ValueError(f"label {clash[0]!r} is the name of a terminal state; choose labels that no end has")
+    names = list(table.states)
+    for i, name in zip(ordinary, labels, strict=True):
+        names[i] = name
+    index: dict[Hashable, int] = {}
+    ids = np.array([index.setdefault(name, len(index)) for name in names], np.int64)
+    return dataclasses.replace(table, state=ids[table.state], next_state=ids[table.next_state], states=tuple(index))
+
+
+def cosine_clusters(
+    embed: Callable[[Sequence[Hashable]], ArrayLike], threshold: float = 0.9
+) -> Callable[[Sequence[Hashable]], list[Hashable]]:
+    """Return a `label` for `relabel_states`: greedy leader clusters of embeddings.
+
+    States are taken in order; one joins the first earlier leader whose cosine similarity is at least `threshold`, or
+    becomes a leader itself. The label of a cluster is its leader. Time is O(states * clusters * dimensions).
+
+    Args:
+        embed: takes n states and returns n vectors, shape (n, dimensions), none of length zero.
+        threshold: in (0, 1]; RewardFlow's appendix uses 0.9.
+
+    >>> label = cosine_clusters(lambda states: [[1, 0], [0.99, 0.1], [0, 1]])
+    >>> label(["red door", "red doors", "key"])
+    ['red door', 'red door', 'key']
+    """
+    if not 0 < threshold <= 1:
+        raise ValueError(f"threshold is a cosine similarity in (0, 1], got {threshold!r}")
+
+    def label(states: Sequence[Hashable]) -> list[Hashable]:
+        if not states:
+            return []
+        vectors = np.asarray(embed(states), np.float64)
+        if vectors.ndim != 2 or len(vectors) != len(states):
+            raise ValueError(f"embed must return shape ({len(states)}, dimensions), got {vectors.shape}")
+        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        if not (np.isfinite(lengths) & (lengths > 0)).all():
+            raise ValueError("embed returned a vector of length zero, or one that is not finite")
+        vectors = vectors / lengths
+        leaders: list[int] = []
+        labels: list[Hashable] = []
+        for i, vector in enumerate(vectors):
+            # Rounding must not split equal vectors at threshold 1.
+            near = np.flatnonzero(vectors[leaders] @ vector >= threshold - 1e-12)
+            if not len(near):
+                leaders.append(i)
+            labels.append(states[leaders[near[0]] if len(near) else i])
+        return labels
+
+    return label

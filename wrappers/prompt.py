@@ -1,0 +1,236 @@
+"""Turn observations into chat messages: the rules, the last k (observation, action) pairs, and what is seen now.
+
+`PromptStyle` says what a prompt holds and renders it, `Episode` remembers what one episode has shown, and the two
+wrappers keep one `Episode` per place. In the MDP's terms the wrapper replaces the observation by a finite history, so
+that a policy without memory sees more of the state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, SupportsFloat
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+from numpy.typing import NDArray
+
+from wrappers.messages import Message, Messages, MessageSpace
+from wrappers.places import Places
+
+REPLY_FORMAT = (
+    "Think first, inside <think> and </think>. Then give exactly one command, inside <action> and </action>, "
+    "and stop there."
+)
+CUT = " [cut]"
+
+
+@dataclass
+class Episode:
+    """What one episode has shown: the first and the current observation's text, and the latest pairs."""
+
+    first: str
+    now: str
+    pairs: list[tuple[str, str]] = field(default_factory=list)
+    steps: int = 0
+
+
+@dataclass(frozen=True)
+class PromptStyle:
+    """What a prompt holds; these are the options of the wrappers.
+
+    Attributes:
+        history: how many of the latest (observation, action) pairs are shown; None for all.
+        instructions: True for the environment's own `instructions` followed by `reply_format`, a text to use instead
+            of both, or False for no system message.
+        reply_format: how to answer.
+        keep_first: show the episode's first observation once it is no longer among those shown (for environments
+            that state the task only at the start).
+        admissible: list the admissible commands after the observation.
+        max_chars: longest text of the user message, in characters; None for no limit. The oldest pairs go first; if
+            the rest is still too long, the end of the current observation is cut and marked. The first observation
+            and the commands are never cut.
+
+    Raises:
+        ValueError: on a negative `history`, or a `max_chars` below 1.
+    """
+
+    history: int | None = 2
+    instructions: bool | str = True
+    reply_format: str = REPLY_FORMAT
+    keep_first: bool = False
+    admissible: bool = False
+    max_chars: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse sizes that mean nothing."""
+        if self.history is not None and self.history < 0:
+            raise ValueError(f"history must be at least 0 or None (all), got {self.history!r}")
+        if self.max_chars is not None and self.max_chars < 1:
+            raise ValueError(f"max_chars must be at least 1 or None (no limit), got {self.max_chars!r}")
+
+    def settled(self, env: Any, space: gym.Space[Any]) -> PromptStyle:
+        """Check the observation space, and replace `instructions=True` by the environment's own."""
+        if isinstance(space, gym.spaces.Dict):
+            keys = set(space.keys())
+            if "text" not in keys or not keys <= {"text", "image"}:
+                raise ValueError(f"a Dict observation needs the key 'text' and may have 'image', got {sorted(keys)}")
+        if self.instructions is not True:
+            return self
+        told = getattr(env.unwrapped, "instructions", "")
+        if not isinstance(told, str) or not told:
+            raise ValueError(f"{env} has no `instructions`: pass a text as instructions=..., or False for none")
+        return replace(self, instructions=f"{told}\n\n{self.reply_format}" if self.reply_format else told)
+
+    def remember(self, episode: Episode, observation: Any, command: str) -> None:
+        """Add a played step to the episode: what was seen before it, and the observation after it."""
+        episode.steps += 1
+        if self.history != 0:
+            episode.pairs.append((episode.now, command))
+            if self.history is not None:
+                del episode.pairs[: -self.history]
+        episode.now = text_of(observation)
+
+    def messages(self, episode: Episode, observation: Any, commands: Sequence[str] = ()) -> Messages:
+        """Render the prompt at the episode's current observation: an optional system message and a user message."""
+        content: Any = self.user_text(episode, commands)
+        if isinstance(observation, dict) and "image" in observation:
+            content = [{"type": "image", "image": observation["image"]}, {"type": "text", "text": content}]
+        user: Message = {"role": "user", "content": content}
+        return ({"role": "system", "content": self.instructions}, user) if self.instructions else (user,)
+
+    def user_text(self, episode: Episode, commands: Sequence[str] = ()) -> str:
+        """Render the text of the user message; without pairs and extras it is the observation itself."""
+        for dropped in range(len(episode.pairs) + 1):
+            text = self._layout(episode, episode.pairs[dropped:], episode.now, commands)
+            if self.max_chars is None or len(text) <= self.max_chars:
+                return text
+        excess = len(text) - (self.max_chars or 0) + len(CUT)
+        return self._layout(episode, (), episode.now[: max(0, len(episode.now) - excess)] + CUT, commands)
+
+    def _layout(self, episode: Episode, pairs: Sequence[tuple[str, str]], now: str, commands: Sequence[str]) -> str:
+        parts = []
+        if self.keep_first and episode.steps > len(pairs):
+            parts.append(f"At the start you saw:\n{episode.first}")
+        for step, (seen, command) in enumerate(pairs, episode.steps - len(pairs) + 1):
+            parts.append(f"Step {step}, you saw:\n{seen}\nStep {step}, you did: {command or '(no readable command)'}")
+        parts.append(f"Now you see:\n{now}" if parts else now)
+        if self.admissible and commands:
+            parts.append("Commands you can give now: " + ", ".join(commands))
+        return "\n\n".join(parts)
+
+
+def text_of(observation: Any) -> str:
+    """Return the text of an observation, bare or in a dict."""
+    text: str = observation["text"] if isinstance(observation, dict) else observation
+    return text
+
+
+def observation_at(observations: Any, place: int) -> Any:
+    """Return one place's observation from a batch: a sequence, or a dict of batches."""
+    if isinstance(observations, dict):
+        return {key: batch[place] for key, batch in observations.items()}
+    return observations[place]
+
+
+class PromptWindow(gym.Wrapper[Messages, str, Any, str], RecordConstructorArgs):
+    """Show chat messages instead of bare observations.
+
+    Put it outside `ReplyParser`: the history then shows the commands that were played, not whole replies.
+
+    Args:
+        env: an environment with text observations, or `Dict(text, image)`. A picture becomes a part of the content
+            beside the text; only the current one is shown.
+        **style: see `PromptStyle`.
+
+    >>> import agentgym
+    >>> env = PromptWindow(gym.make("AgentRL/Sokoban-v0"), history=0, instructions=False)
+    >>> messages, _ = env.reset(seed=0)
+    >>> [message["role"] for message in messages], messages in env.observation_space
+    (['user'], True)
+    """
+
+    def __init__(self, env: gym.Env[Any, str], **style: Any) -> None:
+        RecordConstructorArgs.__init__(self, **style)
+        gym.Wrapper.__init__(self, env)
+        self.style = PromptStyle(**style).settled(env, env.observation_space)
+        self.observation_space = MessageSpace()
+        self._episode = Episode("", "")
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Messages, dict[str, Any]]:
+        """Start an episode with an empty history."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._episode = Episode(text_of(observation), text_of(observation))
+        return self._render(observation, info), info
+
+    def step(self, action: str) -> tuple[Messages, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Play an action and add it to the history."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self.style.remember(self._episode, observation, info.get("command", action))
+        return self._render(observation, info), reward, terminated, truncated, info
+
+    def _render(self, observation: Any, info: dict[str, Any]) -> Messages:
+        return self.style.messages(self._episode, observation, info.get("admissible_actions", ()))
+
+
+class VectorPromptWindow(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
+    """Vector form of `PromptWindow`: a tuple with one tuple of messages per place.
+
+    `final_obs` is rendered with the history of the episode that ended. A finished place under `DISABLED` keeps its
+    messages.
+
+    Args:
+        env: a vector environment.
+        **style: see `PromptStyle`.
+    """
+
+    def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], **style: Any) -> None:
+        super().__init__(env)
+        self.style = PromptStyle(**style).settled(env, env.single_observation_space)
+        self.single_observation_space = MessageSpace()
+        self.observation_space = gym.vector.utils.batch_space(self.single_observation_space, env.num_envs)
+        self._places = Places(env)
+        self._episodes = [Episode("", "") for _ in range(env.num_envs)]
+        self._messages: list[Messages] = [()] * env.num_envs
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[tuple[Messages, ...], dict[str, Any]]:
+        """Start episodes; the places that begin have an empty history."""
+        observations, infos = self.env.reset(seed=seed, options=options)
+        for place in np.flatnonzero(self._places.reset(options)).tolist():
+            self._begin(place, observations, infos)
+        return tuple(self._messages), infos
+
+    def step(
+        self, actions: Sequence[str]
+    ) -> tuple[tuple[Messages, ...], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
+        """Play one action per place and add it to the place's history."""
+        observations, rewards, terminated, truncated, infos = self.env.step(actions)
+        phase = self._places.step(terminated, truncated)
+        final_messages = np.full(self.num_envs, None, np.object_)
+        for place in range(self.num_envs):
+            if phase.played[place]:
+                is_final = phase.ended[place] and phase.began[place]
+                observation = infos["final_obs"][place] if is_final else observation_at(observations, place)
+                info = infos["final_info"] if is_final else infos
+                command = info["command"][place] if "command" in info else actions[place]
+                self.style.remember(self._episodes[place], observation, command)
+                self._messages[place] = self._render(place, observation, info)
+                if is_final:
+                    final_messages[place] = self._messages[place]
+            if phase.began[place]:
+                self._begin(place, observations, infos)
+        if "final_obs" in infos:
+            infos = {**infos, "final_obs": final_messages}
+        return tuple(self._messages), rewards, terminated, truncated, infos
+
+    def _begin(self, place: int, observations: Any, infos: dict[str, Any]) -> None:
+        observation = observation_at(observations, place)
+        self._episodes[place] = Episode(text_of(observation), text_of(observation))
+        self._messages[place] = self._render(place, observation, infos)
+
+    def _render(self, place: int, observation: Any, infos: dict[str, Any]) -> Messages:
+        commands = infos["admissible_actions"][place] if "admissible_actions" in infos else ()
+        return self.style.messages(self._episodes[place], observation, commands)

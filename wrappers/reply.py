@@ -1,0 +1,285 @@
+"""Turn a model's raw reply into a command, or say why it is not one.
+
+A reply is text with blocks `<think>...</think>` (any number, ignored by the environment) and one block
+`<action>...</action>`, whose stripped content is the command:
+
+    <think>The box is left of me.</think><action>left</action>
+
+The grammar, read from left to right:
+
+* a block ends at the first closing tag of its kind; inside a think block every other tag is plain text;
+* a tag inside an action block other than its closing tag makes the reply malformed, and so does a closing tag that
+  closes nothing;
+* text outside the blocks is ignored unless `outside="error"`;
+* several action blocks are malformed unless `several` is "first" (reading stops after the first) or "last".
+
+Reading is one pass over the tags, so its time is linear in the length of the reply. A malformed reply never raises:
+it becomes the command `""`, which no environment accepts, and `ReplyError` says what was wrong.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple, SupportsFloat
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+from numpy.typing import NDArray
+
+from agentgym.core import TextSpace
+from wrappers.places import Places, with_column
+
+
+class ReplyError(StrEnum):
+    """What is wrong with a reply; the first that applies, in this order. The values go into `info["reply_error"]`."""
+
+    OK = ""
+    UNCLOSED_THINK = "unclosed_think"
+    """A think block is never closed, so whatever follows is thought, not action."""
+    UNCLOSED_ACTION = "unclosed_action"
+    """The action block is never closed: the reply was probably cut off."""
+    NESTED_TAG = "nested_tag"
+    """A think tag or a second opening tag inside an action block."""
+    STRAY_TAG = "stray_tag"
+    """A closing tag that closes nothing."""
+    NO_ACTION = "no_action"
+    """No action block outside the thoughts."""
+    SEVERAL_ACTIONS = "several_actions"
+    """More than one action block (unless `several` allows it)."""
+    EMPTY_ACTION = "empty_action"
+    """The action block holds only white space."""
+    TOO_LONG = "too_long"
+    """The command has more than `max_length` characters."""
+    NO_THINK = "no_think"
+    """No think block before the action, though `require_think` asks for one."""
+    TEXT_OUTSIDE = "text_outside"
+    """Text outside the blocks, with `outside="error"`."""
+
+
+class ParsedReply(NamedTuple):
+    """What `parse_reply` found: `command` is `""` exactly when `error` is not `OK`; `thought` may be there anyway."""
+
+    command: str
+    error: ReplyError
+    thought: str
+
+
+class _Scan(NamedTuple):
+    """The blocks of a reply, and the first structural error."""
+
+    error: ReplyError
+    actions: list[str]
+    thoughts: list[str]
+    thought_first: bool
+    outside: bool
+
+
+@lru_cache(maxsize=64)
+def _tags(action_tag: str, think_tag: str, ignore_case: bool) -> re.Pattern[str]:
+    for name in (action_tag, think_tag):
+        if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
+            raise ValueError(f"a tag name is a letter followed by letters, digits, '-' or '_'; got {name!r}")
+    if action_tag.lower() == think_tag.lower():
+        raise ValueError(f"action_tag and think_tag must differ, both are {action_tag!r}")
+    flags = re.ASCII | (re.IGNORECASE if ignore_case else re.NOFLAG)
+    return re.compile(f"<(/?)(?:({action_tag})|{think_tag})>", flags)
+
+
+def _scan(text: str, tags: re.Pattern[str], first_only: bool) -> _Scan:
+    actions: list[str] = []
+    thoughts: list[str] = []
+    error = ReplyError.OK
+    thought_first = outside = False
+    block = ""  # "", "action" or "think"
+    begin = 0  # end of the last tag that opened or closed a block
+    for match in tags.finditer(text):
+        kind = "action" if match[2] else "think"
+        closing = bool(match[1])
+        if block == "think":
+            if not (closing and kind == "think"):
+                continue
+            thoughts.append(text[begin : match.start()].strip())
+            thought_first = thought_first or not actions
+            block = ""
+        elif block == "action":
+            if not (closing and kind == "action"):
+                error = error or ReplyError.NESTED_TAG
+                continue
+            actions.append(text[begin : match.start()].strip())
+            block = ""
+            if first_only:
+                begin = len(text)
+                break
+        else:
+            outside = outside or bool(text[begin : match.start()].strip())
+            if closing:
+                error = error or ReplyError.STRAY_TAG
+            else:
+                block = kind
+        begin = match.end()
+    if block:
+        error = ReplyError.UNCLOSED_THINK if block == "think" else ReplyError.UNCLOSED_ACTION
+    else:
+        outside = outside or bool(text[begin:].strip())
+    return _Scan(error, actions, thoughts, thought_first, outside)
+
+
+def parse_reply(
+    text: str,
+    *,
+    require_think: bool = False,
+    several: Literal["error", "first", "last"] = "error",
+    outside: Literal["ignore", "error"] = "ignore",
+    max_length: int = 1000,
+    action_tag: str = "action",
+    think_tag: str = "think",
+    ignore_case: bool = True,
+) -> ParsedReply:
+    """Read a reply.
+
+    Args:
+        text: the reply, of any length.
+        require_think: a think block must come before the action.
+        several: what several action blocks mean: an error, or the first or the last of them counts.
+        outside: whether text outside the blocks is ignored or an error.
+        max_length: longest command accepted, in characters.
+        action_tag: name of the action tag.
+        think_tag: name of the think tag.
+        ignore_case: also read `<Action>` and the like (the command's own case is never changed).
+
+    Raises:
+        TypeError: when `text` is not a string (a wrong call, not a malformed reply).
+        ValueError: on an option that does not exist or a tag name that is none.
+
+    >>> parse_reply("<think>a wall</think> <action> up </action>")
+    ParsedReply(command='up', error=<ReplyError.OK: ''>, thought='a wall')
+    >>> parse_reply("I go <action>up").error, parse_reply("up").error
+    (<ReplyError.UNCLOSED_ACTION: 'unclosed_action'>, <ReplyError.NO_ACTION: 'no_action'>)
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"parse_reply: expected a str reply, got {type(text).__name__} ({text!r})")
+    if several not in ("error", "first", "last"):
+        raise ValueError(f"parse_reply: several must be 'error', 'first' or 'last', got {several!r}")
+    if outside not in ("ignore", "error"):
+        raise ValueError(f"parse_reply: outside must be 'ignore' or 'error', got {outside!r}")
+    if max_length < 1:
+        raise ValueError(f"parse_reply: max_length must be at least 1, got {max_length!r}")
+    scan = _scan(text, _tags(action_tag, think_tag, ignore_case), several == "first")
+    thought = "\n".join(scan.thoughts)
+    command = scan.actions[-1] if scan.actions else ""
+    error = scan.error
+    if error is ReplyError.OK:
+        if not scan.actions:
+            error = ReplyError.NO_ACTION
+        elif len(scan.actions) > 1 and several == "error":
+            error = ReplyError.SEVERAL_ACTIONS
+        elif not command:
+            error = ReplyError.EMPTY_ACTION
+        elif len(command) > max_length:
+            error = ReplyError.TOO_LONG
+        elif require_think and not scan.thought_first:
+            error = ReplyError.NO_THINK
+        elif outside == "error" and scan.outside:
+            error = ReplyError.TEXT_OUTSIDE
+    return ParsedReply(command if error is ReplyError.OK else "", error, thought)
+
+
+def _reply_space(commands: gym.Space[Any], action_tag: str = "action", **_: Any) -> TextSpace:
+    """The space of replies: any text; samples are well-formed replies where commands have samples."""
+    samples = commands.samples if isinstance(commands, TextSpace) else ()
+    return TextSpace(samples=[f"<{action_tag}>{command}</{action_tag}>" for command in samples])
+
+
+class ReplyParser(gym.Wrapper[Any, str, Any, str], RecordConstructorArgs):
+    """Let an environment of commands take raw replies.
+
+    In the MDP's terms the wrapper enlarges the action set: every string is an action, and all malformed ones are the
+    same invalid command `""`. Info gains `command` (what was played) and `reply_error` (a `ReplyError` value, `""`
+    when the reply was well-formed); both are `""` after a reset.
+
+    Args:
+        env: an environment whose actions are commands.
+        **options: as of `parse_reply`.
+
+    >>> import agentgym
+    >>> env = ReplyParser(gym.make("AgentRL/Sokoban-v0"))
+    >>> _ = env.reset(seed=0)
+    >>> info = env.step("Let me think about it")[-1]
+    >>> info["command"], info["reply_error"], info["is_action_valid"]
+    ('', 'no_action', False)
+    """
+
+    def __init__(self, env: gym.Env[Any, str], **options: Any) -> None:
+        RecordConstructorArgs.__init__(self, **options)
+        gym.Wrapper.__init__(self, env)
+        parse_reply("", **options)  # a wrong option fails here, not in the first step
+        self.options = options
+        self.action_space = _reply_space(env.action_space, **options)
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start an episode; `command` and `reply_error` are empty."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        return observation, {**info, "command": "", "reply_error": ""}
+
+    def step(self, action: str) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
+        """Parse a reply and play its command."""
+        command, error, _ = parse_reply(action, **self.options)
+        observation, reward, terminated, truncated, info = self.env.step(command)
+        return observation, reward, terminated, truncated, {**info, "command": command, "reply_error": error.value}
+
+
+class VectorReplyParser(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
+    """Vector form of `ReplyParser`: `infos["command"]` and `infos["reply_error"]` are object arrays of strings.
+
+    Under `SAME_STEP` the command that ended an episode is in `final_info`, and the place's own entry is `""`, as
+    after every reset. Places that ignore their action (finished ones under `DISABLED`, resetting ones under
+    `NEXT_STEP`) do not have their reply read: the former keep their entries, the latter have `""`.
+
+    Args:
+        env: a vector environment whose actions are commands.
+        **options: as of `parse_reply`.
+    """
+
+    def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], **options: Any) -> None:
+        super().__init__(env)
+        parse_reply("", **options)
+        self.options = options
+        self.single_action_space = _reply_space(env.single_action_space, **options)
+        self.action_space = gym.vector.utils.batch_space(self.single_action_space, env.num_envs)
+        self._places = Places(env)
+        self._commands = np.full(env.num_envs, "", np.object_)
+        self._errors = np.full(env.num_envs, "", np.object_)
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Start episodes; the entries of the places that begin are empty."""
+        observations, infos = self.env.reset(seed=seed, options=options)
+        began = self._places.reset(options)
+        self._commands[began] = self._errors[began] = ""
+        return observations, {**infos, "command": self._commands.copy(), "reply_error": self._errors.copy()}
+
+    def step(self, actions: Sequence[str]) -> tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
+        """Parse one reply per place and play the commands.
+
+        Raises:
+            ValueError: when the number of replies is not the number of places.
+            TypeError: when the reply of a place that plays is not a string.
+        """
+        if isinstance(actions, str) or len(actions) != self.num_envs:
+            raise ValueError(f"step expects one reply per place ({self.num_envs}), got {actions!r:.200}")
+        idle = self._places.idle
+        for i, reply in enumerate(actions):
+            if not idle[i]:
+                self._commands[i], error, _ = parse_reply(reply, **self.options)
+                self._errors[i] = error.value
+        sent = tuple("" if idle[i] else command for i, command in enumerate(self._commands))
+        observations, rewards, terminated, truncated, infos = self.env.step(sent)
+        phase = self._places.step(terminated, truncated)
+        played = self._commands.copy(), self._errors.copy()
+        self._commands[phase.began] = self._errors[phase.began] = ""
+        infos = with_column(infos, phase, "command", self._commands.copy(), played[0])
+        infos = with_column(infos, phase, "reply_error", self._errors.copy(), played[1])
+        return observations, rewards, terminated, truncated, infos
