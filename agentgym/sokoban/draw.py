@@ -102,9 +102,9 @@ def _floor(x: Floats, y: Floats) -> Floats:
 
 
 def _wall(x: Floats, y: Floats) -> Floats:
-    """Three courses of bricks, every other one shifted by half a brick; the pattern continues across tiles."""
+    """Four courses of bricks, every other one shifted by half a brick; the pattern continues across tiles."""
     picture = np.full((*x.shape, 3), _MORTAR, np.float64)
-    course, height = np.divmod(y * 3, 1.0)
+    course, height = np.divmod(y * 4, 1.0)
     along = np.mod(x * 2 + 0.5 * (course % 2), 1.0)
     brick = (height > 0.1) & (height < 0.92) & (along > 0.06) & (along < 0.94)
     _paint(picture, brick, _BRICK)

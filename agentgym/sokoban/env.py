@@ -253,6 +253,15 @@ class VisualSokobanEnv(SokobanBase[dict[str, Any]]):
             {"text": TextSpace(), "image": gym.spaces.Box(0, 255, (height, width, 3), np.uint8)}
         )
 
+    def _load(self, task_id: str, level: Level, player: int, boxes: int) -> None:
+        height, width = self.source.size
+        if level.height > height or level.width > width:
+            raise ValueError(
+                f"VisualSokobanEnv: pictures of this environment hold {height}x{width} cells, the level has "
+                f"{level.height}x{level.width}; make the environment with size=({level.height}, {level.width})"
+            )
+        super()._load(task_id, level, player, boxes)
+
     def observe(self) -> dict[str, Any]:
         """Return status line (and board) with the picture."""
         text = f"Boxes on targets: {self._board.on_target} of {self._count}."
