@@ -6,7 +6,7 @@
       runs      one Run per (method, seed): its validation curve
       scores    one Score per (policy, seed, mode): success on every held-out test level
       episodes  a few test episodes with their boards
-      graphs    the state graph of one training-level group per method
+      graphs    state graphs of one training task, before and after training, per method
 
 Success per level is kept as a string of "0" and "1", one character per level in the order of the test split, so that
 every interval and paired comparison of the report can be computed again from the file alone.
@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 VERSION = 1
 GREEDY, SAMPLED = "greedy", "sampled"
 RANDOM, EXPERT, CLONE = "random", "expert", "clone"
+TRAINED = "trained"
 
 T = TypeVar("T")
 
@@ -48,13 +49,16 @@ class Config:
         groups: tasks per iteration.
         group_size: episodes per task.
         model: "tiny" or the folder of a Hugging Face causal language model.
+        history: (observation, action) pairs shown in the prompt besides the current observation.
+        instructions: whether the prompt begins with the task's rules.
         temperature: sampling temperature of training and of the "sampled" evaluation.
         clone_levels: expert episodes of the warm start.
         clone_epochs: passes over them.
         eval_levels: held-out test levels of the final table.
         validation_levels: levels of the learning curve; not trained on and not part of the test.
         validation_every: iterations between two points of the curve.
-        training: optimiser settings, the same for all methods.
+        training_levels: levels that reinforcement learning draws its tasks from.
+        training: settings of `baselines.config.TrainerConfig`, the same for all methods.
     """
 
     env: str
@@ -64,9 +68,12 @@ class Config:
     groups: int
     group_size: int
     model: str
+    history: int
+    instructions: bool
     temperature: float
     clone_levels: int
     clone_epochs: int
+    training_levels: int
     eval_levels: int
     validation_levels: int
     validation_every: int
@@ -200,9 +207,18 @@ class Edge:
 
 @dataclass(frozen=True)
 class Graph:
-    """State graph of one group (`episodes` episodes of one training task, `won` of them successful)."""
+    """State graph of one group: `episodes` episodes of one training task, `won` of them successful.
+
+    Attributes:
+        method: whose advantages the edges show.
+        stage: "clone": episodes of the clone, the same for all methods; "trained": of the method's trained policy.
+        seed: training seed.
+        task_id: the task, the same in all graphs of a file.
+        gamma: base of the potentials.
+    """
 
     method: str
+    stage: str
     seed: int
     task_id: str
     episodes: int

@@ -52,8 +52,8 @@ def build_graph(
     advantages: NDArray[np.float64] | None = None,
     *,
     method: str,
+    stage: str,
     seed: int,
-    task_id: str,
     gamma: float = GAMMA,
 ) -> Graph:
     """Collapse the steps of one group into nodes (states) and edges (state, action, next state).
@@ -65,9 +65,9 @@ def build_graph(
         group: index of the group in `table.groups`.
         texts: state key -> observation.
         advantages: shape (len(table),) of the method, nan where it gave none.
-        method: whose episodes these are.
+        method: whose advantages these are.
+        stage: whose episodes these are, see `benchmarks.results.Graph`.
         seed: training seed of the policy that played.
-        task_id: the task of the group.
         gamma: potential of a node is `gamma ** distance`.
     """
     rows = np.flatnonzero(table.group == group)
@@ -114,7 +114,7 @@ def build_graph(
         )
         for i, state in enumerate(ids)
     ]
-    return Graph(method, seed, task_id, len(mine), len(won), gamma, nodes, edges)
+    return Graph(method, stage, seed, str(table.groups[group]), len(mine), len(won), gamma, nodes, edges)
 
 
 def pick_group(table: StepTable) -> int:

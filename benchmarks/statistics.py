@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import NDArray
 from scipy.stats import norm, t
+
+from baselines.comparison import paired_comparison
 
 #: Coverage of every interval in tables and figures.
 CONFIDENCE = 0.95
@@ -27,56 +29,13 @@ class Interval:
         return self.low > 0 or self.high < 0
 
 
-def bits(success: Sequence[str]) -> np.ndarray:
+def bits(success: Sequence[str]) -> NDArray[np.float64]:
     """Turn success strings into a float64 matrix (seeds, levels).
 
     >>> bits(["10", "11"]).tolist()
     [[1.0, 0.0], [1.0, 1.0]]
     """
     return np.array([[character == "1" for character in row] for row in success], dtype=np.float64)
-
-
-def crossed_interval(values: ArrayLike) -> Interval:
-    """Mean of a (seeds, levels) matrix with a 95 % interval for new seeds *and* new levels.
-
-    Both factors are random and crossed, `x[s, l] = mean + seed[s] + level[l] + rest[s, l]`, so the variance of the mean is
-    `(MS_seed + MS_level - MS_rest) / (S L)` with the mean squares of the two-way analysis of variance, and its degrees
-    of freedom follow Satterthwaite. Where seeds differ no more than chance makes them, this is the interval over
-    levels; where they differ, few seeds make it wide. With one seed it is the t interval over levels.
-
-    Give it differences (method minus clone, level by level, seed by seed) and the comparison is paired.
-
-    Args:
-        values: shape (S, L) with L >= 2.
-
-    Raises:
-        ValueError: on another shape.
-
-    >>> crossed_interval([[0, 0, 1, 1], [0, 0, 1, 1]]).mean
-    0.5
-    """
-    x = np.asarray(values, dtype=np.float64)
-    if x.ndim != 2 or x.shape[0] < 1 or x.shape[1] < 2:
-        raise ValueError(f"expected a matrix (seeds, levels) with at least two levels, got shape {x.shape}")
-    seeds, levels = x.shape
-    mean = float(x.mean())
-    by_level = float(x.mean(axis=0).var(ddof=1)) * seeds
-    total, freedom = by_level, levels - 1.0
-    if seeds > 1:
-        by_seed = float(x.mean(axis=1).var(ddof=1)) * levels
-        rest = x - x.mean(axis=0, keepdims=True) - x.mean(axis=1, keepdims=True) + mean
-        by_rest = float((rest**2).sum()) / ((seeds - 1) * (levels - 1))
-        # A factor whose component would be negative is taken as absent, never as a credit.
-        if by_seed > by_rest and by_level <= by_rest:
-            total, freedom = by_seed, seeds - 1.0
-        elif by_seed > by_rest:
-            total = by_seed + by_level - by_rest
-            squares = by_seed**2 / (seeds - 1) + by_level**2 / (levels - 1)
-            squares += by_rest**2 / ((seeds - 1) * (levels - 1))
-            freedom = total**2 / squares
-    variance = total / (seeds * levels)
-    half = float(t.ppf(0.5 + CONFIDENCE / 2, freedom)) * variance**0.5 if variance > 0 else 0.0
-    return Interval(mean, mean - half, mean + half)
 
 
 def wilson_interval(successes: float, trials: int) -> Interval:
@@ -97,18 +56,20 @@ def wilson_interval(successes: float, trials: int) -> Interval:
 def success_interval(success: Sequence[str]) -> Interval:
     """Success rate of a policy over seeds and levels, from its success strings (one per seed).
 
-    One seed: Wilson over levels. Several: `crossed_interval`, cut to 0..1; Wilson over levels where all seeds and
-    levels agree.
+    One seed: Wilson over levels. Several: for new seeds and new levels, as `paired_difference`, cut to 0..1; Wilson
+    over levels where all seeds and levels agree.
     """
     matrix = bits(success)
     if matrix.shape[0] == 1 or matrix.min() == matrix.max():
         return wilson_interval(float(matrix.mean(axis=0).sum()), matrix.shape[1])
-    interval = crossed_interval(matrix)
-    return Interval(interval.mean, max(0.0, interval.low), min(1.0, interval.high))
+    interval = paired_comparison(matrix, np.zeros_like(matrix), confidence=CONFIDENCE)
+    return Interval(interval.difference, max(0.0, interval.low), min(1.0, interval.high))
 
 
 def paired_difference(success: Sequence[str], other: Sequence[str]) -> Interval:
     """Success minus the other policy's success, paired over levels and seeds (strings in the same order).
+
+    The interval is that of `baselines.comparison.paired_comparison`: for new seeds and new levels.
 
     Raises:
         ValueError: when the two differ in the number of seeds or levels.
@@ -116,10 +77,8 @@ def paired_difference(success: Sequence[str], other: Sequence[str]) -> Interval:
     >>> paired_difference(["1110"], ["1100"]).mean
     0.25
     """
-    left, right = bits(success), bits(other)
-    if left.shape != right.shape:
-        raise ValueError(f"not paired: (seeds, levels) are {left.shape} and {right.shape}")
-    return crossed_interval(left - right)
+    result = paired_comparison(bits(success), bits(other), confidence=CONFIDENCE)
+    return Interval(result.difference, result.low, result.high)
 
 
 def seed_band(values: Sequence[float], trials: int) -> Interval:

@@ -5,9 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rich.table import Table
+from rich.text import Text
 
 from benchmarks.results import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, Results, Score
 from benchmarks.statistics import Interval, paired_difference, success_interval
+
+
+#: Columns that the table needs with every row on one line.
+_FULL_WIDTH = 120
 
 
 @dataclass(frozen=True)
@@ -104,21 +109,24 @@ def caption(results: Results) -> str:
     )
 
 
-def rich_table(results: Results) -> Table:
-    """The table for a terminal."""
-    table = Table(title=f"{results.config.env}: success on held-out levels", caption=caption(results))
+def rich_table(results: Results, width: int = 120) -> Table:
+    """The table for a terminal of `width` columns; on a narrow one intervals go below their estimates."""
+    narrow = width < _FULL_WIDTH
+    table = Table(
+        title=f"{results.config.env}: success on held-out levels", caption=caption(results), caption_justify="left",
+        show_lines=narrow,
+    )  # fmt: skip
     table.add_column("policy", style="bold", no_wrap=True)
     for name in ("greedy %", "sampled %", "return", "steps", "refused %", "greedy - clone", "train s"):
-        table.add_column(name, justify="right", no_wrap=True)
+        table.add_column(name.replace(" - ", "\n- ") if narrow else name, justify="right")
     for row in table_rows(results):
-        difference = points(row.difference)
+        style = ""
         if row.difference is not None and row.difference.excludes_zero:
-            difference = f"[{'green' if row.difference.mean > 0 else 'red'}]{difference.replace('[', chr(92) + '[')}[/]"
-        else:
-            difference = difference.replace("[", "\\[")
+            style = "green" if row.difference.mean > 0 else "red"
+        cells = [percent(row.greedy), percent(row.sampled), points(row.difference)]
+        greedy, sampled, difference = (cell.replace(" [", "\n[") if narrow else cell for cell in cells)
         table.add_row(
-            row.policy, percent(row.greedy).replace("[", "\\["), percent(row.sampled).replace("[", "\\["),
-            f"{row.mean_return:.2f}", f"{row.mean_length:.1f}", f"{100 * row.invalid_rate:.1f}", difference,
-            "–" if row.seconds is None else f"{row.seconds:.0f}",
+            row.policy, Text(greedy), Text(sampled), f"{row.mean_return:.2f}", f"{row.mean_length:.1f}",
+            f"{100 * row.invalid_rate:.1f}", Text(difference, style), "–" if row.seconds is None else f"{row.seconds:.0f}",
         )  # fmt: skip
     return table

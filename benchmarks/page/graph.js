@@ -2,7 +2,7 @@
 /* The state graph of a group: nodes coloured by distance to success, edges by gain or advantage. */
 (() => {
   const get = (name) => document.getElementById(`graph-${name}`);
-  const view = { graph: DATA.graphs[0], colour: "gain", node: 0 };
+  const view = { method: DATA.graphs.at(-1).method, stage: "clone", colour: "gain" };
   const COLUMN = 62, ROW = 40, MARGIN = 34;
   const RAMP = [[22, 140, 84], [32, 146, 150], [52, 110, 180], [84, 70, 150], [96, 44, 110]];
   let nodes = [], edges = [];
@@ -133,18 +133,21 @@
     }
   }
 
-  DATA.graphs.forEach((graph, i) => {
-    const button = html("button", graph.method, get("method"));
-    button.type = "button";
-    button.dataset.value = String(i);
-    button.setAttribute("aria-pressed", String(i === 0));
-  });
-  function open(i) {
-    view.graph = DATA.graphs[i];
-    view.start = view.node = Math.max(0, view.graph.nodes.findIndex((n) => n.start));
+  function open(method, stage) {
+    Object.assign(view, { method, stage });
+    view.graph = DATA.graphs.find((graph) => graph.method === method && graph.stage === stage);
+    view.start = view.node = Math.max(0, view.graph.nodes.findIndex((node) => node.start));
     draw();
   }
-  choose("graph-method", (value) => open(Number(value)));
+
+  for (const method of new Set(DATA.graphs.map((graph) => graph.method))) {
+    const button = html("button", method, get("method"));
+    button.type = "button";
+    button.dataset.value = method;
+    button.setAttribute("aria-pressed", String(method === view.method));
+  }
+  choose("graph-method", (value) => open(value, view.stage));
+  choose("graph-stage", (value) => open(view.method, value));
   choose("graph-edges", (value) => { view.colour = value; draw(); });
-  open(0);
+  open(view.method, view.stage);
 })();

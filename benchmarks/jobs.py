@@ -1,0 +1,175 @@
+"""The pieces of a learning benchmark, each one process: references, clones, training runs.
+
+Every job writes what it found to `<its folder>/finished.json`; a finished job is never run again, so that the same
+command goes on where it was interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentgym.rollout import Policy
+from baselines.evaluation import evaluate
+from benchmarks import results
+from benchmarks.results import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, TRAINED, Config, CurvePoint, Run, Score
+from benchmarks.showcase import choose_task, show_episodes, show_graphs
+from benchmarks.stack import TINY, make_envs, new_policy, tasks, trainer_config
+
+FINISHED = "finished.json"
+#: Called with (done, total, a few words).
+Progress = Callable[[int, int, str], None]
+_EVALUATION_SEED = 10_000
+
+
+@dataclass(frozen=True)
+class Job:
+    """One process's work: kind "references", "clone" or "method"; `method` and `seed` where they apply."""
+
+    kind: str
+    seed: int = 0
+    method: str = ""
+
+    @property
+    def name(self) -> str:
+        """Folder name, unique in a benchmark."""
+        return {"references": "references", "clone": f"clone-seed{self.seed}"}.get(
+            self.kind, f"{self.method}-seed{self.seed}"
+        )
+
+
+def all_jobs(config: Config) -> list[Job]:
+    """Clones first (everything waits for them), then references, then training runs seed by seed."""
+    clones = [Job("clone", seed) for seed in config.seeds]
+    runs = [Job("method", seed, method) for seed in config.seeds for method in config.methods]
+    return [*clones, Job("references"), *runs]
+
+
+def is_finished(folder: Path, job: Job) -> bool:
+    """Whether the job's result is on disk."""
+    return (folder / job.name / FINISHED).is_file()
+
+
+def read_finished(folder: Path, job: Job) -> dict[str, Any]:
+    """What the job wrote."""
+    found: dict[str, Any] = json.loads((folder / job.name / FINISHED).read_text(encoding="utf-8"))
+    return found
+
+
+def run_job(config: Config, folder: Path, job: Job, progress: Progress) -> None:
+    """Do the job in this process and write its result."""
+    place = folder / job.name
+    place.mkdir(parents=True, exist_ok=True)
+    work = {"references": _references, "clone": _clone, "method": _method}[job.kind]
+    found = work(config, folder, job, progress)
+    results.write_json({name: [results.encode(item) for item in items] for name, items in found.items()}, place / FINISHED)
+
+
+def score(config: Config, policy: Policy, name: str, seed: int, mode: str, seconds: float) -> Score:
+    """Play all test levels once. `mode` sets the temperature of policies that have one."""
+    temperature = None
+    if name not in (RANDOM, EXPERT):
+        temperature = 0.0 if mode == GREEDY else config.temperature
+    played = evaluate(
+        make_envs(config, expert=name == EXPERT), policy, tasks("test", config.eval_levels),
+        seed=_EVALUATION_SEED + seed, temperature=temperature,
+    )  # fmt: skip
+    summary = played.summary()
+    success = "".join("1" if won else "0" for won in played.success[:, 0])
+    return Score(
+        name, seed, mode, success, summary["mean_return"], summary["episode_length"], summary["invalid_rate"], seconds
+    )  # fmt: skip
+
+
+def _references(config: Config, folder: Path, job: Job, progress: Progress) -> dict[str, list[Any]]:
+    from policies.scripted import ExpertPolicy, RandomPolicy
+
+    total = 2 * len(config.seeds)
+    scores: list[Score] = []
+    for seed in config.seeds:
+        for name, policy, mode in ((RANDOM, RandomPolicy(), SAMPLED), (EXPERT, ExpertPolicy(), GREEDY)):
+            scores.append(score(config, policy, name, seed, mode, 0.0))
+            progress(len(scores), total, f"{name} {_share(scores[-1])}")
+    episodes = show_episodes(config, RandomPolicy(), RANDOM) + show_episodes(config, ExpertPolicy(), EXPERT)
+    return {"scores": scores, "episodes": episodes}
+
+
+def _clone(config: Config, folder: Path, job: Job, progress: Progress) -> dict[str, list[Any]]:
+    from baselines.cloning import clone
+
+    policy = new_policy(config, job.seed)
+    started = time.perf_counter()
+    if config.clone_levels:
+        history = clone(
+            policy, make_envs(config, expert=True), tasks("train", config.clone_levels),
+            epochs=config.clone_epochs, seed=job.seed,
+            progress=lambda done, total: progress(done, total, "learning from the expert"),
+        ).history  # fmt: skip
+        (folder / job.name / "cloning.json").write_text(json.dumps(history), encoding="utf-8")
+    seconds = time.perf_counter() - started
+    model = folder / job.name / "model"
+    shutil.rmtree(model, ignore_errors=True)
+    policy.save_pretrained(model)
+    scores = [score(config, policy, CLONE, job.seed, mode, seconds) for mode in (GREEDY, SAMPLED)]
+    progress(1, 1, f"greedy {_share(scores[0])}, sampled {_share(scores[1])} of the test levels")
+    found: dict[str, list[Any]] = {"scores": scores}
+    if job.seed == config.seeds[0]:
+        task = choose_task(config, policy, job.seed)
+        found["task"] = [task]
+        found["graphs"] = show_graphs(config, policy, config.methods, CLONE, job.seed, task)
+        found["episodes"] = show_episodes(config, policy.with_settings(temperature=0.0), CLONE)
+    return found
+
+
+def _method(config: Config, folder: Path, job: Job, progress: Progress) -> dict[str, list[Any]]:
+    from baselines.recipes import recipe
+    from baselines.trainer import Trainer
+    from policies.huggingface import HuggingFacePolicy
+
+    start = Job("clone", job.seed)
+    device = "cpu" if config.model == TINY else None
+    policy = HuggingFacePolicy.from_pretrained(folder / start.name / "model", device=device)
+    warm_start = read_finished(folder, start)["scores"][0]["seconds"]
+    validated = ""
+
+    def report(row: dict[str, float]) -> None:
+        nonlocal validated
+        if "validation_greedy_success" in row:
+            validated = f", validation {100 * row['validation_greedy_success']:.1f} % greedy"
+        rollouts = f"rollouts {100 * row['success']:.1f} %" if "success" in row else "start"
+        progress(int(row["iteration"]), config.steps, rollouts + validated)
+
+    trainer = Trainer(
+        policy, make_envs(config), recipe(job.method),
+        tasks("train", config.training_levels, config.clone_levels), trainer_config(config, job.seed),
+        validation_tasks=tasks("validation", config.validation_levels),
+        folder=folder / job.name, resume=True, tensorboard=True,
+    )  # fmt: skip
+    rows = trainer.run(report)
+    policy.save_pretrained(folder / job.name / "model")
+    seconds = trainer.seconds
+    scores = [score(config, policy, job.method, job.seed, mode, warm_start + seconds) for mode in (GREEDY, SAMPLED)]
+    progress(config.steps, config.steps, f"greedy {_share(scores[0])}, sampled {_share(scores[1])} of the test levels")
+    curve = [
+        CurvePoint(
+            int(row["iteration"]), float(row.get("seconds", 0.0)),
+            float(row["validation_sampled_success"]), float(row["validation_greedy_success"]),
+        )
+        for row in rows
+        if "validation_greedy_success" in row
+    ]  # fmt: skip
+    found: dict[str, list[Any]] = {"scores": scores, "runs": [Run(job.method, job.seed, seconds, curve)]}
+    if job.seed == config.seeds[0]:
+        task = read_finished(folder, start)["task"][0]
+        found["graphs"] = show_graphs(config, policy, [job.method], TRAINED, job.seed, task)
+        found["episodes"] = show_episodes(config, policy.with_settings(temperature=0.0), job.method)
+    return found
+
+
+def _share(found: Score) -> str:
+    return f"{100 * found.success.count('1') / len(found.success):.1f} %"

@@ -1,0 +1,210 @@
+"""Command line of the benchmarks: `python -m benchmarks.run --help`."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from benchmarks.machine import usable_cores
+
+app = typer.Typer(
+    add_completion=False, rich_markup_mode="rich", no_args_is_help=False, pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)  # fmt: skip
+DEFAULT_METHODS = "grpo,gigpo,rewardflow,graphgpo"
+_SIZES, _WHERE = "Sizes", "Where and how"
+
+
+def _choices(values: str, known: list[str], option: str) -> list[str]:
+    """Split a comma-separated list and check every name."""
+    names = [name.strip() for name in values.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            close = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {close[0]!r}?" if close else ""
+            raise typer.BadParameter(f"unknown name {name!r}{hint} Known: {', '.join(known)}", param_hint=option)
+    if not names or len(set(names)) < len(names):
+        raise typer.BadParameter(f"expected distinct names separated by commas, got {values!r}", param_hint=option)
+    return names
+
+
+def _seeds(values: str) -> list[int]:
+    """Read "0,1,2" or "0-2"."""
+    try:
+        found = []
+        for part in values.split(","):
+            first, _, last = part.partition("-")
+            found += list(range(int(first), int(last or first) + 1))
+    except ValueError:
+        found = []
+    if not found or len(set(found)) < len(found):
+        raise typer.BadParameter(
+            f"expected distinct numbers such as 0,1,2 or 0-2, got {values!r}", param_hint="--seeds"
+        )
+    return found
+
+
+def _known_env(env: str) -> str:
+    import agentgym.registry
+
+    known = [row.id for row in agentgym.registry.ROWS]
+    return _choices(env, known, "--env")[0]
+
+
+@app.callback(invoke_without_command=True)
+def learning(
+    context: typer.Context,
+    env: Annotated[str, typer.Option(help="Environment id.", rich_help_panel="What")] = "AgentRL/Sokoban-v0",
+    methods: Annotated[
+        str, typer.Option(help="Credit methods, separated by commas; rloo is there as well.", rich_help_panel="What")
+    ] = DEFAULT_METHODS,
+    seeds: Annotated[str, typer.Option(help="Training seeds: 0,1,2 or 0-2.", rich_help_panel="What")] = "0",
+    model: Annotated[
+        str,
+        typer.Option(
+            help="[bold]tiny[/] (0.2M parameters, built from a config, no download) or the folder of a Hugging Face "
+            "causal language model.", rich_help_panel="What",
+        ),
+    ] = "tiny",
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Everything small: under three minutes on two cores, for CI. "
+                           "Sizes given besides it still count.", rich_help_panel=_SIZES),
+    ] = False,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Reinforcement-learning iterations per run.", rich_help_panel=_SIZES)
+    ] = None,
+    groups: Annotated[
+        int | None, typer.Option(min=1, help="Tasks per iteration.", rich_help_panel=_SIZES)
+    ] = None,
+    group_size: Annotated[int | None, typer.Option(min=2, help="Episodes per task.", rich_help_panel=_SIZES)] = None,
+    clone_levels: Annotated[
+        int | None, typer.Option(min=0, help="Expert episodes of the warm start; 0: none.", rich_help_panel=_SIZES)
+    ] = None,
+    clone_epochs: Annotated[
+        int | None, typer.Option(min=1, help="Passes over them.", rich_help_panel=_SIZES)
+    ] = None,
+    eval_levels: Annotated[
+        int | None, typer.Option(min=2, help="Held-out test levels of the table.", rich_help_panel=_SIZES)
+    ] = None,
+    validation_levels: Annotated[
+        int | None, typer.Option(min=2, help="Levels of the learning curve.", rich_help_panel=_SIZES)
+    ] = None,
+    validation_every: Annotated[
+        int | None, typer.Option(min=1, help="Iterations between points of the curve.", rich_help_panel=_SIZES)
+    ] = None,
+    history: Annotated[
+        int | None, typer.Option(min=0, help="Earlier (observation, action) pairs in the prompt. "
+                                 "Default: 0 for tiny, 2 otherwise.", rich_help_panel=_SIZES),
+    ] = None,
+    jobs: Annotated[
+        int | None, typer.Option(min=1, help="Processes of one thread each. Default: the number of cores.",
+                                 rich_help_panel=_WHERE),
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the results. The same command in the same folder continues an "
+                                  "interrupted benchmark. Default: runs/learning, or runs/quick.",
+                                  rich_help_panel=_WHERE),
+    ] = None,
+) -> None:
+    """Train policies with each credit method and compare them on held-out levels.
+
+    An expert is cloned, the clone is trained with every method, and all are tested on levels that none has seen.
+    Prints one table and writes [bold]results.json[/], [bold]curves.png[/] and a self-contained
+    [bold]report.html[/]. Ctrl-C and the same command again: it goes on where it was.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from baselines.recipes import RECIPES
+    from benchmarks.defaults import FULL, QUICK, make_config
+
+    chosen = {
+        "steps": steps, "groups": groups, "group_size": group_size, "clone_levels": clone_levels,
+        "clone_epochs": clone_epochs, "eval_levels": eval_levels, "validation_levels": validation_levels,
+        "validation_every": validation_every,
+    }  # fmt: skip
+    sizes = dataclasses.replace(
+        QUICK if quick else FULL, **{name: value for name, value in chosen.items() if value is not None}
+    )
+    if model != "tiny" and not (Path(model) / "config.json").is_file():
+        hint = "; did you mean 'tiny'?" if difflib.get_close_matches(model, ["tiny"]) else ""
+        raise typer.BadParameter(f"no Hugging Face model in the folder {model!r} (no config.json){hint}",
+                                 param_hint="--model")
+    config = make_config(
+        env=_known_env(env), methods=_choices(methods, list(RECIPES), "--methods"), seeds=_seeds(seeds), model=model,
+        history=history, sizes=sizes,
+    )  # fmt: skip
+    folder = out or Path("runs") / ("quick" if quick else "learning")
+    _learn(config, folder, jobs or usable_cores())
+
+
+def _learn(config: Any, folder: Path, processes: int) -> None:
+    from benchmarks.learning import OtherConfiguration, run_learning
+    from benchmarks.processes import JobFailed
+
+    console = Console()
+    try:
+        found = run_learning(config, folder, processes=processes, console=console)
+    except OtherConfiguration as error:
+        raise _stop(str(error), 2) from None
+    except JobFailed as error:
+        raise _stop(f"{error}\nFinished jobs are kept: the same command continues.", 1) from None
+    except KeyboardInterrupt:
+        raise _stop("stopped; the same command continues where it was", 130) from None
+    _show(found, folder, console)
+
+
+def _stop(message: str, status: int) -> typer.Exit:
+    Console(stderr=True).print(message, style="red" if status != 130 else "yellow", markup=False, highlight=False)
+    return typer.Exit(status)
+
+
+def _show(found: Any, folder: Path, console: Console) -> None:
+    from benchmarks.report import write_report
+    from benchmarks.table import rich_table
+
+    picture, page = write_report(found, folder)
+    console.print(rich_table(found, console.width))
+    console.print(f"curves: {picture}\nreport: {page}\nnumbers: {folder / 'results.json'}", markup=False, highlight=False)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder with a results.json.")],
+) -> None:
+    """Print the table and rebuild the pictures and the page from [bold]results.json[/]."""
+    from benchmarks.results import ResultsError, load
+
+    try:
+        found = load(folder / "results.json")
+    except ResultsError as error:
+        raise _stop(str(error), 2) from None
+    _show(found, folder, Console())
+
+
+@app.command()
+def throughput(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, half a minute.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
+) -> None:
+    """Measure environment steps, levels and credit, beside peers and limits, as ratios."""
+    from benchmarks.results import encode, write_json
+    from benchmarks.throughput import measure
+    from benchmarks.throughput_table import print_throughput
+
+    console = Console()
+    with console.status("measuring") as status:
+        found = measure(quick, lambda words: status.update(f"measuring {words}"))
+    print_throughput(found, console)
+    if out is not None:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        write_json(encode(found), out)
+        console.print(f"figures: {out}", markup=False, highlight=False)
+
+
+if __name__ == "__main__":
+    app()

@@ -1,0 +1,91 @@
+"""The environment and the policy of a learning benchmark, built from its configuration."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+
+import agentgym  # noqa: F401  # registers the environments
+from baselines.config import TrainerConfig
+from benchmarks.observation_log import ObservationLog
+from benchmarks.results import Config
+from wrappers.prompt import VectorPromptWindow
+from wrappers.reply import VectorReplyParser
+
+if TYPE_CHECKING:
+    from policies.huggingface import HuggingFacePolicy
+
+#: Episodes that are played side by side.
+PLACES = 128
+TINY = "tiny"
+#: Boards that the tiny policy's tokenizer is made from.
+_TOKENIZER_LEVELS = 64
+#: What a model that is not ours is asked to write, and how its reply is completed.
+_REPLY_FORMAT = "Answer with exactly one command inside <action> and </action>, and nothing else."
+_FOREIGN = {"prefix": "<action>", "suffix": "</action>", "max_new_tokens": 4}
+
+
+def tasks(split: str, count: int, first: int = 0) -> list[dict[str, Any]]:
+    """Reset options of `count` tasks of a split.
+
+    >>> tasks("test", 2)
+    [{'split': 'test', 'index': 0}, {'split': 'test', 'index': 1}]
+    """
+    return [{"split": split, "index": first + i} for i in range(count)]
+
+
+def make_envs(
+    config: Config, places: int = PLACES, *, expert: bool = False, log: bool = False
+) -> gym.vector.VectorEnv[Any, Any, Any]:
+    """Vector environment with reply parser and prompt window, autoreset off.
+
+    Args:
+        config: names the environment and the prompt.
+        places: episodes side by side.
+        expert: infos hold the expert's action.
+        log: keep the observations in an `ObservationLog`.
+    """
+    envs: Any = gym.make_vec(config.env, places, autoreset_mode="Disabled", expert=expert)
+    if log:
+        envs = ObservationLog(envs)
+    envs = VectorReplyParser(envs)
+    return VectorPromptWindow(
+        envs, history=config.history, instructions=config.instructions, reply_format=_REPLY_FORMAT
+    )
+
+
+def new_policy(config: Config, seed: int) -> HuggingFacePolicy:
+    """The untrained policy: a tiny one with random weights, or a model from a folder."""
+    from policies.huggingface import SETTINGS_FILE, HuggingFacePolicy
+
+    if config.model != TINY:
+        ours = (Path(config.model) / SETTINGS_FILE).is_file()
+        return HuggingFacePolicy.from_pretrained(config.model, **({} if ours else _FOREIGN))
+    from policies.tiny import tiny_policy
+
+    envs = gym.make_vec(config.env, _TOKENIZER_LEVELS, autoreset_mode="Disabled")
+    observations, infos = envs.reset(options=tasks("train", _TOKENIZER_LEVELS))  # type: ignore[arg-type]
+    texts = list(observations["text"] if isinstance(observations, dict) else observations)
+    words = sorted({action for actions in infos["admissible_actions"] for action in actions})
+    if config.instructions:
+        texts.append(envs.unwrapped.instructions)
+    return tiny_policy(texts, seed=seed, extra_words=words)
+
+
+def trainer_config(config: Config, seed: int) -> TrainerConfig:
+    """Settings of one training run."""
+    known = {field.name for field in dataclasses.fields(TrainerConfig)}
+    settings = {name: value for name, value in config.training.items() if name in known}
+    return TrainerConfig(
+        iterations=config.steps,
+        groups=config.groups,
+        group_size=config.group_size,
+        temperature=config.temperature,
+        validate_every=config.validation_every,
+        checkpoint_every=min(10, max(1, config.validation_every)),
+        seed=seed,
+        **settings,
+    )
