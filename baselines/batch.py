@@ -77,9 +77,16 @@ class Batch:
 
     def to(self, device: torch.device | str) -> Batch:
         """Return the batch with its tensors on a device."""
-        tensors = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
-        moved = {name: value.to(device) for name, value in tensors.items() if isinstance(value, Tensor)}
-        return dataclasses.replace(self, **moved)
+        return dataclasses.replace(
+            self,
+            old_logprobs=self.old_logprobs.to(device),
+            mask=self.mask.to(device),
+            weight=self.weight.to(device),
+            positive=self.positive.to(device),
+            negative=self.negative.to(device),
+            positive_weight=self.positive_weight.to(device),
+            negative_weight=self.negative_weight.to(device),
+        )
 
     def minibatches(self, rows: int, generator: np.random.Generator) -> list[NDArray[np.int64]]:
         """Return row numbers of random mini-batches that cover the batch once.
@@ -159,12 +166,8 @@ def make_batch(
 
     a, w, n = advantages[scored], row_weight[scored], len(first)
 
-    def total(values: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.bincount(target, weights=values, minlength=n)
-
-    columns = np.stack(
-        [total(w), total(w * a * (a > 0)), total(w * a * (a < 0)), total(w * (a > 0)), total(w * (a < 0))]
-    )
+    parts = (w, w * a * (a > 0), w * a * (a < 0), w * (a > 0), w * (a < 0))
+    columns = np.stack([np.bincount(target, weights=part, minlength=n) for part in parts])
     if not keep_zero:
         kept = np.flatnonzero((columns[1] != 0) | (columns[2] != 0))
         first, columns = [first[i] for i in kept], columns[:, kept]

@@ -47,7 +47,8 @@ def clipped_surrogate(
     Returns:
         float (n, L), not masked.
 
-    >>> loss = clipped_surrogate(torch.tensor([[1.5, 0.5]]).log(), torch.zeros(1, 2), torch.tensor([2.0]), torch.zeros(1))
+    >>> ratio, advantage = torch.tensor([[1.5, 0.5]]), torch.tensor([2.0])
+    >>> loss = clipped_surrogate(ratio.log(), torch.zeros(1, 2), advantage, torch.zeros(1))
     >>> [round(x, 4) for x in loss[0].tolist()]  # 2 * min(1.5, 1.2) and 2 * min(0.5, 1.2), negated
     [-2.4, -1.0]
     """

@@ -215,7 +215,8 @@ class Trainer:
     def _validate(self) -> Row:
         if not len(self.validation_tasks):
             return {}
-        begin, row = time.perf_counter(), {}
+        begin = time.perf_counter()
+        row: Row = {}
         for name, player in (("greedy", self._greedy), ("sampled", self._sampler)):
             getattr(player, "forget", lambda: None)()
             played = evaluate(self.envs, player, self.validation_tasks, seed=self.config.seed)

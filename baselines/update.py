@@ -31,9 +31,9 @@ class Scorer(Protocol):
     @property
     def model(self) -> nn.Module: ...  # noqa: D102
 
-    def score(
+    def score(  # noqa: D102
         self, prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], temperature: float | None = None
-    ) -> Scores: ...  # noqa: D102
+    ) -> Scores: ...
 
 
 # Rows per pass where no gradients are kept.
@@ -147,7 +147,7 @@ def _backward(policy: Scorer, part: Batch, reference: Tensor | None, divisor: fl
         loss = loss + config.kl * aggregate(weight * kl, part.mask, config.aggregation, divisor)
     if config.entropy > 0:
         loss = loss - config.entropy * aggregate(weight * scores.entropy, part.mask, config.aggregation, divisor)
-    loss.backward()  # type: ignore[no-untyped-call]
+    loss.backward()
     with torch.no_grad():
         now = logprobs.detach()
         moved = k3(part.old_logprobs, now, limit=None)
