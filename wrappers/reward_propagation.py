@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from agentgym.trajectory import Bools, Floats, StepTable
@@ -54,3 +56,16 @@ def in_lost_transitions(table: StepTable) -> Bools:
     length = np.diff(table.offsets)
     lost[table.last[length == length.max(initial=0)]] = True
     return lost
+
+
+def label_early_ends(table: StepTable, key: str = "You Won!") -> StepTable:
+    """Return the table as the authors' ALFWorld manager sees it: whoever ends before the longest has won.
+
+    The last next state of every trajectory shorter than the longest of the table becomes the state `key`. That is
+    right only while failures always run into the time limit.
+    """
+    states = table.states if key in table.states else (*table.states, key)
+    next_state = table.next_state.copy()
+    length = np.diff(table.offsets)
+    next_state[table.last[length < length.max(initial=0)]] = states.index(key)
+    return dataclasses.replace(table, next_state=next_state, states=states)

@@ -9,11 +9,12 @@ Source: the RewardFlow paper (Eq. 5 is Group(s)) and its release; see docs/credi
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Literal, Unpack
 
 import numpy as np
 
-from agentgym.trajectory import Bools, Floats, StepTable
+from agentgym.trajectory import Floats, StepTable
 from wrappers.credit import CreditWrapper
 from wrappers.group import StatisticsOptions, episode_advantages, visit_advantages
 from wrappers.grpo import PRESETS as GRPO_PRESETS
@@ -35,6 +36,8 @@ class RewardFlowOptions(StatisticsOptions, total=False):
     unit: what is compared at a state: every "visit", or every distinct "edge" once.
     invalid: rows that did not change the state: "bypass", "self_loop" or "keep", see `wrappers.pruning`.
     no_change_actions: first words of actions that only look.
+    lookup: where a bypassed graph is asked for values, and what is compared: the "latent" state of a row, or the
+        state "shown" (the authors' ALFWorld manager: a noise text is worth 0, the step out of it gains it all back).
     lose_last: the authors' code loses the last transition of the longest trajectories of the batch; True does too.
     alpha_action: weight of the step level.
     alpha_trajectory: weight of the episode level.
@@ -48,6 +51,7 @@ class RewardFlowOptions(StatisticsOptions, total=False):
     unit: Literal["visit", "edge"]
     invalid: Invalid
     no_change_actions: tuple[str, ...]
+    lookup: Literal["latent", "shown"]
     lose_last: bool
     alpha_action: float
     alpha_trajectory: float
@@ -64,6 +68,7 @@ _PAPER: RewardFlowOptions = {
     "unit": "visit",
     "invalid": "bypass",
     "no_change_actions": NO_CHANGE_ACTIONS,
+    "lookup": "latent",
     "lose_last": False,
     "alpha_action": 1.0,
     "alpha_trajectory": 1.0,
@@ -88,7 +93,7 @@ def rewardflow(table: StepTable, *, preset: str = "paper", **options: Unpack[Rew
         table: N steps of finished groups.
         preset: "paper" or "authors".
         **options: any of `RewardFlowOptions` (gamma, success_value, unreachable, values, shaping_gamma, unit,
-            invalid, no_change_actions, lose_last, alpha_action, alpha_trajectory, and those of
+            invalid, no_change_actions, lookup, lose_last, alpha_action, alpha_trajectory, and those of
             `StatisticsOptions`), instead of the preset's.
 
     Returns:
@@ -104,18 +109,17 @@ def rewardflow(table: StepTable, *, preset: str = "paper", **options: Unpack[Rew
     array([ 1.414,  0.707, -1.414])
     """
     chosen = choose(RewardFlowOptions, PRESETS, preset, options)
-    credit, scored = _flow(table, chosen)
-    graph = credit.graph
+    credit, compared = _flow(table, chosen)
     members = None
     if chosen["unit"] == "edge":
-        _, example = graph.edges
-        members = example[scored[example]]
+        _, example = compared.edges
+        members = example[compared.is_edge[example]]
     steps = visit_advantages(
         credit.step_reward - penalties(table, chosen, "row"),
-        graph.source,
-        graph.n_nodes,
+        compared.source,
+        compared.n_nodes,
         chosen,
-        scored=scored,
+        scored=compared.is_edge,
         members=members,
     )
     episodes = episode_advantages(table, episode_scores(table, chosen), chosen)
@@ -128,14 +132,15 @@ def rewardflow_values(table: StepTable, *, preset: str = "paper", **options: Unp
     return _flow(table, choose(RewardFlowOptions, PRESETS, preset, options))[0]
 
 
-def _flow(table: StepTable, options: RewardFlowOptions) -> tuple[GraphCredit, Bools]:
-    """Values and step rewards, and which rows are compared."""
+def _flow(table: StepTable, options: RewardFlowOptions) -> tuple[GraphCredit, StateGraph]:
+    """Values and step rewards, and the graph whose edges are compared with each other."""
     gamma = options["gamma"]
     if not 0 < gamma <= 1:
         raise ValueError(f"gamma must be above 0 and at most 1, got {gamma}")
     steps = transitions(table, options["invalid"], options["no_change_actions"])
     lost = in_lost_transitions(table) if options["lose_last"] else np.zeros(len(table), np.bool_)
-    graph = StateGraph.from_table(table, steps._replace(scored=steps.scored & ~lost))
+    whole = StateGraph.from_table(table, steps)
+    graph = dataclasses.replace(whole, is_edge=whole.is_edge & ~lost)
     distance = graph.hop_distance()
     if options["values"] == "propagated":
         value = propagated_values(table, graph, gamma)
@@ -144,8 +149,12 @@ def _flow(table: StepTable, options: RewardFlowOptions) -> tuple[GraphCredit, Bo
         known = np.isfinite(filled)
         value = np.zeros(graph.n_nodes)
         value[known] = options["success_value"] * gamma ** filled[known]
-    gain = options["shaping_gamma"] * value[graph.target] - value[graph.source]
-    return GraphCredit(graph, distance, value, np.where(lost, table.reward, gain)), steps.scored
+    compared, asked = whole, value
+    if options["lookup"] == "shown":
+        compared = StateGraph.from_table(table)
+        asked = graph.values_of(compared, value)
+    gain = options["shaping_gamma"] * asked[compared.target] - asked[compared.source]
+    return GraphCredit(graph, distance, value, np.where(lost, table.reward, gain)), compared
 
 
 class RewardFlow(CreditWrapper):

@@ -157,6 +157,15 @@ class StateGraph:
         np.maximum.at(largest, self.node_group[finite], distance[finite])
         return np.where(finite, distance, largest[self.node_group] + 1.0)
 
+    def values_of(self, other: StateGraph, per_node: Floats) -> Floats:
+        """Return this graph's values for the nodes of another graph of the same table: float64, 0 where it has none."""
+        group = np.concatenate((other.node_group, self.node_group))
+        state = np.concatenate((other.node_state, self.node_state))
+        ids, example = number_pairs(group, self.n_groups, state, len(self.states))
+        values = np.zeros(len(example))
+        values[ids[other.n_nodes :]] = per_node
+        return values[ids[: other.n_nodes]]
+
     def by_state(self, per_node: Floats, group: int = 0) -> dict[Hashable, float]:
         """Return the values of one group's nodes under their state keys."""
         nodes = np.flatnonzero(self.node_group == group)

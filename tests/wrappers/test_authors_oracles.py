@@ -12,6 +12,7 @@ from wrappers.gigpo import gigpo
 from wrappers.graphgpo import graphgpo, graphgpo_values
 from wrappers.grpo import grpo
 from wrappers.returns import discounted_returns
+from wrappers.reward_propagation import label_early_ends
 from wrappers.rewardflow import rewardflow, rewardflow_values
 from wrappers.rloo import rloo
 
@@ -119,3 +120,26 @@ def test_rewardflow_as_published_loses_last_transitions(mode, std):
     contrast = [_episode_spans(), spans(np.concatenate(steps) - _penalty(), step_groups(table()))]
     theirs = answers("rewardflow_generic_published", f"adv|{mode}")
     assert_agree(ours, theirs, *(contrast if std == "group" else []))
+
+
+@pytest.mark.parametrize(("mode", "std"), MODES)
+def test_rewardflow_as_published_for_alfworld(mode, std):
+    results = load("rewardflow_alfworld_published")["results"]
+    chosen = {case["case_id"]: case for case in cases()}
+    compared = 0
+    for result in results:
+        seen = label_early_ends(build([chosen[result["case_id"]]]))
+        options = {"preset": "authors", "invalid": "bypass", "lookup": "shown", "lose_last": True, "std": std}
+        credit = rewardflow_values(seen, **options)
+        np.testing.assert_allclose(credit.step_reward, result["step_reward"], atol=1e-6)
+        values = credit.graph.by_state(credit.value)
+        assert {s: v for s, v in result["value"].items() if v} == pytest.approx({s: v for s, v in values.items() if v})
+        penalty = 0.1 * ~seen.valid
+        scores = seen.trajectory_return[seen.trajectory] - penalty
+        contrast = (spans(credit.step_reward - penalty, step_groups(seen)) > 1e-5) & (spans(scores, seen.group) > 1e-5)
+        rows = contrast if std == "group" else np.ones(len(seen), bool)
+        ours, theirs = rewardflow(seen, **options)[rows], np.array(result[f"adv|{mode}"])[rows]
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=2e-3)
+        compared += rows.sum()
+    assert len(results) == 66
+    assert compared > 5000
