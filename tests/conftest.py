@@ -1,0 +1,16 @@
+"""Settings of the whole test run."""
+
+import os
+
+from hypothesis import settings
+
+# One thread a process unless the caller says otherwise: several test processes share few cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+# No test may reach for a model hub.
+os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ.setdefault("MPLBACKEND", "Agg")
+
+# No deadline (a busy machine is not a bug); the same examples in every CI run.
+settings.register_profile("default", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "default")

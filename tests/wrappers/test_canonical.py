@@ -1,0 +1,140 @@
+"""State keys while episodes run, and merged states of a finished table, by hand."""
+
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+from agentgym.recorder import TableBuilder
+from agentgym.trajectory import StepTable
+from tests.corridor import CorridorVectorEnv
+from wrappers.canonical import CanonicalStates, cosine_clusters, enriched_key, observation_key, relabel_states
+
+
+def _parity(observation: str, info: dict) -> str:
+    return "even" if int(observation.split()[1]) % 2 == 0 else "odd"
+
+
+def _envs(mode: AutoresetMode, key=_parity) -> CanonicalStates:
+    return CanonicalStates(CorridorVectorEnv(2, autoreset_mode=mode), key=key)
+
+
+def test_keys_follow_the_places_under_disabled() -> None:
+    envs = _envs(AutoresetMode.DISABLED)
+    _, infos = envs.reset(options=[{"index": 3}, {"index": 2}])
+    assert infos["canonical_key"].tolist() == ["odd", "even"]
+    *_, infos = envs.step(["right", "right"])
+    assert infos["canonical_key"].tolist() == ["even", "odd"]
+    *_, infos = envs.step(["", "left"])
+    assert infos["canonical_key"].tolist() == ["even", "even"]
+    _, infos = envs.reset(options={"reset_mask": np.array([True, False]), "index": 1})
+    assert infos["canonical_key"].tolist() == ["odd", "even"]
+
+
+def test_same_step_names_the_last_state_in_final_info() -> None:
+    envs = _envs(AutoresetMode.SAME_STEP, key=enriched_key("won"))
+    envs.reset(options=[{"index": 3}, {"index": 2}])
+    observations, *_, infos = envs.step(["right", "right"])
+    assert infos["final_info"]["canonical_key"].tolist() == ["cell 4 | won=True", None]
+    assert infos["canonical_key"].tolist() == [f"{observations[0]} | won=False", "cell 3 | won=False"]
+
+
+def test_next_step_names_the_state_after_the_reset() -> None:
+    envs = _envs(AutoresetMode.NEXT_STEP, key=observation_key)
+    envs.reset(options=[{"index": 3}, {"index": 2}])
+    envs.step(["right", "right"])
+    observations, *_, infos = envs.step(["", "left"])
+    assert infos["canonical_key"].tolist() == list(observations)
+
+
+def test_the_recorder_prefers_the_canonical_key_and_marks_the_end() -> None:
+    envs = _envs(AutoresetMode.DISABLED)
+    _, infos = envs.reset(options={"index": 3})
+    builder = TableBuilder(2, AutoresetMode.DISABLED)
+    builder.reset(infos)
+    builder.step(["right", "right"], *envs.step(["right", "right"])[1:])
+    table = builder.table()
+    assert table.states == ("odd", "even [success]")
+
+
+def test_a_key_must_be_a_function_that_returns_text() -> None:
+    with pytest.raises(TypeError, match="must be a function"):
+        _envs(AutoresetMode.DISABLED, key="state_key")
+    with pytest.raises(TypeError, match="must return a str, got int"):
+        _envs(AutoresetMode.DISABLED, key=lambda observation, info: 3).reset(seed=0)
+    with pytest.raises(KeyError, match="info has no 'inventory'"):
+        _envs(AutoresetMode.DISABLED, key=enriched_key("inventory")).reset(seed=0)
+
+
+def test_the_observation_key_reads_the_text_of_a_picture_observation() -> None:
+    assert observation_key({"text": "t", "image": None}, {}) == "t"
+
+
+def _table(**changes: object) -> StepTable:
+    """Two episodes: a1 -> b -> goal (won) and a2 -> b (cut off), rows shuffled."""
+    columns: dict = {
+        "group": ["g", "g", "g"],
+        "trajectory": ["y", "x", "x"],
+        "t": [0, 1, 0],
+        "state": ["a2", "b", "a1"],
+        "action": ["go", "go", "go"],
+        "next_state": ["b", "goal", "b"],
+        "reward": [0.0, 1.0, 0.0],
+        "won": [False, True, True],
+        "truncated": [True, False, False],
+    }
+    return StepTable.from_arrays(**{**columns, **changes})
+
+
+def test_merged_states_keep_rows_and_all_other_columns() -> None:
+    table = _table()
+    merged = relabel_states(table, lambda states: [str(state)[0] for state in states])
+    assert merged.states == ("a", "b", "goal")
+    assert [merged.states[i] for i in merged.state] == ["a", "b", "a"]
+    assert [merged.states[i] for i in merged.next_state] == ["b", "goal", "b"]
+    for name in ("group", "trajectory", "t", "action", "reward", "won", "terminated", "truncated", "last"):
+        np.testing.assert_array_equal(getattr(merged, name), getattr(table, name))
+    assert table.states == ("a2", "b", "a1", "goal")
+
+
+def test_terminal_states_are_not_shown_to_the_label_but_truncated_ones_are() -> None:
+    shown: list = []
+    relabel_states(_table(), lambda states: shown.extend(states) or list(states))
+    assert shown == ["a2", "b", "a1"]
+
+
+def test_labels_that_would_swallow_an_end_are_refused() -> None:
+    with pytest.raises(ValueError, match="name of a terminal state"):
+        relabel_states(_table(), lambda states: ["goal"] * len(states))
+    with pytest.raises(ValueError, match=r"one label per state \(3\), got 1"):
+        relabel_states(_table(), lambda states: ["one"])
+
+
+def test_leaders_are_taken_in_order() -> None:
+    # Angles 0, 20, 40 and 90 degrees; cos 20 = 0.94, cos 40 = 0.77. The third is near the second, which is no leader.
+    angles = np.radians([0, 20, 40, 90])
+    label = cosine_clusters(lambda states: 5 * np.stack([np.cos(angles), np.sin(angles)], axis=1), threshold=0.9)
+    assert label(["a", "b", "c", "d"]) == ["a", "a", "c", "d"]
+    assert cosine_clusters(lambda states: np.zeros((0, 2)))([]) == []
+
+
+def test_equal_vectors_are_one_cluster_at_threshold_one() -> None:
+    vectors = np.random.default_rng(0).normal(size=(1, 300)).repeat(5, axis=0)
+    assert cosine_clusters(lambda states: vectors, threshold=1.0)(list("abcde")) == ["a"] * 5
+
+
+def test_wrong_embeddings_and_thresholds_are_refused() -> None:
+    for threshold in (0.0, 1.1):
+        with pytest.raises(ValueError, match="threshold"):
+            cosine_clusters(lambda states: [[1.0]], threshold)
+    with pytest.raises(ValueError, match=r"shape \(2, dimensions\), got \(1, 1\)"):
+        cosine_clusters(lambda states: [[1.0]])(["a", "b"])
+    with pytest.raises(ValueError, match="length zero"):
+        cosine_clusters(lambda states: [[0.0]])(["a"])
+
+
+def test_clusters_of_a_table_change_what_is_compared() -> None:
+    def embed(states):
+        return [[1.0, 0.0] if str(state).startswith("a") else [0.0, 1.0] for state in states]
+
+    merged = relabel_states(_table(), cosine_clusters(embed))
+    assert merged.state[0] == merged.state[2]

@@ -1,0 +1,221 @@
+"""Prompts by hand on the corridor, in all autoreset modes, with pictures and with limits."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+
+from tests.corridor import CorridorEnv, CorridorVectorEnv
+from wrappers.prompt import REPLY_FORMAT, Episode, PromptStyle, PromptWindow, VectorPromptWindow
+from wrappers.reply import ReplyParser, VectorReplyParser
+
+BARE = {"history": 0, "instructions": False}
+
+
+def _user(messages: tuple) -> str:
+    return messages[-1]["content"]
+
+
+def test_without_history_and_instructions_the_prompt_is_the_observation() -> None:
+    env = PromptWindow(CorridorEnv(), **BARE)
+    assert env.reset(options={"index": 2})[0] == ({"role": "user", "content": "cell 2"},)
+    assert env.step("right")[0] == ({"role": "user", "content": "cell 3"},)
+
+
+def test_the_system_message_holds_rules_and_reply_format() -> None:
+    rules = CorridorEnv.instructions
+    for options, expected in [
+        ({}, f"{rules}\n\n{REPLY_FORMAT}"),
+        ({"reply_format": ""}, rules),
+        ({"instructions": "Be quick."}, "Be quick."),
+    ]:
+        system, user = PromptWindow(CorridorEnv(), **options).reset(options={"index": 2})[0]
+        assert system == {"role": "system", "content": expected}
+        assert user == {"role": "user", "content": "cell 2"}
+
+
+def test_the_last_two_pairs_are_shown_with_their_step_numbers() -> None:
+    env = PromptWindow(CorridorEnv(), history=2)
+    env.reset(options={"index": 2})
+    assert _user(env.step("right")[0]) == "Step 1, you saw:\ncell 2\nStep 1, you did: right\n\nNow you see:\ncell 3"
+    env.step("left")
+    assert _user(env.step("left")[0]) == (
+        "Step 2, you saw:\ncell 3\nStep 2, you did: left\n\n"
+        "Step 3, you saw:\ncell 2\nStep 3, you did: left\n\n"
+        "Now you see:\ncell 1"
+    )
+    assert _user(env.reset(options={"index": 3})[0]) == "cell 3"
+
+
+def test_history_none_shows_all_pairs() -> None:
+    env = PromptWindow(CorridorEnv(), history=None)
+    env.reset(options={"index": 2})
+    for command in ("left", "right", "left", "right"):
+        text = _user(env.step(command)[0])
+    assert text.count("you did") == 4
+
+
+def test_the_first_observation_is_kept_once_it_has_left_the_window() -> None:
+    env = PromptWindow(CorridorEnv(), history=1, keep_first=True)
+    assert _user(env.reset(options={"index": 2})[0]) == "cell 2"
+    assert "At the start" not in _user(env.step("left")[0])
+    assert _user(env.step("right")[0]) == (
+        "At the start you saw:\ncell 2\n\nStep 2, you saw:\ncell 1\nStep 2, you did: right\n\nNow you see:\ncell 2"
+    )
+
+
+def test_admissible_commands_are_listed_on_request() -> None:
+    env = PromptWindow(CorridorEnv(), admissible=True, **BARE)
+    assert _user(env.reset(options={"index": 2})[0]) == "cell 2\n\nCommands you can give now: left, right"
+
+
+def test_outside_a_reply_parser_the_history_holds_commands() -> None:
+    env = PromptWindow(ReplyParser(CorridorEnv()), history=2)
+    env.reset(options={"index": 2})
+    env.step("<think>long</think><action>right</action>")
+    text = _user(env.step("no idea")[0])
+    assert "Step 1, you did: right\n" in text
+    assert "Step 2, you did: (no readable command)\n" in text
+
+
+def test_max_chars_drops_the_oldest_pairs_first() -> None:
+    style = PromptStyle(history=None, max_chars=80)
+    episode = Episode("a", "d", [("a", "1"), ("b", "2"), ("c", "3")], steps=3)
+    # A pair takes len("Step 1, you saw:\na\nStep 1, you did: 1\n\n") = 39 characters, "Now you see:\nd" 14.
+    assert style.user_text(episode) == "Step 3, you saw:\nc\nStep 3, you did: 3\n\nNow you see:\nd"
+    assert len(PromptStyle(history=None, max_chars=131).user_text(episode)) == 131
+    assert len(PromptStyle(history=None, max_chars=130).user_text(episode)) == 92
+    assert PromptStyle(history=None, max_chars=52).user_text(episode) == "d"
+
+
+def test_max_chars_cuts_the_end_of_the_observation_last_and_never_the_commands() -> None:
+    style = PromptStyle(history=0, instructions=False, admissible=True, max_chars=60)
+    text = style.user_text(Episode("", "x" * 100), ("left", "right"))
+    # The commands take len("\n\nCommands you can give now: left, right") = 40, the mark 6: 14 characters are left.
+    assert text == "x" * 14 + " [cut]\n\nCommands you can give now: left, right"
+    assert len(text) == 60
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"history": -1}, "at least 0"), ({"max_chars": 0}, "at least 1")],
+)
+def test_sizes_that_mean_nothing_are_refused(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        PromptWindow(CorridorEnv(), **options)
+
+
+def test_an_unknown_option_is_refused() -> None:
+    with pytest.raises(TypeError, match="histroy"):
+        VectorPromptWindow(CorridorVectorEnv(1), histroy=2)
+
+
+class _Silent(CorridorEnv):
+    instructions = ""
+
+
+def test_missing_instructions_are_an_error_that_says_what_to_do() -> None:
+    with pytest.raises(ValueError, match="pass a text as instructions"):
+        PromptWindow(_Silent())
+    assert PromptWindow(_Silent(), instructions=False).reset(seed=0)[0][0]["role"] == "user"
+
+
+def test_a_dict_observation_without_text_is_refused() -> None:
+    env = gym.wrappers.TransformObservation(
+        CorridorEnv(), lambda x: x, gym.spaces.Dict({"picture": gym.spaces.Box(0, 1, (2, 2))})
+    )
+    with pytest.raises(ValueError, match=r"needs the key 'text' .*\['picture'\]"):
+        PromptWindow(env)
+
+
+@pytest.mark.parametrize("name", ["AgentRL/Sokoban-v0", "AgentRL/VisualSokoban-v0"])
+def test_the_wrapped_environment_passes_gymnasiums_check(name: str) -> None:
+    check_env(PromptWindow(ReplyParser(gym.make(name)), admissible=True), skip_render_check=True)
+
+
+def test_a_picture_is_a_part_of_the_content() -> None:
+    env = PromptWindow(gym.make("AgentRL/VisualSokoban-v0"), history=1)
+    messages, _ = env.reset(seed=0)
+    image, text = messages[-1]["content"]
+    assert messages in env.observation_space
+    assert image["type"] == "image"
+    assert image["image"].dtype == np.uint8
+    assert text["type"] == "text"
+    content = env.step("up")[0][-1]["content"]
+    assert [part["type"] for part in content] == ["image", "text"]
+    assert "Step 1, you did: up" in content[1]["text"]
+
+
+@pytest.mark.parametrize("name", ["AgentRL/Sokoban-v0", "AgentRL/VisualSokoban-v0"])
+def test_the_vector_form_equals_single_wrappers(name: str) -> None:
+    style = {"history": 2, "admissible": True, "keep_first": True, "max_chars": 250}
+    envs = VectorPromptWindow(VectorReplyParser(gym.make_vec(name, num_envs=3, autoreset_mode="Disabled")), **style)
+    singles = [PromptWindow(ReplyParser(gym.make(name)), **style) for _ in range(3)]
+    batch, _ = envs.reset(seed=7)
+    alone = [env.reset(seed=7 + i)[0] for i, env in enumerate(singles)]
+    rng = np.random.default_rng(0)
+    for _ in range(8):
+        np.testing.assert_equal(list(batch), alone)
+        assert batch in envs.observation_space
+        actions = [f"<action>{rng.choice(['up', 'down', 'left', 'right', '?'])}</action>" for _ in singles]
+        batch, *_ = envs.step(actions)
+        alone = [env.step(action)[0] for env, action in zip(singles, actions, strict=True)]
+
+
+def _vector(mode: AutoresetMode, **style: object) -> VectorPromptWindow:
+    return VectorPromptWindow(VectorReplyParser(CorridorVectorEnv(2, autoreset_mode=mode)), **style)
+
+
+LEFT, RIGHT = "<action>left</action>", "<action>right</action>"
+
+
+def test_same_step_renders_the_final_observation_with_the_finished_history() -> None:
+    envs = _vector(AutoresetMode.SAME_STEP, history=2, instructions=False)
+    envs.reset(options=[{"index": 2}, {"index": 2}])
+    envs.step([RIGHT, LEFT])
+    observations, *_, infos = envs.step(np.array([RIGHT, RIGHT], np.object_))
+    assert _user(infos["final_obs"][0]) == (
+        "Step 1, you saw:\ncell 2\nStep 1, you did: right\n\n"
+        "Step 2, you saw:\ncell 3\nStep 2, you did: right\n\n"
+        "Now you see:\ncell 4"
+    )
+    assert infos["final_obs"][1] is None
+    assert "Step" not in _user(observations[0])
+    assert "Step 2" in _user(observations[1])
+    # The new episode's history starts anew.
+    observations, *_ = envs.step([LEFT, LEFT])
+    assert _user(observations[0]).startswith("Step 1,")
+    assert "Step 2" not in _user(observations[0])
+
+
+def test_next_step_starts_a_new_history_at_the_reset() -> None:
+    envs = _vector(AutoresetMode.NEXT_STEP, history=2)
+    envs.reset(options=[{"index": 3}, {"index": 2}])
+    observations, *_ = envs.step([RIGHT, RIGHT])
+    assert _user(observations[0]).endswith("Now you see:\ncell 4")
+    observations, *_ = envs.step([RIGHT, LEFT])
+    assert "Step" not in _user(observations[0])
+    assert "Step 2" in _user(observations[1])
+
+
+def test_disabled_keeps_the_messages_of_finished_places_until_they_are_reset() -> None:
+    envs = _vector(AutoresetMode.DISABLED, history=None)
+    envs.reset(options=[{"index": 3}, {"index": 2}])
+    end, *_ = envs.step([RIGHT, RIGHT])
+    later, *_ = envs.step(["", LEFT])
+    assert later[0] == end[0]
+    assert later[1] != end[1]
+    again, _ = envs.reset(options={"reset_mask": np.array([True, False]), "index": 1})
+    assert _user(again[0]) == "cell 1"
+    assert again[1] == later[1]
+
+
+def test_it_wraps_the_stock_vector_environment_as_well() -> None:
+    mode = AutoresetMode.SAME_STEP
+    stock = gym.vector.SyncVectorEnv([CorridorEnv, CorridorEnv], autoreset_mode=mode)
+    envs = VectorPromptWindow(stock, history=1, instructions=False)
+    envs.reset(seed=[0, 1], options={"index": 3})
+    observations, *_, infos = envs.step(["right", "left"])
+    assert _user(infos["final_obs"][0]).endswith("Step 1, you did: right\n\nNow you see:\ncell 4")
+    assert _user(observations[1]).endswith("Now you see:\ncell 2")

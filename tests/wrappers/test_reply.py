@@ -1,0 +1,294 @@
+"""Every kind of reply by hand, random strings, and both wrappers on the corridor."""
+
+import re
+import sys
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.corridor import CorridorEnv, CorridorVectorEnv
+from wrappers.reply import ReplyError, ReplyParser, VectorReplyParser, _tags, parse_reply
+
+E = ReplyError
+
+
+@pytest.mark.parametrize(
+    ("text", "command", "error"),
+    [
+        ("<action>up</action>", "up", E.OK),
+        ("<think>t</think><action> go to desk 1\n</action>", "go to desk 1", E.OK),
+        ("I say: <ACTION>Up</Action> now", "Up", E.OK),
+        ("<think>try <action>a</action> or </action></think><action>b</action>", "b", E.OK),
+        ("<think>1</think><think>2</think><action>b</action>", "b", E.OK),
+        ("<action>b</action><think>done</think>", "b", E.OK),
+        ("<action>a < b > c & </b></action>", "a < b > c & </b>", E.OK),
+        ("", "", E.NO_ACTION),
+        ("up", "", E.NO_ACTION),
+        ("<think>up</think>", "", E.NO_ACTION),
+        ("< action>up</ action>", "", E.NO_ACTION),
+        ("<actions>up</actions>", "", E.NO_ACTION),
+        ("<think>up <action>up</action>", "", E.UNCLOSED_THINK),
+        ("<action>up</action><think>", "", E.UNCLOSED_THINK),
+        ("<action>up", "", E.UNCLOSED_ACTION),
+        ("<action>up</think>", "", E.UNCLOSED_ACTION),
+        ("<action>up<action>down</action>", "", E.NESTED_TAG),
+        ("<action><think>up</think>down</action>", "", E.NESTED_TAG),
+        ("up</action>", "", E.STRAY_TAG),
+        ("thought</think><action>up</action>", "", E.STRAY_TAG),
+        ("<think>a<think>b</think></think><action>up</action>", "", E.STRAY_TAG),
+        ("<action>up</action><action>up</action>", "", E.SEVERAL_ACTIONS),
+        ("<action> \n\t </action>", "", E.EMPTY_ACTION),
+        ("<action></action>", "", E.EMPTY_ACTION),
+    ],
+)
+def test_replies_by_hand(text: str, command: str, error: ReplyError) -> None:
+    parsed = parse_reply(text)
+    assert (parsed.command, parsed.error) == (command, error)
+
+
+def test_thoughts_are_kept_even_when_the_action_is_wrong() -> None:
+    assert parse_reply("<think> one </think><think>two</think>").thought == "one\ntwo"
+
+
+@pytest.mark.parametrize(
+    ("options", "text", "command", "error"),
+    [
+        ({"require_think": True}, "<think></think><action>up</action>", "up", E.OK),
+        ({"require_think": True}, "<action>up</action>", "", E.NO_THINK),
+        ({"require_think": True}, "<action>up</action><think>late</think>", "", E.NO_THINK),
+        ({"several": "first"}, "<action>a</action><action>b</action>", "a", E.OK),
+        ({"several": "first"}, "<action>a</action><action>never closed", "a", E.OK),
+        ({"several": "first"}, "<action></action><action>b</action>", "", E.EMPTY_ACTION),
+        ({"several": "last"}, "<action>a</action><action>b</action>", "b", E.OK),
+        ({"several": "last"}, "<action>a</action><action>never closed", "", E.UNCLOSED_ACTION),
+        ({"outside": "error"}, " <think>t</think>\n<action>a</action> ", "a", E.OK),
+        ({"outside": "error"}, "so <action>a</action>", "", E.TEXT_OUTSIDE),
+        ({"outside": "error"}, "<action>a</action>!", "", E.TEXT_OUTSIDE),
+        ({"outside": "error"}, "<think>t</think> so <action>a</action>", "", E.TEXT_OUTSIDE),
+        ({"max_length": 3}, "<action> abc </action>", "abc", E.OK),
+        ({"max_length": 3}, "<action>abcd</action>", "", E.TOO_LONG),
+        ({"action_tag": "search"}, "<search>red shoes</search>", "red shoes", E.OK),
+        ({"action_tag": "search"}, "<action>red shoes</action>", "", E.NO_ACTION),
+        ({"think_tag": "plan", "require_think": True}, "<plan>p</plan><action>a</action>", "a", E.OK),
+        ({"ignore_case": False}, "<Action>a</Action>", "", E.NO_ACTION),
+    ],
+)
+def test_options_by_hand(options: dict, text: str, command: str, error: ReplyError) -> None:
+    parsed = parse_reply(text, **options)
+    assert (parsed.command, parsed.error) == (command, error)
+
+
+def test_every_error_is_reached_by_the_cases_above() -> None:
+    cases = [*test_replies_by_hand.pytestmark[0].args[1], *test_options_by_hand.pytestmark[0].args[1]]
+    assert {case[-1] for case in cases} == set(ReplyError)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"several": "any"}, "'first'"),
+        ({"outside": "warn"}, "'ignore'"),
+        ({"max_length": 0}, "at least 1"),
+        ({"action_tag": "a b"}, "tag name"),
+        ({"action_tag": "THINK"}, "must differ"),
+    ],
+)
+def test_wrong_options_say_what_is_expected(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        parse_reply("", **options)
+    with pytest.raises(ValueError, match=message):
+        ReplyParser(CorridorEnv(), **options)
+    with pytest.raises(ValueError, match=message):
+        VectorReplyParser(CorridorVectorEnv(1), **options)
+
+
+def test_a_reply_that_is_no_string_is_a_wrong_call() -> None:
+    with pytest.raises(TypeError, match="expected a str reply, got NoneType"):
+        parse_reply(None)  # type: ignore[arg-type]
+
+
+PIECES = [
+    "<think>",
+    "</think>",
+    "<action>",
+    "</action>",
+    "<ACTION>",
+    "<",
+    ">",
+    "</",
+    "up",
+    " ",
+    "\n",
+    "\u017f",
+    "\u0130",
+    "\x00",
+]
+replies = st.lists(st.one_of(st.sampled_from(PIECES), st.text(max_size=3)), max_size=12).map("".join)
+
+
+def _naive(text: str) -> tuple[str, ReplyError]:
+    """The grammar again, by repeated search in the rest of the text; quadratic, default options."""
+    actions, errors, rest = [], [], text
+    while found := re.search(r"(?ai)<(/?)(think|action)>", rest):
+        kind, rest = found[2].lower(), rest[found.end() :]
+        if found[1]:
+            errors.append(E.STRAY_TAG)
+            continue
+        end = re.search(f"(?ai)</{kind}>", rest)
+        if kind == "action":
+            # Only what lies inside the block counts; without a closing tag that is all the rest.
+            inside = rest[: end.start()] if end else rest
+            if re.search(r"(?ai)</?(think|action)>", inside):
+                errors.append(E.NESTED_TAG)
+            actions.append(inside.strip())
+        if not end:
+            return "", E.UNCLOSED_THINK if kind == "think" else E.UNCLOSED_ACTION
+        rest = rest[end.end() :]
+    if errors:
+        return "", errors[0]
+    if len(actions) != 1:
+        return "", E.SEVERAL_ACTIONS if actions else E.NO_ACTION
+    if not actions[0]:
+        return "", E.EMPTY_ACTION
+    return actions[0], E.OK
+
+
+@given(replies)
+def test_random_replies_equal_the_naive_reading(text: str) -> None:
+    parsed = parse_reply(text)
+    assert (parsed.command, parsed.error) == _naive(text)
+
+
+@given(replies, st.booleans(), st.sampled_from(["error", "first", "last"]), st.sampled_from(["ignore", "error"]))
+def test_a_command_is_empty_exactly_when_there_is_an_error(text: str, think: bool, several: str, outside: str) -> None:
+    parsed = parse_reply(text, require_think=think, several=several, outside=outside, max_length=4)  # type: ignore[arg-type]
+    assert (parsed.command == "") == (parsed.error is not E.OK)
+
+
+class _Events:
+    """Counts the lines of reply.py that run, a measure of work that does not depend on the machine."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, frame, event, arg):
+        if frame.f_code.co_filename.endswith("reply.py"):
+            self.count += event == "line"
+            return self
+        return None
+
+
+@pytest.mark.parametrize(
+    "unit", ["<think>", "<action>", "</action>", "<", "</", "<action></action>", "<think></think>", " ", "<action> "]
+)
+def test_work_grows_linearly_with_the_reply(unit: str) -> None:
+    work = []
+    for characters in (50_000, 100_000):
+        events, old = _Events(), sys.gettrace()
+        sys.settrace(events)
+        try:
+            parse_reply((unit * characters)[:characters])
+        finally:
+            sys.settrace(old)
+        work.append(events.count)
+    # At most 12 lines for each of the at most characters / 7 tags, and twice as many for twice the text.
+    assert work[1] <= 12 * 100_000 / 7 + 100
+    assert work[1] <= 2 * work[0] + 100
+    # The search itself repeats nothing ("/?" aside), so it cannot go back over what it has read.
+    assert not set("*+{") & set(_tags("action", "think", True).pattern)
+
+
+def test_the_wrapper_plays_commands_and_tells_what_it_read() -> None:
+    env = ReplyParser(CorridorEnv())
+    observation, info = env.reset(options={"index": 2})
+    assert (observation, info["command"], info["reply_error"]) == ("cell 2", "", "")
+    observation, reward, _, _, info = env.step("<think>!</think><action>right</action>")
+    assert (observation, reward, info["command"], info["reply_error"]) == ("cell 3", 0.0, "right", "")
+    observation, reward, _, _, info = env.step("right")
+    assert (observation, reward, info["command"], info["reply_error"]) == ("cell 3", -0.5, "", "no_action")
+    assert info["is_action_valid"] is False
+    assert type(info["reply_error"]) is str
+
+
+def test_the_wrapped_environment_passes_gymnasiums_check_and_samples_replies() -> None:
+    env = ReplyParser(CorridorEnv())
+    check_env(env, skip_render_check=True)
+    env.action_space.seed(0)
+    assert env.action_space.sample() in {f"<action>{command}</action>" for command in ("left", "right", "jump")}
+
+
+def test_the_wrapper_is_kept_in_the_specification() -> None:
+    env = ReplyParser(gym.make("AgentRL/Sokoban-v0"), action_tag="move")
+    again = gym.make(env.spec)
+    again.reset(seed=0)
+    assert again.step("<move>up</move>")[-1]["command"] == "up"
+
+
+def _vector(mode: AutoresetMode) -> VectorReplyParser:
+    return VectorReplyParser(CorridorVectorEnv(2, autoreset_mode=mode))
+
+
+LEFT, RIGHT = "<action>left</action>", "<action>right</action>"
+
+
+def test_same_step_puts_the_last_command_into_final_info() -> None:
+    envs = _vector(AutoresetMode.SAME_STEP)
+    _, infos = envs.reset(options=[{"index": 3}, {"index": 2}])
+    assert infos["command"].tolist() == ["", ""]
+    *_, infos = envs.step(np.array([RIGHT, "jump"], np.object_))
+    assert infos["command"].tolist() == ["", ""]
+    assert infos["reply_error"].tolist() == ["", "no_action"]
+    assert infos["final_info"]["command"].tolist() == ["right", None]
+    assert infos["final_info"]["_command"].tolist() == [True, False]
+    *_, infos = envs.step((LEFT, LEFT))
+    assert infos["command"].tolist()[1] == "left"
+
+
+def test_next_step_does_not_read_the_reply_of_a_place_that_resets() -> None:
+    envs = _vector(AutoresetMode.NEXT_STEP)
+    envs.reset(options=[{"index": 3}, {"index": 2}])
+    *_, infos = envs.step([RIGHT, RIGHT])
+    assert infos["command"].tolist() == ["right", "right"]
+    *_, infos = envs.step(["no reply at all", LEFT])
+    assert (infos["command"].tolist(), infos["reply_error"].tolist()) == (["", "left"], ["", ""])
+
+
+def test_disabled_keeps_the_entries_of_finished_places_until_they_are_reset() -> None:
+    envs = _vector(AutoresetMode.DISABLED)
+    envs.reset(options=[{"index": 3}, {"index": 2}])
+    envs.step([RIGHT, RIGHT])
+    *_, infos = envs.step(["", LEFT])
+    assert (infos["command"].tolist(), infos["reply_error"].tolist()) == (["right", "left"], ["", ""])
+    _, infos = envs.reset(options={"reset_mask": np.array([True, False]), "index": 1})
+    assert infos["command"].tolist() == ["", "left"]
+    *_, infos = envs.step([RIGHT, "?"])
+    assert infos["reply_error"].tolist() == ["", "no_action"]
+
+
+def test_earlier_infos_do_not_change_later() -> None:
+    envs = _vector(AutoresetMode.DISABLED)
+    envs.reset(options={"index": 2})
+    *_, first = envs.step([RIGHT, LEFT])
+    envs.step([LEFT, RIGHT])
+    assert first["command"].tolist() == ["right", "left"]
+
+
+@pytest.mark.parametrize("actions", ["ab", [RIGHT], [RIGHT] * 3])
+def test_a_wrong_number_of_replies_is_an_error(actions: object) -> None:
+    envs = _vector(AutoresetMode.SAME_STEP)
+    envs.reset(seed=0)
+    with pytest.raises(ValueError, match="one reply per place"):
+        envs.step(actions)  # type: ignore[arg-type]
+
+
+def test_it_wraps_the_stock_vector_environment_as_well() -> None:
+    envs = VectorReplyParser(gym.vector.SyncVectorEnv([CorridorEnv, CorridorEnv]))
+    envs.reset(seed=[0, 1], options={"index": 2})
+    observations, *_, infos = envs.step([RIGHT, "?"])
+    assert observations == ("cell 3", "cell 2")
+    assert infos["command"].tolist() == ["right", ""]
