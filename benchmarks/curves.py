@@ -58,10 +58,14 @@ def curve_series(results: Results, mode: str) -> list[CurveSeries]:
             bands.append(seed_band(rates, results.config.validation_levels))
         series.append(
             CurveSeries(
-                method, colour_of(method), [float(iteration) for iteration in shared],
+                method,
+                colour_of(method),
+                [float(iteration) for iteration in shared],
                 [float(np.mean([points[iteration].seconds for points in at])) for iteration in shared],
-                [band.mean for band in bands], [band.low for band in bands], [band.high for band in bands],
-            )  # fmt: skip
+                [band.mean for band in bands],
+                [band.low for band in bands],
+                [band.high for band in bands],
+            )
         )
     return series
 

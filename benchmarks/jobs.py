@@ -67,7 +67,9 @@ def run_job(config: Config, folder: Path, job: Job, progress: Progress) -> None:
     place.mkdir(parents=True, exist_ok=True)
     work = {"references": _references, "clone": _clone, "method": _method}[job.kind]
     found = work(config, folder, job, progress)
-    results.write_json({name: [results.encode(item) for item in items] for name, items in found.items()}, place / FINISHED)
+    results.write_json(
+        {name: [results.encode(item) for item in items] for name, items in found.items()}, place / FINISHED
+    )
 
 
 def score(config: Config, policy: Policy, name: str, seed: int, mode: str, seconds: float) -> Score:

@@ -21,7 +21,15 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from benchmarks import results
 from benchmarks.jobs import Job, all_jobs, is_finished, read_finished
@@ -32,7 +40,7 @@ from benchmarks.results import Config, Episode, Graph, Results, ResultsError, Ru
 CONFIG, RESULTS = "config.json", "results.json"
 
 
-class OtherConfiguration(ValueError):
+class OtherConfigurationError(ValueError):
     """The folder belongs to a benchmark with another configuration."""
 
 
@@ -46,8 +54,8 @@ def run_learning(config: Config, folder: Path, *, processes: int, console: Conso
         console: where progress is shown.
 
     Raises:
-        OtherConfiguration: the folder holds a benchmark with another configuration.
-        benchmarks.processes.JobFailed: a job failed.
+        OtherConfigurationError: the folder holds a benchmark with another configuration.
+        benchmarks.processes.JobFailedError: a job failed.
         KeyboardInterrupt: Ctrl-C; call again to continue.
     """
     claim(folder, config)
@@ -79,7 +87,7 @@ def claim(folder: Path, config: Config) -> None:
     """Note the configuration in the folder, or check that it is the one noted there.
 
     Raises:
-        OtherConfiguration: another one is; the message names what differs.
+        OtherConfigurationError: another one is; the message names what differs.
     """
     path = folder / CONFIG
     asked = json.loads(json.dumps(results.encode(config)))
@@ -91,7 +99,7 @@ def claim(folder: Path, config: Config) -> None:
             if noted.get(name) != asked.get(name)
         ]
         if differing:
-            raise OtherConfiguration(
+            raise OtherConfigurationError(
                 f"{folder} holds a benchmark with another configuration:\n" + "\n".join(differing) + "\n"
                 "Give another folder with --out, repeat the old options to continue it, or delete the folder."
             )

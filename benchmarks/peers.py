@@ -70,9 +70,7 @@ def gym_sokoban_stepper(render: str, size: int, boxes: int) -> Callable[[int], i
             return None
 
     with quiet_seeded(0):
-        env = (WithoutPicture if render == "none" else base)(
-            dim_room=(size, size), max_steps=2**62, num_boxes=boxes
-        )
+        env = (WithoutPicture if render == "none" else base)(dim_room=(size, size), max_steps=2**62, num_boxes=boxes)
     mode = "tiny_rgb_array" if render == "none" else render
     # Actions 1 to 4 push or move, as ours do; a solved room is stepped on, which costs the same.
     actions = np.random.default_rng(0).integers(1, 5, 4096).tolist()

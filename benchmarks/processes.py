@@ -13,6 +13,7 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from benchmarks.results import Config
 _ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
-class JobFailed(RuntimeError):
+class JobFailedError(RuntimeError):
     """A job raised an exception; the message holds its traceback."""
 
 
@@ -46,12 +47,13 @@ def run_jobs(
         progress: called in this process with a job, the steps it has done, their number, and a few words.
 
     Raises:
-        JobFailed: a job failed; the others were told to stop.
+        JobFailedError: a job failed; the others were told to stop.
         KeyboardInterrupt: Ctrl-C; the jobs were told to stop after the iteration at hand, and have.
     """
     context = multiprocessing.get_context("spawn")
     messages: Any = context.Queue()
-    waiting, running = list(jobs), {}
+    waiting = list(jobs)
+    running: dict[Job, SpawnProcess] = {}
     try:
         with _one_thread_each():
             while waiting or running:
@@ -61,14 +63,14 @@ def run_jobs(
                     process.start()
                     running[job] = process
                 if not running:
-                    raise JobFailed(f"{waiting[0].name} can never start: what it waits for is not there")
+                    raise JobFailedError(f"{waiting[0].name} can never start: what it waits for is not there")
                 _pass_on(messages, progress)
                 for job, process in list(running.items()):
                     if not process.is_alive():
                         process.join()
                         _pass_on(messages, progress, block=False)
                         if process.exitcode:
-                            raise JobFailed(f"{job.name} ended with status {process.exitcode}")
+                            raise JobFailedError(f"{job.name} ended with status {process.exitcode}")
                         del running[job]
     finally:
         for process in running.values():
@@ -83,7 +85,7 @@ def _pass_on(messages: Any, progress: Callable[[Job, int, int, str], None], *, b
         job, done, total, words, error = messages.get(timeout=0.2 if block else 0.05)
         while True:
             if error:
-                raise JobFailed(f"{job.name} failed:\n{error}")
+                raise JobFailedError(f"{job.name} failed:\n{error}")
             progress(job, done, total, words)
             job, done, total, words, error = messages.get(timeout=0.01)
 

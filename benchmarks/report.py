@@ -17,7 +17,7 @@ import jinja2
 from benchmarks.curves import band_words, colour_of, curve_series, draw_curves
 from benchmarks.layout import layered_positions
 from benchmarks.results import CLONE, EXPERT, RANDOM, Graph, Results
-from benchmarks.table import Row, caption, percent, points, table_rows
+from benchmarks.table import NONE, Row, caption, percent, points, table_rows
 
 _SCRIPTS = ("board.js", "chart.js", "episodes.js", "graph.js")
 _PLAIN = "#8a94a3"
@@ -33,7 +33,7 @@ def write_report(results: Results, folder: Path) -> tuple[Path, Path]:
 
 def render(results: Results) -> str:
     """Return the page."""
-    files = resources.files("benchmarks") / "page"
+    files = resources.files("benchmarks.page")
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     template = environment.from_string((files / "report.html.j2").read_text(encoding="utf-8"))
     # "</" would end the script element that holds the data.
@@ -49,7 +49,7 @@ def render(results: Results) -> str:
         rows=[_row(row) for row in table_rows(results)],
         caption=caption(results),
         band=band_words(results),
-        gamma=f"{results.graphs[0].gamma:g}" if results.graphs else "–",
+        gamma=f"{results.graphs[0].gamma:g}" if results.graphs else NONE,
         about=_about(results),
         style=_safe((files / "report.css").read_text(encoding="utf-8")),
         scripts=[_safe((files / name).read_text(encoding="utf-8")) for name in _SCRIPTS],
@@ -117,7 +117,7 @@ def _row(row: Row) -> dict[str, Any]:
         "invalid": f"{100 * row.invalid_rate:.1f} %",
         "difference": points(difference),
         "sign": sign,
-        "seconds": "–" if row.seconds is None else f"{row.seconds:.0f} s",
+        "seconds": NONE if row.seconds is None else f"{row.seconds:.0f} s",
     }
 
 
@@ -132,8 +132,8 @@ def _chips(results: Results) -> list[tuple[str, str]]:
         ("methods", ", ".join(config.methods)),
         ("seeds", ", ".join(map(str, config.seeds))),
         ("iterations", str(config.steps)),
-        ("per iteration", f"{config.groups} tasks × {config.group_size} episodes"),
-        ("warm start", f"{config.clone_levels} expert episodes × {config.clone_epochs} epochs"),
+        ("per iteration", f"{config.groups} tasks x {config.group_size} episodes"),
+        ("warm start", f"{config.clone_levels} expert episodes x {config.clone_epochs} epochs"),
         ("model", config.model),
         ("test levels", str(config.eval_levels)),
     ]

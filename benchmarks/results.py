@@ -287,8 +287,12 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
             raise ResultsError(f"{where}: {missing[0]!r} is missing")
         return kind(**{name: _decode(hint, value[name], f"{where}.{name}") for name, hint in hints.items()})  # type: ignore[operator]
     if kind is float:
-        _expect(isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value), where,
-                "a finite number", value)
+        _expect(
+            isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value),
+            where,
+            "a finite number",
+            value,
+        )
         return float(value)
     _expect(type(value) is kind, where, f"a value of type {kind.__name__}", value)
     return value

@@ -68,26 +68,27 @@ def learning(
         str,
         typer.Option(
             help="[bold]tiny[/] (0.2M parameters, built from a config, no download) or the folder of a Hugging Face "
-            "causal language model.", rich_help_panel="What",
+            "causal language model.",
+            rich_help_panel="What",
         ),
     ] = "tiny",
     quick: Annotated[
-        bool, typer.Option("--quick", help="Everything small: under three minutes on two cores, for CI. "
-                           "Sizes given besides it still count.", rich_help_panel=_SIZES),
+        bool,
+        typer.Option(
+            "--quick",
+            help="Everything small: under three minutes on two cores, for CI. Sizes given besides it still count.",
+            rich_help_panel=_SIZES,
+        ),
     ] = False,
     steps: Annotated[
         int | None, typer.Option(min=1, help="Reinforcement-learning iterations per run.", rich_help_panel=_SIZES)
     ] = None,
-    groups: Annotated[
-        int | None, typer.Option(min=1, help="Tasks per iteration.", rich_help_panel=_SIZES)
-    ] = None,
+    groups: Annotated[int | None, typer.Option(min=1, help="Tasks per iteration.", rich_help_panel=_SIZES)] = None,
     group_size: Annotated[int | None, typer.Option(min=2, help="Episodes per task.", rich_help_panel=_SIZES)] = None,
     clone_levels: Annotated[
         int | None, typer.Option(min=0, help="Expert episodes of the warm start; 0: none.", rich_help_panel=_SIZES)
     ] = None,
-    clone_epochs: Annotated[
-        int | None, typer.Option(min=1, help="Passes over them.", rich_help_panel=_SIZES)
-    ] = None,
+    clone_epochs: Annotated[int | None, typer.Option(min=1, help="Passes over them.", rich_help_panel=_SIZES)] = None,
     eval_levels: Annotated[
         int | None, typer.Option(min=2, help="Held-out test levels of the table.", rich_help_panel=_SIZES)
     ] = None,
@@ -98,17 +99,24 @@ def learning(
         int | None, typer.Option(min=1, help="Iterations between points of the curve.", rich_help_panel=_SIZES)
     ] = None,
     history: Annotated[
-        int | None, typer.Option(min=0, help="Earlier (observation, action) pairs in the prompt. "
-                                 "Default: 0 for tiny, 2 otherwise.", rich_help_panel=_SIZES),
+        int | None,
+        typer.Option(
+            min=0,
+            help="Earlier (observation, action) pairs in the prompt. Default: 0 for tiny, 2 otherwise.",
+            rich_help_panel=_SIZES,
+        ),
     ] = None,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes of one thread each. Default: the number of cores.",
-                                 rich_help_panel=_WHERE),
+        int | None,
+        typer.Option(min=1, help="Processes of one thread each. Default: the number of cores.", rich_help_panel=_WHERE),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of the results. The same command in the same folder continues an "
-                                  "interrupted benchmark. Default: runs/learning, or runs/quick.",
-                                  rich_help_panel=_WHERE),
+        Path | None,
+        typer.Option(
+            help="Folder of the results. The same command in the same folder continues an "
+            "interrupted benchmark. Default: runs/learning, or runs/quick.",
+            rich_help_panel=_WHERE,
+        ),
     ] = None,
 ) -> None:
     """Train policies with each credit method and compare them on held-out levels.
@@ -132,8 +140,9 @@ def learning(
     )
     if model != "tiny" and not (Path(model) / "config.json").is_file():
         hint = "; did you mean 'tiny'?" if difflib.get_close_matches(model, ["tiny"]) else ""
-        raise typer.BadParameter(f"no Hugging Face model in the folder {model!r} (no config.json){hint}",
-                                 param_hint="--model")
+        raise typer.BadParameter(
+            f"no Hugging Face model in the folder {model!r} (no config.json){hint}", param_hint="--model"
+        )
     config = make_config(
         env=_known_env(env), methods=_choices(methods, list(RECIPES), "--methods"), seeds=_seeds(seeds), model=model,
         history=history, sizes=sizes,
@@ -143,15 +152,15 @@ def learning(
 
 
 def _learn(config: Any, folder: Path, processes: int) -> None:
-    from benchmarks.learning import OtherConfiguration, run_learning
-    from benchmarks.processes import JobFailed
+    from benchmarks.learning import OtherConfigurationError, run_learning
+    from benchmarks.processes import JobFailedError
 
     console = Console()
     try:
         found = run_learning(config, folder, processes=processes, console=console)
-    except OtherConfiguration as error:
+    except OtherConfigurationError as error:
         raise _stop(str(error), 2) from None
-    except JobFailed as error:
+    except JobFailedError as error:
         raise _stop(f"{error}\nFinished jobs are kept: the same command continues.", 1) from None
     except KeyboardInterrupt:
         raise _stop("stopped; the same command continues where it was", 130) from None
@@ -169,7 +178,9 @@ def _show(found: Any, folder: Path, console: Console) -> None:
 
     picture, page = write_report(found, folder)
     console.print(rich_table(found, console.width))
-    console.print(f"curves: {picture}\nreport: {page}\nnumbers: {folder / 'results.json'}", markup=False, highlight=False)
+    console.print(
+        f"curves: {picture}\nreport: {page}\nnumbers: {folder / 'results.json'}", markup=False, highlight=False
+    )
 
 
 @app.command()

@@ -35,9 +35,7 @@ def show_episodes(config: Config, policy: Policy, name: str) -> list[Episode]:
     episodes = []
     for level, trajectory in enumerate(table.to_trajectories()):
         texts = log.frames[level]
-        frames = [
-            Frame(texts[i], str(step.action), step.reward, step.valid) for i, step in enumerate(trajectory.steps)
-        ]
+        frames = [Frame(texts[i], str(step.action), step.reward, step.valid) for i, step in enumerate(trajectory.steps)]
         frames.append(Frame(texts[len(trajectory.steps)], "", 0.0, True))
         episodes.append(Episode(name, level, str(trajectory.group), trajectory.won, frames))
     return episodes
@@ -57,7 +55,9 @@ def choose_task(config: Config, clone: Policy, seed: int) -> int:
     return first + pick_group(table)
 
 
-def show_graphs(config: Config, policy: Policy, methods: Sequence[str], stage: str, seed: int, index: int) -> list[Graph]:
+def show_graphs(
+    config: Config, policy: Policy, methods: Sequence[str], stage: str, seed: int, index: int
+) -> list[Graph]:
     """Play one group of a training task and build its graph, once per method that scores it.
 
     Args:

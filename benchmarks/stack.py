@@ -25,7 +25,7 @@ TINY = "tiny"
 _TOKENIZER_LEVELS = 64
 #: What a model that is not ours is asked to write, and how its reply is completed.
 _REPLY_FORMAT = "Answer with exactly one command inside <action> and </action>, and nothing else."
-_FOREIGN = {"prefix": "<action>", "suffix": "</action>", "max_new_tokens": 4}
+_FOREIGN: dict[str, Any] = {"prefix": "<action>", "suffix": "</action>", "max_new_tokens": 4}
 
 
 def tasks(split: str, count: int, first: int = 0) -> list[dict[str, Any]]:
@@ -63,11 +63,12 @@ def new_policy(config: Config, seed: int) -> HuggingFacePolicy:
 
     if config.model != TINY:
         ours = (Path(config.model) / SETTINGS_FILE).is_file()
-        return HuggingFacePolicy.from_pretrained(config.model, **({} if ours else _FOREIGN))
+        settings = {} if ours else _FOREIGN
+        return HuggingFacePolicy.from_pretrained(config.model, **settings)
     from policies.tiny import tiny_policy
 
-    envs = gym.make_vec(config.env, _TOKENIZER_LEVELS, autoreset_mode="Disabled")
-    observations, infos = envs.reset(options=tasks("train", _TOKENIZER_LEVELS))  # type: ignore[arg-type]
+    envs: Any = gym.make_vec(config.env, _TOKENIZER_LEVELS, autoreset_mode="Disabled")
+    observations, infos = envs.reset(options=tasks("train", _TOKENIZER_LEVELS))
     texts = list(observations["text"] if isinstance(observations, dict) else observations)
     words = sorted({action for actions in infos["admissible_actions"] for action in actions})
     if config.instructions:

@@ -14,6 +14,8 @@ from wrappers.state_graph import StateGraph
 
 #: Discount of the potentials shown, the value of the RewardFlow paper.
 GAMMA = 0.9
+#: More states than this make a graph no more telling.
+_ENOUGH_STATES = 60
 _MARKS = (" [success]", " [failure]")
 
 
@@ -102,15 +104,23 @@ def build_graph(
     potential = [0.0 if d is None else gamma**d for d in distance]
     edges = [
         Edge(
-            source, target, str(table.actions[action]), potential[target] - potential[source], len(values),
+            source,
+            target,
+            str(table.actions[action]),
+            potential[target] - potential[source],
+            len(values),
             None if np.isnan(values).all() else float(np.nanmean(values)),
         )
         for (source, target, action), values in taken.items()
     ]
     nodes = [
         Node(
-            text_of(table.states[state], texts), distance[i], depth[i], visits[i],
-            success=i in goals, start=i in starts,
+            text_of(table.states[state], texts),
+            distance[i],
+            depth[i],
+            visits[i],
+            success=i in goals,
+            start=i in starts,
         )
         for i, state in enumerate(ids)
     ]
@@ -118,17 +128,16 @@ def build_graph(
 
 
 def pick_group(table: StepTable) -> int:
-    """Choose the group whose graph shows most: mixed outcomes, then many states; ties go to the first.
+    """Choose the group whose graph shows most: mixed outcomes and many states; ties go to the first.
 
     Returns:
         Index into `table.groups`.
     """
-    best, choice = (-1.0, -1), 0
+    best, choice = -1.0, 0
     for group in range(table.n_groups):
-        won = table.trajectory_won[table.trajectory_group == group]
-        share = float(np.mean(won))
+        share = float(np.mean(table.trajectory_won[table.trajectory_group == group]))
         states = len(np.unique(table.state[table.group == group]))
-        rank = (round(share * (1 - share), 6), states)
+        rank = share * (1 - share) * min(states, _ENOUGH_STATES)
         if rank > best:
             best, choice = rank, group
     return choice

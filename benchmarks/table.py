@@ -10,7 +10,8 @@ from rich.text import Text
 from benchmarks.results import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, Results, Score
 from benchmarks.statistics import Interval, paired_difference, success_interval
 
-
+#: Shown where there is no value.
+NONE = "-"
 #: Columns that the table needs with every row on one line.
 _FULL_WIDTH = 120
 
@@ -81,7 +82,7 @@ def percent(interval: Interval | None) -> str:
     '50.0 [45.0, 55.0]'
     """
     if interval is None:
-        return "–"
+        return NONE
     return f"{100 * interval.mean:.1f} [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
 
 
@@ -92,19 +93,20 @@ def points(interval: Interval | None) -> str:
     '+5.0 [-1.0, +11.0]'
     """
     if interval is None:
-        return "–"
+        return NONE
     return f"{100 * interval.mean:+.1f} [{100 * interval.low:+.1f}, {100 * interval.high:+.1f}]"
 
 
 def caption(results: Results) -> str:
     """What the numbers of the table are, in one paragraph."""
     config = results.config
-    seeds = f"{len(config.seeds)} training seed{'s' if len(config.seeds) > 1 else ''}"
+    several = len(config.seeds) > 1
+    seeds = f"{len(config.seeds)} training seed{'s' if several else ''}"
+    over = "levels and seeds" if several else "levels (one seed: the spread between trainings is not in them)"
     return (
-        f"{config.eval_levels} held-out test levels, {seeds}. Success in %, with 95 % intervals over "
-        f"{'levels and seeds' if len(config.seeds) > 1 else 'levels (one seed: the spread between trainings is not in them)'}; "
+        f"{config.eval_levels} held-out test levels, {seeds}. Success in %, with 95 % intervals over {over}; "
         f"difference to the clone in percentage points of greedy success, paired level by level"
-        f"{' and seed by seed' if len(config.seeds) > 1 else ''}. Sampled play at temperature {config.temperature:g}. "
+        f"{' and seed by seed' if several else ''}. Sampled play at temperature {config.temperature:g}. "
         f"Return, steps and refused actions are those of greedy play (random: of its only play)."
     )
 
@@ -123,10 +125,11 @@ def rich_table(results: Results, width: int = 120) -> Table:
         style = ""
         if row.difference is not None and row.difference.excludes_zero:
             style = "green" if row.difference.mean > 0 else "red"
+        seconds = NONE if row.seconds is None else f"{row.seconds:.0f}"
         cells = [percent(row.greedy), percent(row.sampled), points(row.difference)]
         greedy, sampled, difference = (cell.replace(" [", "\n[") if narrow else cell for cell in cells)
         table.add_row(
             row.policy, Text(greedy), Text(sampled), f"{row.mean_return:.2f}", f"{row.mean_length:.1f}",
-            f"{100 * row.invalid_rate:.1f}", Text(difference, style), "–" if row.seconds is None else f"{row.seconds:.0f}",
+            f"{100 * row.invalid_rate:.1f}", Text(difference, style), seconds,
         )  # fmt: skip
     return table
