@@ -99,7 +99,7 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
         cells[beyond] = WITH_BOX[static[beyond]]
         self._key = "".join(cells)
         targets = self._level.targets
-        reward = -0.1 + (targets >> beyond & 1) - (targets >> cell & 1)
+        reward = -0.1 + ((targets >> beyond & 1) - (targets >> cell & 1))
         return (reward + 10.0, True, True) if board.solved else (reward, False, True)
 
     def describe(self, valid: bool) -> Info:

@@ -1,0 +1,249 @@
+"""The environments: rewards by hand, info, tasks, snapshots, expert, wrong use."""
+
+import pickle
+import random
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import agentgym  # noqa: F401  # registers the ids
+from agentgym.sokoban.draw import Painter
+from agentgym.sokoban.env import SokobanEnv, VisualSokobanEnv
+from agentgym.sokoban.rules import LevelError
+from agentgym.sokoban.splits import split_of
+from agentgym.sokoban.text import parse_level
+from tests.agentgym.sokoban import naive
+from tests.agentgym.sokoban.boxoban import FILES, boxoban
+
+# targets at the player's right and at the far right; boxes beside them
+LEVEL = "########\n#PXO_XO#\n#______#\n########"
+
+
+def test_rewards_by_hand() -> None:
+    env = SokobanEnv()
+    env.reset(options={"level": LEVEL})
+    assert env.step("down")[1:3] == (-0.1, False)
+    assert env.step("up")[1:3] == (-0.1, False)
+    observation, reward, terminated, _, info = env.step("right")  # onto the target: -0.1 + 1
+    assert (reward, terminated, info["score"]) == (0.9, False, 0.5)
+    assert observation == "########\n#_P√_XO#\n#______#\n########"
+    reward = env.step("right")[1]  # off it again: -0.1 - 1
+    assert reward == -1.1
+    env.reset(options={"level": LEVEL})
+    for move in ("right", "down", "right", "right", "up"):
+        env.step(move)
+    _, reward, terminated, truncated, info = env.step("right")  # the last box: -0.1 + 1 + 10
+    assert (reward, terminated, truncated, info["won"], info["score"]) == (10.9, True, False, True, 1.0)
+
+
+def test_from_target_to_target_costs_a_step_only() -> None:
+    env = SokobanEnv()
+    env.reset(options={"level": "########\n#P√O_X_#\n#______#\n########"})
+    assert env.step("right")[1] == -0.1  # +1 - 1
+
+
+@pytest.mark.parametrize("command", ["left", "up", "", "jump", "up down", "right!", "\n"])
+def test_invalid_actions_move_nothing(command: str) -> None:
+    env = SokobanEnv()
+    before, start = env.reset(options={"level": LEVEL})
+    after, reward, terminated, truncated, info = env.step(command)
+    assert (after, reward, terminated, truncated) == (before, -0.1, False, False)
+    assert info == {**start, "is_action_valid": False}
+
+
+@pytest.mark.parametrize("command", ["right", "RIGHT", " Right\n", "\tright "])
+def test_case_and_spaces_do_not_matter(command: str) -> None:
+    env = SokobanEnv()
+    env.reset(options={"level": LEVEL})
+    assert env.step(command)[4]["is_action_valid"] is True
+
+
+def test_info_at_the_start() -> None:
+    _, info = SokobanEnv(symbols="xsb", separator=" ").reset(options={"level": LEVEL})
+    assert info == {
+        "admissible_actions": ("down", "right"),
+        "is_action_valid": True,
+        "state_key": LEVEL,  # default symbols, whatever the observation looks like
+        "task_id": "level:########/#PXO_XO#/#______#/########",
+        "won": False,
+        "score": 0.0,
+    }
+
+
+def test_a_hundred_thousand_random_strings() -> None:
+    env = SokobanEnv()
+    start, _ = env.reset(options={"level": LEVEL})
+    generator = random.Random(0)
+    alphabet = "updownleftright UDLR\n\t<>/√P#\x00é\u0130\u0131" + "".join(map(chr, range(0x2000, 0x2040)))
+    for _ in range(100_000):
+        command = "".join(generator.choices(alphabet, k=generator.randrange(12)))
+        valid = command.strip().lower() in ("up", "down", "left", "right")
+        assert env.act(command)[2] is False or valid
+    assert env.observe() == start or env.distance() >= 0
+
+
+@pytest.mark.parametrize("env_class", [SokobanEnv, VisualSokobanEnv])
+def test_expert_solves_every_level_in_the_optimal_number_of_moves(env_class: Any) -> None:
+    env = env_class(expert=True, max_length=20, tile_size=4)
+    for index in range(150):
+        _, info = env.reset(options={"split": "test", "index": index})
+        optimal = naive.forward_distance(info["state_key"])
+        assert env.distance() == optimal
+        moves, terminated = 0, False
+        while not terminated:
+            assert info["expert_action"] == env.optimal_actions()[0]
+            _, _, terminated, _, info = env.step(info["expert_action"])
+            moves += 1
+        assert moves == optimal
+        assert (info["won"], info["expert_action"], env.distance()) == (True, "", 0)
+
+
+def test_expert_in_a_dead_end() -> None:
+    env = SokobanEnv(expert=True)
+    env.reset(options={"level": "######\n#_XP_#\n#___O#\n######"})
+    assert env.step("left")[4]["expert_action"] == ""
+    assert env.distance() == inf
+    assert env.optimal_actions() == ()
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_expert_on_boxoban(name: str) -> None:
+    env = SokobanEnv(levels=boxoban(name), split="all", expert=True)
+    for index in range(5):
+        _, info = env.reset(options={"index": index})
+        optimal, moves, terminated = env.distance(), 0, False
+        while not terminated:
+            _, _, terminated, _, info = env.step(info["expert_action"])
+            moves += 1
+        assert moves == optimal
+
+
+def test_tasks_by_index_and_by_id() -> None:
+    env = SokobanEnv(split="validation")
+    board, info = env.reset(options={"index": 17})
+    assert info["task_id"] == "validation/17"
+    assert env.reset(options={"split": "train", "index": 17})[0] != board
+    assert env.reset(options={"task_id": "validation/17"}) == (board, info)
+    again = env.reset(options={"level": board})[1]["task_id"]
+    assert env.reset(options={"task_id": again})[0] == board
+    drawn = {env.reset(seed=seed)[1]["task_id"] for seed in range(30)}
+    assert len(drawn) > 20
+    assert env.reset(seed=5)[1] == SokobanEnv(split="validation").reset(seed=5)[1]
+    small = SokobanEnv(num_levels=3)
+    assert {small.reset(seed=s)[1]["task_id"] for s in range(40)} == {"train/0", "train/1", "train/2"}
+
+
+def test_tasks_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "my.txt").write_text("#####\n#@$.#\n#####\n\n#######\n#@ $. #\n#######\n")
+    env = SokobanEnv(levels=tmp_path / "my.txt", split="all")
+    board, info = env.reset(options={"index": 1})
+    assert info["task_id"] == "my.txt#1"
+    assert env.reset(options={"task_id": "my.txt#1"})[0] == board
+    with pytest.raises(ValueError, match=r"index 2 is out of range: .* 2 levels, use 0 to 1"):
+        env.reset(options={"index": 2})
+    with pytest.raises(ValueError, match=r"unknown task_id 'my.txt#2'"):
+        env.reset(options={"task_id": "my.txt#2"})
+    visual = VisualSokobanEnv(levels=tmp_path / "my.txt", split="all", tile_size=4)
+    for index in (0, 1):
+        observation, _ = visual.reset(options={"index": index})
+        assert visual.observation_space.contains(observation)
+        assert observation["image"].shape == (12, 28, 3)
+
+
+def test_snapshot_and_restore_are_exact_and_picklable() -> None:
+    env, other = SokobanEnv(expert=True), SokobanEnv(expert=True)
+    rng = np.random.default_rng(3)
+    for index in range(20):
+        env.reset(options={"index": index})
+        for move in rng.choice(["up", "down", "left", "right"], size=6).tolist():
+            if env.distance() == 0:
+                break
+            env.step(move)
+        snapshot = pickle.loads(pickle.dumps(env.snapshot()))
+        expected = env.observe(), env.describe(True)
+        if env.distance() > 0:
+            trace = [env.step(move) for move in ("up", "left")]
+            assert env.restore(snapshot) == expected
+            assert [env.step(move) for move in ("up", "left")] == trace
+        assert other.restore(snapshot) == expected
+
+
+def test_pictures_and_rendering() -> None:
+    env = VisualSokobanEnv(tile_size=8, show_board=True, size=(6, 8), render_mode="rgb_array")
+    observation, _ = env.reset(options={"level": LEVEL})
+    assert observation["text"] == f"Boxes on targets: 0 of 2.\n{LEVEL}"
+    assert np.array_equal(observation["image"], Painter(8)(LEVEL, 6, 8))
+    assert np.array_equal(env.render(), observation["image"])
+    after = env.step("right")[0]
+    assert after["text"].startswith("Boxes on targets: 1 of 2.")
+    assert not np.array_equal(after["image"], observation["image"])
+    text = SokobanEnv(render_mode="ansi", symbols="xsb")
+    board, _ = text.reset(seed=0)
+    assert text.render() == board
+    with pytest.raises(ValueError, match=r"the level has 10x10; make the environment with size=\(10, 10\)"):
+        VisualSokobanEnv().reset(options={"level": "\n".join(["#" * 10, "#PXO" + "_" * 5 + "#"] + ["#" * 10] * 8)})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"size": "6"}, "size must be an integer or"),
+        ({"size": (6, 6, 6)}, "size must be an integer or"),
+        ({"size": 3}, "at least 4x4"),
+        ({"boxes": 8}, "between 1 and 7"),
+        ({"boxes": "two"}, "boxes must be an integer"),
+        ({"min_length": 9, "max_length": 3}, "min_length=9"),
+        ({"max_length": 4.5}, "max_length must be an integer"),
+        ({"num_levels": 0}, "num_levels"),
+        ({"split": "tset"}, "did you mean 'test'"),
+        ({"split": "all"}, "unknown split 'all'"),
+        ({"symbols": "XSB"}, "unknown symbols"),
+        ({"tile_size": 2}, "at least 4 pixels"),
+        ({"render_mode": "human"}, "unknown render_mode"),
+        ({"levels": "/nowhere/levels.txt"}, "no such file"),
+    ],
+)
+def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SokobanEnv(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"spilt": "train"}, "did you mean 'split'"),
+        ({"split": "dev"}, "unknown split 'dev'"),
+        ({"index": -1}, "at least 0"),
+        ({"index": "3"}, "must be an integer"),
+        ({"index": True}, "must be an integer"),
+        ({"task_id": "train"}, "<split>/<index>"),
+        ({"task_id": "train/x"}, "<split>/<index>"),
+        ({"task_id": 3}, "must be a string"),
+        ({"task_id": "train/1", "index": 1}, "more than one way"),
+        ({"level": "#P#"}, "open|no box|one player"),
+        ({"level": 3}, "must be a level as text"),
+    ],
+)
+def test_wrong_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SokobanEnv().reset(options=options)
+
+
+def test_an_empty_split_of_a_file_says_so(tmp_path: Path) -> None:
+    (tmp_path / "one.txt").write_text("#####\n#@$.#\n#####\n")
+    mine = split_of(parse_level("#####\n#@$.#\n#####"))
+    assert SokobanEnv(levels=tmp_path / "one.txt", split=mine).reset(seed=0)[1]["task_id"] == "one.txt#0"
+    for split in {"train", "validation", "test"} - {mine}:
+        with pytest.raises(LevelError, match="use split='all'"):
+            SokobanEnv(levels=tmp_path / "one.txt", split=split).reset(seed=0)
+
+
+def test_registered_with_a_time_limit_of_twenty_steps() -> None:
+    env = gym.make("AgentRL/Sokoban-v0")
+    env.reset(seed=0, options={"level": LEVEL})
+    truncated = [env.step("up")[3] for _ in range(20)]
+    assert truncated == [False] * 19 + [True]

@@ -1,0 +1,128 @@
+"""Generated levels: solvable with the promised length, same everywhere, splits apart."""
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from agentgym.sokoban.generator import LevelSpec, generate, generate_level
+from agentgym.sokoban.rules import LevelError
+from agentgym.sokoban.splits import canonical_form, split_of
+from agentgym.sokoban.text import board_text, parse_level
+from tests.agentgym.sokoban import naive
+
+ROOT = Path(__file__).resolve().parents[3]
+SPLITS = ("train", "validation", "test")
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        LevelSpec(),
+        LevelSpec(boxes=(1,), min_length=1, max_length=2),
+        LevelSpec(4, 6, (1,), 2, 8),
+        LevelSpec(7, 5, (2, 3), 6, 20),
+        LevelSpec(8, 8, (2,), 12, 25),
+    ],
+)
+def test_optimal_length_is_in_range_by_naive_search(spec: LevelSpec) -> None:
+    counts = Counter()
+    for level in generate(30, spec, "test"):
+        assert (level.height, level.width) == (spec.height, spec.width)
+        assert spec.min_length <= naive.forward_distance(board_text(level)) <= spec.max_length
+        assert parse_level(board_text(level)) == level  # passes every check of level files
+        counts[level.targets.bit_count()] += 1
+    assert set(counts) == set(spec.boxes)
+
+
+def test_ten_by_ten_with_four_boxes() -> None:
+    spec = LevelSpec(10, 10, (4,), 10, 16)
+    for level in generate(3, spec, "train"):
+        assert 10 <= naive.forward_distance(board_text(level)) <= 16
+
+
+def test_start_is_uniform_over_lengths_wanted() -> None:
+    # with a single wanted length every level has it
+    assert {naive.forward_distance(board_text(level)) for level in generate(40, LevelSpec(max_length=3))} == {3.0}
+
+
+def test_splits_share_no_level_in_any_orientation() -> None:
+    spec = LevelSpec(boxes=(1,), max_length=4)  # easy one-box levels: where generators repeat themselves most
+    forms = {split: {canonical_form(level) for level in generate(400, spec, split)} for split in SPLITS}
+    assert all(len(found) > 50 for found in forms.values())
+    assert not forms["train"] & forms["validation"]
+    assert not forms["train"] & forms["test"]
+    assert not forms["validation"] & forms["test"]
+
+
+def test_every_level_is_in_its_split() -> None:
+    for split in SPLITS:
+        assert {split_of(level) for level in generate(50, LevelSpec(), split)} == {split}
+
+
+def test_addresses_differ() -> None:
+    base = generate(20)
+    assert base == generate(20)
+    assert base[7:9] == generate(2, first=7)
+    for other in (
+        generate(20, LevelSpec(level_seed=1)),
+        generate(20, split="test"),
+        generate(20, LevelSpec(max_length=11)),
+        generate(20, first=20),
+    ):
+        assert not set(base) & set(other)
+
+
+def test_same_levels_in_another_process_whatever_the_hash_seed() -> None:
+    code = (
+        "from agentgym.sokoban.generator import *; from agentgym.sokoban.text import board_text; import hashlib;"
+        "levels = [l for s in ('train', 'validation', 'test') for l in generate(20, LevelSpec(), s)]"
+        " + generate(3, LevelSpec(8, 8, (3,), 10, 20));"
+        "print(hashlib.sha256(''.join(map(board_text, levels)).encode()).hexdigest())"
+    )
+    digests = set()
+    for seed in ("0", "1234"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed}
+        run = subprocess.run(
+            [sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+        )
+        digests.add(run.stdout.strip())
+    assert len(digests) == 1
+
+
+def test_levels_never_change() -> None:
+    # results published with this generator depend on these very boards
+    assert board_text(generate_level(LevelSpec(), "train", 0)) == "######\n#____#\n#_OX_#\n##__##\n#_P_##\n######"
+    assert board_text(generate_level(LevelSpec(), "test", 7)) == "######\n#____#\n#_X#P#\n#__###\n#_O###\n######"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"height": 3}, "at least 4x4"),
+        ({"boxes": (0,)}, "between 1 and 7 on a 6x6"),
+        ({"boxes": (1, 8)}, "fewer boxes or a larger size"),
+        ({"boxes": ()}, "boxes must be"),
+        ({"min_length": 5, "max_length": 4}, "min_length=5 and max_length=4"),
+        ({"min_length": 0}, "1 <= min_length"),
+        ({"level_seed": -1}, "level_seed"),
+    ],
+)
+def test_impossible_specs(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        LevelSpec(**arguments)  # type: ignore[arg-type]
+
+
+def test_lengths_out_of_reach_end_with_advice() -> None:
+    with pytest.raises(LevelError, match="lower min_length"):
+        generate_level(LevelSpec(4, 4, (1,), 30, 40), "train", 0)
+
+
+def test_unknown_split_and_index() -> None:
+    with pytest.raises(ValueError, match="did you mean 'train'"):
+        generate_level(LevelSpec(), "trian", 0)
+    with pytest.raises(ValueError, match="negative"):
+        generate_level(LevelSpec(), "train", -1)

@@ -1,0 +1,57 @@
+"""Solver: all optimal moves, and the same answers with and without a table."""
+
+from math import inf, isnan
+
+import pytest
+
+from agentgym.sokoban import solver
+from agentgym.sokoban.generator import LevelSpec, generate_level
+from agentgym.sokoban.rules import DIRECTIONS, LevelError, successor
+from agentgym.sokoban.solver import Solver, room_table
+from agentgym.sokoban.text import parse_level
+
+
+def test_optimal_moves_by_hand() -> None:
+    level = parse_level("######\n#_P__#\n#_X_O#\n#____#\n######")
+    found = Solver(level)
+    assert found.distance(level.player, level.boxes) == 4  # left, down, right, right
+    assert found.optimal_moves(level.player, level.boxes) == ("left",)
+    assert found.optimal_moves(8, level.boxes) == ("down",)  # row 1, column 1: one step above the pushing place
+    assert found.optimal_moves(22, level.boxes) == ("up",)  # row 3, column 1: one step below it
+    assert found.optimal_moves(level.player, level.targets) == ()
+
+
+def test_several_optimal_moves() -> None:
+    # up, right, right (box beside the target's column), down, right, up: 6 moves; or right, up (box in the
+    # target's row), left, up, right, right: 6 as well
+    level = parse_level("#######\n#_____#\n#___O_#\n#_X___#\n#P____#\n#######")
+    found = Solver(level)
+    moves = found.optimal_moves(level.player, level.boxes)
+    now = found.distance(level.player, level.boxes)
+    for i, name in enumerate(DIRECTIONS):
+        after = successor(level, level.player, level.boxes, i)
+        assert (name in moves) == (after is not None and found.distance(*after) == now - 1)
+    assert (now, moves) == (6, ("up", "right"))
+
+
+def test_search_answers_as_the_table_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    levels = [generate_level(LevelSpec(7, 7, (2,), 5, 30), "train", i) for i in range(10)]
+    tables = [Solver(level) for level in levels]
+    monkeypatch.setattr(solver, "MAX_STATES", 0)
+    monkeypatch.setattr(solver, "_WIDE_INTEGER_BITS", 0)
+    for level, table in zip(levels, tables, strict=True):
+        searching = Solver(level)
+        state: tuple[int, int] | None = (level.player, level.boxes)
+        while state is not None and table.distance(*state):
+            assert searching.distance(*state) == table.distance(*state)
+            (move,) = searching.optimal_moves(*state)
+            assert move in table.optimal_moves(*state)
+            state = successor(level, *state, DIRECTIONS.index(move))
+        assert state is not None
+        assert searching.distance(*state) == 0
+        assert searching.optimal_moves(*state) == ()
+    dead = parse_level("######\n#PX_O#\n#____#\n######")
+    assert Solver(dead).distance(dead.player + 1, 1 << 8) == inf
+    assert isnan(Solver(levels[0], budget=1).distance(levels[0].player, levels[0].boxes))
+    with pytest.raises(LevelError, match="use fewer boxes or a smaller room"):
+        room_table(levels[0])
