@@ -330,7 +330,7 @@ class HuggingFacePolicy:
             FileNotFoundError: there is no such model here.
             ValueError: the folder does not hold a usable causal language model.
         """
-        from transformers import AutoModelForCausalLM, AutoTokenizer
+        from transformers import AutoModelForCausalLM
 
         stored: dict[str, Any] = {}
         if (Path(path) / SETTINGS_FILE).is_file():
@@ -338,7 +338,7 @@ class HuggingFacePolicy:
         elif not Path(path).is_dir() and not download and (Path(path).is_absolute() or str(path).startswith(".")):
             raise FileNotFoundError(f"no model folder at {path}: train one first, or check the path")
         try:
-            tokenizer = AutoTokenizer.from_pretrained(path, local_files_only=not download)
+            tokenizer = _tokenizer_class(Path(path)).from_pretrained(path, local_files_only=not download)
             model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype, local_files_only=not download)
         except OSError as error:
             kind = ValueError if Path(path).is_dir() else FileNotFoundError
@@ -369,6 +369,16 @@ def _key(observation: Any) -> Any:
             f"{observation!r:.200}: wrap the environments in wrappers.VectorPromptWindow (pictures are not read here)"
         )
     return messages
+
+
+def _tokenizer_class(folder: Path) -> Any:
+    """Class that reads the folder's tokenizer as it was saved."""
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+    file = folder / "tokenizer_config.json"
+    saved = json.loads(file.read_text(encoding="utf-8")).get("tokenizer_class") if file.is_file() else None
+    # AutoTokenizer goes by the model's type: a tokenizer of our own beside a Qwen2 model would be cut as Qwen2 cuts.
+    return PreTrainedTokenizerFast if saved in ("TokenizersBackend", "PreTrainedTokenizerFast") else AutoTokenizer
 
 
 def _read_settings(file: Path) -> dict[str, Any]:
