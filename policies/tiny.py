@@ -91,6 +91,8 @@ def tiny_policy(
     kv_heads: int = 2,
     mlp: int = 192,
     positions: int = 2048,
+    rope_base: float = 100.0,
+    initial_scale: float | None = None,
     pieces: Sequence[str] = FRAME,
     prefix: str = "<action>",
     suffix: str = "</action>",
@@ -112,6 +114,9 @@ def tiny_policy(
         kv_heads: key-value heads; each serves ``heads / kv_heads`` attention heads.
         mlp: hidden units of a block's feed-forward part.
         positions: longest context in tokens.
+        rope_base: base of the rotary position angles; 100 tells positions apart within some hundred tokens.
+        initial_scale: standard deviation of the initial weights; None = 1 / sqrt(width). The 0.02 that large models
+            use leaves a network of this width almost silent, and learning takes several times as long.
         pieces: text kept in one token, see :func:`tiny_tokenizer`.
         prefix: put before every reply, see :class:`~policies.huggingface.Settings`.
         suffix: put after every reply.
@@ -137,6 +142,8 @@ def tiny_policy(
         num_attention_heads=heads,
         num_key_value_heads=kv_heads,
         max_position_embeddings=positions,
+        rope_theta=rope_base,
+        initializer_range=width**-0.5 if initial_scale is None else initial_scale,
         tie_word_embeddings=True,
         pad_token_id=tokenizer.pad_token_id,
         eos_token_id=tokenizer.eos_token_id,
