@@ -1,0 +1,74 @@
+"""The built wheel in a clean virtual environment, with the core dependencies only."""
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDERS = ("agentgym", "wrappers", "policies", "baselines", "benchmarks")
+
+pytestmark = pytest.mark.slow
+
+
+def _run(*command: object, cwd: Path) -> str:
+    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+    result = subprocess.run([str(part) for part in command], cwd=cwd, env=environment, capture_output=True, text=True)
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    # Built from a copy, so that no build folders appear in the checkout.
+    source = tmp_path_factory.mktemp("source")
+    for folder in FOLDERS:
+        shutil.copytree(ROOT / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source / name)
+    _run(sys.executable, "-m", "build", "--wheel", "--no-isolation", cwd=source)
+    (path,) = (source / "dist").glob("stepcredit-*.whl")
+    return path
+
+
+def test_the_wheel_holds_every_file_of_the_five_folders_and_nothing_else(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
+    files = (path for folder in FOLDERS for path in (ROOT / folder).rglob("*") if path.is_file())
+    assert packed == {path.relative_to(ROOT).as_posix() for path in files if "__pycache__" not in path.parts}
+
+
+PROGRAM = """
+import importlib.metadata, sys
+import gymnasium as gym
+import agentgym, wrappers, policies, baselines, benchmarks
+from wrappers.rewardflow import rewardflow
+assert "site-packages" in agentgym.__file__, agentgym.__file__
+assert importlib.metadata.version("stepcredit") == agentgym.__version__
+
+envs = wrappers.RewardFlow(gym.make_vec("AgentRL/Sokoban-v0", num_envs=4, autoreset_mode="Disabled"))
+_, infos = envs.reset(seed=[0] * 4)
+over = False
+while not over:
+    commands = [admissible[0] for admissible in infos["admissible_actions"]]
+    _, _, terminated, truncated, infos = envs.step(commands)
+    over = (terminated | truncated).all()
+assert len(envs.advantages()) == len(envs.table())
+print(sorted(d.metadata["Name"].lower().replace("_", "-") for d in importlib.metadata.distributions()))
+"""
+
+
+def test_the_five_packages_work_in_a_clean_environment(wheel: Path, tmp_path: Path) -> None:
+    _run(sys.executable, "-m", "venv", tmp_path / "venv", cwd=tmp_path)
+    python = tmp_path / "venv" / "bin" / "python"
+    pip = (python, "-m", "pip", "--disable-pip-version-check")
+    _run(*pip, "download", "-q", "-c", ROOT / "constraints.txt", "-d", "wheels", wheel, cwd=tmp_path)
+    assert sum(path.stat().st_size for path in (tmp_path / "wheels").iterdir()) < 150e6
+    _run(*pip, "install", "-q", "--no-index", "--find-links", "wheels", wheel, cwd=tmp_path)
+    names = _run(python, "-I", "-c", PROGRAM, cwd=tmp_path)
+    core = {"cloudpickle", "farama-notifications", "gymnasium", "numpy", "scipy", "stepcredit", "typing-extensions"}
+    assert set(eval(names)) - {"pip", "setuptools"} == core
