@@ -1,0 +1,168 @@
+"""make_batch: what is left out, what is merged, and that merging changes nothing."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from agentgym.trajectory import Reply, StepTable
+from baselines.batch import Batch, make_batch
+from baselines.losses import aggregate, clipped_surrogate, clipped_weight, k3, normaliser
+
+A = Reply("a", (1, 2), (7,), (-0.5,))
+B = Reply("b", (1, 2), (8, 9), (-1.0, -0.25))
+C = Reply("c", (3,), (7,), (-2.0,))
+
+
+def table_of(replies: list[Reply | None], trajectory: list[int] | None = None) -> StepTable:
+    n = len(replies)
+    trajectory = [0] * n if trajectory is None else trajectory
+    return StepTable.from_arrays(
+        group=[0] * n, trajectory=trajectory, t=range(n), state=[0] * n, action=[0] * n, next_state=[0] * n,
+        reward=[0.0] * n, won=[False] * n, replies=replies,
+    )  # fmt: skip
+
+
+def test_equal_rows_are_merged_with_their_signs_apart() -> None:
+    table = table_of([A, B, A, A, C, A])
+    batch = make_batch(table, np.array([1.0, 2.0, -3.0, 0.5, np.nan, 0.0]))
+    # A occurs with 1, -3, 0.5 and 0; C was not scored.
+    assert (batch.prompts, batch.replies) == (((1, 2), (1, 2)), ((7,), (8, 9)))
+    assert batch.weight.tolist() == [4.0, 1.0]
+    assert batch.positive.tolist() == [1.5, 2.0]
+    assert batch.negative.tolist() == [-3.0, 0.0]
+    assert batch.positive_weight.tolist() == [2.0, 1.0]
+    assert batch.negative_weight.tolist() == [1.0, 0.0]
+    assert batch.mask.tolist() == [[True, False], [True, True]]
+    assert batch.old_logprobs.tolist() == [[-0.5, 0.0], [-1.0, -0.25]]
+    assert batch.raw_rows == 5
+
+
+def test_trajectory_weighting_counts_scored_steps_only() -> None:
+    # Trajectory 0 has scored rows A and B (1/2 each), trajectory 1 only A (1): A weighs 3/2, its advantage 1/2*2 + 1*4.
+    table = table_of([A, B, C, A], trajectory=[0, 0, 0, 1])
+    batch = make_batch(table, np.array([2.0, -1.0, np.nan, 4.0]), weighting="trajectory")
+    assert batch.weight.tolist() == [1.5, 0.5]
+    assert batch.positive.tolist() == [5.0, 0.0]
+    assert batch.negative.tolist() == [0.0, -0.5]
+
+
+def test_rows_without_gradient_can_be_left_out_but_not_cancelling_ones() -> None:
+    # A's advantages cancel in sum, not in the clipped objective.
+    table = table_of([A, A, B, C])
+    advantages = np.array([1.0, -1.0, 0.0, 0.0])
+    assert len(make_batch(table, advantages)) == 3
+    assert make_batch(table, advantages, keep_zero=False).replies == ((7,),)
+
+
+def test_nothing_scored_gives_an_empty_batch() -> None:
+    batch = make_batch(table_of([A, B]), np.full(2, np.nan))
+    assert (len(batch), batch.mask.shape, batch.minibatches(4, np.random.default_rng(0))) == (0, (0, 0), [])
+
+
+def test_take_cuts_the_padding() -> None:
+    batch = make_batch(table_of([A, B, C]), np.ones(3))
+    part = batch.take([2, 0])
+    assert (part.replies, part.mask.shape) == (((7,), (7,)), (2, 1))
+    assert part.old_logprobs.tolist() == [[-2.0], [-0.5]]
+
+
+def test_minibatches_cover_the_batch_and_keep_prompts_together() -> None:
+    replies = [Reply("", (prompt,), (token,), (-1.0,)) for token in range(4) for prompt in range(25)]
+    batch = make_batch(table_of(replies), np.ones(100))
+    parts = batch.minibatches(32, np.random.default_rng(3))
+    assert sorted(np.concatenate(parts).tolist()) == list(range(100))
+    assert [len(part) for part in parts] == [25] * 4  # 100 rows in at most 32: four equal parts
+    order = [batch.prompts[row] for row in np.concatenate(parts)]
+    assert all(order[4 * i : 4 * i + 4] == [order[4 * i]] * 4 for i in range(25))
+    again = batch.minibatches(32, np.random.default_rng(3))
+    assert all(np.array_equal(a, b) for a, b in zip(parts, again, strict=True))
+    other = batch.minibatches(32, np.random.default_rng(4))
+    assert not all(np.array_equal(a, b) for a, b in zip(parts, other, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("replies", "advantages", "options", "words"),
+    [
+        ([A, B], np.ones(3), {}, r"shape \(2,\), got shape \(3,\)"),
+        ([A, B], np.array([0.0, np.inf]), {}, "row 1 is infinite"),
+        ([A, Reply("by hand")], np.ones(2), {}, "row 1 has no reply tokens"),
+        ([A, None], np.ones(2), {}, "row 1 has no reply tokens"),
+        ([Reply("", (1,), (2, 3), (-1.0,))], np.ones(1), {}, "2 reply tokens but 1 log-prob"),
+        ([A], np.ones(1), {"weighting": "steps"}, "'step' or 'trajectory', got 'steps'"),
+    ],
+)
+def test_wrong_input_is_named(replies: Any, advantages: Any, options: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        make_batch(table_of(replies), advantages, **options)
+
+
+def test_a_table_without_replies_is_refused() -> None:
+    with pytest.raises(ValueError, match="holds no replies"):
+        make_batch(dataclasses.replace(table_of([A]), replies=None), np.ones(1))
+
+
+def _loss(batch: Batch, logits: dict[tuple[tuple[int, ...], int, int], Tensor], aggregation: Any) -> Tensor:
+    """The whole objective on a batch, in float64, from one number per (prompt, reply position, token)."""
+    logprobs = torch.stack(
+        [
+            torch.stack(
+                [
+                    logits[prompt, i, reply[i]] if i < len(reply) else torch.zeros((), dtype=torch.float64)
+                    for i in range(batch.mask.shape[1])
+                ]
+            )
+            for prompt, reply in zip(batch.prompts, batch.replies, strict=True)
+        ]
+    )
+    divisor = normaliser(batch.mask, batch.weight, aggregation).double()
+    old = batch.old_logprobs.double()
+    policy = clipped_surrogate(
+        logprobs, old, batch.positive.double(), batch.negative.double(), clip_low=0.2, clip_high=0.3, dual_clip=1.5
+    )
+    weight = batch.weight.double()[:, None]
+    total = policy + 0.1 * weight * k3(logprobs, old - 0.4) + 0.01 * weight * logprobs.exp()
+    clipped = clipped_weight(logprobs, old, batch.positive_weight, batch.negative_weight, clip_high=0.3)
+    return aggregate(total, batch.mask, aggregation, divisor) + 10 * aggregate(
+        clipped.double().detach(), batch.mask, aggregation, divisor
+    )
+
+
+@given(st.data())
+def test_merged_and_raw_batches_have_the_same_loss_and_gradient(data: st.DataObject) -> None:
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
+    aggregation = data.draw(st.sampled_from(["token-mean", "row-mean", "row-sum"]))
+    weighting = data.draw(st.sampled_from(["step", "trajectory"]))
+    kinds = []
+    for prompt in range(3):
+        for reply in ((0,), (1,), (0, 1), (2, 2, 2)):
+            kinds.append(Reply("", (prompt,), reply, tuple(rng.normal(-1, 0.7, len(reply)).tolist())))
+    n = 60
+    replies: list[Reply | None] = [kinds[i] for i in rng.integers(0, len(kinds), n)]
+    # Multiples of 1/8 are exact in float32, so that the columns of the two batches hold the same numbers.
+    advantages = np.round(rng.normal(size=n) * 8) / 8
+    advantages[rng.random(n) < 0.1] = np.nan
+    table = table_of(replies, trajectory=sorted(rng.integers(0, 2, n).tolist()))
+    found = []
+    for merge in (True, False):
+        batch = make_batch(table, advantages, weighting=weighting, merge=merge)
+        generator = np.random.default_rng(1)
+        logits = {
+            (kind.prompt_ids, i, token): torch.tensor(generator.normal(-1, 0.7), dtype=torch.float64, requires_grad=True)
+            for kind in kinds
+            for i, token in enumerate(kind.token_ids)
+        }
+        loss = _loss(batch, logits, aggregation)
+        gradient = torch.autograd.grad(loss, list(logits.values()), allow_unused=True)
+        found.append((loss.item(), [0.0 if g is None else g.item() for g in gradient], len(batch)))
+    (loss, gradient, merged_rows), (raw_loss, raw_gradient, raw_rows) = found
+    assert merged_rows <= 12 < raw_rows
+    # Weights of 1/steps are rounded to float32; everything else is exact up to the order of float64 sums.
+    tolerance = 1e-12 if weighting == "step" else 1e-6
+    assert loss == pytest.approx(raw_loss, rel=tolerance, abs=tolerance)
+    assert gradient == pytest.approx(raw_gradient, rel=tolerance, abs=tolerance)

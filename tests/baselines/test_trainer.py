@@ -1,0 +1,279 @@
+"""Trainer: what it logs, that it repeats and resumes exactly, and what it refuses."""
+
+import dataclasses
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agentgym.rollout import collect
+from agentgym.trajectory import StepTable
+from baselines.batch import make_batch
+from baselines.evaluation import evaluate
+from baselines.metrics import Row, read_log, without_times
+from baselines.recipes import RECIPES
+from baselines.trainer import Trainer, describe_credit
+from baselines.update import score_batch
+from policies.huggingface import HuggingFacePolicy
+from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def trainer(policy: HuggingFacePolicy | None = None, **changes: Any) -> Trainer:
+    names = ("folder", "resume", "tensorboard", "validation_tasks")
+    arguments: dict[str, Any] = {name: changes.pop(name) for name in names if name in changes}
+    credit = changes.pop("credit", RECIPES["rewardflow"])
+    config = dataclasses.replace(CONFIG, **changes)
+    return Trainer(policy or babbling_policy(), corridor(), credit, TASKS, config, **arguments)
+
+
+def digest(policy: HuggingFacePolicy) -> str:
+    found = hashlib.sha256()
+    for value in policy.model.state_dict().values():
+        found.update(value.numpy().tobytes())
+    return found.hexdigest()
+
+
+def repeatable(rows: list[Row]) -> list[Row]:
+    return [without_times(row) for row in rows]
+
+
+@pytest.mark.parametrize("name", list(RECIPES))
+def test_every_recipe_learns_the_corridor(name: str) -> None:
+    policy = babbling_policy()
+    before = evaluate(corridor(), policy, TASKS, seed=9, repeats=20).success_rate
+    trainer(policy, iterations=15, group_size=8, credit=RECIPES[name], kl=0.0).run()
+    after = evaluate(corridor(), policy, TASKS, seed=9, repeats=20).success_rate
+    assert before < 0.5
+    assert after > 0.9
+
+
+def test_rows_say_what_happened() -> None:
+    policy = babbling_policy()
+    start = digest(policy)
+    rows = trainer(policy, validation_tasks=TASKS).run()
+    assert [row["iteration"] for row in rows] == [0, 1, 2, 3, 4, 5, 6]
+    assert ["validation_greedy_success" in row for row in rows] == [True, False, True, False, True, False, True]
+    assert digest(policy) != start
+    for row in rows[1:]:
+        shares = [row[f"share_{part}"] for part in ("environment", "generation", "credit", "update")]
+        assert sum(shares) == pytest.approx(100)
+        assert min(shares) > 0
+        assert 0 <= row["success"] <= 1
+        assert 0 <= row["invalid_rate"] <= 1
+        assert 0 < row["entropy"] <= np.log(small_policy().model.config.vocab_size)
+        assert row["rows"] * row["steps_per_row"] == pytest.approx(row["steps"])
+        assert row["updates"] == np.ceil(row["rows"] / CONFIG.minibatch_rows)
+        assert {"approx_kl", "clip_fraction", "grad_norm", "tokens_per_second"} <= set(row)
+    # The first mini-batch of the first iteration still has the start's weights, the others have moved away.
+    assert rows[1]["kl"] > 0
+    assert rows[1]["approx_kl"] > 0
+
+
+def test_one_update_per_iteration_is_on_policy() -> None:
+    # A single update sees ratio 1 everywhere: nothing is clipped, and the first iteration has no divergence.
+    rows = trainer(minibatch_rows=10_000, iterations=1).run()
+    assert rows[1]["updates"] == 1
+    assert rows[1]["clip_fraction"] == 0
+    assert rows[1]["approx_kl"] == pytest.approx(0, abs=1e-9)
+    assert rows[1]["kl"] == pytest.approx(0, abs=1e-9)
+
+
+def test_without_divergence_there_is_no_reference() -> None:
+    built = trainer(kl=0.0, iterations=1)
+    assert built.reference is None
+    assert built.run()[1]["kl"] == 0.0
+
+
+def test_linear_schedule_ends_at_zero() -> None:
+    rows = trainer(schedule="linear", iterations=4).run()
+    assert [row["learning_rate"] for row in rows[1:]] == pytest.approx([1e-2, 0.75e-2, 0.5e-2, 0.25e-2])
+
+
+def test_learning_rate_zero_changes_nothing() -> None:
+    policy = babbling_policy()
+    before = digest(policy)
+    trainer(policy, learning_rate=0.0, iterations=2).run()
+    assert digest(policy) == before
+
+
+def test_microbatches_accumulate_the_same_gradient() -> None:
+    whole, parts = babbling_policy(), babbling_policy()
+    a = trainer(whole, iterations=2, minibatch_rows=8).run()
+    b = trainer(parts, iterations=2, minibatch_rows=8, microbatch_rows=3).run()
+    assert a[1]["grad_norm"] == pytest.approx(b[1]["grad_norm"], rel=1e-4)
+    for x, y in zip(whole.model.parameters(), parts.model.parameters(), strict=True):
+        torch.testing.assert_close(x, y, atol=1e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("new_tokens", [1, 3])
+def test_sampler_and_scorer_agree_on_log_probabilities(new_tokens: int) -> None:
+    policy = small_policy(max_new_tokens=new_tokens, temperature=0.7)
+    table = collect(corridor(), policy, tasks=TASKS, group_size=4, seed=0)
+    batch = make_batch(table, np.ones(len(table)))
+    scored = score_batch(policy, batch, 0.7)
+    torch.testing.assert_close(scored, batch.old_logprobs, atol=1e-5, rtol=0)
+    a = trainer(iterations=1, old_logprobs="sampler").run()[1]
+    b = trainer(iterations=1, old_logprobs="recompute").run()[1]
+    assert a["approx_kl"] == pytest.approx(b["approx_kl"], abs=1e-5)
+
+
+def test_interrupted_and_resumed_equals_straight(tmp_path: Path) -> None:
+    straight = babbling_policy()
+    expected = trainer(straight, folder=tmp_path / "a", validation_tasks=TASKS).run()
+
+    def stop(row: Row) -> None:
+        if row["iteration"] == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(SystemExit, match="143"):
+        trainer(babbling_policy(), folder=tmp_path / "b", validation_tasks=TASKS).run(stop)
+    assert [row["iteration"] for row in read_log(tmp_path / "b" / "log.jsonl")] == [0, 1, 2, 3]
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+    # Other weights on purpose: everything has to come from the checkpoint, the reference included.
+    resumed = babbling_policy(seed=5)
+    rows = trainer(resumed, folder=tmp_path / "b", validation_tasks=TASKS, resume=True).run()
+    assert digest(resumed) == digest(straight)
+    assert repeatable(rows) == repeatable(expected)
+    assert repeatable(read_log(tmp_path / "b" / "log.jsonl")) == repeatable(read_log(tmp_path / "a" / "log.jsonl"))
+    # A finished run has nothing left to do.
+    again = trainer(babbling_policy(), folder=tmp_path / "b", validation_tasks=TASKS, resume=True)
+    assert repeatable(again.run()) == repeatable(expected)
+    assert digest(again.policy) == digest(straight)
+
+
+def test_ctrl_c_ends_the_iteration_and_keeps_it(tmp_path: Path) -> None:
+    def stop(row: Row) -> None:
+        if row["iteration"] == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        trainer(folder=tmp_path).run(stop)
+    assert trainer(folder=tmp_path, resume=True).iteration == 2
+
+
+def test_a_crash_goes_back_to_the_checkpoint_and_doubles_no_row(tmp_path: Path) -> None:
+    expected = trainer(folder=tmp_path / "a", checkpoint_every=3).run()
+
+    def crash(row: Row) -> None:
+        if row["iteration"] == 5:
+            raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError, match="power cut"):
+        trainer(folder=tmp_path / "b", checkpoint_every=3).run(crash)
+    with open(tmp_path / "b" / "log.jsonl", "a", encoding="utf-8") as file:
+        file.write('{"iteration": 6, "succ')
+    rows = trainer(folder=tmp_path / "b", checkpoint_every=3, resume=True).run()
+    assert repeatable(rows) == repeatable(expected)
+    assert repeatable(read_log(tmp_path / "b" / "log.jsonl")) == repeatable(expected)
+
+
+def test_resume_without_a_checkpoint_starts_anew(tmp_path: Path) -> None:
+    (tmp_path / "log.jsonl").write_text('{"iteration": 0}\n{"iteration": 1, "success": 1.0}\n')
+    rows = trainer(folder=tmp_path, resume=True, iterations=1).run()
+    assert [row["iteration"] for row in rows] == [0, 1]
+    assert rows[1]["steps"] > 0
+
+
+def test_a_used_folder_is_not_overwritten(tmp_path: Path) -> None:
+    trainer(folder=tmp_path, iterations=1).run()
+    with pytest.raises(ValueError, match="already holds a training run; pass resume=True or another folder"):
+        trainer(folder=tmp_path, iterations=1)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"clip_high": 0.3}, "config.clip_high: checkpoint 0.2, here 0.3"),
+        ({"credit": RECIPES["graphgpo"]}, r"method: checkpoint rewardflow\(.*\), here graphgpo\("),
+        ({"credit": RECIPES["rewardflow"].with_options(gamma=0.5)}, "method: checkpoint .*gamma=0.9.* here .*gamma=0.5"),
+        ({"policy": small_policy(width=32)}, r"model.model.embed_tokens.weight: checkpoint float32\[\d+, 16\]"),
+        ({"policy": small_policy(suffix="</a>")}, "policy.suffix: checkpoint </action>, here </a>"),
+        ({"validation_tasks": TASKS}, "tasks: checkpoint"),
+    ],
+)
+def test_a_checkpoint_of_another_run_is_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    trainer(folder=tmp_path, iterations=1).run()
+    with pytest.raises(ValueError, match=f"belongs to another run:\n  {words}"):
+        trainer(folder=tmp_path, iterations=1, resume=True, **changes)
+
+
+def test_more_iterations_continue_a_run_of_constant_learning_rate(tmp_path: Path) -> None:
+    expected = trainer(folder=tmp_path / "a", iterations=4).run()
+    trainer(folder=tmp_path / "b", iterations=2).run()
+    rows = trainer(folder=tmp_path / "b", iterations=4, resume=True).run()
+    assert repeatable(rows) == repeatable(expected)
+
+
+def test_divergence_is_an_error_and_keeps_the_checkpoint(tmp_path: Path) -> None:
+    def poisoned(limit: int) -> Callable[[StepTable], Any]:
+        calls: list[int] = []
+
+        def credit(table: StepTable) -> Any:
+            calls.append(len(table))
+            return np.full(len(table), 1e38 if len(calls) > limit else 1.0)
+
+        return credit
+
+    with pytest.raises(FloatingPointError, match="gradient norm is"):
+        trainer(folder=tmp_path, credit=poisoned(2), checkpoint_every=1, aggregation="row-sum").run()
+    saved = torch.load(tmp_path / "checkpoint.pt", weights_only=True)
+    assert saved["iteration"] == 2
+    assert all(torch.isfinite(value).all() for value in saved["model"].values())
+
+
+def test_no_tasks_and_unusable_policies_are_refused() -> None:
+    with pytest.raises(ValueError, match="no training tasks"):
+        Trainer(small_policy(), corridor(), RECIPES["grpo"], [], CONFIG)
+
+
+def test_tensorboard_files_are_written(tmp_path: Path) -> None:
+    pytest.importorskip("tensorboard")
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    trainer(folder=tmp_path, tensorboard=True, iterations=2, checkpoint_every=1).run()
+    trainer(folder=tmp_path, tensorboard=True, iterations=3, resume=True).run()
+    events = EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    expected = [(int(row["iteration"]), row["success"]) for row in read_log(tmp_path / "log.jsonl")[1:]]
+    assert [event.step for event in events.Scalars("success")] == [1, 2, 3] == [step for step, _ in expected]
+    assert [event.value for event in events.Scalars("success")] == pytest.approx([value for _, value in expected])
+
+
+def test_methods_are_described_with_their_options() -> None:
+    assert describe_credit(RECIPES["rewardflow"]) == "rewardflow(gamma=0.9, preset='paper')"
+    assert describe_credit(len) == "len"
+
+
+SCRIPT = """
+import json
+from baselines.metrics import without_times
+from tests.baselines.test_trainer import babbling_policy, digest, trainer
+policy = babbling_policy()
+rows = trainer(policy, iterations=3).run()
+print(json.dumps([digest(policy), [without_times(row) for row in rows]]))
+"""
+
+
+def test_two_processes_agree_to_the_last_bit() -> None:
+    answers = []
+    for hash_seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+        done = subprocess.run(
+            [sys.executable, "-c", SCRIPT], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        answers.append(json.loads(done.stdout.splitlines()[-1]))
+    assert answers[0] == answers[1]
+    assert len(answers[0][1]) == 4
