@@ -99,8 +99,7 @@ class BitTable:
     def __init__(self, level: Level, depth: int | None = None) -> None:
         row, column, height, width = box_of_floor(level)
         stride = level.width + 1
-        self._cells = [(row + r) * stride + column + c for r in range(height) for c in range(width)]
-        self._index = {cell: i for i, cell in enumerate(self._cells)}
+        self._cells, self._index = _numbering(row * stride + column, height, width, stride)
         self._count = level.targets.bit_count()
         geometry = _geometry(height, width, self._count)
         self._size = geometry.size
@@ -176,6 +175,13 @@ class BitTable:
             code, cell = divmod(code, self._size)
             boxes |= 1 << self._cells[cell]
         return self._cells[player], boxes
+
+
+@lru_cache(maxsize=1024)
+def _numbering(first: int, height: int, width: int, stride: int) -> tuple[list[int], dict[int, int]]:
+    """Cells of a rectangle of the board in order, and the place of each in that order."""
+    cells = [first + r * stride + c for r in range(height) for c in range(width)]
+    return cells, {cell: i for i, cell in enumerate(cells)}
 
 
 def _union(masks: list[int], cells: list[int]) -> int:

@@ -21,7 +21,7 @@ from agentgym.sokoban.rules import Level, LevelError, cells_of, full_board
 from agentgym.sokoban.solver import room_table
 from agentgym.sokoban.splits import check_split, split_of
 
-_TURN = 0.35  # chance that the walker changes direction before a step
+_TURN = 90  # of 256: chance that the walker changes direction before a step
 _ROOMS = 2000  # rooms tried for one level before giving up
 _STARTS = 24  # start states tried per room for the wanted split
 #: Floor patterns as (row, column) offsets from the walker.
@@ -120,7 +120,7 @@ def generate(count: int, spec: LevelSpec | None = None, split: str = "train", fi
 @lru_cache(maxsize=16_384)
 def _generated(spec: LevelSpec, split: str, index: int) -> Level:
     rng = np.random.Generator(np.random.PCG64(_HashSeed(spec.address(split, index))))  # type: ignore[arg-type]  # numpy's stub knows SeedSequence only
-    count = spec.boxes[int(rng.integers(len(spec.boxes)))] if len(spec.boxes) > 1 else spec.boxes[0]
+    count = spec.boxes[int(rng.random() * len(spec.boxes))]
     for _ in range(_ROOMS):
         room = _carve(spec, count, rng)
         level = None if room is None else _start(room, spec, split, rng)
@@ -134,26 +134,23 @@ def _generated(spec: LevelSpec, split: str, index: int) -> Level:
 
 def _carve(spec: LevelSpec, count: int, rng: np.random.Generator) -> Level | None:
     """Carve a room and drop the targets; None when it is too small for the boxes."""
-    stamps, inside = _stamps(spec.height, spec.width)
-    stride = spec.width + 1
+    neighbours, stamps = _walks(spec.height, spec.width)
     steps = int(1.7 * (spec.height + spec.width))
-    draws = rng.random(3 * steps + 2 + count).tolist()
-    cells = tuple(inside)
-    cell = cells[int(draws.pop() * len(cells))]
-    deltas = (-stride, stride, -1, 1)
-    delta = deltas[int(draws.pop() * 4)]
+    cell = list(stamps)[int(rng.random() * len(stamps))]
+    # two random bytes per step: whether to turn, and where to and what to stamp
+    draws = rng.bytes(2 * steps)
+    direction = draws[0] & 3
     floor = 0
-    for i in range(0, 3 * steps, 3):
-        if draws[i] < _TURN:
-            delta = deltas[int(draws[i + 1] * 4)]
-        if cell + delta in inside:
-            cell += delta
-        floor |= stamps[cell][int(draws[i + 2] * len(_PATTERNS))]
+    for turn, choice in zip(draws[:steps], draws[steps:], strict=True):
+        if turn < _TURN:
+            direction = choice & 3
+        cell = neighbours[direction][cell]
+        floor |= stamps[cell][choice >> 2]
     free = list(cells_of(floor))
     if len(free) < count + 3:
         return None
     targets = 0
-    for draw in draws[3 * steps :]:
+    for draw in rng.random(count).tolist():
         targets |= 1 << free.pop(int(draw * len(free)))
     walls = full_board(spec.height, spec.width) & ~floor
     return Level(spec.height, spec.width, walls, targets, targets, next(cells_of(floor)))
@@ -165,8 +162,8 @@ def _start(room: Level, spec: LevelSpec, split: str, rng: np.random.Generator) -
     codes = table.states(spec.min_length, spec.max_length)
     if not len(codes):
         return None
-    for pick in rng.integers(len(codes), size=_STARTS).tolist():
-        player, boxes = table.decode(codes[pick])
+    for pick in rng.random(_STARTS).tolist():
+        player, boxes = table.decode(codes[int(pick * len(codes))])
         level = Level(room.height, room.width, room.walls, room.targets, boxes, player)
         if split_of(level) == split:
             return level
@@ -174,18 +171,16 @@ def _start(room: Level, spec: LevelSpec, split: str, rng: np.random.Generator) -
 
 
 @lru_cache(maxsize=32)
-def _stamps(height: int, width: int) -> tuple[dict[int, tuple[int, ...]], frozenset[int]]:
-    """For every inner cell the floor patterns around it, cut to the inside; and the inner cells."""
+def _walks(height: int, width: int) -> tuple[list[dict[int, int]], dict[int, list[int]]]:
+    """For every inner cell: the next cell per direction (itself at the edge), and what six random bits stamp there."""
     stride = width + 1
+    inside = {row * stride + column for row in range(1, height - 1) for column in range(1, width - 1)}
+    neighbours = [
+        {cell: cell + delta if cell + delta in inside else cell for cell in sorted(inside)}
+        for delta in (-stride, stride, -1, 1)
+    ]
     stamps = {}
-    for row in range(1, height - 1):
-        for column in range(1, width - 1):
-            stamps[row * stride + column] = tuple(
-                sum(
-                    1 << ((row + r) * stride + column + c)
-                    for r, c in pattern
-                    if 0 < row + r < height - 1 and 0 < column + c < width - 1
-                )
-                for pattern in _PATTERNS
-            )
-    return stamps, frozenset(stamps)
+    for cell in sorted(inside):
+        cut = [sum(1 << at for r, c in p if (at := cell + r * stride + c) in inside) for p in _PATTERNS]
+        stamps[cell] = [cut[choice % len(cut)] for choice in range(64)]
+    return neighbours, stamps

@@ -44,12 +44,10 @@ def canonical_form(level: Level) -> str:
     lines = board_text(level).split("\n")
     rows = [line[column : column + width] for line in lines[row : row + height]]
     columns = ["".join(cells) for cells in zip(*rows, strict=True)]
-    return min(
-        "\n".join(form)
-        for upright in (rows, columns)
-        for ordered in (upright, upright[::-1])
-        for form in (ordered, [line[::-1] for line in ordered])
-    )
+    # a text read backward is the board turned by half; so two texts per orientation give all four
+    one, other = "\n".join(rows), "\n".join([line[::-1] for line in rows])
+    turned, mirrored = "\n".join(columns), "\n".join([line[::-1] for line in columns])
+    return min(one, one[::-1], other, other[::-1], turned, turned[::-1], mirrored, mirrored[::-1])
 
 
 def split_of(level: Level) -> str:

@@ -165,7 +165,7 @@ def test_snapshot_and_restore_are_exact_and_picklable() -> None:
             env.step(move)
         snapshot = pickle.loads(pickle.dumps(env.snapshot()))
         expected = env.observe(), env.describe(True)
-        if env.distance() > 0:
+        if env.distance() > 2:  # two more moves cannot end the episode
             trace = [env.step(move) for move in ("up", "left")]
             assert env.restore(snapshot) == expected
             assert [env.step(move) for move in ("up", "left")] == trace
