@@ -230,7 +230,7 @@ class SokobanEnv(SokobanBase[str]):
 
 
 class VisualSokobanEnv(SokobanBase[dict[str, Any]]):
-    """Sokoban with pictures: the task, actions, rewards and info of `SokobanEnv`, another observation.
+    r"""Sokoban with pictures: the task, actions, rewards and info of `SokobanEnv`, another observation.
 
     **Observation.** `Dict` of `text`, a status line (followed by the board with `show_board=True`), and `image`, a
     uint8 array (height * tile_size, width * tile_size, 3), RGB. The picture of an environment over level files has
@@ -240,7 +240,8 @@ class VisualSokobanEnv(SokobanBase[dict[str, Any]]):
         show_board: add the board to the text.
         **kwargs: as for `SokobanEnv`.
 
-    >>> observation, info = VisualSokobanEnv(tile_size=8).reset(seed=0)
+    >>> env = VisualSokobanEnv(tile_size=8, boxes=2)
+    >>> observation, info = env.reset(options={"level": "######\n#PX_O#\n#_√__#\n######"})
     >>> observation["text"], observation["image"].shape
     ('Boxes on targets: 1 of 2.', (48, 48, 3))
     """
