@@ -131,8 +131,8 @@ class HuggingFacePolicy:
     def forget(self) -> None:
         """Drop remembered logits.
 
-        Needed only after a write into the weights that torch does not count (``parameter.data``), or where two
-        runs must agree to the last bit although one of them met some prompts earlier.
+        Weights that change are noticed without this call. It is for runs that must agree to the last bit although
+        one of them met some prompts earlier, in other company: call it at the same moments in both.
         """
         self._memo.clear()
 

@@ -11,12 +11,16 @@ Prompt = tuple[int, ...]
 _MOST_NUMBERS = 2**24
 
 
-def weights_version(model: nn.Module) -> tuple[int, ...]:
-    """A value that changes when an optimiser step or ``load_state_dict`` writes into the weights.
+@torch.no_grad()
+def weights_version(model: nn.Module) -> tuple[float, ...]:
+    """A value that changes when anything writes into the weights.
 
-    It reads torch's own write counters, so writes that go round them (``parameter.data.copy_``) are not seen.
+    Torch counts most writes, but not those of fused optimisers or through ``parameter.data``: the sum of every
+    tensor is compared as well. For the tiny model this costs a hundredth of a forward pass.
     """
-    return tuple(number for weight in model.parameters() for number in (weight.data_ptr(), weight._version))
+    weights = list(model.parameters())
+    counters = [number for weight in weights for number in (weight.data_ptr(), weight._version)]
+    return (*counters, *torch.stack([weight.sum(dtype=torch.float32) for weight in weights]).tolist())
 
 
 class LogitsMemo:
@@ -32,7 +36,7 @@ class LogitsMemo:
     def __init__(self, model: nn.Module) -> None:
         self._model = model
         self._rows: dict[Prompt, Tensor] = {}
-        self._version: tuple[int, ...] = ()
+        self._version: tuple[float, ...] = ()
 
     def __len__(self) -> int:
         """How many prompts are remembered."""

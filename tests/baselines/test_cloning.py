@@ -1,0 +1,118 @@
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+
+import agentgym  # noqa: F401  registers the environments
+from agentgym.rollout import collect
+from baselines.cloning import _Demonstrator, _schedule, clone, demonstrations
+from policies.scripted import SILENT, ExpertPolicy
+from policies.tiny import tiny_policy
+from wrappers import VectorPromptWindow, VectorReplyParser
+
+torch.set_num_threads(1)
+
+TASKS = [{"split": "train", "index": index} for index in range(16)]
+TEXTS = ["######\n#_OX√#\n#PS__#\n######"]
+
+
+def environments(**options):
+    envs = gym.make_vec("AgentRL/Sokoban-v0", num_envs=8, autoreset_mode="Disabled", **options)
+    return VectorPromptWindow(VectorReplyParser(envs), history=0, instructions=False)
+
+
+def student(seed=0):
+    return tiny_policy(TEXTS, seed=seed, width=32, layers=2, mlp=64)
+
+
+def test_demonstrations_pair_each_board_with_the_expert_action_played_on_it():
+    policy = student()
+    found = demonstrations(policy, environments(expert=True), TASKS, seed=0)
+    table = collect(environments(expert=True), ExpertPolicy(), tasks=TASKS, seed=0)
+    assert table.won.all()
+    assert len(found) == len(table)
+    decode = policy.tokenizer.decode
+    for row, reply in enumerate(found):
+        # The text of the board is the environment's exact state; the table holds what was played there.
+        assert decode(list(reply.prompt_ids)) == f"<|user|>{table.states[table.state[row]]}<|assistant|><action>"
+        assert decode(list(reply.token_ids)) == table.actions[table.action[row]]
+
+
+def test_cloning_learns_the_demonstrations():
+    policy = student()
+    calls = []
+    result = clone(
+        policy, environments(expert=True), TASKS, epochs=30, seed=0, warmup=5,
+        progress=lambda done, total: calls.append((done, total)),
+    )  # fmt: skip
+    first, last = result.history[0], result.history[-1]
+    # Four moves are as good as a guess at first; the untrained network does not even know there are four.
+    assert first["loss"] > np.log(4)
+    assert last["loss"] < 0.5 * first["loss"]
+    assert last["accuracy"] > 0.6 > first["accuracy"]
+    assert [entry["epoch"] for entry in result.history] == list(range(1, 31))
+    assert calls[-1][0] == calls[-1][1] == len(calls) == 30 * -(-result.rows // 32)
+
+
+def test_cloning_repeats_itself_and_leaves_the_global_generator_alone():
+    results, weights = [], []
+    for _ in range(2):
+        policy = student()
+        state = torch.random.get_rng_state()
+        results.append(clone(policy, environments(expert=True), TASKS[:4], epochs=2, seed=3).history)
+        assert torch.equal(state, torch.random.get_rng_state())
+        weights.append(policy.model.state_dict())
+        torch.rand(7)
+    assert [entry["loss"] for entry in results[0]] == [entry["loss"] for entry in results[1]]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+
+
+def test_loss_and_accuracy_are_means_over_tokens():
+    # With one batch per epoch the first epoch measures the untouched student.
+    policy, fresh = student(), student()
+    history = clone(policy, environments(expert=True), TASKS[:2], epochs=1, seed=0, batch_size=1000).history
+    rows = demonstrations(fresh, environments(expert=True), TASKS[:2], seed=0)
+    nats, right = [], []
+    for row in rows:
+        with torch.no_grad():
+            logits = fresh.model(torch.tensor([row.prompt_ids])).logits[0, -1]
+        nats.append(-torch.log_softmax(logits, -1)[row.token_ids[0]].item())
+        right.append(int(logits.argmax()) == row.token_ids[0])
+    assert history[0]["loss"] == pytest.approx(np.mean(nats), abs=1e-5)
+    assert history[0]["accuracy"] == pytest.approx(np.mean(right))
+
+
+def test_a_silent_expert_teaches_nothing():
+    infos = {"expert_action": np.array(["up", ""], dtype=object)}
+    replies = _Demonstrator(student()).act(["board", "board"], infos, np.random.default_rng(0))
+    assert len(replies[0].token_ids) == 1
+    assert (replies[1].text, replies[1].token_ids) == (SILENT, ())
+
+
+def test_learning_rate_rises_linearly_and_falls_like_a_cosine():
+    # 4 warm-up updates, then 8 more: half way down at update 8.
+    assert [_schedule(step, 4, 12) for step in (0, 1, 3, 4, 8)] == pytest.approx([0.25, 0.5, 1.0, 1.0, 0.5])
+    # Update 11 is the last: (1 + cos(7/8 pi)) / 2 = (1 - 0.9239) / 2.
+    assert _schedule(11, 4, 12) == pytest.approx(0.03806, abs=1e-5)
+    assert _schedule(0, 0, 1) == 1.0
+
+
+def test_environments_without_an_expert_are_refused():
+    with pytest.raises(KeyError, match="expert=True"):
+        clone(student(), environments(), TASKS[:2], epochs=1, seed=0)
+
+
+def test_a_student_that_cannot_write_the_action_is_refused():
+    policy = tiny_policy(TEXTS, seed=0, extra_words=(), width=32, layers=1, mlp=32)
+    with pytest.raises(ValueError, match="the policy writes 1 to 1"):
+        clone(policy, environments(expert=True), TASKS[:2], epochs=1, seed=0)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"epochs": 0}, {"batch_size": 0}, {"learning_rate": 0.0}, {"warmup": -1}],
+    ids=lambda wrong: next(iter(wrong)),
+)
+def test_numbers_out_of_range_are_refused(wrong):
+    with pytest.raises(ValueError, match=next(iter(wrong))):
+        clone(student(), environments(expert=True), TASKS[:2], **{"epochs": 1, "seed": 0} | wrong)

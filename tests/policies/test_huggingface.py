@@ -1,0 +1,236 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Model
+
+from policies.huggingface import SETTINGS_FILE, HuggingFacePolicy
+from policies.tiny import tiny_policy, tiny_tokenizer
+
+torch.set_num_threads(1)
+
+BOARD = "#####\n#PXO#\n#####"
+OTHER = "#####\n#_PS#\n#####"
+
+
+@pytest.fixture(scope="module")
+def policy():
+    return tiny_policy([BOARD], seed=0, layers=2)
+
+
+@pytest.fixture(scope="module")
+def writer(policy):
+    """The same model, writing up to six tokens itself."""
+    return policy.with_settings(max_new_tokens=6, prefix="", suffix="", stop=("P", "O"))
+
+
+def act(policy, observations, seed=0):
+    return policy.act(observations, {}, np.random.default_rng(seed))
+
+
+def test_a_reply_holds_its_prompt_its_tokens_and_the_whole_text(policy):
+    reply = act(policy, [BOARD])[0]
+    decode = policy.tokenizer.decode
+    assert decode(list(reply.prompt_ids)) == f"<|user|>{BOARD}<|assistant|><action>"
+    assert len(reply.token_ids) == len(reply.logprobs) == 1
+    assert reply.text == f"<action>{decode(list(reply.token_ids), skip_special_tokens=True)}</action>"
+
+
+def test_messages_and_plain_text_are_rendered_by_the_chat_template(policy):
+    messages = ({"role": "system", "content": "up"}, {"role": "user", "content": BOARD})
+    assert policy.encode([{"role": "user", "content": BOARD}]) == policy.encode(BOARD)
+    assert policy.tokenizer.decode(list(policy.encode(messages))).startswith("<|system|>up<|user|>###")
+
+
+@pytest.mark.parametrize("name", ["policy", "writer"])
+def test_log_probabilities_of_acting_and_scoring_agree(request, name):
+    for temperature in (1.0, 0.6):
+        player = request.getfixturevalue(name).with_settings(temperature=temperature)
+        replies = act(player, [BOARD, OTHER, BOARD, "up", OTHER, "down\nleft right"] * 3)
+        scores = player.score([one.prompt_ids for one in replies], [one.token_ids for one in replies])
+        assert scores.mask.sum(1).tolist() == [len(one.token_ids) for one in replies]
+        for one, row in zip(replies, scores.logprobs.tolist(), strict=True):
+            assert row[: len(one.logprobs)] == pytest.approx(one.logprobs, abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["policy", "writer"])
+def test_a_seed_repeats_the_replies_and_another_one_does_not(request, name):
+    player = request.getfixturevalue(name)
+    boards = [BOARD, OTHER] * 8
+    first = act(player, boards)
+    player.forget()
+    assert [one.token_ids for one in act(player, boards)] == [one.token_ids for one in first]
+    assert [one.token_ids for one in act(player, boards, seed=1)] != [one.token_ids for one in first]
+
+
+@pytest.mark.parametrize("name", ["policy", "writer"])
+def test_a_place_does_not_notice_its_companions(request, name):
+    player = request.getfixturevalue(name)
+    together = act(player, [BOARD, OTHER, BOARD])
+    # The same numbers for the first two places; the third place's are left over.
+    apart = act(player, [BOARD, "quite another and much longer text\n" * 3])
+    assert apart[0].token_ids == together[0].token_ids
+    assert apart[0].logprobs == pytest.approx(together[0].logprobs, abs=1e-5)
+
+
+def test_random_numbers_are_spent_by_places_and_length_limit_alone(policy, writer):
+    for player, count in ((policy, 3), (writer, 18), (policy.with_settings(temperature=0.0), 0)):
+        rng = np.random.default_rng(5)
+        player.act([BOARD, OTHER, "up"], {}, rng)
+        expected = np.random.default_rng(5)
+        expected.random(count)
+        assert rng.random() == expected.random()
+
+
+def test_temperature_zero_takes_the_most_probable_token(policy):
+    greedy = policy.with_settings(temperature=0.0)
+    replies = act(greedy, [BOARD, OTHER], seed=0)
+    assert [one.text for one in replies] == [one.text for one in act(greedy, [BOARD, OTHER], seed=1)]
+    scores = greedy.score([one.prompt_ids for one in replies], [one.token_ids for one in replies])
+    assert scores.top.all()
+    assert scores.logprobs[:, 0].tolist() == pytest.approx([one.logprobs[0] for one in replies], abs=1e-5)
+
+
+def test_replies_end_at_a_stop_text_the_end_token_or_the_limit(writer):
+    end = writer.tokenizer.eos_token_id
+    replies = act(writer.with_settings(temperature=3.0, max_new_tokens=60), [BOARD] * 60)
+    reasons = set()
+    for one in replies:
+        stopped = any(text in one.text for text in ("P", "O"))
+        assert not any(text in writer.tokenizer.decode(list(one.token_ids[:-1])) for text in ("P", "O"))
+        assert end not in one.token_ids[:-1]
+        assert stopped or one.token_ids[-1] == end or len(one.token_ids) == 60
+        reasons.add("stop" if stopped else "end" if one.token_ids[-1] == end else "limit")
+    assert {"stop", "end"} <= reasons
+
+
+def test_a_stop_text_may_span_tokens(writer):
+    player = writer.with_settings(stop=("P#O",))
+    ids = player.tokenizer("up#P#OX")["input_ids"]
+    ends = [player._is_end(ids[: length + 1]) for length in range(len(ids))]
+    assert ends == [False] * (len(ids) - 2) + [True, True] or ends == [False] * (len(ids) - 2) + [True, False]
+
+
+def test_prompts_are_remembered_until_the_weights_change():
+    player = tiny_policy([BOARD], seed=0, layers=1)
+    calls = []
+    player.model.register_forward_pre_hook(
+        lambda _, __, given: calls.append((len(given["input_ids"]), given["use_cache"])), with_kwargs=True
+    )
+    act(player, [BOARD, OTHER, BOARD])
+    act(player, [OTHER, BOARD])
+    assert calls == [(2, False)]
+    player.score([player.encode(BOARD)], [(5,)]).logprobs.sum().backward()
+    torch.optim.SGD(player.model.parameters(), lr=0.1).step()
+    reply = act(player, [BOARD])[0]
+    fresh = player.score([reply.prompt_ids], [reply.token_ids]).logprobs.item()
+    assert reply.logprobs[0] == pytest.approx(fresh, abs=1e-5)
+
+
+def test_no_place_no_reply(policy):
+    assert act(policy, []) == []
+
+
+def test_demonstrations_are_what_the_model_itself_has_to_write(policy, writer):
+    tokenizer = policy.tokenizer
+    reply = policy.demonstrate(BOARD, "<action>up</action>")
+    assert reply.prompt_ids == policy.encode(BOARD)
+    assert reply.token_ids == (tokenizer.convert_tokens_to_ids("up"),)
+    # Nothing stops "up" but the end token; "upP" is stopped by its P.
+    assert writer.demonstrate(BOARD, "up").token_ids[1:] == (tokenizer.eos_token_id,)
+    assert tokenizer.convert_ids_to_tokens(writer.demonstrate(BOARD, "upP").token_ids) == ["up", "P"]
+    for player, text, words in (
+        (policy, "up", "cannot write 'up'"),
+        (policy, "<action>", "cannot write"),
+        (policy, "<action>jump</action>", "4 tokens"),
+        (policy, "<action>up up</action>", "3 tokens"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            player.demonstrate(BOARD, text)
+
+
+@pytest.mark.parametrize(
+    "observation", [7, None, [{"role": "user"}], ["text"], [], [{"role": "user", "content": [{"type": "image"}]}]]
+)
+def test_other_observations_are_refused(policy, observation):
+    with pytest.raises(TypeError, match=r"must be a str or a non-empty sequence"):
+        policy.encode(observation)
+
+
+def test_a_prompt_longer_than_the_context_is_refused():
+    player = tiny_policy([BOARD], seed=0, layers=1, positions=24, max_new_tokens=4)
+    # user + 20 words and blanks ("up " ten times) + assistant + <action> = 23, and 4 more do not fit in 24.
+    with pytest.raises(ValueError, match="prompt of 23 tokens with up to 4 new ones does not fit the model's 24"):
+        player.encode("up " * 10)
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "words"),
+    [
+        ({"temperature": -1.0}, ValueError, "temperature"),
+        ({"temperature": float("nan")}, ValueError, "temperature"),
+        ({"max_new_tokens": 0}, ValueError, "max_new_tokens"),
+        ({"batch_size": 0}, ValueError, "batch_size"),
+        ({"stop": "</action>"}, TypeError, "sequence of texts"),
+        ({"top_p": 0.9}, TypeError, "top_p"),
+    ],
+)
+def test_wrong_settings_are_explained(policy, settings, error, words):
+    with pytest.raises(error, match=words):
+        policy.with_settings(**settings)
+
+
+def test_a_model_without_an_output_head_is_refused(policy):
+    with pytest.raises(TypeError, match="AutoModelForCausalLM"):
+        HuggingFacePolicy(Qwen2Model(policy.model.config), policy.tokenizer)
+
+
+def test_saving_and_loading_keeps_weights_tokens_and_settings(tmp_path, writer):
+    player = writer.with_settings(prefix="<action>", suffix="!", stop=("P",), temperature=0.7, batch_size=3)
+    player.save_pretrained(tmp_path / "model")
+    loaded = HuggingFacePolicy.from_pretrained(tmp_path / "model", device="cpu")
+    assert loaded.settings == player.settings
+    assert act(loaded, [BOARD, OTHER, BOARD]) == act(player, [BOARD, OTHER, BOARD])
+    assert HuggingFacePolicy.from_pretrained(tmp_path / "model", temperature=0.0).settings.temperature == 0.0
+
+
+def test_any_hugging_face_folder_will_do(tmp_path):
+    # Another architecture (learned positions), no chat template, no settings file.
+    tokenizer = tiny_tokenizer([BOARD], ["up"])
+    tokenizer.chat_template = None
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        config = GPT2Config(vocab_size=len(tokenizer), n_embd=16, n_layer=1, n_head=2, n_positions=64)
+        GPT2LMHeadModel(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    player = HuggingFacePolicy.from_pretrained(tmp_path, device="cpu", max_new_tokens=3)
+    assert player.tokenizer.decode(list(player.encode([{"role": "user", "content": "up"}]))) == "up\n"
+    replies = act(player, [BOARD, "up"])
+    scores = player.score([one.prompt_ids for one in replies], [one.token_ids for one in replies])
+    assert scores.logprobs[scores.mask].tolist() == pytest.approx(
+        [number for one in replies for number in one.logprobs], abs=1e-5
+    )
+
+
+def test_missing_and_broken_folders_are_explained(tmp_path, policy):
+    with pytest.raises(FileNotFoundError, match="no model folder at"):
+        HuggingFacePolicy.from_pretrained(tmp_path / "nothing")
+    with pytest.raises(ValueError, match=r"no complete Hugging Face model|cannot be loaded"):
+        HuggingFacePolicy.from_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "no_such_architecture"}')
+    with pytest.raises(ValueError, match=r"no complete Hugging Face model|cannot be loaded"):
+        HuggingFacePolicy.from_pretrained(tmp_path)
+    policy.save_pretrained(tmp_path)
+    for broken, words in (("{", "not valid JSON"), (json.dumps({"tempreature": 1}), "tempreature")):
+        (tmp_path / SETTINGS_FILE).write_text(broken)
+        with pytest.raises(ValueError, match=words):
+            HuggingFacePolicy.from_pretrained(tmp_path)
+
+
+def test_weights_of_another_shape_are_explained(tmp_path, policy):
+    policy.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"hidden_size": 128}))
+    with pytest.raises(ValueError, match="cannot be loaded"):
+        HuggingFacePolicy.from_pretrained(tmp_path)
