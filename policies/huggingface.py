@@ -12,43 +12,12 @@ from numpy.typing import NDArray
 
 from agentgym.trajectory import Reply
 from policies.memo import LogitsMemo
-from policies.sampling import Completion, Decoding, Prompt, complete, first_logits, pick
+from policies.prompts import Prompt, PromptEncoder
+from policies.sampling import Completion, Decoding, complete, first_logits, pick
 from policies.scoring import TokenScores, score_replies
+from policies.settings import SETTINGS_FILE, Settings, read_settings, write_settings
 
-SETTINGS_FILE = "policy.json"
-# Token ids kept in the cache of rendered prompts before it starts anew: about 64 MiB.
-_MOST_CACHED_IDS = 2**21
-
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """What a policy adds to its model; stored beside the weights as ``policy.json``.
-
-    Attributes:
-        temperature: sampling temperature; 0 = greedy.
-        max_new_tokens: length limit of a reply.
-        prefix: text put at the end of every prompt and at the start of every reply text; the model sees it as
-            given and does not pay for writing it.
-        suffix: text put at the end of every reply text; the model neither sees nor writes it.
-        stop: a reply ends when its sampled part contains one of these.
-        batch_size: most prompts in one forward pass.
-    """
-
-    temperature: float = 1.0
-    max_new_tokens: int = 256
-    prefix: str = ""
-    suffix: str = ""
-    stop: tuple[str, ...] = ("</action>",)
-    batch_size: int = 256
-
-    def __post_init__(self) -> None:
-        if not self.temperature >= 0:
-            raise ValueError(f"temperature must be 0 (greedy) or above, got {self.temperature}")
-        for name in ("max_new_tokens", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if isinstance(self.stop, str):
-            raise TypeError(f"stop must be a sequence of texts, got one text: write ({self.stop!r},)")
+__all__ = ["SETTINGS_FILE", "HuggingFacePolicy", "Settings"]
 
 
 class HuggingFacePolicy:
@@ -104,10 +73,9 @@ class HuggingFacePolicy:
         ends = [ends] if isinstance(ends, int) else list(ends or ())
         self._ends = frozenset([*ends, *([] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id])])
         self._fill = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
-        self._longest = getattr(model.config, "max_position_embeddings", None)
         self._memo = LogitsMemo(self.model)
-        self._prompts: dict[Any, Prompt] = {}
-        self._cached_ids = 0
+        positions = getattr(model.config, "max_position_embeddings", None)
+        self._encoder = PromptEncoder(tokenizer, prefix=prefix, new_tokens=max_new_tokens, positions=positions)
         self._may_stop: dict[int, bool] = {}
         self._texts: dict[tuple[int, ...], str] = {}
 
@@ -148,32 +116,7 @@ class HuggingFacePolicy:
             TypeError: the observation is neither.
             ValueError: prompt and reply cannot fit the model's context.
         """
-        key = _key(observation)
-        found = self._prompts.get(key)
-        if found is None:
-            found = self._encode((("user", key),) if isinstance(key, str) else key)
-            self._cached_ids += len(found)
-            if self._cached_ids > _MOST_CACHED_IDS:
-                self._prompts, self._cached_ids = {}, len(found)
-            self._prompts[key] = found
-        return found
-
-    def _encode(self, messages: tuple[tuple[str, str], ...]) -> Prompt:
-        if self.tokenizer.chat_template:
-            chat = [{"role": role, "content": content} for role, content in messages]
-            text = self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
-        else:
-            text = "".join(f"{content}\n" for _, content in messages)
-        # A chat template writes the special tokens itself.
-        special = not self.tokenizer.chat_template
-        ids = tuple(self.tokenizer(text + self.settings.prefix, add_special_tokens=special)["input_ids"])
-        room = None if self._longest is None else self._longest - self.settings.max_new_tokens
-        if not ids or (room is not None and len(ids) > room):
-            raise ValueError(
-                f"a prompt of {len(ids)} tokens with up to {self.settings.max_new_tokens} new ones does not fit the "
-                f"model's {self._longest} positions (at least one token is needed): shorten the history or the reply"
-            )
-        return ids
+        return self._encoder(observation)
 
     # -- acting -----------------------------------------------------------------------------------------------
 
@@ -304,8 +247,7 @@ class HuggingFacePolicy:
         folder.mkdir(parents=True, exist_ok=True)
         self.model.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
-        settings = json.dumps(dataclasses.asdict(self.settings), indent=2, sort_keys=True)
-        (folder / SETTINGS_FILE).write_text(settings + "\n", encoding="utf-8")
+        write_settings(folder, self.settings)
 
     @classmethod
     def from_pretrained(
@@ -332,10 +274,8 @@ class HuggingFacePolicy:
         """
         from transformers import AutoModelForCausalLM
 
-        stored: dict[str, Any] = {}
-        if (Path(path) / SETTINGS_FILE).is_file():
-            stored = _read_settings(Path(path) / SETTINGS_FILE)
-        elif not Path(path).is_dir() and not download and (Path(path).is_absolute() or str(path).startswith(".")):
+        stored = read_settings(Path(path))
+        if not Path(path).is_dir() and not download and (Path(path).is_absolute() or str(path).startswith(".")):
             raise FileNotFoundError(f"no model folder at {path}: train one first, or check the path")
         try:
             tokenizer = _tokenizer_class(Path(path)).from_pretrained(path, local_files_only=not download)
@@ -355,22 +295,6 @@ class HuggingFacePolicy:
         return cls(model, tokenizer, device=device, **(stored | settings))
 
 
-def _key(observation: Any) -> Any:
-    """A hashable form of an observation."""
-    if isinstance(observation, str):
-        return observation
-    try:
-        messages = tuple((message["role"], message["content"]) for message in observation)
-    except (TypeError, KeyError, IndexError):
-        messages = ()
-    if not messages or not all(isinstance(text, str) for message in messages for text in message):
-        raise TypeError(
-            "an observation must be a str or a non-empty sequence of {'role': str, 'content': str} messages, got "
-            f"{observation!r:.200}: wrap the environments in wrappers.VectorPromptWindow (pictures are not read here)"
-        )
-    return messages
-
-
 def _tokenizer_class(folder: Path) -> Any:
     """Class that reads the folder's tokenizer as it was saved."""
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
@@ -379,14 +303,3 @@ def _tokenizer_class(folder: Path) -> Any:
     saved = json.loads(file.read_text(encoding="utf-8")).get("tokenizer_class") if file.is_file() else None
     # AutoTokenizer goes by the model's type: a tokenizer of our own beside a Qwen2 model would be cut as Qwen2 cuts.
     return PreTrainedTokenizerFast if saved in ("TokenizersBackend", "PreTrainedTokenizerFast") else AutoTokenizer
-
-
-def _read_settings(file: Path) -> dict[str, Any]:
-    known = {field.name for field in dataclasses.fields(Settings)}
-    try:
-        stored = json.loads(file.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{file} is not valid JSON ({error}): save the policy again") from error
-    if not isinstance(stored, dict) or set(stored) - known:
-        raise ValueError(f"{file} must hold an object with keys out of {sorted(known)}, got {stored!r:.200}")
-    return stored

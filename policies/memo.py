@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-Prompt = tuple[int, ...]
+from policies.prompts import Prompt
 
 # Entries are float32 rows over the vocabulary; 2**24 numbers are 64 MiB.
 _MOST_NUMBERS = 2**24

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from policies.logits import autocast, logits_at, pad, takes_positions
-
-Prompt = tuple[int, ...]
+from policies.prompts import Prompt
 
 
 @dataclass

@@ -142,7 +142,7 @@ def tiny_policy(
         num_attention_heads=heads,
         num_key_value_heads=kv_heads,
         max_position_embeddings=positions,
-        rope_theta=rope_base,
+        rope_theta=rope_base,  # type: ignore[call-arg]  # releases 4 and 5 both take this name
         initializer_range=width**-0.5 if initial_scale is None else initial_scale,
         tie_word_embeddings=True,
         pad_token_id=tokenizer.pad_token_id,

@@ -1,3 +1,4 @@
+import copy
 import json
 
 import numpy as np
@@ -126,6 +127,16 @@ def test_prompts_are_remembered_until_the_weights_change():
     reply = act(player, [BOARD])[0]
     fresh = player.score([reply.prompt_ids], [reply.token_ids]).logprobs.item()
     assert reply.logprobs[0] == pytest.approx(fresh, abs=1e-5)
+
+
+def test_a_deep_copy_is_a_policy_of_its_own():
+    player = tiny_policy([BOARD], seed=0, layers=1)
+    before = act(player, [BOARD])
+    frozen = copy.deepcopy(player)
+    with torch.no_grad():
+        player.model.model.embed_tokens.weight.neg_()
+    assert act(frozen, [BOARD]) == before
+    assert act(player, [BOARD])[0].logprobs != before[0].logprobs
 
 
 def test_no_place_no_reply(policy):

@@ -1,0 +1,64 @@
+"""What a language-model policy adds to its model, and the small file that stores it beside the weights."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+SETTINGS_FILE = "policy.json"
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """What a policy adds to its model; stored beside the weights as ``policy.json``.
+
+    Attributes:
+        temperature: sampling temperature; 0 = greedy.
+        max_new_tokens: length limit of a reply.
+        prefix: text put at the end of every prompt and at the start of every reply text; the model sees it as
+            given and does not pay for writing it.
+        suffix: text put at the end of every reply text; the model neither sees nor writes it.
+        stop: a reply ends when its sampled part contains one of these.
+        batch_size: most prompts in one forward pass.
+    """
+
+    temperature: float = 1.0
+    max_new_tokens: int = 256
+    prefix: str = ""
+    suffix: str = ""
+    stop: tuple[str, ...] = ("</action>",)
+    batch_size: int = 256
+
+    def __post_init__(self) -> None:
+        if not self.temperature >= 0:
+            raise ValueError(f"temperature must be 0 (greedy) or above, got {self.temperature}")
+        for name in ("max_new_tokens", "batch_size"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        if isinstance(self.stop, str):
+            raise TypeError(f"stop must be a sequence of texts, got one text: write ({self.stop!r},)")
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """The settings stored in a folder, as keyword arguments; empty where there is no file.
+
+    Raises:
+        ValueError: the file is not JSON, or holds something else than settings.
+    """
+    file = folder / SETTINGS_FILE
+    if not file.is_file():
+        return {}
+    known = {field.name for field in dataclasses.fields(Settings)}
+    try:
+        stored = json.loads(file.read_text(encoding="utf-8"))
+    except json.JSONDecodeError as error:
+        raise ValueError(f"{file} is not valid JSON ({error}): save the policy again") from error
+    if not isinstance(stored, dict) or set(stored) - known:
+        raise ValueError(f"{file} must hold an object with keys out of {sorted(known)}, got {stored!r:.200}")
+    return stored
+
+
+def write_settings(folder: Path, settings: Settings) -> None:
+    """Store the settings in a folder that exists."""
+    text = json.dumps(dataclasses.asdict(settings), indent=2, sort_keys=True)
+    (folder / SETTINGS_FILE).write_text(text + "\n", encoding="utf-8")
