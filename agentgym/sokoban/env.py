@@ -16,7 +16,7 @@ from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Board, Level
 from agentgym.sokoban.solver import Solver
 from agentgym.sokoban.splits import check_split
 from agentgym.sokoban.tasks import FileLevels, GeneratedLevels, LevelSource, choose
-from agentgym.sokoban.text import WITH_BOX, WITH_PLAYER, Style, board_text, static_cells
+from agentgym.sokoban.text import WITH_BOX, WITH_PLAYER, Style, placed, static_cells
 from agentgym.vector import TextVectorEnv
 
 _DIRECTION = {name: i for i, name in enumerate(DIRECTIONS)}
@@ -38,7 +38,7 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
         levels: str | Path | None = None,
         split: str = "train",
         level_seed: int = 0,
-        num_levels: int = 10_000,
+        num_levels: int = 1000,
         symbols: str = "default",
         separator: str = "",
         tile_size: int = 16,
@@ -75,8 +75,8 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
         self._solver: Solver | None = None
         self._count = level.targets.bit_count()
         self._static = static_cells(level)
-        self._key = board_text(level, player, boxes)
-        self._cells = list(self._key)
+        self._cells = placed(self._static, player, boxes)
+        self._key = "".join(self._cells)
 
     def act(self, command: str) -> tuple[float, bool, bool]:
         """Play one command; see the class page for the reward."""
@@ -203,7 +203,8 @@ class SokobanEnv(SokobanBase[str]):
         levels: path of a level file or folder, instead of the generator (then the arguments above do not count).
         split: split of episodes whose options name none.
         level_seed: another number gives another family of generated levels.
-        num_levels: a reset without index draws it from 0..num_levels-1; generated levels of any index exist.
+        num_levels: a reset without index draws it from 0..num_levels-1 (generator only; indices beyond exist too).
+            Levels are generated when first met, then remembered: more of them mean more variety and more time.
         symbols: "default" or "xsb".
         separator: text between the cells of a row in the observation.
         tile_size: pixels per cell of pictures, at least 4.

@@ -80,12 +80,17 @@ def board_text(level: Level, player: int | None = None, boxes: int | None = None
     #PXO#
     #####
     """
-    cells = static_cells(level)
-    for cell in cells_of(level.boxes if boxes is None else boxes):
+    boxes = level.boxes if boxes is None else boxes
+    return "".join(placed(static_cells(level), level.player if player is None else player, boxes))
+
+
+def placed(static: list[str], player: int, boxes: int) -> list[str]:
+    """Return a copy of the static cells with boxes and player on them."""
+    cells = static.copy()
+    for cell in cells_of(boxes):
         cells[cell] = WITH_BOX[cells[cell]]
-    cell = level.player if player is None else player
-    cells[cell] = WITH_PLAYER[cells[cell]]
-    return "".join(cells)
+    cells[player] = WITH_PLAYER[cells[player]]
+    return cells
 
 
 class Style:
