@@ -138,10 +138,11 @@ def test_merged_and_raw_batches_have_the_same_loss_and_gradient(data: st.DataObj
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32 - 1)))
     aggregation = data.draw(st.sampled_from(["token-mean", "row-mean", "row-sum"]))
     weighting = data.draw(st.sampled_from(["step", "trajectory"]))
-    kinds = []
-    for prompt in range(3):
-        for reply in ((0,), (1,), (0, 1), (2, 2, 2)):
-            kinds.append(Reply("", (prompt,), reply, tuple(rng.normal(-1, 0.7, len(reply)).tolist())))
+    kinds = [
+        Reply("", (prompt,), reply, tuple(rng.normal(-1, 0.7, len(reply)).tolist()))
+        for prompt in range(3)
+        for reply in ((0,), (1,), (0, 1), (2, 2, 2))
+    ]
     n = 60
     replies: list[Reply | None] = [kinds[i] for i in rng.integers(0, len(kinds), n)]
     # Multiples of 1/8 are exact in float32, so that the columns of the two batches hold the same numbers.
@@ -153,7 +154,9 @@ def test_merged_and_raw_batches_have_the_same_loss_and_gradient(data: st.DataObj
         batch = make_batch(table, advantages, weighting=weighting, merge=merge)
         generator = np.random.default_rng(1)
         logits = {
-            (kind.prompt_ids, i, token): torch.tensor(generator.normal(-1, 0.7), dtype=torch.float64, requires_grad=True)
+            (kind.prompt_ids, i, token): torch.tensor(
+                generator.normal(-1, 0.7), dtype=torch.float64, requires_grad=True
+            )
             for kind in kinds
             for i, token in enumerate(kind.token_ids)
         }

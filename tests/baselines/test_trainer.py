@@ -197,7 +197,10 @@ def test_a_used_folder_is_not_overwritten(tmp_path: Path) -> None:
     [
         ({"clip_high": 0.3}, "config.clip_high: checkpoint 0.2, here 0.3"),
         ({"credit": RECIPES["graphgpo"]}, r"method: checkpoint rewardflow\(.*\), here graphgpo\("),
-        ({"credit": RECIPES["rewardflow"].with_options(gamma=0.5)}, "method: checkpoint .*gamma=0.9.* here .*gamma=0.5"),
+        (
+            {"credit": RECIPES["rewardflow"].with_options(gamma=0.5)},
+            "method: checkpoint .*gamma=0.9.* here .*gamma=0.5",
+        ),
         ({"policy": small_policy(width=32)}, r"model.model.embed_tokens.weight: checkpoint float32\[\d+, 16\]"),
         ({"policy": small_policy(suffix="</a>")}, "policy.suffix: checkpoint </action>, here </a>"),
         ({"validation_tasks": TASKS}, "tasks: checkpoint"),
@@ -267,13 +270,21 @@ print(json.dumps([digest(policy), [without_times(row) for row in rows]]))
 
 
 def test_two_processes_agree_to_the_last_bit() -> None:
-    answers = []
-    for hash_seed in ("1", "2"):
-        environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(
-            [sys.executable, "-c", SCRIPT], env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", SCRIPT],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"},
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
-        assert done.returncode == 0, done.stderr
-        answers.append(json.loads(done.stdout.splitlines()[-1]))
+        for hash_seed in ("1", "2")
+    ]
+    answers = []
+    for process in started:
+        out, errors = process.communicate()
+        assert process.returncode == 0, errors
+        answers.append(json.loads(out.splitlines()[-1]))
     assert answers[0] == answers[1]
     assert len(answers[0][1]) == 4

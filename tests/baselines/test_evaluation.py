@@ -1,0 +1,66 @@
+"""evaluate: outcomes per task, in the order of the tasks."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agentgym.trajectory import Reply, StepTable
+from baselines.evaluation import Evaluation, at_temperature, evaluate
+from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor
+
+
+class RightPolicy:
+    """Jumps once from cell 1, which is not a command, then walks right."""
+
+    def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
+        first = [key == "1" and score == 0.25 for key, score in zip(infos["state_key"], infos["score"], strict=True)]
+        self.jumped = getattr(self, "jumped", 0)
+        words = []
+        for begins in first:
+            jump = begins and self.jumped < 2
+            self.jumped += jump
+            words.append("jump" if jump else "right")
+        return [Reply(f"<action>{word}</action>") for word in words]
+
+
+def test_outcomes_per_task() -> None:
+    # From cell 3 one step right wins, from cell 1 three; both episodes from cell 1 jump once (-0.5) before.
+    found = evaluate(corridor(4), RightPolicy(), [{"index": 3}, {"index": 1}], seed=0, repeats=2)
+    assert found.success.tolist() == [[True, True], [True, True]]
+    assert found.returns.tolist() == [[1.0, 1.0], [0.5, 0.5]]
+    assert found.lengths.tolist() == [[1, 1], [4, 4]]
+    assert found.invalid.tolist() == [[0, 0], [1, 1]]
+    assert found.summary() == {"success": 1.0, "mean_return": 0.75, "episode_length": 2.5, "invalid_rate": 0.2}
+
+
+def test_waves_of_any_width_give_the_same_tasks() -> None:
+    lengths = [evaluate(corridor(places), RightPolicy(), TASKS[1:], seed=0).lengths.tolist() for places in (1, 5)]
+    assert lengths == [[[2], [1]], [[2], [1]]]
+
+
+def test_temperature_zero_is_greedy_and_repeats_agree() -> None:
+    policy = babbling_policy()
+    greedy = evaluate(corridor(), policy, TASKS, seed=0, temperature=0.0, repeats=5)
+    assert (greedy.lengths == greedy.lengths[:, :1]).all()
+    drawn = evaluate(corridor(), policy, TASKS, seed=0, repeats=5)
+    assert (drawn.lengths != drawn.lengths[:, :1]).any()
+    again = evaluate(corridor(), policy, TASKS, seed=0, repeats=5)
+    assert np.array_equal(drawn.lengths, again.lengths)
+    assert policy.settings.temperature == 1.0
+
+
+def test_a_policy_without_temperature_says_so() -> None:
+    assert isinstance(at_temperature(RightPolicy(), None), RightPolicy)
+    with pytest.raises(TypeError, match="RightPolicy has no temperature"):
+        evaluate(corridor(), RightPolicy(), TASKS, seed=0, temperature=0.5)
+
+
+def test_groups_of_different_sizes_are_refused() -> None:
+    table = StepTable.from_arrays(
+        group=["a", "a", "b"], trajectory=[0, 1, 2], t=[0, 0, 0], state=[0, 0, 0], action=[0, 0, 0],
+        next_state=[1, 1, 1], reward=[0, 0, 0], won=[0, 0, 0],
+    )  # fmt: skip
+    with pytest.raises(ValueError, match=r"one size, got sizes \[1, 2\]"):
+        Evaluation.from_table(table)
