@@ -37,12 +37,12 @@ class LevelSource(Protocol):
 class GeneratedLevels:
     """Levels made by the generator; task_id "<split>/<index>"."""
 
-    def __init__(self, spec: LevelSpec, num_levels: int) -> None:
-        if num_levels < 1:
-            raise ValueError(f"num_levels must be at least 1, got {num_levels}")
+    def __init__(self, spec: LevelSpec, num_levels: Any) -> None:
+        if not isinstance(num_levels, numbers.Integral) or num_levels < 1:
+            raise ValueError(f"num_levels must be an integer of at least 1, got {num_levels!r}")
         self.spec = spec
         self.size = (spec.height, spec.width)
-        self._num_levels = num_levels
+        self._num_levels = int(num_levels)
 
     def count(self, split: str) -> int:
         """Number of levels `reset` draws from; larger indices are there too when asked for."""
