@@ -78,7 +78,7 @@ def score(config: Config, policy: Policy, name: str, seed: int, mode: str, secon
     if name not in (RANDOM, EXPERT):
         temperature = 0.0 if mode == GREEDY else config.temperature
     played = evaluate(
-        make_envs(config, expert=name == EXPERT), policy, tasks("test", config.eval_levels),
+        make_envs(config, config.eval_levels, expert=name == EXPERT), policy, tasks("test", config.eval_levels),
         seed=_EVALUATION_SEED + seed, temperature=temperature,
     )  # fmt: skip
     summary = played.summary()
@@ -108,7 +108,7 @@ def _clone(config: Config, folder: Path, job: Job, progress: Progress) -> dict[s
     started = time.perf_counter()
     if config.clone_levels:
         history = clone(
-            policy, make_envs(config, expert=True), tasks("train", config.clone_levels),
+            policy, make_envs(config, config.clone_levels, expert=True), tasks("train", config.clone_levels),
             epochs=config.clone_epochs, seed=job.seed,
             progress=lambda done, total: progress(done, total, "learning from the expert"),
         ).history  # fmt: skip
@@ -147,7 +147,7 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> dict[
         progress(int(row["iteration"]), config.steps, rollouts + validated)
 
     trainer = Trainer(
-        policy, make_envs(config), recipe(job.method),
+        policy, make_envs(config, max(config.groups * config.group_size, config.validation_levels)), recipe(job.method),
         tasks("train", config.training_levels, config.clone_levels), trainer_config(config, job.seed),
         validation_tasks=tasks("validation", config.validation_levels),
         folder=folder / job.name, resume=True, tensorboard=True,

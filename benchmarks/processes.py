@@ -1,6 +1,7 @@
 """Run jobs in processes of one thread each, with progress; stop them so that they can go on later.
 
-Two processes with one thread beat one with two at this model size, and a process per job gives its memory back.
+Two processes with one thread beat one with two at this model size. A process does several jobs one after another,
+because importing the libraries takes it as long as a small job.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import signal
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
@@ -25,6 +27,31 @@ _ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 class JobFailedError(RuntimeError):
     """A job raised an exception; the message holds its traceback."""
+
+
+@dataclass(frozen=True)
+class Message:
+    """What a worker tells: a step of progress, the end of its job, or the traceback of a failure."""
+
+    job: Job
+    done: int = 0
+    total: int = 1
+    words: str = ""
+    finished: bool = False
+    error: str = ""
+
+
+@dataclass
+class _Worker:
+    """A process, the queue of its jobs, and the job it is at (None: idle)."""
+
+    process: SpawnProcess
+    inbox: Any
+    job: Job | None = None
+
+    def give(self, job: Job) -> None:
+        self.job = job
+        self.inbox.put(job)
 
 
 def run_jobs(
@@ -53,41 +80,51 @@ def run_jobs(
     context = multiprocessing.get_context("spawn")
     messages: Any = context.Queue()
     waiting = list(jobs)
-    running: dict[Job, SpawnProcess] = {}
+    workers: list[_Worker] = []
     try:
         with _one_thread_each():
-            while waiting or running:
-                for job in [job for job in waiting if ready(job)][: max(0, processes - len(running))]:
+            while waiting or any(worker.job for worker in workers):
+                for job in [job for job in waiting if ready(job)]:
+                    worker = next((worker for worker in workers if worker.job is None), None)
+                    if worker is None and len(workers) == processes:
+                        break
+                    if worker is None:
+                        inbox = context.Queue()
+                        process = context.Process(target=_work, args=(config, folder, inbox, messages))
+                        process.start()
+                        worker = _Worker(process, inbox)
+                        workers.append(worker)
                     waiting.remove(job)
-                    process = context.Process(target=_enter, args=(config, folder, job, messages), name=job.name)
-                    process.start()
-                    running[job] = process
-                if not running:
+                    worker.give(job)
+                if not any(worker.job for worker in workers):
                     raise JobFailedError(f"{waiting[0].name} can never start: what it waits for is not there")
-                _pass_on(messages, progress)
-                for job, process in list(running.items()):
-                    if not process.is_alive():
-                        process.join()
-                        _pass_on(messages, progress, block=False)
-                        if process.exitcode:
-                            raise JobFailedError(f"{job.name} ended with status {process.exitcode}")
-                        del running[job]
+                for message in _receive(messages):
+                    if message.error:
+                        raise JobFailedError(f"{message.job.name} failed:\n{message.error}")
+                    if message.finished:
+                        next(worker for worker in workers if worker.job == message.job).job = None
+                    else:
+                        progress(message.job, message.done, message.total, message.words)
+                for worker in workers:
+                    if worker.job is not None and not worker.process.is_alive() and messages.empty():
+                        raise JobFailedError(
+                            f"{worker.job.name}: its process ended with status {worker.process.exitcode}"
+                        )
     finally:
-        for process in running.values():
-            process.terminate()
-        for process in running.values():
-            process.join()
+        for worker in workers:
+            worker.process.terminate()
+        for worker in workers:
+            worker.process.join()
 
 
-def _pass_on(messages: Any, progress: Callable[[Job, int, int, str], None], *, block: bool = True) -> None:
-    """Hand the messages that have come to the caller; wait a little for the first one."""
+def _receive(messages: Any) -> list[Message]:
+    """Wait a little for a message, and take all that have come."""
+    found: list[Message] = []
     with contextlib.suppress(queue.Empty):
-        job, done, total, words, error = messages.get(timeout=0.2 if block else 0.05)
+        found.append(messages.get(timeout=0.2))
         while True:
-            if error:
-                raise JobFailedError(f"{job.name} failed:\n{error}")
-            progress(job, done, total, words)
-            job, done, total, words, error = messages.get(timeout=0.01)
+            found.append(messages.get_nowait())
+    return found
 
 
 @contextlib.contextmanager
@@ -105,8 +142,19 @@ def _one_thread_each() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _enter(config: Config, folder: Path, job: Job, messages: Any) -> None:
-    """First function of a job's process."""
+@dataclass(frozen=True)
+class _Reporter:
+    """Progress of a job, sent to the parent."""
+
+    job: Job
+    messages: Any
+
+    def __call__(self, done: int, total: int, words: str) -> None:
+        self.messages.put(Message(self.job, done, total, words))
+
+
+def _work(config: Config, folder: Path, inbox: Any, messages: Any) -> None:
+    """First function of a worker: do the jobs of the inbox until told to stop."""
     # Ctrl-C in a terminal reaches the whole process group; only the parent shall hear it and pass it on, once.
     with contextlib.suppress(OSError):
         os.setpgid(0, 0)
@@ -116,11 +164,14 @@ def _enter(config: Config, folder: Path, job: Job, messages: Any) -> None:
 
     torch.set_num_threads(1)
     transformers.utils.logging.disable_progress_bar()  # the parent draws the bars
-    try:
-        run_job(config, folder, job, lambda done, total, words: messages.put((job, done, total, words, "")))
-    except Exception:
-        messages.put((job, 0, 1, "", traceback.format_exc()))
-        raise SystemExit(1) from None
+    while True:
+        job: Job = inbox.get()
+        try:
+            run_job(config, folder, job, _Reporter(job, messages))
+        except Exception:
+            messages.put(Message(job, error=traceback.format_exc()))
+        else:
+            messages.put(Message(job, finished=True))
 
 
 def _stop_with_parent() -> None:

@@ -38,17 +38,17 @@ def tasks(split: str, count: int, first: int = 0) -> list[dict[str, Any]]:
 
 
 def make_envs(
-    config: Config, places: int = PLACES, *, expert: bool = False, log: bool = False
+    config: Config, episodes: int, *, expert: bool = False, log: bool = False
 ) -> gym.vector.VectorEnv[Any, Any, Any]:
     """Vector environment with reply parser and prompt window, autoreset off.
 
     Args:
         config: names the environment and the prompt.
-        places: episodes side by side.
+        episodes: how many will be played; at most `PLACES` of them side by side.
         expert: infos hold the expert's action.
         log: keep the observations in an `ObservationLog`.
     """
-    envs: Any = gym.make_vec(config.env, places, autoreset_mode="Disabled", expert=expert)
+    envs: Any = gym.make_vec(config.env, min(episodes, PLACES), autoreset_mode="Disabled", expert=expert)
     if log:
         envs = ObservationLog(envs)
     envs = VectorReplyParser(envs)

@@ -89,7 +89,7 @@ def single_rate(env: gym.Env[Any, Any], episodes: int, repeats: int) -> float:
 
 def measure_steps(quick: bool) -> list[Measurement]:
     """Environment steps per second: ours, Gymnasium's vectoriser, gym-sokoban, and the limit."""
-    repeats, waves = (2, 2) if quick else (5, 10)
+    repeats, waves = (8, 3) if quick else (20, 8)
     found = []
 
     def add(key: str, what: str, ours: bool, value: float) -> None:
@@ -103,7 +103,7 @@ def measure_steps(quick: bool) -> list[Measurement]:
         value = vector_rate(envs, 20, waves * (1 if places > 1 else 30), repeats)
         add(f"steps_vector_{places}", f"gym.make_vec, {places} place{'s' * (places > 1)}", True, value)
     envs = gym.make_vec(ENV, 128, **kwargs)
-    add("steps_autoreset_128", "gym.make_vec, 128 places, new levels included", True, vector_rate(envs, 60, 1, repeats))
+    add("steps_autoreset_128", "gym.make_vec, 128 places, restarts included", True, vector_rate(envs, 60, 1, repeats))
     stock = gym.make_vec(
         ENV,
         128,

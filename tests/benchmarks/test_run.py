@@ -1,0 +1,119 @@
+"""The command line: help, wrong options, continuing, refusing another configuration."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+typer_testing = pytest.importorskip("typer.testing")
+pytest.importorskip("torch")
+
+from benchmarks.run import app  # noqa: E402
+
+
+def invoke(*arguments):
+    result = typer_testing.CliRunner().invoke(app, list(arguments), env={"COLUMNS": "200", "TERM": "dumb"})
+    # Boxes and colours of the error panel are not what is tested.
+    return result.exit_code, " ".join(re.sub(r"\x1b\[[0-9;]*m|[│╭╮╰╯─]", " ", result.output).split())
+
+
+def test_help_names_every_option_and_command():
+    status, words = invoke("--help")
+    assert status == 0
+    options = ("--env", "--methods", "--seeds", "--steps", "--groups", "--group-size", "--model", "--quick", "--jobs")
+    for name in (*options, "--out", "--eval-levels", "throughput", "report"):
+        assert name in words
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--methods", "rewardflw"], "did you mean 'rewardflow'?"),
+        (["--methods", "grpo,grpo"], "expected distinct names"),
+        (["--methods", ""], "expected distinct names"),
+        (["--env", "AgentRL/Sokobam-v0"], "did you mean 'AgentRL/Sokoban-v0'?"),
+        (["--seeds", "0,x"], "expected distinct numbers such as 0,1,2 or 0-2, got '0,x'"),
+        (["--seeds", "1,1"], "expected distinct numbers"),
+        (["--model", "tinny"], "did you mean 'tiny'?"),
+        (["--model", "/nowhere/at/all"], "no Hugging Face model in the folder '/nowhere/at/all'"),
+        (["--steps", "0"], "--steps"),
+        (["--group-size", "1"], "--group-size"),
+        (["--quik"], "--quick"),
+    ],
+)
+def test_wrong_options_say_what_was_expected(options, expected, tmp_path):
+    status, words = invoke(*options, "--out", str(tmp_path / "out"))
+    assert status == 2
+    assert expected in words
+    assert not (tmp_path / "out").exists()
+
+
+def test_report_without_results_says_what_to_run(tmp_path):
+    status, words = invoke("report", str(tmp_path))
+    assert status == 2
+    assert "no such file; run `python -m benchmarks.run --out" in words
+
+
+def test_report_rebuilds_page_and_picture_from_the_results_alone(finished_run, tmp_path):
+    shutil.copy(finished_run / "results.json", tmp_path)
+    status, words = invoke("report", str(tmp_path))
+    assert status == 0
+    assert "rewardflow" in words
+    assert (tmp_path / "report.html").read_text("utf-8") == (finished_run / "report.html").read_text("utf-8")
+    assert (tmp_path / "curves.png").stat().st_size > 10_000
+
+
+def test_the_same_command_again_runs_nothing_twice(finished_run, small_options, tmp_path):
+    folder = shutil.copytree(finished_run, tmp_path / "copy")
+    before = {path: path.stat().st_mtime_ns for path in folder.glob("*/finished.json")}
+    status, words = invoke(*small_options, "--out", str(folder))
+    assert status == 0
+    assert "7 of 7 jobs are finished" in words
+    assert {path: path.stat().st_mtime_ns for path in folder.glob("*/finished.json")} == before
+
+
+def test_a_lost_job_is_run_again_with_the_same_outcome(finished_run, small_options, tmp_path):
+    folder = shutil.copytree(finished_run, tmp_path / "copy")
+    shutil.rmtree(folder / "rewardflow-seed1")
+    status, words = invoke(*small_options, "--out", str(folder))
+    assert status == 0
+    assert "6 of 7 jobs are finished" in words
+    before, after = (json.loads((place / "results.json").read_text("utf-8")) for place in (finished_run, folder))
+    plain = [[{**score, "seconds": 0} for score in found["scores"]] for found in (before, after)]
+    assert plain[0] == plain[1]
+
+
+def test_another_configuration_in_the_same_folder_is_refused(finished_run, small_options):
+    status, words = invoke(*small_options, "--steps", "3", "--out", str(finished_run))
+    assert status == 2
+    assert "steps: there 2, asked for 3" in words
+    assert "--out" in words
+
+
+@pytest.mark.slow
+def test_interrupted_and_continued_equals_uninterrupted(finished_run, small_options, tmp_path):
+    command = [sys.executable, "-m", "benchmarks.run", *small_options, "--out", str(tmp_path / "out")]
+    root = Path(__file__).parents[2]
+    process = subprocess.Popen(command, cwd=root, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 300
+    while not list((tmp_path / "out").glob("grpo-seed*/log.jsonl")) and time.monotonic() < deadline:
+        assert process.poll() is None, process.stderr.read()
+        time.sleep(0.05)
+    os.kill(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "the same command continues" in errors
+    assert not (tmp_path / "out" / "results.json").exists()
+    subprocess.run(command, cwd=root, check=True, stdout=subprocess.DEVNULL)
+    one, other = (json.loads((place / "results.json").read_text("utf-8")) for place in (finished_run, tmp_path / "out"))
+    assert [s["success"] for s in one["scores"]] == [s["success"] for s in other["scores"]]
+    assert [[p["greedy"] for p in r["curve"]] for r in one["runs"]] == [
+        [p["greedy"] for p in r["curve"]] for r in other["runs"]
+    ]
