@@ -36,8 +36,8 @@ def render(results: Results) -> str:
     files = resources.files("benchmarks.page")
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     template = environment.from_string((files / "report.html.j2").read_text(encoding="utf-8"))
-    # "</" would end the script element that holds the data.
-    data = json.dumps(page_data(results), ensure_ascii=False, allow_nan=False).replace("</", "<\\/")
+    # No "<" of an observation may be read as the end of the script element that holds the data.
+    data = json.dumps(page_data(results), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     config = results.config
     return template.render(
         title=f"Step-level credit on {config.env}",

@@ -21,7 +21,7 @@ FLAGS = (
 
 pytestmark = pytest.mark.skipif(
     not (BROWSER and DRIVER),
-    reason="needs chromium and chromedriver (Debian: apt-get install chromium chromium-driver)",
+    reason="needs Debian's packages chromium and chromium-driver",
 )
 
 
