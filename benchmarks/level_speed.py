@@ -42,7 +42,7 @@ def _generator(boxes: int) -> Callable[[int], int]:
 
 def _single_resets() -> Callable[[int], int]:
     fresh = _Counter()
-    env = gym.make(ENV, disable_env_checker=True, size=SIZE, boxes=BOXES, level_seed=1, num_levels=2**40)
+    env = gym.make(ENV, disable_env_checker=True, size=SIZE, boxes=BOXES, level_seed=1)
 
     def work(count: int) -> int:
         first = fresh(count)
@@ -55,7 +55,7 @@ def _single_resets() -> Callable[[int], int]:
 
 def _vector_resets(places: int) -> Callable[[int], int]:
     fresh = _Counter()
-    envs: Any = gym.make_vec(ENV, places, size=SIZE, boxes=BOXES, level_seed=2, num_levels=2**40)
+    envs: Any = gym.make_vec(ENV, places, size=SIZE, boxes=BOXES, level_seed=2)
 
     def work(count: int) -> int:
         rounds = -(-count // places)

@@ -198,6 +198,21 @@ def report(
 
 
 @app.command()
+def check(
+    folder: Annotated[Path, typer.Argument(help="Folder of a finished benchmark.")],
+) -> None:
+    """Check that a finished benchmark left all that learning leaves behind (for CI)."""
+    from benchmarks.artefacts import ArtefactError, check_artefacts
+    from benchmarks.results import ResultsError
+
+    try:
+        for line in check_artefacts(folder):
+            print(line)
+    except (ArtefactError, ResultsError) as error:
+        raise _stop(str(error), 1) from None
+
+
+@app.command()
 def throughput(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, half a minute.")] = False,
     out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
