@@ -45,11 +45,11 @@ FULL = Sizes(
 )
 #: For CI: every part of the pipeline, none of the luck.
 QUICK = Sizes(
-    steps=4,
+    steps=6,
     groups=8,
     group_size=8,
-    clone_levels=100,
-    clone_epochs=4,
+    clone_levels=200,
+    clone_epochs=8,
     training_levels=500,
     eval_levels=64,
     validation_levels=32,

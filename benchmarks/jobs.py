@@ -17,8 +17,8 @@ from typing import Any
 from agentgym.rollout import Policy
 from baselines.evaluation import evaluate
 from benchmarks import results
-from benchmarks.results import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, TRAINED, Config, CurvePoint, Run, Score
-from benchmarks.showcase import choose_task, show_episodes, show_graphs
+from benchmarks.results import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, Config, CurvePoint, Run, Score
+from benchmarks.showcase import clone_graphs, show_episodes, trained_graph
 from benchmarks.stack import TINY, make_envs, new_policy, tasks, trainer_config
 
 FINISHED = "finished.json"
@@ -118,12 +118,11 @@ def _clone(config: Config, folder: Path, job: Job, progress: Progress) -> dict[s
     shutil.rmtree(model, ignore_errors=True)
     policy.save_pretrained(model)
     scores = [score(config, policy, CLONE, job.seed, mode, seconds) for mode in (GREEDY, SAMPLED)]
-    progress(1, 1, f"greedy {_share(scores[0])}, sampled {_share(scores[1])} of the test levels")
+    progress(1, 1, f"greedy {_share(scores[0])}, sampled {_share(scores[1])} of test levels")
     found: dict[str, list[Any]] = {"scores": scores}
     if job.seed == config.seeds[0]:
-        task = choose_task(config, policy, job.seed)
+        task, found["graphs"] = clone_graphs(config, policy, job.seed)
         found["task"] = [task]
-        found["graphs"] = show_graphs(config, policy, config.methods, CLONE, job.seed, task)
         found["episodes"] = show_episodes(config, policy.with_settings(temperature=0.0), CLONE)
     return found
 
@@ -142,8 +141,8 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> dict[
     def report(row: dict[str, float]) -> None:
         nonlocal validated
         if "validation_greedy_success" in row:
-            validated = f", validation {100 * row['validation_greedy_success']:.1f} % greedy"
-        rollouts = f"rollouts {100 * row['success']:.1f} %" if "success" in row else "start"
+            validated = f", validation {100 * row['validation_greedy_success']:.0f} %"
+        rollouts = f"rollouts {100 * row['success']:.0f} %" if "success" in row else "start"
         progress(int(row["iteration"]), config.steps, rollouts + validated)
 
     trainer = Trainer(
@@ -156,7 +155,7 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> dict[
     policy.save_pretrained(folder / job.name / "model")
     seconds = trainer.seconds
     scores = [score(config, policy, job.method, job.seed, mode, warm_start + seconds) for mode in (GREEDY, SAMPLED)]
-    progress(config.steps, config.steps, f"greedy {_share(scores[0])}, sampled {_share(scores[1])} of the test levels")
+    progress(config.steps, config.steps, f"greedy {_share(scores[0])}, sampled {_share(scores[1])} of test levels")
     curve = [
         CurvePoint(
             int(row["iteration"]), float(row.get("seconds", 0.0)),
@@ -168,7 +167,7 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> dict[
     found: dict[str, list[Any]] = {"scores": scores, "runs": [Run(job.method, job.seed, seconds, curve)]}
     if job.seed == config.seeds[0]:
         task = read_finished(folder, start)["task"][0]
-        found["graphs"] = show_graphs(config, policy, [job.method], TRAINED, job.seed, task)
+        found["graphs"] = [trained_graph(config, policy, job.method, job.seed, task)]
         found["episodes"] = show_episodes(config, policy.with_settings(temperature=0.0), job.method)
     return found
 

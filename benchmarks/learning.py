@@ -30,6 +30,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Column
 
 from benchmarks import results
 from benchmarks.jobs import Job, all_jobs, is_finished, read_finished
@@ -128,7 +129,12 @@ def gather(config: Config, folder: Path) -> Results:
 
 
 def _bars(console: Console) -> Progress:
-    columns = [TextColumn("{task.description}", style="bold"), BarColumn(bar_width=12), MofNCompleteColumn()]
+    name, count = Column(no_wrap=True, min_width=16), Column(no_wrap=True, min_width=7)
+    columns = [
+        TextColumn("{task.description}", style="bold", table_column=name),
+        BarColumn(bar_width=10),
+        MofNCompleteColumn(table_column=count),
+    ]
     if console.width >= 110:
         columns += [TimeElapsedColumn(), TextColumn("left")]
     columns += [TimeRemainingColumn(compact=True), TextColumn("{task.fields[words]}", style="dim")]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentgym.rollout import Policy, collect
+from agentgym.trajectory import StepTable
 from baselines.evaluation import at_temperature
 from baselines.recipes import RECIPES
 from benchmarks.observation_log import ObservationLog
@@ -15,8 +16,8 @@ from benchmarks.state_graph import build_graph, pick_group
 
 #: Test levels whose episodes are shown.
 SHOWN = 8
-#: Training tasks among which the clone finds one that it solves sometimes.
-CANDIDATES = 16
+#: Training tasks among which one is looked for that the clone solves sometimes.
+CANDIDATES = 32
 _SEED = 20_000
 
 
@@ -41,46 +42,55 @@ def show_episodes(config: Config, policy: Policy, name: str) -> list[Episode]:
     return episodes
 
 
-def choose_task(config: Config, clone: Policy, seed: int) -> int:
-    """Find a training task that the clone solves in about half of its episodes.
+def clone_graphs(config: Config, clone: Policy, seed: int) -> tuple[int, list[Graph]]:
+    """Find a training task that the clone solves in some of its episodes, and score that group by every method.
+
+    Args:
+        config: environment, prompt, methods, group size and temperature.
+        clone: the warm start.
+        seed: training seed of the clone.
 
     Returns:
-        Its index in the training split.
+        Index of the task in the training split, and one graph per method: same episodes, different advantages.
     """
     first = config.clone_levels
-    table = collect(
-        make_envs(config, CANDIDATES * config.group_size), at_temperature(clone, config.temperature),
-        tasks=tasks("train", CANDIDATES, first), group_size=config.group_size, seed=_SEED + seed,
-    )  # fmt: skip
-    return first + pick_group(table)
+    table, texts = _play(config, clone, tasks("train", CANDIDATES, first), seed)
+    group = pick_group(table)
+    return first + group, [
+        build_graph(table, group, texts[group], RECIPES[method](table), method=method, stage=CLONE, seed=seed)
+        for method in config.methods
+    ]
 
 
-def show_graphs(
-    config: Config, policy: Policy, methods: Sequence[str], stage: str, seed: int, index: int
-) -> list[Graph]:
-    """Play one group of a training task and build its graph, once per method that scores it.
+def trained_graph(config: Config, policy: Policy, method: str, seed: int, index: int) -> Graph:
+    """Play one group of a training task with a trained policy and score it by its method.
 
     Args:
         config: environment, prompt, group size and temperature.
-        policy: the clone or a trained policy.
-        methods: whose advantages to show; one graph each.
-        stage: "clone" or "trained".
+        policy: what the method trained.
+        method: name of the recipe.
         seed: training seed of the policy.
         index: of the task in the training split.
     """
-    if stage not in (CLONE, TRAINED):
-        raise ValueError(f"stage is {CLONE!r} or {TRAINED!r}, got {stage!r}")
-    envs = make_envs(config, config.group_size, log=True)
+    table, texts = _play(config, policy, tasks("train", 1, index), seed)
+    return build_graph(table, 0, texts[0], RECIPES[method](table), method=method, stage=TRAINED, seed=seed)
+
+
+def _play(
+    config: Config, policy: Policy, chosen: Sequence[dict[str, Any]], seed: int
+) -> tuple[StepTable, list[dict[str, str]]]:
+    """Play groups at the training temperature; returns also, per group, state key -> observation."""
+    envs = make_envs(config, len(chosen) * config.group_size, log=True)
     log = _log_of(envs)
     table = collect(
-        envs, at_temperature(policy, config.temperature),
-        tasks=tasks("train", 1, index), group_size=config.group_size, seed=_SEED + seed,
-    )  # fmt: skip
-    texts = {key: text for (_, key), text in log.texts.items()}
-    return [
-        build_graph(table, 0, texts, RECIPES[method](table), method=method, stage=stage, seed=seed)
-        for method in methods
-    ]
+        envs,
+        at_temperature(policy, config.temperature),
+        tasks=chosen,
+        group_size=config.group_size,
+        seed=_SEED + seed,
+    )
+    texts = [{key: text for (task, key), text in log.texts.items() if task == str(label)} for label in table.groups]
+    return table, texts
 
 
 def _log_of(envs: Any) -> ObservationLog:

@@ -137,7 +137,7 @@ def pick_group(table: StepTable) -> int:
     for group in range(table.n_groups):
         share = float(np.mean(table.trajectory_won[table.trajectory_group == group]))
         states = len(np.unique(table.state[table.group == group]))
-        rank = share * (1 - share) * min(states, _ENOUGH_STATES)
+        rank = (share * (1 - share)) ** 0.5 * min(states, _ENOUGH_STATES)
         if rank > best:
             best, choice = rank, group
     return choice

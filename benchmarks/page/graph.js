@@ -15,10 +15,13 @@
 
   function edgeColour(value) {
     if (value === null) return "var(--zero)";
-    return Math.abs(value) < 1e-9 ? "var(--zero)" : value > 0 ? "var(--good)" : "var(--bad)";
+    return Math.abs(value) < 5e-4 ? "var(--zero)" : value > 0 ? "var(--good)" : "var(--bad)";
   }
 
-  const signed = (value) => (value === null ? "–" : `${value >= 0 ? "+" : "−"}${Math.abs(value).toFixed(3)}`);
+  function signed(value) {
+    if (value === null) return "–";
+    return Math.abs(value) < 5e-4 ? "0.000" : `${value > 0 ? "+" : "−"}${Math.abs(value).toFixed(3)}`;
+  }
 
   /* A curve that bends to the right of its direction, so that the way there and the way back stay apart. */
   function edgePath(a, b, radius) {
@@ -36,7 +39,7 @@
     const perLayer = {};
     for (const node of graph.nodes) perLayer[node.depth] = (perLayer[node.depth] || 0) + 1;
     const layers = Math.max(...graph.nodes.map((n) => n.depth)) + 1, tallest = Math.max(...Object.values(perLayer));
-    const width = Math.max(560, layers * COLUMN) + 2 * MARGIN, height = Math.max(240, tallest * ROW) + 2 * MARGIN;
+    const width = Math.max(700, layers * COLUMN) + 2 * MARGIN, height = Math.max(400, tallest * ROW) + 2 * MARGIN;
     const most = Math.max(1, ...graph.nodes.map((n) => n.distance || 0));
     const place = graph.nodes.map((n) => ({
       x: MARGIN + n.x * (width - 2 * MARGIN), y: MARGIN + n.y * (height - 2 * MARGIN), r: 7 + Math.min(7, 1.3 * Math.sqrt(n.visits)),
