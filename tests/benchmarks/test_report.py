@@ -58,4 +58,4 @@ def test_observations_cannot_break_out_of_the_data(found):
     )
     page = render(dataclasses.replace(found, episodes=[episode]))
     assert "<script>alert" not in page
-    assert data_of(page)["episodes"]["random"][0]["frames"][0]["text"] == evil
+    assert data_of(page)["episodes"][episode.policy][0]["frames"][0]["text"] == evil
