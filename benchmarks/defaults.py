@@ -37,11 +37,11 @@ FULL = Sizes(
     groups=SOKOBAN_TINY.groups,
     group_size=SOKOBAN_TINY.group_size,
     clone_levels=300,
-    clone_epochs=12,
+    clone_epochs=6,
     training_levels=8000,
-    eval_levels=256,
+    eval_levels=512,
     validation_levels=128,
-    validation_every=5,
+    validation_every=25,
 )
 #: For CI: every part of the pipeline, none of the luck.
 QUICK = Sizes(
