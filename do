@@ -61,9 +61,10 @@ test_all() {
     say "quick run of the main job"
     rm -rf runs/quick
     run benchmarks.run --quick --out runs/quick
+    run benchmarks.run check runs/quick
     say "tests and doctests"
     # One thread a process: two test processes on two cores must not fight over them.
-    QUICK_RUN="$PWD/runs/quick" OMP_NUM_THREADS=1 run pytest -n "${WORKERS:-2}" "$@"
+    OMP_NUM_THREADS=1 run pytest -n "${WORKERS:-2}" "$@"
 }
 
 task=${1:-help}
