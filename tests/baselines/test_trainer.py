@@ -20,11 +20,12 @@ from agentgym.trajectory import StepTable
 from baselines.batch import make_batch
 from baselines.evaluation import evaluate
 from baselines.metrics import Row, read_log, without_times
-from baselines.recipes import RECIPES
+from baselines.recipes import RECIPES, Recipe
 from baselines.trainer import Trainer, describe_credit
 from baselines.update import score_batch
 from policies.huggingface import HuggingFacePolicy
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
+from wrappers.rewardflow import rewardflow
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -255,7 +256,8 @@ def test_tensorboard_files_are_written(tmp_path: Path) -> None:
 
 
 def test_methods_are_described_with_their_options() -> None:
-    assert describe_credit(RECIPES["rewardflow"]) == "rewardflow(gamma=0.9, preset='paper')"
+    recipe = Recipe("mine", rewardflow, {"preset": "paper", "gamma": 0.5})
+    assert describe_credit(recipe) == "mine(gamma=0.5, preset='paper')"
     assert describe_credit(len) == "len"
 
 
