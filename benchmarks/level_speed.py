@@ -28,7 +28,7 @@ def measure_levels(quick: bool) -> list[Measurement]:
         add(f"levels_{boxes}", f"generator, {rooms}", True, _generator(boxes), 50)
         if peers.gym_sokoban_classes() is not None:
             work = peers.gym_sokoban_generator(SIZE, boxes)
-            add(f"levels_gym_sokoban_{boxes}", f"gym-sokoban 0.0.6 generator, {rooms}", False, work, 5)
+            add(f"levels_gym_sokoban_{boxes}", f"gym-sokoban 0.0.6 generator, {rooms}", False, work, 60)
     add("levels_reset_1", "reset to a new level, 2 boxes, gym.make, 1 place", True, _single_resets(), 50)
     add("levels_reset_128", "reset to a new level, 2 boxes, gym.make_vec, 128 places", True, _vector_resets(128), 128)
     return found
