@@ -183,8 +183,8 @@ def test_same_step_renders_the_final_observation_with_the_finished_history() -> 
     assert infos["final_obs"][1] is None
     assert "Step" not in _user(observations[0])
     assert "Step 2" in _user(observations[1])
-    # The new episode's history starts anew.
-    observations, *_ = envs.step([LEFT, LEFT])
+    # The new episode's history starts anew; a jump ends no episode, wherever it began.
+    observations, *_ = envs.step(["<action>jump</action>"] * 2)
     assert _user(observations[0]).startswith("Step 1,")
     assert "Step 2" not in _user(observations[0])
 
