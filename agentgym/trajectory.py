@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -143,8 +144,11 @@ class StepTable:
             truncated: default all False.
             replies: what the policy answered, one per row.
 
+        Columns are copied: what becomes of the arguments later does not change the table.
+
         Raises:
             ValueError: when lengths differ, or a rule above is broken; the message names the first bad row.
+            TypeError: when a group, trajectory, state or action is not hashable.
         """
         n = len(state)  # type: ignore[arg-type]
         for name, column in (
@@ -154,22 +158,22 @@ class StepTable:
         ):  # fmt: skip
             if column is not None and len(column) != n:  # type: ignore[arg-type]
                 raise ValueError(f"column {name!r} has {len(column)} rows, 'state' has {n}")  # type: ignore[arg-type]
-        both, states = _intern(_chain(state, next_state))
-        group_ids, groups = _intern(group)
-        trajectory_ids, trajectories = _intern(trajectory)
-        action_ids, actions = _intern(action)
+        both, states = _intern("state' or 'next_state", _chain(state, next_state))
+        group_ids, groups = _intern("group", group)
+        trajectory_ids, trajectories = _intern("trajectory", trajectory)
+        action_ids, actions = _intern("action", action)
         table = cls(
             group=group_ids,
             trajectory=trajectory_ids,
-            t=np.asarray(t).astype(np.int64),
+            t=_numbers("t", t, np.int64),
             state=both[:n],
             next_state=both[n:],
             action=action_ids,
-            valid=np.ones(n, np.bool_) if valid is None else np.asarray(valid, np.bool_),
-            reward=np.asarray(reward, np.float64),
-            terminated=np.zeros(n, np.bool_) if terminated is None else np.asarray(terminated, np.bool_),
-            truncated=np.zeros(n, np.bool_) if truncated is None else np.asarray(truncated, np.bool_),
-            won=np.asarray(won, np.bool_),
+            valid=np.ones(n, np.bool_) if valid is None else _numbers("valid", valid, np.bool_),
+            reward=_numbers("reward", reward, np.float64),
+            terminated=np.zeros(n, np.bool_) if terminated is None else _numbers("terminated", terminated, np.bool_),
+            truncated=np.zeros(n, np.bool_) if truncated is None else _numbers("truncated", truncated, np.bool_),
+            won=_numbers("won", won, np.bool_),
             states=states,
             actions=actions,
             groups=groups,
@@ -255,6 +259,7 @@ class StepTable:
             if not trajectory.steps:
                 raise ValueError(f"trajectory {trajectory.trajectory!r} has no steps; leave it out")
             pairs += [(trajectory, step, step is trajectory.steps[-1]) for step in trajectory.steps]
+        replies = [step.reply for _, step, _ in pairs]
         return cls.from_arrays(
             group=[a.group for a, _, _ in pairs],
             trajectory=[a.trajectory for a, _, _ in pairs],
@@ -267,19 +272,36 @@ class StepTable:
             won=[a.won for a, _, _ in pairs],
             terminated=[last and a.terminated for a, _, last in pairs],
             truncated=[last and a.truncated for a, _, last in pairs],
-            replies=[step.reply for _, step, _ in pairs],
+            replies=replies if any(reply is not None for reply in replies) else None,
         )
 
     @classmethod
     def concatenate(cls, tables: Iterable[StepTable]) -> Self:
-        """Join tables whose trajectory ids are distinct; equal group ids become one group."""
+        """Join tables whose trajectory ids are distinct; equal group ids become one group.
+
+        Raises:
+            ValueError: when two tables hold the same trajectory id.
+        """
+        tables = list(tables)
+        times = Counter(name for table in tables for name in table.trajectories)
+        twice = next((name for name, count in times.items() if count > 1), None)
+        if twice is not None:
+            raise ValueError(f"trajectory {twice!r} is in several tables: give them distinct ids first")
         return cls.from_trajectories(a for table in tables for a in table.to_trajectories())
 
     def to_jsonl(self, path: str | Path) -> None:
-        """Write one JSON line per trajectory (ids must be JSON values: strings or numbers)."""
+        """Write one JSON line per trajectory.
+
+        Raises:
+            TypeError: when an id is not a JSON value: a string or a number.
+        """
+        for value in (*self.groups, *self.trajectories, *self.states, *self.actions):
+            if not (value is None or isinstance(value, (str, int, float, np.generic))):
+                raise TypeError(f"cannot write {value!r} to JSON and read it back; use strings or numbers as ids")
         with open(path, "w", encoding="utf-8") as file:
             for trajectory in self.to_trajectories():
-                file.write(json.dumps(dataclasses.asdict(trajectory), ensure_ascii=False, default=_plain) + "\n")
+                # escaped, because a reply can hold half a surrogate pair, which is no UTF-8
+                file.write(json.dumps(dataclasses.asdict(trajectory), default=np.generic.item) + "\n")
 
     @classmethod
     def from_jsonl(cls, path: str | Path) -> Self:
@@ -293,7 +315,7 @@ class StepTable:
             for number, line in enumerate(file, 1):
                 try:
                     trajectories.append(_trajectory(json.loads(line)))
-                except (ValueError, TypeError, KeyError) as error:
+                except (ValueError, TypeError, KeyError, AttributeError) as error:
                     raise ValueError(
                         f"{path}, line {number}: not a trajectory written by to_jsonl ({error})"
                     ) from error
@@ -331,20 +353,31 @@ def _chain(first: Any, second: Any) -> Any:
     return [*first, *second]
 
 
-def _intern(values: Any) -> tuple[Ints, tuple[Hashable, ...]]:
+def _intern(name: str, values: Any) -> tuple[Ints, tuple[Hashable, ...]]:
     """Return one integer per value, and the distinct values in order of first appearance."""
     if isinstance(values, np.ndarray):
         values = values.tolist()  # Python values hash about five times faster than numpy scalars
     index: dict[Hashable, int] = {}
-    ids = np.fromiter((index.setdefault(value, len(index)) for value in values), np.int64, len(values))
+    try:
+        ids = np.fromiter((index.setdefault(value, len(index)) for value in values), np.int64, len(values))
+    except TypeError as error:
+        raise TypeError(f"column {name!r} must hold one hashable value per row, such as a string ({error})") from error
     return ids, tuple(index)
 
 
-def _plain(value: Any) -> Any:
-    """JSON form of numpy scalars."""
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"cannot write {type(value).__name__} to JSON; use strings or numbers as ids")
+def _numbers(name: str, values: Any, dtype: type[np.generic]) -> NDArray[Any]:
+    """Return a new column of numbers or flags, exactly as given: no text, no missing flag, no rounded integer."""
+    given = np.asarray(values)
+    if given.dtype == np.object_:
+        given = np.asarray(given.tolist())
+    if given.ndim != 1 or given.dtype.kind not in "biuf":
+        raise ValueError(f"column {name!r} must hold one number per row, got shape {given.shape}, {given.dtype}")
+    with np.errstate(invalid="ignore"):
+        column = given.astype(dtype)
+    if dtype is not np.float64 and (column != given).any():
+        row, kind = int(np.argmax(column != given)), "True or False" if dtype is np.bool_ else "an integer"
+        raise ValueError(f"row {row}: column {name!r} must hold {kind}, got {given[row]}")
+    return column
 
 
 def _trajectory(row: dict[str, Any]) -> Trajectory:

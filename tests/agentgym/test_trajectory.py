@@ -90,6 +90,14 @@ def test_concatenate_joins_groups_by_label() -> None:
         ({"truncated": [False, True, False, False]}, "truncated before the trajectory's last row"),
         ({"t": [0, 1, 1, 0]}, "t occurs twice"),
         ({"action": ["right"]}, "column 'action' has 1 rows, 'state' has 4"),
+        ({"t": [0, 0, 1.5, 0]}, "row 2: column 't' must hold an integer, got 1.5"),
+        ({"t": [0, 0, np.nan, 0]}, "row 2: column 't' must hold an integer, got nan"),
+        ({"won": [10.9, 0, 0, 0]}, "row 0: column 'won' must hold True or False, got 10.9"),
+        ({"won": [1, 0, np.nan, 0]}, "row 2: column 'won' must hold True or False, got nan"),
+        ({"won": ["True", "False", "False", "False"]}, "column 'won' must hold one number per row"),
+        ({"valid": np.array([True, None, True, True])}, "column 'valid' must hold one number per row"),
+        ({"won": np.zeros((4, 1))}, r"column 'won' must hold one number per row, got shape \(4, 1\)"),
+        ({"reward": np.zeros((4, 1))}, r"column 'reward' must hold one number per row, got shape \(4, 1\)"),
     ],
 )
 def test_broken_tables_name_the_row(change: dict, message: str) -> None:
@@ -97,9 +105,52 @@ def test_broken_tables_name_the_row(change: dict, message: str) -> None:
         StepTable.from_arrays(**{**COLUMNS, **change})
 
 
+def test_a_column_that_is_not_hashable_is_named() -> None:
+    with pytest.raises(TypeError, match="column 'action' must hold one hashable value per row"):
+        StepTable.from_arrays(**{**COLUMNS, "action": [["right"]] * 4})
+
+
+def test_object_columns_are_read_as_their_values() -> None:
+    table = StepTable.from_arrays(**{name: np.array(column, object) for name, column in COLUMNS.items()})
+    assert table.to_trajectories() == StepTable.from_arrays(**COLUMNS).to_trajectories()
+
+
+def test_a_table_does_not_follow_later_writes_to_its_columns() -> None:
+    columns = {name: np.array(column) for name, column in COLUMNS.items()}
+    table = StepTable.from_arrays(**columns)
+    for name in ("t", "reward", "valid", "terminated", "truncated", "won"):
+        columns[name][:] = 1
+        np.testing.assert_array_equal(getattr(table, name), COLUMNS[name])
+
+
+def test_a_table_without_replies_stays_without(tmp_path: Path) -> None:
+    table = StepTable.from_arrays(**COLUMNS)
+    table.to_jsonl(tmp_path / "x.jsonl")
+    assert StepTable.from_jsonl(tmp_path / "x.jsonl").replies is None
+    assert StepTable.from_trajectories(table.to_trajectories()).replies is None
+
+
+def test_concatenate_names_a_trajectory_that_is_in_two_tables() -> None:
+    table = StepTable.from_arrays(**COLUMNS)
+    with pytest.raises(ValueError, match="trajectory 'a' is in several tables"):
+        StepTable.concatenate([table, table])
+
+
+def test_any_text_survives_a_file_and_other_ids_are_refused_at_once(tmp_path: Path) -> None:
+    texts = ["half a pair \ud800", "line\u2028end", "\r\n\x00", "√"]
+    table = StepTable.from_arrays(**{**COLUMNS, "action": texts}, replies=[Reply(text) for text in texts])
+    table.to_jsonl(tmp_path / "x.jsonl")
+    assert StepTable.from_jsonl(tmp_path / "x.jsonl").to_trajectories() == table.to_trajectories()
+    with pytest.raises(TypeError, match=r"cannot write \(1, 2\) to JSON"):
+        StepTable.from_arrays(**{**COLUMNS, "state": [(1, 2)] * 4}).to_jsonl(tmp_path / "y.jsonl")
+    assert not (tmp_path / "y.jsonl").exists()
+
+
 def test_a_broken_file_names_the_line(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     StepTable.from_arrays(**COLUMNS).to_jsonl(path)
-    path.write_text(path.read_text(encoding="utf-8") + '{"steps": []}\n', encoding="utf-8")
-    with pytest.raises(ValueError, match="line 4: not a trajectory"):
-        StepTable.from_jsonl(path)
+    whole = path.read_text(encoding="utf-8")
+    for line in ('{"steps": []}', '"a string"', "3", ""):
+        path.write_text(f"{whole}{line}\n", encoding="utf-8")
+        with pytest.raises(ValueError, match="line 4: not a trajectory"):
+            StepTable.from_jsonl(path)
