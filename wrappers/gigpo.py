@@ -21,7 +21,7 @@ from wrappers.returns import discounted_returns, episode_scores, penalties
 class GiGPOOptions(StatisticsOptions, total=False):
     """Those of `StatisticsOptions` (std, ddof, eps at both levels, the rest for episodes) and of the step level.
 
-    gamma: discount of the returns that are compared at a state.
+    gamma: discount of the returns that are compared at a state, in 0..1.
     omega: weight of the step level.
     """
 
@@ -57,6 +57,8 @@ def gigpo(table: StepTable, *, preset: str = "paper", **options: Unpack[GiGPOOpt
     array([ 1.414,  0.707, -1.414])
     """
     chosen = choose(GiGPOOptions, PRESETS, preset, options)
+    if not 0 <= chosen["gamma"] <= 1:
+        raise ValueError(f"gamma must be between 0 and 1, got {chosen['gamma']}")
     steps = visit_advantages(step_returns(table, chosen), *_visits(table), chosen)
     episodes = episode_advantages(table, episode_scores(table, chosen), chosen)
     return episodes + chosen["omega"] * steps - penalties(table, chosen, "advantage")

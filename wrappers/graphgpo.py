@@ -9,8 +9,9 @@ Source: the GraphGPO paper (Eqs. 4 and 5) and its recipe; see docs/credit/graphg
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Hashable, Mapping
-from typing import Literal, Unpack
+from typing import Any, Literal, Unpack
 
 import numpy as np
 
@@ -132,11 +133,9 @@ def _credit(table: StepTable, options: GraphGPOOptions) -> GraphCredit:
     if not 0 < omega <= 1:
         raise ValueError(f"omega must be above 0 and at most 1, got {omega}")
     graph = StateGraph.from_table(table, transitions(table, options["invalid"], options["no_change_actions"]))
-    cost = _costs(table, options["cost"])
-    if isinstance(options["cost"], (int, float)) and options["cost"] > 0:
-        found = options["cost"] * graph.hop_distance()
-    else:
-        found = graph.cost_distance(cost)
+    given: Any = options["cost"]
+    cost = _costs(table, given)
+    found = float(given) * graph.hop_distance() if isinstance(given, numbers.Real) else graph.cost_distance(cost)
     distance = graph.fill_unreachable(found, options["unreachable"])
     success_value = options["success_value"]
     known = np.isfinite(distance)
@@ -148,16 +147,24 @@ def _credit(table: StepTable, options: GraphGPOOptions) -> GraphCredit:
     return GraphCredit(graph, distance, value, step_reward)
 
 
-def _costs(table: StepTable, cost: float | Floats | Mapping[Hashable, float]) -> Floats:
-    """Return float64 (N,): the cost of every row."""
+def _costs(table: StepTable, cost: Any) -> Floats:
+    """Return float64 (N,): the cost of every row; a wrong one is an error even where no row has it."""
     if isinstance(cost, Mapping):
+        for action, value in cost.items():
+            _check_cost(f"action {action!r}", value)
         per_action = np.fromiter((cost.get(action, 1.0) for action in table.actions), np.float64, len(table.actions))
         return per_action[table.action]
-    if isinstance(cost, (int, float)):
+    if np.ndim(cost) == 0:
+        _check_cost("every step", cost)
         return np.full(len(table), float(cost))
     if np.shape(cost) != (len(table),):
         raise ValueError(f"cost must be a number, a mapping or have shape ({len(table)},), got {np.shape(cost)}")
     return np.asarray(cost, np.float64)
+
+
+def _check_cost(what: str, value: Any) -> None:
+    if not (isinstance(value, numbers.Real) and 0 < float(value) < np.inf):
+        raise ValueError(f"costs must be positive and finite; {what} costs {value!r}")
 
 
 class GraphGPO(CreditWrapper):

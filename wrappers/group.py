@@ -36,7 +36,7 @@ class StatisticsOptions(TypedDict, total=False):
 
     over: Literal["trajectories", "steps"]
     std: Std
-    ddof: int
+    ddof: Literal[0, 1]
     eps: float
     singleton: Singleton
     outcome: Literal["return", "won"]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import difflib
 import math
+import numbers
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
+#: Options of which a negative number has no meaning in any method.
+_NOT_NEGATIVE = ("eps", "invalid_penalty")
 OptionsT = TypeVar("OptionsT", bound=Mapping[str, object])
 
 
@@ -24,7 +27,7 @@ def choose(
 
     Raises:
         ValueError: on an unknown preset, or a value outside an option's choices or not finite.
-        TypeError: on an unknown option, or a number of the wrong type.
+        TypeError: on an unknown option, or a value of the wrong type.
     """
     if preset not in presets:
         raise ValueError(f"unknown preset {preset!r}; {_expected(preset, presets)}")
@@ -36,7 +39,7 @@ def choose(
     return cast(OptionsT, {**presets[preset], **options})
 
 
-def _check(name: str, value: object, kind: Any) -> None:
+def _check(name: str, value: Any, kind: Any) -> None:
     if get_origin(kind) is Literal:
         if value not in get_args(kind):
             raise ValueError(f"{name}={value!r}; {_expected(str(value), get_args(kind))}")
@@ -44,13 +47,17 @@ def _check(name: str, value: object, kind: Any) -> None:
         if not isinstance(value, bool):
             raise TypeError(f"{name} must be True or False, got {value!r}")
     elif kind is int:
-        if not isinstance(value, int) or isinstance(value, bool):
+        if not isinstance(value, numbers.Integral) or isinstance(value, bool):
             raise TypeError(f"{name} must be an integer, got {value!r}")
     elif kind is float:
-        if not isinstance(value, (int, float)) or isinstance(value, bool):
+        if not isinstance(value, numbers.Real) or isinstance(value, bool):
             raise TypeError(f"{name} must be a number, got {value!r}")
         if not math.isfinite(value):
             raise ValueError(f"{name} must be finite, got {value!r}")
+        if name in _NOT_NEGATIVE and value < 0:
+            raise ValueError(f"{name} must be at least 0, got {value!r}")
+    elif kind == tuple[str, ...] and not (isinstance(value, tuple) and all(isinstance(v, str) and v for v in value)):
+        raise TypeError(f"{name} must be a tuple of words, got {value!r}")
 
 
 def _expected(given: object, known: Any) -> str:

@@ -7,6 +7,7 @@ that a policy without memory sees more of the state.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, SupportsFloat
@@ -102,11 +103,20 @@ class PromptStyle:
 
     def user_text(self, episode: Episode, commands: Sequence[str] = ()) -> str:
         """Render the text of the user message; without pairs and extras it is the observation itself."""
-        for dropped in range(len(episode.pairs) + 1):
-            text = self._layout(episode, episode.pairs[dropped:], episode.now, commands)
-            if self.max_chars is None or len(text) <= self.max_chars:
-                return text
-        excess = len(text) - (self.max_chars or 0) + len(CUT)
+
+        def without(dropped: int) -> str:
+            return self._layout(episode, episode.pairs[dropped:], episode.now, commands)
+
+        text = without(0)
+        if self.max_chars is None or len(text) <= self.max_chars:
+            return text
+        # Only the first pair dropped can make the text longer (`keep_first`); then each one makes it shorter.
+        drops = range(1, len(episode.pairs) + 1)
+        fewest = bisect_left(drops, -self.max_chars, key=lambda dropped: -len(without(dropped)))
+        if fewest < len(drops):
+            return without(drops[fewest])
+        text = without(len(drops))
+        excess = len(text) - self.max_chars + len(CUT)
         return self._layout(episode, (), episode.now[: max(0, len(episode.now) - excess)] + CUT, commands)
 
     def _layout(self, episode: Episode, pairs: Sequence[tuple[str, str]], now: str, commands: Sequence[str]) -> str:

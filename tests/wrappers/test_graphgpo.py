@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from tests.corridor import CorridorVectorEnv
 from tests.wrappers.small_tables import episodes
 from wrappers.graphgpo import GraphGPO, graphgpo, graphgpo_values
 
@@ -46,12 +47,26 @@ def test_costs():
 
 
 def test_wrong_costs():
-    with pytest.raises(ValueError, match=r"costs must be positive and finite; row 0 costs 0"):
-        graphgpo(TABLE, cost=0.0)
-    with pytest.raises(ValueError, match=r"row 1 costs -2"):
+    for cost in (0.0, -1, np.inf, np.nan, "1"):
+        with pytest.raises(ValueError, match=rf"costs must be positive and finite; every step costs {cost!r}"):
+            graphgpo(TABLE, cost=cost)
+    with pytest.raises(ValueError, match=r"costs must be positive and finite; action 'up' costs -2"):
         graphgpo(TABLE, cost={"up": -2.0})
+    with pytest.raises(ValueError, match=r"row 3 costs -1"):
+        graphgpo(TABLE, cost=[1, 1, 1, -1, 1])
     with pytest.raises(ValueError, match=r"shape \(5,\), got \(2,\)"):
         graphgpo(TABLE, cost=np.ones(2))
+
+
+@pytest.mark.parametrize("cost", [-1.0, np.inf, {"north": 0.0}, {"up": "dear"}])
+def test_a_wrapper_refuses_wrong_costs_at_once(cost):
+    with pytest.raises(ValueError, match="costs must be positive and finite"):
+        GraphGPO(CorridorVectorEnv(2), cost=cost)
+
+
+def test_a_cost_may_be_a_numpy_number():
+    for cost in (np.float32(2.0), np.int64(2), np.array(2.0)[()]):
+        assert (graphgpo(TABLE, cost=cost) == graphgpo(TABLE, cost=2.0)).all()
 
 
 def test_invalid_steps_stay_in_the_graph_unless_asked():

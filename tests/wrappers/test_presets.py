@@ -1,5 +1,6 @@
 import math
 
+import numpy as np
 import pytest
 
 from tests.wrappers.random_tables import random_table
@@ -35,10 +36,32 @@ def test_numbers_out_of_range():
         rewardflow(table, gamma=1.5)
     with pytest.raises(ValueError, match=r"omega must be above 0 and at most 1, got 0"):
         graphgpo(table, omega=0)
-    with pytest.raises(TypeError, match=r"ddof must be an integer, got 0.5"):
-        grpo(table, ddof=0.5)
+    for gamma in (-0.1, 1.5):
+        with pytest.raises(ValueError, match=rf"gamma must be between 0 and 1, got {gamma}"):
+            gigpo(table, gamma=gamma)
+    for ddof in (0.5, -1, 2):
+        with pytest.raises(ValueError, match=rf"ddof={ddof}; .*expected one of '0', '1'"):
+            grpo(table, ddof=ddof)
+    for method in METHODS:
+        with pytest.raises(ValueError, match=r"invalid_penalty must be at least 0, got -0.1"):
+            method(table, invalid_penalty=-0.1)
+    with pytest.raises(ValueError, match=r"eps must be at least 0, got -1"):
+        grpo(table, eps=-1)
     with pytest.raises(TypeError, match=r"lose_last must be True or False, got 1"):
         rewardflow(table, lose_last=1)
+
+
+@pytest.mark.parametrize("method", [rewardflow, graphgpo])
+@pytest.mark.parametrize("words", ["look", ["look"], ("",), (1,)])
+def test_words_of_actions_are_a_tuple(method, words):
+    with pytest.raises(TypeError, match="no_change_actions must be a tuple of words"):
+        method(random_table(0), no_change_actions=words)
+
+
+def test_numbers_may_be_of_numpy():
+    table = random_table(0)
+    assert (gigpo(table, gamma=np.float32(0.5), ddof=np.int64(0)) == gigpo(table, gamma=0.5, ddof=0)).all()
+    assert (gigpo(table, omega=np.int64(2)) == gigpo(table, omega=2)).all()
 
 
 def test_an_option_overrides_the_preset():

@@ -1,5 +1,7 @@
 """Prompts by hand on the corridor, in all autoreset modes, with pictures and with limits."""
 
+from dataclasses import replace
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -95,6 +97,26 @@ def test_max_chars_cuts_the_end_of_the_observation_last_and_never_the_commands()
     # The commands take len("\n\nCommands you can give now: left, right") = 40, the mark 6: 14 characters are left.
     assert text == "x" * 14 + " [cut]\n\nCommands you can give now: left, right"
     assert len(text) == 60
+
+
+@pytest.mark.parametrize("keep_first", [False, True])
+def test_max_chars_keeps_as_many_pairs_as_fit(keep_first: bool) -> None:
+    pairs = [("seen " * (i % 5), "act" * (i % 3)) for i in range(30)]
+    episode = Episode("the first observation", "now", pairs, steps=30)
+    whole = PromptStyle(history=None, keep_first=keep_first)
+    texts = [whole.user_text(replace(episode, pairs=pairs[dropped:])) for dropped in range(31)]
+    for limit in range(len(texts[-1]), len(texts[0]) + 60):
+        style = PromptStyle(history=None, keep_first=keep_first, max_chars=limit)
+        assert style.user_text(episode) == next(text for text in texts if len(text) <= limit)
+
+
+def test_max_chars_does_not_try_every_pair_of_a_long_episode(monkeypatch: pytest.MonkeyPatch) -> None:
+    rendered = []
+    layout = PromptStyle._layout
+    monkeypatch.setattr(PromptStyle, "_layout", lambda *arguments: rendered.append(0) or layout(*arguments))
+    episode = Episode("a", "now", [("seen", "act")] * 1000, steps=1000)
+    assert len(PromptStyle(history=None, max_chars=500).user_text(episode)) <= 500
+    assert len(rendered) <= 15
 
 
 @pytest.mark.parametrize(
