@@ -184,7 +184,7 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
         Raises:
             ValueError: on an unknown option or a task that does not exist.
         """
-        super().reset(seed=seed)
+        super().reset(seed=int(seed) if isinstance(seed, np.integer) else seed)
         options = {} if options is None else options
         for name in options:
             if name not in self.OPTIONS:
@@ -215,13 +215,17 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
         """Mark the episode as over: `step` raises until the next `reset` (called by the vector form)."""
         self._running = False
 
+    def need_episode(self, method: str) -> None:
+        """Raise `ResetNeeded` before the first episode, naming the method that needs one."""
+        if not self._begun:
+            raise ResetNeeded(f"{type(self).__name__}.{method}: no episode yet; call reset() first")
+
     def snapshot(self) -> Any:
         """Return the exact state of the episode as a small picklable value, for branching and tree search.
 
         The counters of wrappers around the environment (a time limit, say) are not part of it.
         """
-        if not self._begun:
-            raise ResetNeeded(f"{type(self).__name__}.snapshot: no episode yet; call reset() first")
+        self.need_episode("snapshot")
         return self.get_state(), self._running
 
     def restore(self, snapshot: Any) -> tuple[ObsT, Info]:

@@ -116,13 +116,15 @@ def _label(labels: dict[int, str], wave: Sequence[int], task_ids: NDArray[Any], 
                 f"task {group} ({tasks[group]!r}) is {names[group]!r} in one place and {task_ids[place]!r} in another; "
                 "name the task by index or task_id"
             )
+    taken = set(labels.values())
     for group in sorted(names):
         if group not in labels:
-            taken, label, times = set(labels.values()), names[group], 1
+            label, times = names[group], 1
             while label in taken:
                 times += 1
                 label = f"{names[group]} ({times})"
             labels[group] = label
+            taken.add(label)
 
 
 def _take(observations: Any, places: NDArray[Any]) -> list[Any]:

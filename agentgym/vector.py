@@ -65,16 +65,18 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
         autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
         **env_kwargs: Any,
     ) -> None:
-        if not isinstance(num_envs, int) or num_envs < 1:
+        if not isinstance(num_envs, (int, np.integer)) or num_envs < 1:
             raise ValueError(f"num_envs must be an integer of at least 1, got {num_envs!r}")
-        if max_episode_steps is not None and max_episode_steps < 1:
-            raise ValueError(f"max_episode_steps must be at least 1 or None, got {max_episode_steps!r}")
+        if max_episode_steps is not None and (
+            not isinstance(max_episode_steps, (int, np.integer)) or max_episode_steps < 1
+        ):
+            raise ValueError(f"max_episode_steps must be an integer of at least 1 or None, got {max_episode_steps!r}")
         try:
             self.autoreset_mode = AutoresetMode(autoreset_mode)
         except ValueError as error:
             values = ", ".join(repr(mode.value) for mode in AutoresetMode)
             raise ValueError(f"unknown autoreset_mode {autoreset_mode!r}; expected one of {values}") from error
-        self.num_envs = num_envs
+        self.num_envs = num_envs = int(num_envs)
         self.max_episode_steps = max_episode_steps
         self.envs = [self.env_class(**env_kwargs) for _ in range(num_envs)]
         first = self.envs[0]
@@ -146,13 +148,14 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
         observations, infos, elapsed = self._observations, self._infos, self._elapsed
         terminated, truncated = self._terminated, self._truncated
         ended: list[int] = []
+        for i, action in enumerate(actions):  # before any place moves: a wrong call changes nothing
+            if not (terminated[i] or truncated[i] or isinstance(action, str)):
+                raise TypeError(f"place {i}: expected a str command, got {type(action).__name__} ({action!r})")
         for i, (env, action) in enumerate(zip(self.envs, actions, strict=True)):
             if terminated[i] or truncated[i]:
                 if self.autoreset_mode is AutoresetMode.NEXT_STEP:
                     self._restart(i, env, None, None)
                 continue
-            if not isinstance(action, str):
-                raise TypeError(f"place {i}: expected a str command, got {type(action).__name__} ({action!r})")
             rewards[i], over, valid = env.act(action)
             observations[i] = env.observe()
             infos[i] = env.describe(valid)

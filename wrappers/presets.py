@@ -47,10 +47,10 @@ def _check(name: str, value: Any, kind: Any) -> None:
         if not isinstance(value, bool):
             raise TypeError(f"{name} must be True or False, got {value!r}")
     elif kind is int:
-        if not isinstance(value, numbers.Integral) or isinstance(value, bool):
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
             raise TypeError(f"{name} must be an integer, got {value!r}")
     elif kind is float:
-        if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise TypeError(f"{name} must be a number, got {value!r}")
         if not math.isfinite(value):
             raise ValueError(f"{name} must be finite, got {value!r}")

@@ -17,9 +17,6 @@ import numpy as np
 
 from agentgym.sokoban.rules import Level, cells_of
 
-#: Largest set of states, in bits, for which this search is used: 256 KiB per integer.
-MAX_BITS = 1 << 21
-
 
 class _Geometry:
     """What a rectangle of height x width cells with `boxes` boxes contributes, whatever its walls.

@@ -132,6 +132,7 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
         if self.render_mode is None:
             gym.logger.warn("render() does nothing without a render_mode: make the environment with one")
             return None
+        self.need_episode("render")
         return self._style(self._key) if self.render_mode == "ansi" else self.picture()
 
     def picture(self) -> Image:
@@ -143,6 +144,7 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
 
         `inf` when it cannot be solved any more; `nan` when a room too large for a table was searched in vain.
         """
+        self.need_episode("distance")
         return self._solve().distance(self._board.player, self._board.boxes)
 
     def optimal_actions(self) -> tuple[str, ...]:
@@ -150,6 +152,7 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
 
         In a room too large for a distance table (more than 33 million states) only one such move is known.
         """
+        self.need_episode("optimal_actions")
         return self._solve().optimal_moves(self._board.player, self._board.boxes)
 
     def _solve(self) -> Solver:

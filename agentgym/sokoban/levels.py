@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import lzma
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -71,12 +72,12 @@ class LevelFiles:
             self._parsed[number] = level
         return level
 
-    @property
+    @cached_property
     def size(self) -> tuple[int, int]:
         """Rows and columns that hold every board of the collection."""
         return max(len(e.rows) for e in self._entries), max(max(map(len, e.rows)) for e in self._entries)
 
-    def split(self, name: str) -> list[int]:
+    def split(self, name: str) -> Sequence[int]:
         """Numbers of the levels in "train", "validation", "test" or "all".
 
         Raises:
@@ -84,7 +85,7 @@ class LevelFiles:
             LevelError: when a level is malformed (not for "all").
         """
         check_split(name, also=("all",))
-        return list(range(len(self))) if name == "all" else self._hashed[name]
+        return range(len(self)) if name == "all" else self._hashed[name]
 
     @cached_property
     def _hashed(self) -> dict[str, list[int]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -38,7 +39,7 @@ class GeneratedLevels:
     """Levels made by the generator; task_id "<split>/<index>"."""
 
     def __init__(self, spec: LevelSpec, num_levels: Any) -> None:
-        if not isinstance(num_levels, numbers.Integral) or num_levels < 1:
+        if isinstance(num_levels, bool) or not isinstance(num_levels, numbers.Integral) or num_levels < 1:
             raise ValueError(f"num_levels must be an integer of at least 1, got {num_levels!r}")
         self.spec = spec
         self.size = (spec.height, spec.width)
@@ -56,7 +57,8 @@ class GeneratedLevels:
     def by_task_id(self, task_id: str) -> Level:
         """Return the level of a task_id "<split>/<index>"."""
         split, _, index = task_id.rpartition("/")
-        if split not in BUCKETS or not (index.isascii() and index.isdigit()):
+        # one name per level: "train/017" is not taken for "train/17", episodes are grouped by task_id
+        if split not in BUCKETS or not re.fullmatch("0|[1-9][0-9]{0,99}", index):
             raise ValueError(
                 f"unknown task_id {task_id!r}: expected '<split>/<index>' such as 'train/17'; "
                 f"splits: {suggest(split, BUCKETS)}"

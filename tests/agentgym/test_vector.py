@@ -87,13 +87,32 @@ def test_snapshot_includes_the_time_limit() -> None:
     ("arguments", "message"),
     [
         ({"num_envs": 0}, "num_envs must be"),
+        ({"num_envs": 1.0}, "num_envs must be"),
         ({"max_episode_steps": 0}, "max_episode_steps must be"),
+        ({"max_episode_steps": 2.5}, "max_episode_steps must be"),
         ({"autoreset_mode": "Sometimes"}, "unknown autoreset_mode 'Sometimes'"),
     ],
 )
 def test_constructor_errors(arguments: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         CorridorVectorEnv(**arguments)
+
+
+def test_a_step_that_is_refused_moves_no_place() -> None:
+    envs = CorridorVectorEnv(2)
+    envs.reset(options={"index": 2})
+    with pytest.raises(TypeError, match="place 1: expected a str command, got int"):
+        envs.step(["right", 3])
+    observations, *_ = envs.step(["left", "left"])
+    assert observations == ("cell 1", "cell 1")
+
+
+def test_numbers_may_be_of_numpy() -> None:
+    envs = CorridorVectorEnv(np.int64(2), max_episode_steps=np.int64(3))
+    expected = envs.reset(seed=[4, 5])[0]
+    for seed in (np.int64(4), np.array([4, 5]), [np.int64(4), 5]):
+        assert envs.reset(seed=seed)[0] == expected
+    assert envs.envs[0].reset(seed=np.uint32(4))[0] == expected[0]
 
 
 def test_wrong_use_is_explained() -> None:

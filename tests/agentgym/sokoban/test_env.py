@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.error import ResetNeeded
 
 import agentgym  # noqa: F401  # registers the ids
 from agentgym.sokoban.draw import Painter
@@ -199,6 +200,7 @@ def test_pictures_and_rendering() -> None:
         ({"min_length": 9, "max_length": 3}, "min_length=9"),
         ({"max_length": 4.5}, "max_length must be an integer"),
         ({"num_levels": 0}, "num_levels must be an integer of at least 1"),
+        ({"num_levels": True}, "num_levels must be an integer of at least 1"),
         ({"num_levels": "all"}, "num_levels must be an integer of at least 1"),
         ({"split": "tset"}, "did you mean 'test'"),
         ({"split": "all"}, "unknown split 'all'"),
@@ -223,6 +225,8 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
         ({"index": True}, "must be an integer"),
         ({"task_id": "train"}, "<split>/<index>"),
         ({"task_id": "train/x"}, "<split>/<index>"),
+        ({"task_id": "train/017"}, "<split>/<index>"),
+        ({"task_id": "train/" + "9" * 5000}, "<split>/<index>"),
         ({"task_id": 3}, "must be a string"),
         ({"task_id": "train/1", "index": 1}, "more than one way"),
         ({"level": "#P#"}, "open|no box|one player"),
@@ -232,6 +236,12 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
 def test_wrong_options(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         SokobanEnv().reset(options=options)
+
+
+@pytest.mark.parametrize("method", ["render", "distance", "optimal_actions", "snapshot"])
+def test_what_needs_an_episode_says_so(method: str) -> None:
+    with pytest.raises(ResetNeeded, match=rf"SokobanEnv.{method}: no episode yet; call reset\(\) first"):
+        getattr(SokobanEnv(render_mode="ansi"), method)()
 
 
 def test_an_empty_split_of_a_file_says_so(tmp_path: Path) -> None:

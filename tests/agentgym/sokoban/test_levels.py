@@ -36,7 +36,7 @@ def test_a_folder_in_sorted_order(folder: Path) -> None:
     assert files.size == (4, 6)
     assert files[2] == files[4] == files[1]
     assert board_text(files[0]) == "######\n###O_#\n#PX__#\n######"
-    assert files.split("all") == [0, 1, 2, 3, 4, 5]
+    assert files.split("all") == range(6)
 
 
 def test_a_single_file_is_named_after_itself(folder: Path) -> None:
@@ -46,7 +46,7 @@ def test_a_single_file_is_named_after_itself(folder: Path) -> None:
 def test_splits_by_hash(folder: Path) -> None:
     files = LevelFiles(folder)
     parts = {name: files.split(name) for name in ("train", "validation", "test")}
-    assert sorted(number for numbers in parts.values() for number in numbers) == files.split("all")
+    assert sorted(number for numbers in parts.values() for number in numbers) == list(files.split("all"))
     for name, numbers in parts.items():
         assert all(split_of(files[i]) == name for i in numbers)
     with pytest.raises(ValueError, match="did you mean 'validation'"):
