@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import numbers
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+
+from agentgym.core import suggest
 
 #: Options of which a negative number has no meaning in any method.
 _NOT_NEGATIVE = ("eps", "invalid_penalty")
@@ -30,11 +31,11 @@ def choose(
         TypeError: on an unknown option, or a value of the wrong type.
     """
     if preset not in presets:
-        raise ValueError(f"unknown preset {preset!r}; {_expected(preset, presets)}")
+        raise ValueError(f"unknown preset {preset!r}; {suggest(preset, presets)}")
     kinds = _kinds(options_type)
     for name, value in options.items():
         if name not in kinds:
-            raise TypeError(f"unknown option {name!r}; {_expected(name, kinds)}")
+            raise TypeError(f"unknown option {name!r}; {suggest(name, kinds)}")
         _check(name, value, kinds[name])
     return cast(OptionsT, {**presets[preset], **options})
 
@@ -42,13 +43,10 @@ def choose(
 def _check(name: str, value: Any, kind: Any) -> None:
     if get_origin(kind) is Literal:
         if value not in get_args(kind):
-            raise ValueError(f"{name}={value!r}; {_expected(str(value), get_args(kind))}")
+            raise ValueError(f"unknown {name} {value!r}; {suggest(value, map(str, get_args(kind)))}")
     elif kind is bool:
         if not isinstance(value, bool):
             raise TypeError(f"{name} must be True or False, got {value!r}")
-    elif kind is int:
-        if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-            raise TypeError(f"{name} must be an integer, got {value!r}")
     elif kind is float:
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise TypeError(f"{name} must be a number, got {value!r}")
@@ -58,14 +56,6 @@ def _check(name: str, value: Any, kind: Any) -> None:
             raise ValueError(f"{name} must be at least 0, got {value!r}")
     elif kind == tuple[str, ...] and not (isinstance(value, tuple) and all(isinstance(v, str) and v for v in value)):
         raise TypeError(f"{name} must be a tuple of words, got {value!r}")
-
-
-def _expected(given: object, known: Any) -> str:
-    """List what would have been accepted, the nearest spelling first."""
-    names = [str(name) for name in known]
-    near = difflib.get_close_matches(str(given), names, 1)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"{hint}expected one of {', '.join(repr(name) for name in names)}"
 
 
 @cache

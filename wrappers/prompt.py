@@ -66,10 +66,10 @@ class PromptStyle:
 
     def __post_init__(self) -> None:
         """Refuse sizes that mean nothing."""
-        if self.history is not None and self.history < 0:
-            raise ValueError(f"history must be at least 0 or None (all), got {self.history!r}")
-        if self.max_chars is not None and self.max_chars < 1:
-            raise ValueError(f"max_chars must be at least 1 or None (no limit), got {self.max_chars!r}")
+        for name, least in (("history", 0), ("max_chars", 1)):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, (int, np.integer)) and value >= least):
+                raise ValueError(f"{name} must be an integer of at least {least} or None (no limit), got {value!r}")
 
     def settled(self, env: Any, space: gym.Space[Any]) -> PromptStyle:
         """Check the observation space, and replace `instructions=True` by the environment's own."""

@@ -121,7 +121,12 @@ def test_max_chars_does_not_try_every_pair_of_a_long_episode(monkeypatch: pytest
 
 @pytest.mark.parametrize(
     ("options", "message"),
-    [({"history": -1}, "at least 0"), ({"max_chars": 0}, "at least 1")],
+    [
+        ({"history": -1}, "history must be an integer of at least 0 or None"),
+        ({"history": 2.0}, "history must be an integer"),
+        ({"max_chars": 0}, "max_chars must be an integer of at least 1 or None"),
+        ({"max_chars": "80"}, "max_chars must be an integer"),
+    ],
 )
 def test_sizes_that_mean_nothing_are_refused(options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
