@@ -74,8 +74,13 @@ class HuggingFacePolicy:
         self._ends = frozenset([*ends, *([] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id])])
         self._fill = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
         self._memo = LogitsMemo(self.model)
-        positions = getattr(model.config, "max_position_embeddings", None)
-        self._encoder = PromptEncoder(tokenizer, prefix=prefix, new_tokens=max_new_tokens, positions=positions)
+        self._encoder = PromptEncoder(
+            tokenizer,
+            prefix=prefix,
+            new_tokens=max_new_tokens,
+            positions=getattr(model.config, "max_position_embeddings", None),
+            vocabulary=getattr(model.get_input_embeddings(), "num_embeddings", None),
+        )
         self._may_stop: dict[int, bool] = {}
         self._texts: dict[tuple[int, ...], str] = {}
 
@@ -167,7 +172,11 @@ class HuggingFacePolicy:
 
     def _wrap(self, token_ids: tuple[int, ...]) -> str:
         written = self.tokenizer.decode(list(token_ids), skip_special_tokens=True)
-        return f"{self.settings.prefix}{written}{self.settings.suffix}"
+        suffix = self.settings.suffix
+        if suffix:
+            # A model that was not trained here may write the suffix itself; the text has it once.
+            written = written.partition(suffix)[0]
+        return f"{self.settings.prefix}{written}{suffix}"
 
     def _is_end(self, token_ids: Sequence[int]) -> bool:
         newest = token_ids[-1]
@@ -270,8 +279,9 @@ class HuggingFacePolicy:
 
         Raises:
             FileNotFoundError: there is no such model here.
-            ValueError: the folder does not hold a usable causal language model.
+            ValueError: the folder does not hold a usable causal language model, all of its weights included.
         """
+        from safetensors import SafetensorError
         from transformers import AutoModelForCausalLM
 
         stored = read_settings(Path(path))
@@ -279,17 +289,25 @@ class HuggingFacePolicy:
             raise FileNotFoundError(f"no model folder at {path}: train one first, or check the path")
         try:
             tokenizer = _tokenizer_class(Path(path)).from_pretrained(path, local_files_only=not download)
-            model = AutoModelForCausalLM.from_pretrained(path, dtype=dtype, local_files_only=not download)
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                path, dtype=dtype, local_files_only=not download, output_loading_info=True
+            )
         except OSError as error:
             kind = ValueError if Path(path).is_dir() else FileNotFoundError
             raise kind(
                 f"{str(path)!r} holds no complete Hugging Face model (config.json, weights and tokenizer files), "
                 f"and the local cache has none of that name; pass download=True to fetch it. Cause: {error}"
             ) from error
-        except (ValueError, RuntimeError, KeyError) as error:
+        except (ValueError, RuntimeError, KeyError, SafetensorError) as error:
             raise ValueError(
                 f"{str(path)!r} cannot be loaded as a causal language model with its tokenizer: {error}"
             ) from error
+        model, loading = loaded
+        # transformers fills in both without an error: random weights, and a tokenizer that knows nothing.
+        if missing := sorted(loading["missing_keys"]):
+            raise ValueError(f"{str(path)!r} lacks {len(missing)} weights of its model, the first is {missing[0]!r}")
+        if not tokenizer("a", add_special_tokens=False)["input_ids"]:
+            raise ValueError(f"{str(path)!r} holds no tokenizer that can read text: its tokenizer files are missing")
         if device is None:
             device = "cuda" if torch.cuda.is_available() else "cpu"
         return cls(model, tokenizer, device=device, **(stored | settings))

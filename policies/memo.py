@@ -66,6 +66,7 @@ class LogitsMemo:
             rows = compute(missing)
             if (len(self._rows) + len(missing)) * rows.shape[1] > _MOST_NUMBERS:
                 known = [prompt for prompt in distinct if prompt in self._rows]
-                self._rows = {prompt: self._rows[prompt] for prompt in known}
+                # A row is a view that keeps its whole computation alive; the few that stay are copied.
+                self._rows = {prompt: self._rows[prompt].clone() for prompt in known}
             self._rows.update(zip(missing, rows.unbind(0), strict=True))
         return torch.stack([self._rows[prompt] for prompt in prompts])

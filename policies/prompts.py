@@ -16,13 +16,17 @@ class PromptEncoder:
         prefix: text at the end of every prompt.
         new_tokens: room that has to be left for the reply.
         positions: the model's longest context, None for no limit.
+        vocabulary: how many tokens the model knows, None when that is unknown.
     """
 
-    def __init__(self, tokenizer: Any, *, prefix: str, new_tokens: int, positions: int | None) -> None:
+    def __init__(
+        self, tokenizer: Any, *, prefix: str, new_tokens: int, positions: int | None, vocabulary: int | None = None
+    ) -> None:
         self._tokenizer = tokenizer
         self._prefix = prefix
         self._new_tokens = new_tokens
         self._positions = positions
+        self._vocabulary = vocabulary
         self._known: dict[Any, Prompt] = {}
         self._ids = 0
 
@@ -52,6 +56,11 @@ class PromptEncoder:
             raise ValueError(
                 f"a prompt of {len(ids)} tokens with up to {self._new_tokens} new ones does not fit the "
                 f"model's {self._positions} positions (at least one token is needed): shorten the history or the reply"
+            )
+        if self._vocabulary is not None and max(ids) >= self._vocabulary:
+            raise ValueError(
+                f"the tokenizer made token {max(ids)}, but the model knows {self._vocabulary} tokens: "
+                "load the tokenizer that belongs to the model"
             )
         return ids
 

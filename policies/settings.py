@@ -17,7 +17,7 @@ class Settings:
         max_new_tokens: length limit of a reply.
         prefix: text put at the end of every prompt and at the start of every reply text; the model sees it as
             given and does not pay for writing it.
-        suffix: text put at the end of every reply text; the model neither sees nor writes it.
+        suffix: text put at the end of every reply text, instead of all that follows where the model wrote it itself.
         stop: a reply ends when its sampled part contains one of these.
         batch_size: most prompts in one forward pass.
     """

@@ -7,6 +7,7 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Model
 
 from policies.huggingface import SETTINGS_FILE, HuggingFacePolicy
+from policies.sampling import Completion
 from policies.tiny import tiny_policy, tiny_tokenizer
 
 torch.set_num_threads(1)
@@ -245,3 +246,40 @@ def test_weights_of_another_shape_are_explained(tmp_path, policy):
     (tmp_path / "config.json").write_text(json.dumps(config | {"hidden_size": 128}))
     with pytest.raises(ValueError, match="cannot be loaded"):
         HuggingFacePolicy.from_pretrained(tmp_path)
+
+
+def test_a_suffix_that_the_model_wrote_itself_is_there_once(policy):
+    writer = policy.with_settings(max_new_tokens=4)
+    ids = writer.tokenizer("up</action>\n", add_special_tokens=False)["input_ids"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("policies.huggingface.complete", lambda *_: [Completion(ids, [0.0] * len(ids))])
+        assert act(writer, [BOARD])[0].text == "<action>up</action>"
+
+
+def test_weights_that_are_cut_off_or_missing_are_explained(tmp_path, policy):
+    policy.save_pretrained(tmp_path)
+    config = json.loads((tmp_path / "config.json").read_text())
+    (tmp_path / "config.json").write_text(json.dumps(config | {"num_hidden_layers": 3, "layer_types": None}))
+    with pytest.raises(ValueError, match=r"lacks 12 weights of its model, the first is 'model.layers.2"):
+        HuggingFacePolicy.from_pretrained(tmp_path)
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    weights = tmp_path / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+    with pytest.raises(ValueError, match="cannot be loaded as a causal language model"):
+        HuggingFacePolicy.from_pretrained(tmp_path)
+
+
+def test_a_folder_without_its_tokenizer_is_explained(tmp_path, policy):
+    policy.save_pretrained(tmp_path)
+    for file in tmp_path.glob("*token*"):
+        file.unlink()
+    with pytest.raises(ValueError, match="tokenizer"):
+        HuggingFacePolicy.from_pretrained(tmp_path)
+
+
+def test_a_tokenizer_with_more_tokens_than_the_model_is_explained(policy):
+    tokenizer = tiny_tokenizer(["up", "sideways"])
+    tokenizer.add_tokens([f"word{i}" for i in range(50)])
+    mixed = HuggingFacePolicy(policy.model, tokenizer, max_new_tokens=1)
+    with pytest.raises(ValueError, match=r"the model knows [0-9]+ tokens: load the tokenizer that belongs"):
+        act(mixed, ["word49"])

@@ -56,3 +56,14 @@ def test_it_stays_within_its_bound(monkeypatch):
         assert rows[:, 0].tolist() == [start, start + 1, max(start - 1, 0)]
         assert len(remember) <= 4
     assert sum(map(len, asked)) == 20
+
+
+def test_a_full_memory_lets_go_of_the_rows_it_drops(monkeypatch):
+    monkeypatch.setattr(memo, "_MOST_NUMBERS", 8)
+    model = torch.nn.Linear(1, 1, bias=False)
+    compute, _ = counting(model)
+    remember = LogitsMemo(model)
+    remember([(1,), (2,), (3,), (4,)], compute)
+    remember([(1,), (5,)], compute)
+    assert len(remember) == 2
+    assert remember._rows[(1,)].untyped_storage().nbytes() == 2 * 4
