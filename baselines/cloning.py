@@ -122,6 +122,7 @@ def clone(
     Raises:
         KeyError: the environments were not made with ``expert=True``.
         ValueError: a number is out of range, or the policy cannot write the expert's actions.
+        FloatingPointError: the gradient is not finite; the weights are those of the last good update.
     """
     if min(epochs, batch_size) < 1 or learning_rate <= 0 or warmup < 0:
         raise ValueError(
@@ -148,7 +149,11 @@ def clone(
             loss = -scores.logprobs.sum() / count
             optimizer.zero_grad()
             loss.backward()
-            torch.nn.utils.clip_grad_norm_(policy.model.parameters(), max_grad_norm)
+            norm = float(torch.nn.utils.clip_grad_norm_(policy.model.parameters(), max_grad_norm))
+            if not math.isfinite(norm):
+                raise FloatingPointError(
+                    f"the gradient norm is {norm} at update {done + 1}; a smaller learning_rate may help"
+                )
             optimizer.step()
             loss_sum += float(loss.detach()) * count
             right += int(scores.top.sum())

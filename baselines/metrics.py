@@ -53,14 +53,24 @@ class MetricsLog:
     def resume(self, iteration: int) -> None:
         """Keep what was logged up to an iteration and drop the rest, which is about to be played again.
 
+        Args:
+            iteration: finished iterations of the checkpoint at hand; -1: none, the run starts anew.
+
         Raises:
-            ValueError: the file holds a line that is not one of its rows.
+            ValueError: the file holds a line that is not one of its rows, or lacks a row up to the iteration.
         """
         self.close()
         if self._path is not None:
             self.rows = read_log(self._path) if self._path.exists() else []
         self.rows = [row for row in self.rows if row["iteration"] <= iteration]
         if self._path is not None:
+            there = [row["iteration"] for row in self.rows]
+            if there != list(range(iteration + 1)):
+                lost = sorted(set(range(iteration + 1)) - set(there)) or there
+                raise ValueError(
+                    f"{self._path} does not belong to its checkpoint of iteration {iteration}: wrong or missing "
+                    f"rows, the first is {lost[0]}; train into an empty folder"
+                )
             lines = "".join(_line(row) for row in self.rows)
             replace_file(self._path, lines.encode())
         if self._tensorboard:
@@ -73,6 +83,8 @@ class MetricsLog:
         if self._path is not None:
             with open(self._path, "a", encoding="utf-8") as file:
                 file.write(_line(row))
+                file.flush()
+                os.fsync(file.fileno())
         if self._writer is not None:
             for key, value in row.items():
                 if key != "iteration":

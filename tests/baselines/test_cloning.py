@@ -116,3 +116,12 @@ def test_a_student_that_cannot_write_the_action_is_refused():
 def test_numbers_out_of_range_are_refused(wrong):
     with pytest.raises(ValueError, match=next(iter(wrong))):
         clone(student(), environments(expert=True), TASKS[:2], **{"epochs": 1, "seed": 0} | wrong)
+
+
+def test_divergence_is_an_error_and_keeps_the_weights():
+    policy = student()
+    weight = next(policy.model.parameters())
+    weight.register_hook(lambda gradient: gradient * float("nan"))
+    with pytest.raises(FloatingPointError, match="the gradient norm is nan at update 1"):
+        clone(policy, environments(expert=True), TASKS, epochs=1, seed=0)
+    assert all(value.isfinite().all() for value in policy.model.parameters())

@@ -81,3 +81,12 @@ def test_only_clock_readings_are_taken_out() -> None:
     assert without_times({**row, "success": 0.5, "steps_per_row": 2.0}) == {
         "iteration": 1, "success": 0.5, "steps_per_row": 2.0
     }  # fmt: skip
+
+
+def test_a_log_without_the_rows_before_its_checkpoint_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    for text, first in (("", 0), ('{"iteration": 0}\n{"iteration": 2}\n', 1), ('{"iteration": 0}\n' * 4, 1)):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=f"its checkpoint of iteration 3: wrong or missing rows, .*is {first};"):
+            MetricsLog(tmp_path).resume(3)
+        assert path.read_text() == text

@@ -290,3 +290,11 @@ def test_two_processes_agree_to_the_last_bit() -> None:
         answers.append(json.loads(out.splitlines()[-1]))
     assert answers[0] == answers[1]
     assert len(answers[0][1]) == 4
+
+
+def test_a_resumed_run_whose_log_is_lost_is_refused(tmp_path: Path) -> None:
+    # It would validate trained weights and call them the start.
+    trainer(folder=tmp_path, iterations=2).run()
+    (tmp_path / "log.jsonl").unlink()
+    with pytest.raises(ValueError, match="train into an empty folder"):
+        trainer(folder=tmp_path, iterations=2, resume=True).run()
