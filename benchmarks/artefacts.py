@@ -63,7 +63,7 @@ def _page(path: Path, found: Results) -> str:
     page = path.read_text(encoding="utf-8") if path.is_file() else ""
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
     _expect(data is not None, f"{path}: expected the page with its data")
-    shown: dict[str, Any] = json.loads(data[1]) if data else {}
+    shown: dict[str, Any] = _json(path, data[1]) if data else {}
     for policy in ("random", "expert", "clone", *found.config.methods):
         _expect(bool(shown["episodes"].get(policy)), f"{path}: no episode of {policy}")
     _expect(
@@ -78,7 +78,7 @@ def _clone(folder: Path, job: Job, found: Results) -> str:
         return f"{job.name}: no warm start was asked for"
     path = folder / job.name / "cloning.json"
     _expect(path.is_file(), f"{path}: the history of cloning is missing")
-    losses = [epoch["loss"] for epoch in json.loads(path.read_text(encoding="utf-8"))]
+    losses = [epoch["loss"] for epoch in _json(path, path.read_text(encoding="utf-8"))]
     _expect(all(map(math.isfinite, losses)), f"{path}: a loss is not finite: {losses}")
     _expect(losses[-1] < losses[0] or len(losses) == 1, f"{path}: the loss did not fall: {losses}")
     return f"{job.name}: loss {losses[0]:.2f} -> {losses[-1]:.2f} nats"
@@ -86,17 +86,19 @@ def _clone(folder: Path, job: Job, found: Results) -> str:
 
 def _method(folder: Path, job: Job, found: Results) -> str:
     place = folder / job.name
-    rows = [json.loads(line) for line in (place / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+    log = place / "log.jsonl"
+    _expect(log.is_file(), f"{log}: the log of training is missing")
+    rows = [_json(log, line) for line in log.read_text(encoding="utf-8").splitlines()]
     iterations = [row["iteration"] for row in rows]
-    _expect(iterations == list(range(found.config.steps + 1)), f"{place}/log.jsonl: iterations {iterations}")
+    _expect(iterations == list(range(found.config.steps + 1)), f"{log}: iterations {iterations}")
     for row in rows[1:]:
         for name in LOGGED:
             value = row.get(name)
             _expect(
                 isinstance(value, (int, float)) and math.isfinite(value),
-                f"{place}/log.jsonl, iteration {row['iteration']}: {name} is {value}",
+                f"{log}, iteration {row['iteration']}: {name} is {value}",
             )
-    _expect(any(row["grad_norm"] > 0 for row in rows[1:]), f"{place}/log.jsonl: no iteration had a gradient")
+    _expect(any(row["grad_norm"] > 0 for row in rows[1:]), f"{log}: no iteration had a gradient")
     _expect((place / "checkpoint.pt").is_file(), f"{place}: no checkpoint")
     moved = _distance(folder / f"clone-seed{job.seed}" / "model", place / "model")
     _expect(moved > 0, f"{place}: the weights are those of the clone")
@@ -105,12 +107,24 @@ def _method(folder: Path, job: Job, found: Results) -> str:
     )
 
 
+def _json(path: Path, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ArtefactError(f"{path}: not JSON ({error})") from None
+
+
 def _distance(one: Path, other: Path) -> float:
     """Euclidean distance of two models' weights."""
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
-    squares = 0.0
-    for path in sorted(one.glob("*.safetensors")):
-        left, right = load_file(path), load_file(other / path.name)
+    squares, files = 0.0, sorted(one.glob("*.safetensors"))
+    _expect(bool(files), f"{one}: no weights")
+    for path in files:
+        try:
+            left, right = load_file(path), load_file(other / path.name)
+        except (OSError, SafetensorError) as error:
+            raise ArtefactError(f"{other}: weights cannot be read ({error})") from None
         squares += sum(float(((left[name].float() - right[name].float()) ** 2).sum()) for name in left)
     return math.sqrt(squares)

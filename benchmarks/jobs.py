@@ -57,7 +57,11 @@ def is_finished(folder: Path, job: Job) -> bool:
 
 def read_finished(folder: Path, job: Job) -> dict[str, Any]:
     """What the job wrote."""
-    found: dict[str, Any] = json.loads((folder / job.name / FINISHED).read_text(encoding="utf-8"))
+    path = folder / job.name / FINISHED
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise results.ResultsError(f"{path}: not JSON ({error}); delete it and run the same command again") from None
     return found
 
 

@@ -21,21 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
-from rich.table import Column
 
 from benchmarks import results
 from benchmarks.jobs import Job, all_jobs, is_finished, read_finished
 from benchmarks.machine import describe_machine
 from benchmarks.processes import run_jobs
+from benchmarks.progress import shown
 from benchmarks.results import Config, Episode, Graph, Results, ResultsError, Run, Score
 
 CONFIG, RESULTS = "config.json", "results.json"
@@ -65,19 +56,11 @@ def run_learning(config: Config, folder: Path, *, processes: int, console: Conso
     if len(left) < len(jobs):
         console.print(f"continuing in {folder}: {len(jobs) - len(left)} of {len(jobs)} jobs are finished")
     if left:
-        with _bars(console) as bars:
-            shown: dict[Job, TaskID] = {
-                job: bars.add_task(job.name, total=None, start=False, words="waiting") for job in left
-            }
 
-            def progress(job: Job, done: int, total: int, words: str) -> None:
-                if not bars.tasks[shown[job]].started:
-                    bars.start_task(shown[job])
-                bars.update(shown[job], completed=done, total=total, words=words)
+        def ready(job: Job) -> bool:
+            return job.kind != "method" or is_finished(folder, Job("clone", job.seed))
 
-            def ready(job: Job) -> bool:
-                return job.kind != "method" or is_finished(folder, Job("clone", job.seed))
-
+        with shown(left, console) as progress:
             run_jobs(config, folder, left, processes=processes, ready=ready, progress=progress)
     found = gather(config, folder)
     results.save(found, folder / RESULTS)
@@ -93,7 +76,10 @@ def claim(folder: Path, config: Config) -> None:
     path = folder / CONFIG
     asked = json.loads(json.dumps(results.encode(config)))
     if path.is_file():
-        noted = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            noted = dict(json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
+            raise OtherConfigurationError(f"{path} is not a configuration ({error}); delete it or {folder}") from None
         differing = [
             f"  {name}: there {noted.get(name)}, asked for {asked.get(name)}"
             for name in {**noted, **asked}
@@ -126,16 +112,3 @@ def gather(config: Config, folder: Path) -> Results:
             parts[name] += [results.decode(kind, item, f"{job.name}.{name}[{i}]") for i, item in enumerate(items)]
     created = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     return Results(results.VERSION, created, config, describe_machine(), **parts)
-
-
-def _bars(console: Console) -> Progress:
-    name, count = Column(no_wrap=True, min_width=16), Column(no_wrap=True, min_width=7)
-    columns = [
-        TextColumn("{task.description}", style="bold", table_column=name),
-        BarColumn(bar_width=10),
-        MofNCompleteColumn(table_column=count),
-    ]
-    if console.width >= 110:
-        columns += [TimeElapsedColumn(), TextColumn("left")]
-    columns += [TimeRemainingColumn(compact=True), TextColumn("{task.fields[words]}", style="dim")]
-    return Progress(*columns, console=console)

@@ -16,7 +16,7 @@ import jinja2
 
 from benchmarks.curves import band_words, colour_of, curve_series, draw_curves
 from benchmarks.layout import layered_positions
-from benchmarks.results import CLONE, EXPERT, RANDOM, Graph, Results
+from benchmarks.results import CLONE, EXPERT, RANDOM, Config, Graph, Results
 from benchmarks.table import NONE, Row, caption, percent, points, table_rows
 
 _SCRIPTS = ("board.js", "chart.js", "episodes.js", "graph.js")
@@ -41,10 +41,7 @@ def render(results: Results) -> str:
     config = results.config
     return template.render(
         title=f"Step-level credit on {config.env}",
-        lead=(
-            "Tiny language-model policies are cloned from an expert and then trained by reinforcement learning; the "
-            "methods differ only in how they credit the steps of a group of episodes."
-        ),
+        lead=_lead(config),
         chips=_chips(results),
         rows=[_row(row) for row in table_rows(results)],
         caption=caption(results),
@@ -126,6 +123,15 @@ def _span(low: float, high: float, mean: float) -> tuple[float, float, float]:
     return round(100 * low, 2), max(round(100 * (high - low), 2), 0.8), min(round(100 * mean, 2), 99.0)
 
 
+def _lead(config: Config) -> str:
+    policies = "Tiny language-model policies" if config.model == "tiny" else "Language-model policies"
+    begin = "cloned from an expert and then trained" if config.clone_levels else "trained without a warm start"
+    return (
+        f"{policies} are {begin} by reinforcement learning; the methods differ only in how they credit the steps of "
+        "a group of episodes."
+    )
+
+
 def _chips(results: Results) -> list[tuple[str, str]]:
     config = results.config
     return [
@@ -133,7 +139,10 @@ def _chips(results: Results) -> list[tuple[str, str]]:
         ("seeds", ", ".join(map(str, config.seeds))),
         ("iterations", str(config.steps)),
         ("per iteration", f"{config.groups} tasks x {config.group_size} episodes"),
-        ("warm start", f"{config.clone_levels} expert episodes x {config.clone_epochs} epochs"),
+        (
+            "warm start",
+            f"{config.clone_levels} expert episodes x {config.clone_epochs} epochs" if config.clone_levels else "none",
+        ),
         ("model", config.model),
         ("test levels", str(config.eval_levels)),
     ]

@@ -50,10 +50,18 @@ def _seeds(values: str) -> list[int]:
 
 
 def _known_env(env: str) -> str:
+    import gymnasium as gym
+
     import agentgym.registry
+    from agentgym.core import TextSpace
 
     known = [row.id for row in agentgym.registry.ROWS]
-    return _choices(env, known, "--env")[0]
+    names = _choices(env, known, "--env")
+    if len(names) > 1:
+        raise typer.BadParameter(f"expected one id, got {env!r}", param_hint="--env")
+    if not isinstance(gym.make(names[0]).observation_space, TextSpace):
+        raise typer.BadParameter(f"{names[0]} shows pictures, which no policy here reads", param_hint="--env")
+    return names[0]
 
 
 @app.callback(invoke_without_command=True)
@@ -154,6 +162,7 @@ def learning(
 def _learn(config: Any, folder: Path, processes: int) -> None:
     from benchmarks.learning import OtherConfigurationError, run_learning
     from benchmarks.processes import JobFailedError
+    from benchmarks.results import ResultsError
 
     console = Console()
     try:
@@ -164,11 +173,14 @@ def _learn(config: Any, folder: Path, processes: int) -> None:
         raise _stop(f"{error}\nFinished jobs are kept: the same command continues.", 1) from None
     except KeyboardInterrupt:
         raise _stop("stopped; the same command continues where it was", 130) from None
+    except (OSError, ResultsError) as error:
+        raise _stop(f"{error}\nFinished jobs are kept: the same command continues.", 1) from None
     _show(found, folder, console)
 
 
 def _stop(message: str, status: int) -> typer.Exit:
-    Console(stderr=True).print(message, style="red" if status != 130 else "yellow", markup=False, highlight=False)
+    style = "red" if status != 130 else "yellow"
+    Console(stderr=True).print(message, style=style, markup=False, highlight=False, soft_wrap=True)
     return typer.Exit(status)
 
 
@@ -176,11 +188,13 @@ def _show(found: Any, folder: Path, console: Console) -> None:
     from benchmarks.report import write_report
     from benchmarks.table import rich_table
 
-    picture, page = write_report(found, folder)
     console.print(rich_table(found, console.width))
-    console.print(
-        f"curves: {picture}\nreport: {page}\nnumbers: {folder / 'results.json'}", markup=False, highlight=False
-    )
+    try:
+        picture, page = write_report(found, folder)
+    except OSError as error:
+        raise _stop(str(error), 1) from None
+    words = f"curves: {picture}\nreport: {page}\nnumbers: {folder / 'results.json'}"
+    console.print(words, markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -224,7 +238,13 @@ def throughput(
 
     console = Console()
     with console.status("measuring") as status:
-        found = measure(quick, lambda words: status.update(f"measuring {words}"))
+
+        def tell(words: str) -> None:
+            status.update(f"measuring {words}")
+            if not console.is_terminal:
+                console.print(f"measuring {words}")
+
+        found = measure(quick, tell)
     print_throughput(found, console)
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)

@@ -59,12 +59,15 @@ def make_envs(
 
 def new_policy(config: Config, seed: int) -> HuggingFacePolicy:
     """The untrained policy: a tiny one with random weights, or a model from a folder."""
+    import torch
+
     from policies.huggingface import SETTINGS_FILE, HuggingFacePolicy
 
     if config.model != TINY:
         ours = (Path(config.model) / SETTINGS_FILE).is_file()
         settings = {} if ours else _FOREIGN
-        return HuggingFacePolicy.from_pretrained(config.model, **settings)
+        # Weights stored in 16 bits would swallow the small steps of an optimiser.
+        return HuggingFacePolicy.from_pretrained(config.model, dtype=torch.float32, **settings)
     from policies.tiny import tiny_policy
 
     envs: Any = gym.make_vec(config.env, _TOKENIZER_LEVELS, autoreset_mode="Disabled")

@@ -107,7 +107,8 @@ def caption(results: Results) -> str:
         f"{config.eval_levels} held-out test levels, {seeds}. Success in %, with 95 % intervals over {over}; "
         f"difference to the clone in percentage points of greedy success, paired level by level"
         f"{' and seed by seed' if several else ''}. Sampled play at temperature {config.temperature:g}. "
-        f"Return, steps and refused actions are those of greedy play (random: of its only play)."
+        f"Return, steps and refused actions are those of greedy play (random: of its only play). "
+        "Training is wall time, warm start included; runs side by side slow each other down."
     )
 
 

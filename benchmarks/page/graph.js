@@ -81,11 +81,12 @@
     get("picture").replaceChildren(picture);
     get("summary").textContent = `${graph.task_id} · seed ${graph.seed} · ${graph.won} of ${graph.episodes} episodes solved · ` +
       `${graph.nodes.length} states, ${graph.edges.length} edges`;
-    drawKey(most);
+    drawKey(graph, most);
     choose_node(view.node);
   }
 
-  function drawKey(most) {
+  /* Names every colour of the picture, and no other. */
+  function drawKey(graph, most) {
     const key = get("key");
     key.replaceChildren();
     const add = (shape, colour, words) => {
@@ -93,9 +94,11 @@
       html(shape, "", item).style.background = colour;
       item.append(words);
     };
-    add("i", distanceColour(0, most), "★ solved");
-    for (const d of [...new Set([1, Math.ceil(most / 2), most])].filter((d) => d > 0)) add("i", distanceColour(d, most), `${d} to success`);
-    add("i", "var(--dead)", "no success seen from here");
+    const seen = new Set(graph.nodes.map((node) => node.distance));
+    const steps = [...seen].filter((d) => d > 0).sort((a, b) => a - b);
+    if (seen.has(0)) add("i", distanceColour(0, most), "★ solved");
+    for (const d of steps) add("i", distanceColour(d, most), d === steps[0] ? `${d} to success` : String(d));
+    if (seen.has(null)) add("i", "var(--dead)", "no success seen from here");
     add("b", "var(--good)", `${view.colour} above 0`);
     add("b", "var(--bad)", `${view.colour} below 0`);
     add("b", "var(--zero)", view.colour === "gain" ? "gain 0" : "advantage 0 or none");

@@ -1,6 +1,8 @@
 """What a run leaves behind: logs, checkpoints, scores that belong together."""
 
+import dataclasses
 import json
+import shutil
 
 import pytest
 
@@ -11,6 +13,7 @@ from benchmarks.learning import OtherConfigurationError, claim, gather
 from benchmarks.processes import JobFailedError, run_jobs
 from benchmarks.results import Config as BenchmarkConfig
 from benchmarks.results import ResultsError, decode, load
+from benchmarks.stack import new_policy
 
 
 @pytest.fixture
@@ -112,3 +115,20 @@ def test_a_job_that_waits_for_nothing_is_an_error_not_a_hang(config, tmp_path):
             config, tmp_path, [Job("method", 0, "grpo")], processes=1,
             ready=lambda job: False, progress=lambda *words: None,
         )  # fmt: skip
+
+
+def test_a_damaged_job_file_is_named(finished_run, config, tmp_path):
+    folder = shutil.copytree(finished_run, tmp_path / "copy")
+    (folder / "grpo-seed0" / "finished.json").write_text("{", "utf-8")
+    with pytest.raises(ResultsError, match=r"finished.json: not JSON"):
+        gather(config, folder)
+
+
+def test_a_model_of_ones_own_is_trained_in_full_precision(config, tmp_path):
+    import torch
+
+    policy = new_policy(config, 0)
+    policy.model.to(torch.bfloat16)
+    policy.save_pretrained(tmp_path)
+    found = new_policy(dataclasses.replace(config, model=str(tmp_path)), 0)
+    assert {weight.dtype for weight in found.model.parameters()} == {torch.float32}

@@ -59,3 +59,9 @@ def test_observations_cannot_break_out_of_the_data(found):
     page = render(dataclasses.replace(found, episodes=[episode]))
     assert "<script>alert" not in page
     assert data_of(page)["episodes"][episode.policy][0]["frames"][0]["text"] == evil
+
+
+def test_the_lead_says_what_was_trained_and_from_where(found):
+    assert "Tiny language-model policies are cloned" in render(found)
+    other = dataclasses.replace(found, config=dataclasses.replace(found.config, model="some/folder", clone_levels=0))
+    assert "Language-model policies are trained without a warm start" in render(other)

@@ -142,6 +142,18 @@ def test_the_state_graph_follows_method_stage_and_colour(page):
     assert len(set(seen)) >= 5
 
 
+def test_the_key_lists_the_distances_that_are_drawn(page):
+    for method in ("grpo", "rewardflow"):
+        press(page, "graph-method", method)
+        for stage in ("clone", "trained"):
+            press(page, "graph-stage", stage)
+            labels = page.find_elements(By.CSS_SELECTOR, "#graph-picture .node")
+            words = {label.get_attribute("aria-label").split(": ")[1] for label in labels}
+            dots = page.find_elements(By.CSS_SELECTOR, "#graph-key span:has(i)")
+            listed = [dot.text.removeprefix("★ ").removesuffix(" to success") for dot in dots]
+            assert sorted(listed) == sorted(word.removesuffix(" to success") for word in words)
+
+
 def test_clicking_a_node_shows_its_state_and_its_actions(page):
     nodes = page.find_elements(By.CSS_SELECTOR, "#graph-picture .node")
     assert len(nodes) > 3

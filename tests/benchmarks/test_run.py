@@ -39,6 +39,8 @@ def test_help_names_every_option_and_command():
         (["--methods", "grpo,grpo"], "expected distinct names"),
         (["--methods", ""], "expected distinct names"),
         (["--env", "AgentRL/Sokobam-v0"], "did you mean 'AgentRL/Sokoban-v0'?"),
+        (["--env", "AgentRL/Sokoban-v0,AgentRL/VisualSokoban-v0"], "expected one id"),
+        (["--env", "AgentRL/VisualSokoban-v0"], "shows pictures, which no policy here reads"),
         (["--seeds", "0,x"], "expected distinct numbers such as 0,1,2 or 0-2, got '0,x'"),
         (["--seeds", "1,1"], "expected distinct numbers"),
         (["--model", "tinny"], "did you mean 'tiny'?"),
@@ -95,6 +97,22 @@ def test_another_configuration_in_the_same_folder_is_refused(finished_run, small
     assert status == 2
     assert "steps: there 2, asked for 3" in words
     assert "--out" in words
+
+
+def test_a_place_that_cannot_hold_results_is_named_without_a_traceback(finished_run, tmp_path):
+    (tmp_path / "file").write_text("")
+    status, words = invoke("--quick", "--out", str(tmp_path / "file"))
+    assert (status, "File exists" in words) == (1, True)
+    (tmp_path / "config.json").write_text("{")
+    status, words = invoke("--quick", "--out", str(tmp_path))
+    assert status == 2
+    assert "config.json is not a configuration" in words
+    shutil.copy(finished_run / "results.json", tmp_path)
+    (tmp_path / "report.html").mkdir()
+    status, words = invoke("report", str(tmp_path))
+    assert status == 1
+    assert "Is a directory" in words
+    assert "rewardflow" in words  # the table was printed all the same
 
 
 @pytest.mark.slow
