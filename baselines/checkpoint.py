@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import pickle
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -60,13 +59,14 @@ def load_checkpoint(folder: Path, identity: dict[str, Any]) -> Checkpoint:
     path = folder / CHECKPOINT_FILE
     if not path.exists():
         raise FileNotFoundError(f"no checkpoint at {path}")
+    content = path.read_bytes()
     try:
-        stored = torch.load(path, map_location="cpu", weights_only=True)
+        stored = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
         found = stored.pop("format")
-        checkpoint = Checkpoint(**stored)
-    except (RuntimeError, pickle.UnpicklingError, EOFError, AttributeError, KeyError, TypeError, ValueError) as error:
+        checkpoint = Checkpoint(**stored) if found == _FORMAT else None
+    except Exception as error:  # damaged bytes can make the unpickler raise anything
         raise ValueError(f"{path} is not a checkpoint of this trainer ({type(error).__name__}: {error})") from error
-    if found != _FORMAT:
+    if checkpoint is None:
         raise ValueError(f"{path} has checkpoint format {found}, this version reads {_FORMAT}")
     differing = differences(checkpoint.identity, identity)
     if differing:

@@ -30,6 +30,12 @@ class Settings:
     batch_size: int = 256
 
     def __post_init__(self) -> None:
+        for name, kind in (("temperature", (int, float)), ("max_new_tokens", int), ("batch_size", int)):
+            if not isinstance(getattr(self, name), kind):
+                raise TypeError(f"{name} must be a number, got {getattr(self, name)!r}")
+        for name in ("prefix", "suffix"):
+            if not isinstance(getattr(self, name), str):
+                raise TypeError(f"{name} must be a text, got {getattr(self, name)!r}")
         if not self.temperature >= 0:
             raise ValueError(f"temperature must be 0 (greedy) or above, got {self.temperature}")
         for name in ("max_new_tokens", "batch_size"):
@@ -37,6 +43,8 @@ class Settings:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
         if isinstance(self.stop, str):
             raise TypeError(f"stop must be a sequence of texts, got one text: write ({self.stop!r},)")
+        if not all(isinstance(text, str) for text in self.stop):
+            raise TypeError(f"stop must be a sequence of texts, got {self.stop!r}")
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
@@ -51,7 +59,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
     known = {field.name for field in dataclasses.fields(Settings)}
     try:
         stored = json.loads(file.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as error:
+    except ValueError as error:
         raise ValueError(f"{file} is not valid JSON ({error}): save the policy again") from error
     if not isinstance(stored, dict) or set(stored) - known:
         raise ValueError(f"{file} must hold an object with keys out of {sorted(known)}, got {stored!r:.200}")

@@ -185,6 +185,9 @@ def test_a_prompt_longer_than_the_context_is_refused():
         ({"max_new_tokens": 0}, ValueError, "max_new_tokens"),
         ({"batch_size": 0}, ValueError, "batch_size"),
         ({"stop": "</action>"}, TypeError, "sequence of texts"),
+        ({"stop": [1]}, TypeError, "sequence of texts"),
+        ({"temperature": "hot"}, TypeError, "temperature must be a number, got 'hot'"),
+        ({"prefix": None}, TypeError, "prefix must be a text"),
         ({"top_p": 0.9}, TypeError, "top_p"),
     ],
 )
