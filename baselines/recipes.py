@@ -105,6 +105,12 @@ SOKOBAN_TINY = TrainerConfig(
     checkpoint_every=25,
 )
 
+# For a pretrained language model: the papers' step size and mini-batch. The rate above would wreck it within a few
+# updates.
+SOKOBAN_PRETRAINED = dataclasses.replace(
+    SOKOBAN_TINY, learning_rate=1e-6, schedule="constant", minibatch_rows=256, microbatch_rows=16
+)
+
 
 def recipe(name: str) -> Recipe:
     """Return a recipe by name.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from baselines.recipes import SOKOBAN_TINY
+from baselines.recipes import SOKOBAN_PRETRAINED, SOKOBAN_TINY
 from benchmarks.results import Config
 from benchmarks.stack import TINY
 
@@ -71,9 +71,8 @@ def make_config(
         sizes: everything that makes it long or short.
     """
     tiny = model == TINY
-    training: dict[str, Any] = {
-        name: value for name, value in dataclasses.asdict(SOKOBAN_TINY).items() if name not in _OWN
-    }
+    settings = SOKOBAN_TINY if tiny else SOKOBAN_PRETRAINED
+    training: dict[str, Any] = {name: value for name, value in dataclasses.asdict(settings).items() if name not in _OWN}
     return Config(
         env=env,
         methods=list(methods),
@@ -81,7 +80,7 @@ def make_config(
         model=model if tiny else str(Path(model)),
         history=(0 if tiny else 2) if history is None else history,
         instructions=not tiny,
-        temperature=SOKOBAN_TINY.temperature,
+        temperature=settings.temperature,
         training=training,
         **dataclasses.asdict(sizes),
     )

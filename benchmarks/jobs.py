@@ -114,6 +114,8 @@ def _clone(config: Config, folder: Path, job: Job, progress: Progress) -> dict[s
         history = clone(
             policy, make_envs(config, config.clone_levels, expert=True), tasks("train", config.clone_levels),
             epochs=config.clone_epochs, seed=job.seed,
+            # Random weights take large steps; pretrained ones are fine-tuned.
+            learning_rate=3e-3 if config.model == TINY else 1e-5,
             progress=lambda done, total: progress(done, total, "learning from the expert"),
         ).history  # fmt: skip
         (folder / job.name / "cloning.json").write_text(json.dumps(history), encoding="utf-8")

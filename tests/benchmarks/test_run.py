@@ -135,3 +135,15 @@ def test_interrupted_and_continued_equals_uninterrupted(finished_run, small_opti
     assert [[p["greedy"] for p in r["curve"]] for r in one["runs"]] == [
         [p["greedy"] for p in r["curve"]] for r in other["runs"]
     ]
+
+
+def test_a_pretrained_model_is_not_trained_at_the_tiny_models_rate() -> None:
+    from benchmarks.defaults import QUICK, make_config
+
+    tiny, pretrained = (
+        make_config(env="AgentRL/Sokoban-v0", methods=["grpo"], seeds=[0], model=model, history=None, sizes=QUICK)
+        for model in ("tiny", "some/folder")
+    )
+    assert tiny.training["learning_rate"] == 4e-4
+    assert pretrained.training["learning_rate"] == 1e-6
+    assert (tiny.history, pretrained.history, pretrained.instructions) == (0, 2, True)
