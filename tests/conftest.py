@@ -1,6 +1,7 @@
 """Settings of the whole test run."""
 
 import os
+import signal
 
 from hypothesis import settings
 
@@ -9,6 +10,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # No test may reach for a model hub.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("MPLBACKEND", "Agg")
+# A shell's background job inherits an ignored Ctrl-C; the tests of interruption send one.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # No deadline (a busy machine is not a bug); the same examples in every CI run.
 settings.register_profile("default", deadline=None)
