@@ -17,12 +17,12 @@ import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit import CreditWrapper
-from wrappers.group import StatisticsOptions, episode_advantages, visit_advantages
+from wrappers.group import StatisticsOptions, episode_advantages
 from wrappers.grpo import PRESETS as GRPO_PRESETS
 from wrappers.presets import choose
 from wrappers.pruning import NO_CHANGE_ACTIONS, Invalid, transitions
 from wrappers.returns import episode_scores, penalties
-from wrappers.state_graph import GraphCredit, StateGraph, Unreachable
+from wrappers.state_graph import GraphCredit, StateGraph, Unit, Unreachable, step_advantages
 
 
 class GraphGPOOptions(StatisticsOptions, total=False):
@@ -46,7 +46,7 @@ class GraphGPOOptions(StatisticsOptions, total=False):
     cost: float | Floats | Mapping[Hashable, float]
     exponent: Literal["next_plus_cost", "next"]
     unreachable: Unreachable
-    unit: Literal["visit", "edge"]
+    unit: Unit
     invalid: Invalid
     no_change_actions: tuple[str, ...]
     beta_graph: float
@@ -102,19 +102,7 @@ def graphgpo(table: StepTable, *, preset: str = "paper", **options: Unpack[Graph
     """
     chosen = choose(GraphGPOOptions, PRESETS, preset, options)
     credit = _credit(table, chosen)
-    graph = credit.graph
-    members = None
-    if chosen["unit"] == "edge":
-        _, example = graph.edges
-        members = example[graph.is_edge[example]]
-    steps = visit_advantages(
-        credit.step_reward - penalties(table, chosen, "row"),
-        graph.source,
-        graph.n_nodes,
-        chosen,
-        scored=graph.is_edge,
-        members=members,
-    )
+    steps = step_advantages(credit.graph, credit.step_reward - penalties(table, chosen, "row"), chosen["unit"], chosen)
     episodes = episode_advantages(table, episode_scores(table, chosen), chosen)
     advantages = chosen["beta_graph"] * steps + chosen["beta_episode"] * episodes
     return advantages - penalties(table, chosen, "advantage")

@@ -16,13 +16,13 @@ import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit import CreditWrapper
-from wrappers.group import StatisticsOptions, episode_advantages, visit_advantages
+from wrappers.group import StatisticsOptions, episode_advantages
 from wrappers.grpo import PRESETS as GRPO_PRESETS
 from wrappers.presets import choose
 from wrappers.pruning import NO_CHANGE_ACTIONS, Invalid, transitions
 from wrappers.returns import episode_scores, penalties
 from wrappers.reward_propagation import in_lost_transitions, propagated_values
-from wrappers.state_graph import GraphCredit, StateGraph, Unreachable
+from wrappers.state_graph import GraphCredit, StateGraph, Unit, Unreachable, step_advantages
 
 
 class RewardFlowOptions(StatisticsOptions, total=False):
@@ -48,7 +48,7 @@ class RewardFlowOptions(StatisticsOptions, total=False):
     unreachable: Unreachable
     values: Literal["distance", "propagated"]
     shaping_gamma: float
-    unit: Literal["visit", "edge"]
+    unit: Unit
     invalid: Invalid
     no_change_actions: tuple[str, ...]
     lookup: Literal["latent", "shown"]
@@ -110,18 +110,7 @@ def rewardflow(table: StepTable, *, preset: str = "paper", **options: Unpack[Rew
     """
     chosen = choose(RewardFlowOptions, PRESETS, preset, options)
     credit, compared = _flow(table, chosen)
-    members = None
-    if chosen["unit"] == "edge":
-        _, example = compared.edges
-        members = example[compared.is_edge[example]]
-    steps = visit_advantages(
-        credit.step_reward - penalties(table, chosen, "row"),
-        compared.source,
-        compared.n_nodes,
-        chosen,
-        scored=compared.is_edge,
-        members=members,
-    )
+    steps = step_advantages(compared, credit.step_reward - penalties(table, chosen, "row"), chosen["unit"], chosen)
     episodes = episode_advantages(table, episode_scores(table, chosen), chosen)
     advantages = chosen["alpha_action"] * steps + chosen["alpha_trajectory"] * episodes
     return advantages - penalties(table, chosen, "advantage")

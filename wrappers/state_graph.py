@@ -13,10 +13,11 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, dijkstra
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
-from wrappers.group import number_pairs
+from wrappers.group import StatisticsOptions, number_pairs, visit_advantages
 from wrappers.pruning import Transitions, transitions
 
 Unreachable = Literal["infinite", "d_max+1"]
+Unit = Literal["visit", "edge"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,6 +186,22 @@ class GraphCredit(NamedTuple):
     distance: Floats
     value: Floats
     step_reward: Floats
+
+
+def step_advantages(graph: StateGraph, values: Floats, unit: Unit, options: StatisticsOptions) -> Floats:
+    """Compare the steps out of each state: float64 (N,), 0 for rows that are no edge of the graph.
+
+    Args:
+        graph: N rows.
+        values: float64 (N,), what is compared.
+        unit: what makes the statistics at a state: every "visit", or every distinct "edge" once.
+        options: see `wrappers.group.visit_advantages`.
+    """
+    members = None
+    if unit == "edge":
+        _, example = graph.edges
+        members = example[graph.is_edge[example]]
+    return visit_advantages(values, graph.source, graph.n_nodes, options, scored=graph.is_edge, members=members)
 
 
 class StepDistances(NamedTuple):
