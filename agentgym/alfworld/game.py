@@ -1,0 +1,161 @@
+"""One household game: everything about it that never changes, shared by all episodes that play it.
+
+Receptacles, objects and locations are small integers, their positions in the tuples of a `Game`; a set of objects (or
+receptacles) is an int whose bit `i` stands for object (receptacle) `i`. Positions are in the order in which the
+original lists things: by their mangled ids, so numbers descend within a kind ("drawer 2" before "drawer 1").
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+#: The six kinds of task, in the numbering of the original (1 to 6).
+TASK_TYPES: tuple[str, ...] = (
+    "pick_and_place_simple",
+    "look_at_obj_in_light",
+    "pick_clean_then_place_in_recep",
+    "pick_heat_then_place_in_recep",
+    "pick_cool_then_place_in_recep",
+    "pick_two_obj_and_place",
+)
+PICK, LOOK, CLEAN, HEAT, COOL, TWO = TASK_TYPES
+
+#: The two wordings in which games exist: "move" (`move x to y`, with `help`) and the older "put" (`put x in/on y`,
+#: arrival at `loc n`, no `help`).
+DIALECTS: tuple[str, ...] = ("move", "put")
+
+
+class GameError(ValueError):
+    """A game, or a folder of games, that cannot be played; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Game:
+    """A game, before the first command. Sets of objects or receptacles are bit masks over their positions.
+
+    Attributes:
+        task_id: "<task folder>/<trial folder>".
+        task_type: one of `TASK_TYPES`.
+        task: the sentence after "Your task is to: ", without the final full stop.
+        dialect: one of `DIALECTS`.
+        receptacles: names ("drawer 2"), in listing order.
+        receptacle_types: types in lower case ("drawer", "sinkbasin"), one per receptacle.
+        places: location of each receptacle; several may share one.
+        locations: names of locations ("loc 7"); the start location is one of them.
+        start: location of the agent at the beginning (never that of a receptacle in official games).
+        openable: receptacles that can be opened; all of them are closed at the beginning.
+        objects: names ("apple 1"), in listing order; objects that lie in no receptacle have names too.
+        object_types: types in lower case, one per object.
+        pickupable, cleanable, heatable, coolable, toggleable, sliceable: objects with that property.
+        vessels: objects that can hold others ("This is a normal bowl 1. In it, you see ...").
+        cool: objects that are cool at the beginning.
+        contents: objects in each receptacle at the beginning; an object may be listed in two.
+        seen_from: objects that the data places at each location (only slicing and the floor's text depend on it).
+        inner: pairs (vessel, objects in it); never changes.
+        goal_objects: objects that count for the goal (right type, and cleanable, heatable or coolable if it needs be).
+        goal_receptacles: positions of the receptacles that count for the goal; () for `look_at_obj_in_light`.
+        goal_lamps: toggleable objects that count for `look_at_obj_in_light`, else 0.
+        walkthrough: commands that win, () when the data has none.
+        fits: per receptacle, the objects that may be put there.
+    """
+
+    task_id: str
+    task_type: str
+    task: str
+    dialect: str
+    receptacles: tuple[str, ...]
+    receptacle_types: tuple[str, ...]
+    places: tuple[int, ...]
+    locations: tuple[str, ...]
+    start: int
+    openable: int
+    objects: tuple[str, ...]
+    object_types: tuple[str, ...]
+    pickupable: int
+    cleanable: int
+    heatable: int
+    coolable: int
+    toggleable: int
+    sliceable: int
+    vessels: int
+    cool: int
+    contents: tuple[int, ...]
+    seen_from: tuple[int, ...]
+    inner: tuple[tuple[int, int], ...]
+    goal_objects: int
+    goal_receptacles: tuple[int, ...]
+    goal_lamps: int
+    walkthrough: tuple[str, ...]
+    fits: tuple[int, ...]
+    #: Derived: receptacles at each location; objects that cut; receptacles that clean, heat, cool; names to positions.
+    local: tuple[tuple[int, ...], ...] = field(init=False)
+    knives: int = field(init=False)
+    sinks: int = field(init=False)
+    microwaves: int = field(init=False)
+    fridges: int = field(init=False)
+    receptacle_index: dict[str, int] = field(init=False)
+    object_index: dict[str, int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        local: list[list[int]] = [[] for _ in self.locations]
+        for receptacle, place in enumerate(self.places):
+            local[place].append(receptacle)
+        types = self.receptacle_types
+        derived = {
+            "local": tuple(map(tuple, local)),
+            "knives": mask(i for i, kind in enumerate(self.object_types) if kind in ("knife", "butterknife")),
+            "sinks": mask(i for i, kind in enumerate(types) if kind in ("sinkbasin", "sink")),
+            "microwaves": mask(i for i, kind in enumerate(types) if kind == "microwave"),
+            "fridges": mask(i for i, kind in enumerate(types) if kind == "fridge"),
+            "receptacle_index": {name: i for i, name in enumerate(self.receptacles)},
+            "object_index": {name: i for i, name in enumerate(self.objects)},
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
+
+
+def mask(positions: Iterable[int]) -> int:
+    """Return the bit mask of some positions.
+
+    >>> mask([0, 3]) == 0b1001
+    True
+    """
+    result = 0
+    for position in positions:
+        result |= 1 << position
+    return result
+
+
+def bits(mask: int) -> Iterator[int]:
+    """Yield the positions in a bit mask, ascending.
+
+    >>> list(bits(0b1001))
+    [0, 3]
+    """
+    while mask:
+        low = mask & -mask
+        yield low.bit_length() - 1
+        mask ^= low
+
+
+@lru_cache(maxsize=65536)
+def _name(base: str, number: int) -> str:
+    """One string for all games."""
+    return f"{base} {number}"
+
+
+def numbered(bases: Sequence[str]) -> tuple[str, ...]:
+    """Return a name for each of some things in listing order: numbers count down to 1 within a base.
+
+    >>> numbered(["bed", "drawer", "drawer"])
+    ('bed 1', 'drawer 2', 'drawer 1')
+    """
+    left = Counter(bases)
+    names = []
+    for base in bases:
+        names.append(_name(base, left[base]))
+        left[base] -= 1
+    return tuple(names)
