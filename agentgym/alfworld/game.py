@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import count
+from typing import Any
 
 #: The six kinds of task, in the numbering of the original (1 to 6).
 TASK_TYPES: tuple[str, ...] = (
@@ -26,6 +28,9 @@ PICK, LOOK, CLEAN, HEAT, COOL, TWO = TASK_TYPES
 #: The two wordings in which games exist: "move" (`move x to y`, with `help`) and the older "put" (`put x in/on y`,
 #: arrival at `loc n`, no `help`).
 DIALECTS: tuple[str, ...] = ("move", "put")
+
+
+_SERIALS = count()
 
 
 class GameError(ValueError):
@@ -90,8 +95,14 @@ class Game:
     goal_lamps: int
     walkthrough: tuple[str, ...]
     fits: tuple[int, ...]
-    #: Derived: receptacles at each location; objects that cut; receptacles that clean, heat, cool; names to positions.
+    #: Derived: receptacles at each location and their names listed; objects that cut; receptacles that clean, heat,
+    #: cool; positions of names.
     local: tuple[tuple[int, ...], ...] = field(init=False)
+    facing: tuple[str, ...] = field(init=False)
+    #: Derived when asked for: sorted `go to` commands (`commands.roads`).
+    roads: dict[int, tuple[str, ...]] = field(init=False, repr=False)
+    #: Another one for every game of the process.
+    serial: int = field(init=False, repr=False)
     knives: int = field(init=False)
     sinks: int = field(init=False)
     microwaves: int = field(init=False)
@@ -104,8 +115,11 @@ class Game:
         for receptacle, place in enumerate(self.places):
             local[place].append(receptacle)
         types = self.receptacle_types
-        derived = {
+        derived: dict[str, Any] = {
+            "roads": {},
+            "serial": next(_SERIALS),
             "local": tuple(map(tuple, local)),
+            "facing": tuple([listing([self.receptacles[i] for i in here]) for here in local]),
             "knives": mask(i for i, kind in enumerate(self.object_types) if kind in ("knife", "butterknife")),
             "sinks": mask(i for i, kind in enumerate(types) if kind in ("sinkbasin", "sink")),
             "microwaves": mask(i for i, kind in enumerate(types) if kind == "microwave"),
@@ -115,6 +129,17 @@ class Game:
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
+
+
+def listing(names: Sequence[str]) -> str:
+    """Join names the way the original does; two of them have a comma too.
+
+    >>> listing([]), listing(["a x 1"]), listing(["a x 1", "a y 1"])
+    ('nothing', 'a x 1', 'a x 1, and a y 1')
+    """
+    if len(names) > 1:
+        return ", ".join(names[:-1]) + ", and " + names[-1]
+    return names[0] if names else "nothing"
 
 
 def mask(positions: Iterable[int]) -> int:

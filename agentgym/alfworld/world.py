@@ -1,11 +1,16 @@
-"""The state of one episode and its rules."""
+"""The state of one episode, and its rules."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from agentgym.alfworld.game import Game
+from agentgym.alfworld import commands
+from agentgym.alfworld.game import LOOK, Game
+from agentgym.alfworld.goal import reached
+from agentgym.alfworld.keys import carried, condition, whereabouts
+from agentgym.alfworld.text import EMPTY_HANDED, HELP, NOTHING_HAPPENS, closer_look, room, surroundings
+from agentgym.alfworld.views import view
 
 State = tuple[int, ...]
 
@@ -17,40 +22,82 @@ class Outcome(NamedTuple):
     valid: bool
 
 
+_INVALID = Outcome(NOTHING_HAPPENS, False)
+
+
 class World:
     """One episode of a game; objects, receptacles and locations are positions in the `Game`, sets are bit masks.
 
+    Args:
+        game: the game to play; it is not changed.
+        repairs: names of `agentgym.alfworld.repairs.REPAIRS`; "status" is for the environment and means nothing here.
+
     Attributes:
-        game: the game that is played.
         loc: location of the agent.
         held: object in hand, -1 for none.
         open: receptacles that are open.
         contents: per receptacle, the objects in it.
-        seen_from: per location, the objects the data places there (spec: `oloc`).
+        seen_from: per location, the objects the data places there.
         taken: per receptacle, the objects taken from it and not put back since.
         clean, hot, cool, toggled, sliced: objects in that condition.
         won: the goal is reached.
     """
 
+    __slots__ = (
+        "_commands", "_condition", "arrive_at_shared", "clean", "contents", "cool", "examine_visible", "game", "held",
+        "hot", "loc", "look_at_start", "one_copy", "open", "seen_from", "sliced", "switch_off", "taken", "toggled",
+        "won",
+    )  # fmt: skip
+
+    _commands: tuple[str, ...] | None
+    _condition: str | None
+
     def __init__(self, game: Game, repairs: Collection[str] = ()) -> None:
         self.game = game
+        self.arrive_at_shared = "colocated" in repairs
+        self.examine_visible = "examine" in repairs
+        self.one_copy = "ghosts" in repairs
+        self.look_at_start = "look" in repairs
+        self.switch_off = "toggle" in repairs
         self.loc = game.start
         self.held = -1
-        self.open = 0
+        self.open = self.clean = self.hot = self.toggled = self.sliced = 0
+        self.cool = game.cool
         self.contents = list(game.contents)
         self.seen_from = list(game.seen_from)
         self.taken = [0] * len(game.receptacles)
-        self.clean = self.hot = self.toggled = self.sliced = 0
-        self.cool = game.cool
-        self.won = False
+        self._changed()
+        self.won = reached(self)
 
     def step(self, command: str) -> Outcome:
-        """Play one command; a command that cannot be done changes nothing."""
-        raise NotImplementedError
+        """Play one command; spaces around it do not count, one that cannot be done changes nothing."""
+        verb, _, rest = command.strip().partition(" ")
+        action = _ACTIONS.get(verb)
+        if action is None:
+            return _INVALID
+        text = action(self, rest)
+        return _INVALID if text is None else Outcome(text, True)
 
     def admissible(self) -> tuple[str, ...]:
         """Return the commands that can be done now, sorted."""
-        raise NotImplementedError
+        if self._commands is None:
+            self._commands = commands.admissible(self)
+        return self._commands
+
+    def state_key(self) -> str:
+        """Return the exact state as text: equal for equal states of a game, different for different ones."""
+        if self._condition is None:
+            self._condition = condition(self)
+        where = whereabouts(self.game, self.loc)
+        return f"at {where}; {self._condition}" if self._condition else f"at {where}"
+
+    def location(self) -> str:
+        """Return where the agent is: the receptacles in reach, or "the middle of the room"."""
+        return whereabouts(self.game, self.loc)
+
+    def inventory(self) -> str:
+        """Return what the agent carries and in what condition, "nothing" with empty hands."""
+        return carried(self)
 
     def get_state(self) -> State:
         """Return the exact state as a hashable tuple of ints."""
@@ -61,8 +108,216 @@ class World:
 
     def set_state(self, state: State) -> None:
         """Load what `get_state` returned for the same game."""
-        n, self.loc, self.held, self.open = len(self.contents), *state[:3]
-        self.clean, self.hot, self.cool, self.toggled, self.sliced = state[3:8]
+        n = len(self.contents)
+        self.loc, self.held, self.open, self.clean, self.hot, self.cool, self.toggled, self.sliced = state[:8]
         self.contents = list(state[8 : 8 + n])
         self.taken = list(state[8 + n : 8 + 2 * n])
         self.seen_from = list(state[8 + 2 * n :])
+        self._changed()
+        self.won = reached(self)
+
+    def _changed(self) -> None:
+        """Forget what was worked out about the state before."""
+        self._commands = None
+        self._condition = None
+
+    def _here(self, name: str) -> int:
+        """Position of the receptacle of this name, -1 when there is none at the agent's location."""
+        receptacle = self.game.receptacle_index.get(name, -1)
+        return receptacle if receptacle >= 0 and self.game.places[receptacle] == self.loc else -1
+
+    def _in_hand(self, name: str) -> bool:
+        return self.held >= 0 and self.game.objects[self.held] == name
+
+    def _accessible(self, receptacle: int) -> bool:
+        """Say whether hands reach into the receptacle: it cannot be opened, or is open."""
+        return not (self.game.openable & ~self.open) >> receptacle & 1
+
+    def _contents_text(self, receptacle: int) -> str:
+        if self._accessible(receptacle):
+            return view(self.game, receptacle, self.contents[receptacle]).text
+        return f"The {self.game.receptacles[receptacle]} is closed."
+
+    # One method per verb: it takes the rest of the command and returns the text, or None when that cannot be done.
+
+    def _go(self, rest: str) -> str | None:
+        game = self.game
+        receptacle = game.receptacle_index.get(rest[3:], -1) if rest[:3] == "to " else -1
+        if receptacle < 0:
+            return None
+        place = game.places[receptacle]
+        if place != self.loc:
+            self.loc = place
+            self._commands = None
+            if game.task_type == LOOK:
+                self.won = reached(self)
+        elif not (self.arrive_at_shared and len(game.local[place]) > 1):
+            return None
+        where = game.receptacles[receptacle] if game.dialect == "move" else game.locations[place]
+        return f"You arrive at {where}. {self._contents_text(receptacle)}"
+
+    def _open(self, rest: str) -> str | None:
+        receptacle = self._here(rest)
+        if receptacle < 0 or not (self.game.openable & ~self.open) >> receptacle & 1:
+            return None
+        self.open |= 1 << receptacle
+        self._changed()
+        return f"You open the {rest}. {self._contents_text(receptacle)}"
+
+    def _close(self, rest: str) -> str | None:
+        receptacle = self._here(rest)
+        if receptacle < 0 or not self.open >> receptacle & 1:
+            return None
+        self.open ^= 1 << receptacle
+        self._changed()
+        return f"You close the {rest}."
+
+    def _take(self, rest: str) -> str | None:
+        name, _, where = rest.partition(" from ")
+        receptacle, item = self._here(where), self.game.object_index.get(name, -1)
+        if self.held >= 0 or receptacle < 0 or item < 0 or not self._accessible(receptacle):
+            return None
+        bit = 1 << item
+        if not self.contents[receptacle] & self.game.pickupable & bit:
+            return None
+        self.contents[receptacle] ^= bit
+        self.taken[receptacle] |= bit
+        self.seen_from[self.loc] &= ~bit
+        self.held = item
+        if self.one_copy:
+            self.contents = [objects & ~bit for objects in self.contents]
+        self._changed()
+        self.won = reached(self)
+        return f"You pick up the {name} from the {where}."
+
+    def _move(self, rest: str) -> str | None:
+        if self.game.dialect != "move":
+            return None
+        name, _, where = rest.partition(" to ")
+        return f"You move the {name} to the {where}." if self._put_down(name, where) else None
+
+    def _put(self, rest: str) -> str | None:
+        if self.game.dialect != "put":
+            return None
+        name, _, where = rest.partition(" in/on ")
+        return f"You put the {name} in/on the {where}." if self._put_down(name, where) else None
+
+    def _put_down(self, name: str, where: str) -> bool:
+        receptacle = self._here(where)
+        if not self._in_hand(name) or receptacle < 0 or not self._accessible(receptacle):
+            return False
+        bit = 1 << self.held
+        if not self.game.fits[receptacle] & bit:
+            return False
+        self.contents[receptacle] |= bit
+        self.taken[receptacle] &= ~bit
+        self.seen_from[self.loc] |= bit
+        self.held = -1
+        self._changed()
+        self.won = reached(self)
+        return True
+
+    def _treat(self, rest: str, kinds: int, objects: int) -> str | None:
+        """Clean, heat or cool: return "<object> using the <receptacle>." when that can be done."""
+        name, _, where = rest.partition(" with ")
+        receptacle = self._here(where)
+        if receptacle < 0 or not kinds >> receptacle & 1 or not self._in_hand(name) or not objects >> self.held & 1:
+            return None
+        self._changed()
+        return f"{name} using the {where}."
+
+    def _clean(self, rest: str) -> str | None:
+        done = self._treat(rest, self.game.sinks, self.game.cleanable)
+        if done is None:
+            return None
+        self.clean |= 1 << self.held
+        self.won = reached(self)
+        return f"You clean the {done}"
+
+    def _heat(self, rest: str) -> str | None:
+        done = self._treat(rest, self.game.microwaves, self.game.heatable)
+        if done is None:
+            return None
+        self.hot |= 1 << self.held
+        self.cool &= ~(1 << self.held)
+        self.won = reached(self)
+        return f"You heat the {done}"
+
+    def _cool(self, rest: str) -> str | None:
+        done = self._treat(rest, self.game.fridges, self.game.coolable)
+        if done is None:
+            return None
+        self.cool |= 1 << self.held
+        self.hot &= ~(1 << self.held)
+        self.won = reached(self)
+        return f"You cool the {done}"
+
+    def _use(self, rest: str) -> str | None:
+        item = self.game.object_index.get(rest, -1)
+        if item < 0 or not self.game.toggleable >> item & 1:
+            return None
+        if not any(self.contents[receptacle] >> item & 1 for receptacle in self.game.local[self.loc]):
+            return None
+        off = self.switch_off and bool(self.toggled >> item & 1)
+        self.toggled = self.toggled ^ 1 << item if off else self.toggled | 1 << item
+        self._condition = None
+        self.won = reached(self)
+        return f"You turn {'off' if off else 'on'} the {rest}."
+
+    def _slice(self, rest: str) -> str | None:
+        name, _, knife = rest.partition(" with ")
+        item = self.game.object_index.get(name, -1)
+        if item < 0 or not self._in_hand(knife) or not self.game.knives >> self.held & 1:
+            return None
+        if not self.game.sliceable & self.seen_from[self.loc] & 1 << item:
+            return None
+        self.sliced |= 1 << item
+        self._condition = None
+        return f"You sliced the {name} with the {knife}."
+
+    def _examine(self, rest: str) -> str | None:
+        receptacle = self._here(rest)
+        if receptacle >= 0:
+            return self._contents_text(receptacle)
+        item = self.game.object_index.get(rest, -1)
+        if item < 0 or not (item == self.held or (self.examine_visible and self._in_sight(item))):
+            return None
+        return closer_look(self, item)
+
+    def _in_sight(self, item: int) -> bool:
+        here = self.game.local[self.loc]
+        return any(self._accessible(receptacle) and self.contents[receptacle] >> item & 1 for receptacle in here)
+
+    def _look(self, rest: str) -> str | None:
+        if rest:
+            return None
+        if self.look_at_start and not self.game.local[self.loc]:
+            return room(self.game)
+        return surroundings(self)
+
+    def _inventory(self, rest: str) -> str | None:
+        if rest:
+            return None
+        return EMPTY_HANDED if self.held < 0 else f"You are carrying: a {self.game.objects[self.held]}."
+
+    def _help(self, rest: str) -> str | None:
+        return HELP if self.game.dialect == "move" and not rest else None
+
+
+_ACTIONS: dict[str, Callable[[World, str], str | None]] = {
+    "go": World._go,
+    "open": World._open,
+    "close": World._close,
+    "take": World._take,
+    "move": World._move,
+    "put": World._put,
+    "clean": World._clean,
+    "heat": World._heat,
+    "cool": World._cool,
+    "use": World._use,
+    "slice": World._slice,
+    "examine": World._examine,
+    "look": World._look,
+    "inventory": World._inventory,
+    "help": World._help,
+}

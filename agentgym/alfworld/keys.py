@@ -1,0 +1,75 @@
+"""The exact state as text, and the parts of it that observations hide."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentgym.alfworld.game import Game, bits
+
+if TYPE_CHECKING:
+    from agentgym.alfworld.world import World
+
+
+def carried(world: World) -> str:
+    """Return what is in the hand, with a mark for each condition, or "nothing".
+
+    The marks are those of the papers' keys: "apple 1 (cleaned) (heated)".
+    """
+    if world.held < 0:
+        return "nothing"
+    bit = 1 << world.held
+    text = world.game.objects[world.held]
+    if world.clean & bit:
+        text += " (cleaned)"
+    if world.hot & bit:
+        text += " (heated)"
+    if world.cool & bit:
+        text += " (cooled)"
+    return text
+
+
+def whereabouts(game: Game, loc: int) -> str:
+    """Return the receptacles at a location, or "the middle of the room" at the start."""
+    return game.facing[loc] if game.local[loc] else "the middle of the room"
+
+
+def condition(world: World) -> str:
+    """Return everything about a state but the location, as text; two states have the same text only if they are equal.
+
+    Written down is what differs from the beginning of the game: `+x` lies in the receptacle, `-x` was there at first
+    and was taken, `=x` was there at first and vanished (only under the repair "ghosts"), `~x` was put there and taken
+    again. Where the data places objects follows from these, except in rare cases, which are written out as `!x`.
+    """
+    game = world.game
+    parts = ["carrying " + game.objects[world.held]] if world.held >= 0 else []
+    if world.open:
+        parts.append("open: " + ", ".join([game.receptacles[i] for i in bits(world.open)]))
+    for word, objects in (
+        ("clean", world.clean),
+        ("hot", world.hot),
+        ("cool", world.cool ^ game.cool),
+        ("on", world.toggled),
+        ("sliced", world.sliced),
+    ):
+        if objects:
+            parts.append(f"{word}: " + ", ".join([game.objects[i] for i in bits(objects)]))
+    contents, taken = world.contents, world.taken
+    expected: dict[int, int] = {}
+    for receptacle, first in enumerate(game.contents):
+        now, gone = contents[receptacle], taken[receptacle]
+        if now == first and not gone:
+            continue
+        marks = [f"+{game.objects[i]}" for i in bits(now & ~first)]
+        marks += [f"-{game.objects[i]}" for i in bits(first & gone)]
+        marks += [f"={game.objects[i]}" for i in bits(first & ~now & ~gone)]
+        marks += [f"~{game.objects[i]}" for i in bits(gone & ~first)]
+        parts.append(f"{game.receptacles[receptacle]}: {', '.join(marks)}")
+        place = game.places[receptacle]
+        seen = expected.get(place, game.seen_from[place])
+        expected[place] = (seen & ~gone) | (now & ~first)
+    for place, seen in enumerate(world.seen_from):
+        strange = seen ^ expected.get(place, game.seen_from[place])
+        if strange:
+            where = whereabouts(game, place)
+            parts.append(f"seen from {where}: {', '.join(['!' + game.objects[i] for i in bits(strange)])}")
+    return "; ".join(parts)

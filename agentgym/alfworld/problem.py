@@ -1,0 +1,221 @@
+"""Read a game file of the official data (`game.tw-pddl`).
+
+The file holds the whole game: the planning problem (who is where, what is what, the goal), the grammar (the texts, of
+which two versions exist) and, in newer data, a walkthrough. The rules are the same in every file and are not read.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from sys import intern
+from typing import Any
+
+from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO, Game, GameError, mask
+
+_FACT = re.compile(r"\(\s*(\w+)\s+([^\s()]+)(?:\s+([^\s()]+))?\s*\)")
+_TASK = re.compile(r'"(Your task is to: (?:[^"\\]|\\.)*)"')
+_GOAL_TYPES = re.compile(r"\((object|receptacle)type\s+\?\w+\s+([^\s()]+?)type\s*\)")
+_FLAGS = ("pickupable", "cleanable", "heatable", "coolable", "toggleable", "sliceable")
+_CONDITIONS = {"isclean": CLEAN, "ishot": HEAT, "iscool": COOL, "istoggled": LOOK}
+_NEEDS = {CLEAN: "cleanable", HEAT: "heatable", COOL: "coolable"}
+
+#: Phrases by which the grammar of each dialect is known, spaces collapsed.
+_SHARED_PHRASES = (
+    '"-= Welcome to TextWorld, ALFRED! =-\\n\\n#look.feedback#\\n\\n#task#"',
+    '"You open the {r.name}. #examineReceptacle.feedback#"',
+    '"You close the {r.name}."',
+    '"You pick up the {o.name} from the {r.name}."',
+    "\"You are carrying: [{o.indefinite + ' ' + o.name | holds(a:agent, o:object)}].\"",
+    '"You are not carrying anything."',
+    '"You heat the {o.name} using the {r.name}."',
+    '"You clean the {o.name} using the {r.name}."',
+    '"You cool the {o.name} using the {r.name}."',
+    '"You turn on the {o.name}."',
+    '"You sliced the {co.name} with the {ko.name}."',
+    '"This is a normal {o.name}. In it, you see [{o2.indefinite',
+    '"There\'s nothing special about {o.name}."',
+    '"#look-variations#. Next to it, you see #list_objects_on_the_floor#."',
+)
+_DIALECT_PHRASES = {
+    "move": (
+        'template :: "move {o} to {r}"',
+        '"You move the {o.name} to the {r.name}."',
+        '"You arrive at {r.name}. #examineReceptacle.feedback#"',
+        'template :: "help"; feedback :: " Available commands: look:',
+        "move (object) to (receptacle): place an object in or on a receptacle",
+    ),
+    "put": (
+        'template :: "put {o} in/on {r}"',
+        '"You put the {o.name} in/on the {r.name}."',
+        '"You arrive at {lend.name}. #examineReceptacle.feedback#"',
+    ),
+}
+
+Facts = dict[str, list[tuple[str, str]]]
+
+
+def read_game(data: Any, task_id: str) -> Game:
+    """Return the game of a decoded `game.tw-pddl`.
+
+    Args:
+        data: the file's content, a JSON object with at least `pddl_problem` and `grammar`.
+        task_id: "<task folder>/<trial folder>".
+
+    Raises:
+        GameError: when something is missing, malformed, or of a version whose texts are not known.
+    """
+    if not isinstance(data, Mapping):
+        raise GameError(f"{task_id}: game.tw-pddl must hold a JSON object, got {type(data).__name__}")
+    for key in ("pddl_problem", "grammar"):
+        if not isinstance(data.get(key), str):
+            raise GameError(f"{task_id}: game.tw-pddl has no text {key!r} (it has {sorted(data)}); download it again")
+    walkthrough = data.get("walkthrough") or ()
+    if not isinstance(walkthrough, Sequence) or not all(isinstance(command, str) for command in walkthrough):
+        raise GameError(f"{task_id}: 'walkthrough' must be a list of commands, got {walkthrough!r}")
+    task, dialect = _read_grammar(data["grammar"], task_id)
+    problem = data["pddl_problem"].lower()
+    start, goal = problem.find("(:init"), problem.find("(:goal")
+    if not 0 <= start < goal:
+        raise GameError(f"{task_id}: pddl_problem has no (:init ...) followed by (:goal ...); download it again")
+    facts: Facts = {}
+    for name, first, second in _FACT.findall(problem, start + len("(:init"), goal):
+        facts.setdefault(name, []).append((first, second))
+    try:
+        return _build(facts, _read_goal(problem[goal:]), task_id, task, dialect, tuple(map(intern, walkthrough)))
+    except (LookupError, ValueError) as error:
+        raise GameError(f"{task_id}: pddl_problem cannot be understood: {error}; download it again") from error
+
+
+def _read_grammar(grammar: str, task_id: str) -> tuple[str, str]:
+    """Return the task sentence, without prefix and full stop, and the dialect."""
+    found = _TASK.search(grammar)
+    try:
+        task = str(json.loads(f'"{found[1]}"')) if found else ""
+    except ValueError:
+        task = ""
+    if not found or not task.endswith("."):
+        raise GameError(f"{task_id}: the grammar has no sentence 'Your task is to: ... .'; download the game again")
+    dialect, missing = _dialect(grammar[: found.start()] + grammar[found.end() :])
+    if missing:
+        raise GameError(
+            f"{task_id}: the texts of this game are of an unknown version; known are those of json_2.1.1 "
+            f"('put x in/on y') and json_2.1.2 or later ('move x to y'). Not found in its grammar: {missing}"
+        )
+    return task.removeprefix("Your task is to: ").removesuffix("."), dialect
+
+
+@lru_cache(maxsize=4)
+def _dialect(grammar: str) -> tuple[str, str]:
+    """Return the dialect of a grammar without its task sentence, and the first phrase that it lacks."""
+    text = re.sub(r"\s+", " ", grammar)
+    dialect = "move" if _DIALECT_PHRASES["move"][0] in text else "put"
+    missing = [phrase for phrase in (*_DIALECT_PHRASES[dialect], *_SHARED_PHRASES) if phrase not in text]
+    if dialect == "put" and 'template :: "help"' in text:
+        missing.append("no `help` beside `put`")
+    return dialect, missing[0] if missing else ""
+
+
+def _read_goal(goal: str) -> tuple[str, str, str]:
+    """Return (task type, object type, receptacle or lamp type) of the text of a goal, in lower case."""
+    types = _GOAL_TYPES.findall(goal)
+    objects = [name for kind, name in types if kind == "object"]
+    receptacles = {name for kind, name in types if kind == "receptacle"}
+    conditions = [kind for word, kind in _CONDITIONS.items() if f"({word} " in goal]
+    task_type = conditions[0] if conditions else TWO if "(not (=" in goal else PICK
+    if task_type == LOOK and len(objects) == 2 and not receptacles and len(conditions) == 1:
+        # the lamp is the object whose variable is toggled
+        toggled = re.search(r"\(istoggled\s+(\?\w+)\s*\)", goal)
+        lamp = re.search(rf"\(objecttype\s+{re.escape(toggled[1])}\s+(\S+?)type\s*\)", goal) if toggled else None
+        if lamp:
+            objects.remove(lamp[1])
+            return task_type, objects[0], lamp[1]
+    elif task_type != LOOK and len(set(objects)) == len(receptacles) == 1 and len(conditions) <= 1:
+        return task_type, objects[0], receptacles.pop()
+    raise ValueError(f"the goal is none of the six kinds: {' '.join(goal.split())[:200]}")
+
+
+def _build(
+    facts: Facts, goal: tuple[str, str, str], task_id: str, task: str, dialect: str, walkthrough: tuple[str, ...]
+) -> Game:
+    names = _names(sorted({word for pairs in facts.values() for pair in pairs for word in pair if word}))
+    object_type = {name: intern(kind.removesuffix("type")) for name, kind in facts.get("objecttype", ())}
+    receptacle_type = {name: intern(kind.removesuffix("type")) for name, kind in facts.get("receptacletype", ())}
+    place_of = dict(facts.get("receptacleatlocation", ()))
+    ((_, start),) = facts["atlocation"]
+    objects, receptacles = sorted(object_type), sorted(receptacle_type)
+    locations = sorted({start, *(place_of[name] for name in receptacles)})
+    index = {name: i for i, name in enumerate(objects)}
+    index_of = {name: i for i, name in enumerate(receptacles)}
+    location_index = {name: i for i, name in enumerate(locations)}
+
+    contents = [0] * len(receptacles)
+    for name, where in facts.get("inreceptacle", ()):
+        contents[index_of[where]] |= 1 << index[name]
+    seen_from = [0] * len(locations)
+    for name, where in facts.get("objectatlocation", ()):
+        if where in location_index:  # the agent can be nowhere else
+            seen_from[location_index[where]] |= 1 << index[name]
+    inner: dict[int, int] = {}
+    for name, vessel in facts.get("inreceptacleobject", ()):
+        inner[index[vessel]] = inner.get(index[vessel], 0) | 1 << index[name]
+
+    flags = {flag: mask(index[name] for name, _ in facts.get(flag, ()) if name in index) for flag in _FLAGS}
+    accepted: dict[str, set[str]] = {}
+    for kind, content in facts.get("cancontain", ()):
+        accepted.setdefault(kind.removesuffix("type"), set()).add(content.removesuffix("type"))
+    fit = {
+        kind: mask(i for i, name in enumerate(objects) if object_type[name] in types)
+        for kind, types in accepted.items()
+    }
+
+    task_type, wanted, target = goal
+    goal_objects = mask(i for i, name in enumerate(objects) if object_type[name] == wanted)
+    if task_type in _NEEDS:
+        goal_objects &= flags[_NEEDS[task_type]]
+    lamps = mask(i for i, name in enumerate(objects) if object_type[name] == target) if task_type == LOOK else 0
+    return Game(
+        task_id=task_id,
+        task_type=task_type,
+        task=task,
+        dialect=dialect,
+        receptacles=tuple([names[name] for name in receptacles]),
+        receptacle_types=tuple([receptacle_type[name] for name in receptacles]),
+        places=tuple([location_index[place_of[name]] for name in receptacles]),
+        locations=tuple([names[name] for name in locations]),
+        start=location_index[start],
+        openable=mask(index_of[name] for name, _ in facts.get("openable", ()) if name in index_of),
+        objects=tuple([names[name] for name in objects]),
+        object_types=tuple([object_type[name] for name in objects]),
+        **flags,
+        vessels=mask(index[name] for name, _ in facts.get("isreceptacleobject", ()) if name in index),
+        cool=mask(index[name] for name, _ in facts.get("iscool", ())),
+        contents=tuple(contents),
+        seen_from=tuple(seen_from),
+        inner=tuple(sorted(inner.items())),
+        goal_objects=goal_objects,
+        goal_receptacles=tuple(
+            [] if task_type == LOOK else [i for i, name in enumerate(receptacles) if receptacle_type[name] == target]
+        ),
+        goal_lamps=lamps & flags["toggleable"],
+        walkthrough=walkthrough,
+        fits=tuple([fit.get(receptacle_type[name], 0) for name in receptacles]),
+    )
+
+
+def _names(ids: Sequence[str]) -> dict[str, str]:
+    """Return the shown name of every mangled id; `ids` are sorted and hold every id of the initial facts."""
+    bases = {name: _base(name) for name in ids}
+    left = Counter(bases.values())
+    names = {}
+    for name, base in bases.items():
+        names[name] = intern(f"{base} {left[base]}") if "_bar_" in name else f"{name} "
+        left[base] -= 1
+    return names
+
+
+def _base(name: str) -> str:
+    return name.partition("_bar_")[0] + ("basin" if "basin" in name else "")

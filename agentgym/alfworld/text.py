@@ -1,0 +1,102 @@
+"""The texts of the household, character by character those of the original engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agentgym.alfworld.game import Game, bits, listing
+
+if TYPE_CHECKING:
+    from agentgym.alfworld.world import World
+
+NOTHING_HAPPENS = "Nothing happens."
+EMPTY_HANDED = "You are not carrying anything."
+LOOK_AT_START = "You are in the middle of a room. Looking quickly around you, you see nothing."
+
+#: The two spaces after the `move` line's colon are the original's.
+HELP = """Available commands:
+  look:                             look around your current location
+  inventory:                        check your current inventory
+  go to (receptacle):               move to a receptacle
+  open (receptacle):                open a receptacle
+  close (receptacle):               close a receptacle
+  take (object) from (receptacle):  take an object from a receptacle
+  move (object) to (receptacle):  place an object in or on a receptacle
+  examine (something):              examine a receptacle or an object
+  use (object):                     use an object
+  heat (object) with (receptacle):  heat an object using a receptacle
+  clean (object) with (receptacle): clean an object using a receptacle
+  cool (object) with (receptacle):  cool an object using a receptacle
+  slice (object) with (object):     slice an object using a sharp object
+"""
+
+
+def with_articles(names: Sequence[str]) -> str:
+    """List names with the article, which is always "a"."""
+    return listing([f"a {name}" for name in names])
+
+
+def objects_in(game: Game, objects: int) -> str:
+    """List the objects of a mask with articles."""
+    names = game.objects
+    return with_articles([names[i] for i in bits(objects)])
+
+
+def introduction(game: Game) -> str:
+    """Return the observation of a reset."""
+    return (
+        "-= Welcome to TextWorld, ALFRED! =-\n\n"
+        f"{room(game)}\n\n"
+        f"Your task is to: {game.task}."
+    )  # fmt: skip
+
+
+def room(game: Game) -> str:
+    """Return the sentence that lists all receptacles."""
+    return f"You are in the middle of a room. Looking quickly around you, you see {with_articles(game.receptacles)}."
+
+
+def inside(game: Game, receptacle: int, objects: int) -> str:
+    """Describe a receptacle whose contents can be seen."""
+    name = game.receptacles[receptacle]
+    if game.openable >> receptacle & 1:
+        return f"The {name} is open. In it, you see {objects_in(game, objects)}."
+    return f"On the {name}, you see {objects_in(game, objects)}."
+
+
+def surroundings(world: World) -> str:
+    """Return the text of `look`.
+
+    The floor lists an object once for every receptacle here that it was taken from, if it was put down here again.
+    """
+    game = world.game
+    here = game.local[world.loc]
+    if not here:
+        return LOOK_AT_START
+    floor = []
+    for i in bits(world.seen_from[world.loc]):
+        floor += [game.objects[i] for receptacle in here if world.taken[receptacle] >> i & 1]
+    return f"You are facing the {game.facing[world.loc]}. Next to it, you see {with_articles(floor)}."
+
+
+def closer_look(world: World, item: int) -> str:
+    """Return the text of `examine` for an object."""
+    game = world.game
+    name = game.objects[item]
+    if game.vessels >> item & 1:
+        return f"This is a normal {name}. In it, you see {objects_in(game, dict(game.inner).get(item, 0))}."
+    clean, hot, cool = world.clean >> item & 1, world.hot >> item & 1, world.cool >> item & 1
+    # the original tests these in an order in which "hot" hides "cool" unless it can name the object clean and cool
+    words = "hot" if hot else "cool" if cool else ""
+    if clean:
+        words = f"{words} and clean" if words else "clean"
+    if world.sliced >> item & 1 and words:
+        return f"This is a {words} sliced {name}."
+    if words:
+        return f"This is a {'cold' if words == 'cool' else words} {name}."
+    if game.toggleable >> item & 1:
+        return f"This {name} is {'on' if world.toggled >> item & 1 else 'off'}."
+    if world.sliced >> item & 1 and game.sliceable >> item & 1:
+        return f"This is a sliced {name}."
+    return f"There's nothing special about {name}."
