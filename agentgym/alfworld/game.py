@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from itertools import count
 from typing import Any
@@ -64,7 +64,7 @@ class Game:
         goal_receptacles: positions of the receptacles that count for the goal; () for `look_at_obj_in_light`.
         goal_lamps: toggleable objects that count for `look_at_obj_in_light`, else 0.
         walkthrough: commands that win, () when the data has none.
-        fits: per receptacle, the objects that may be put there.
+        fits: per receptacle, the objects that may be put there; the same for all receptacles of a type.
     """
 
     task_id: str
@@ -129,6 +129,14 @@ class Game:
         }
         for name, value in derived.items():
             object.__setattr__(self, name, value)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles and copies are games of their own, with another `serial`."""
+        return _rebuild, ({f.name: getattr(self, f.name) for f in fields(self) if f.init},)
+
+
+def _rebuild(values: dict[str, Any]) -> Game:
+    return Game(**values)
 
 
 def listing(names: Sequence[str]) -> str:

@@ -81,9 +81,14 @@ def read_game(data: Any, task_id: str) -> Game:
     start, goal = problem.find("(:init"), problem.find("(:goal")
     if not 0 <= start < goal:
         raise GameError(f"{task_id}: pddl_problem has no (:init ...) followed by (:goal ...); download it again")
+    # what a receptacle can contain is said again for each receptacle: a line is read once
+    lines = dict.fromkeys(problem[start + len("(:init") : goal].split("\n"))
     facts: Facts = {}
-    for name, first, second in _FACT.findall(problem, start + len("(:init"), goal):
-        facts.setdefault(name, []).append((first, second))
+    for name, first, second in _FACT.findall("\n".join(lines)):
+        if name in facts:
+            facts[name].append((first, second))
+        else:
+            facts[name] = [(first, second)]
     try:
         return _build(facts, _read_goal(problem[goal:]), task_id, task, dialect, tuple(map(intern, walkthrough)))
     except (LookupError, ValueError) as error:
@@ -182,13 +187,13 @@ def _build(
         task_type=task_type,
         task=task,
         dialect=dialect,
-        receptacles=tuple([names[name] for name in receptacles]),
+        receptacles=tuple([intern(names[name]) for name in receptacles]),
         receptacle_types=tuple([receptacle_type[name] for name in receptacles]),
         places=tuple([location_index[place_of[name]] for name in receptacles]),
-        locations=tuple([names[name] for name in locations]),
+        locations=tuple([intern(names[name]) for name in locations]),
         start=location_index[start],
         openable=mask(index_of[name] for name, _ in facts.get("openable", ()) if name in index_of),
-        objects=tuple([names[name] for name in objects]),
+        objects=tuple([intern(names[name]) for name in objects]),
         object_types=tuple([object_type[name] for name in objects]),
         **flags,
         vessels=mask(index[name] for name, _ in facts.get("isreceptacleobject", ()) if name in index),
@@ -208,14 +213,10 @@ def _build(
 
 def _names(ids: Sequence[str]) -> dict[str, str]:
     """Return the shown name of every mangled id; `ids` are sorted and hold every id of the initial facts."""
-    bases = {name: _base(name) for name in ids}
+    bases = {name: name.partition("_bar_")[0] + ("basin" if "basin" in name else "") for name in ids}
     left = Counter(bases.values())
     names = {}
     for name, base in bases.items():
-        names[name] = intern(f"{base} {left[base]}") if "_bar_" in name else f"{name} "
+        names[name] = f"{base} {left[base]}" if "_bar_" in name else f"{name} "
         left[base] -= 1
     return names
-
-
-def _base(name: str) -> str:
-    return name.partition("_bar_")[0] + ("basin" if "basin" in name else "")

@@ -1,0 +1,218 @@
+"""The official games by path: which there are, in sorted order, and their content."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property, lru_cache
+from pathlib import Path
+from typing import Any
+
+from agentgym.alfworld.cache import PackedGames, cache_file, cache_folder, load, save
+from agentgym.alfworld.game import TASK_TYPES, Game, GameError
+from agentgym.alfworld.problem import read_game
+from agentgym.alfworld.record import pack, unpack
+from agentgym.core import suggest
+
+#: Splits of the official data.
+SPLITS: tuple[str, ...] = ("train", "valid_seen", "valid_unseen", "valid_train")
+VARIABLE = "ALFWORLD_DATA"
+_GAME, _TRAJECTORY = "game.tw-pddl", "traj_data.json"
+_TASK_TYPE = re.compile(rb'"task_type"\s*:\s*"(\w+)"')
+_HOW = (
+    f"expected a folder that holds json_2.1.1/<split>/<task>/<trial>/{_GAME}: run `alfworld-download` of the alfworld "
+    f"package (its default is ~/.cache/alfworld) and pass that folder as data= or in ${VARIABLE}; without either, "
+    "generated games are played"
+)
+
+
+@dataclass(frozen=True)
+class Split:
+    """The games of one split, sorted by task folder and trial; a game is unpacked when it is asked for, and shared."""
+
+    folder: Path
+    games: PackedGames
+
+    @cached_property
+    def index(self) -> dict[str, int]:
+        """Position of each task_id."""
+        return {task_id: i for i, task_id in enumerate(self.games.task_ids)}
+
+    @cached_property
+    def by_type(self) -> dict[str, tuple[int, ...]]:
+        """Positions of the games of each task type."""
+        found: dict[str, list[int]] = {kind: [] for kind in TASK_TYPES}
+        for i, kind in enumerate(self.games.task_types):
+            found[kind].append(i)
+        return {kind: tuple(positions) for kind, positions in found.items()}
+
+    def __len__(self) -> int:
+        """Number of games."""
+        return len(self.games.task_ids)
+
+    def __getitem__(self, position: int) -> Game:
+        """Return a game by its position."""
+        return _unpacked(self.games.packed[position])
+
+
+@lru_cache(maxsize=1024)
+def _unpacked(packed: bytes) -> Game:
+    return unpack(packed)
+
+
+def find_folder(data: str | os.PathLike[str]) -> Path:
+    """Return the folder whose subfolders are the splits.
+
+    Args:
+        data: the folder that holds `json_2.1.1` (or another `json_*`), or that folder itself.
+
+    Raises:
+        GameError: when there is no such folder.
+    """
+    given = Path(data).expanduser()
+    if not given.is_dir():
+        raise GameError(f"ALFWorld data: {given} is not a folder; {_HOW}")
+    for folder in (given, given / "json_2.1.1", *sorted(given.glob("json_*"), reverse=True)):
+        if any((folder / split).is_dir() for split in SPLITS):
+            return folder
+    raise GameError(f"ALFWorld data: {given} holds no split ({', '.join(SPLITS)}); {_HOW}")
+
+
+@cache
+def open_split(folder: Path, split: str, cache_in: str | Path | bool | None = None) -> Split:
+    """Return a split, read once per process: from the cache file when there is one, else from the game files.
+
+    Args:
+        folder: as from `find_folder`.
+        split: one of `SPLITS`.
+        cache_in: see `cache.cache_folder`.
+
+    Raises:
+        ValueError: when there is no such split.
+        GameError: when a game cannot be read, or none is left.
+    """
+    source = folder / split
+    if split not in SPLITS or not source.is_dir():
+        known = [name for name in SPLITS if (folder / name).is_dir()]
+        raise ValueError(f"unknown split {split!r} of {folder}; {suggest(split, known)}")
+    entries = list(_trials(source))
+    state = _state(entries)
+    where = cache_folder(cache_in)
+    file = None if where is None else cache_file(where, source)
+    games = None if file is None else load(file, state)
+    if games is None:
+        games = _import(source, entries)
+        if file is not None:
+            save(file, state, games)
+    if not games.task_ids:
+        reasons = Counter(reason for _, reason in games.left_out)
+        counted = ", ".join(f"{n} {reason}" for reason, n in reasons.items()) or "no trial folders at all"
+        raise GameError(f"ALFWorld data: {source} holds no playable game ({counted}); {_HOW}")
+    return Split(source, games)
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A trial folder: its task_id, its files that matter with size and time."""
+
+    task_id: str
+    folder: str
+    files: dict[str, tuple[int, int]]
+
+
+def _trials(source: Path) -> Iterator[_Trial]:
+    """Yield the trial folders of a split, sorted by task folder, then by trial folder."""
+    for task in _folders(str(source)):
+        for trial in _folders(task.path):
+            files = {}
+            with os.scandir(trial.path) as found:
+                for entry in found:
+                    if entry.name in (_GAME, _TRAJECTORY):
+                        status = entry.stat()
+                        files[entry.name] = (status.st_size, status.st_mtime_ns)
+            yield _Trial(f"{task.name}/{trial.name}", trial.path, files)
+
+
+def _folders(parent: str) -> list[os.DirEntry[str]]:
+    with os.scandir(parent) as found:
+        return sorted([entry for entry in found if entry.is_dir()], key=lambda entry: entry.name)
+
+
+def _state(trials: list[_Trial]) -> str:
+    listed = [(trial.task_id, sorted(trial.files.items())) for trial in trials]
+    return hashlib.sha256(repr(listed).encode()).hexdigest()
+
+
+def _import(source: Path, trials: list[_Trial]) -> PackedGames:
+    """Read all games; which folders count is decided as the original does."""
+    task_ids, task_types, packed = [], [], []
+    left_out: list[tuple[str, str]] = []
+    for trial in trials:
+        game = _read(trial)
+        if isinstance(game, str):
+            left_out.append((trial.task_id, game))
+        else:
+            task_ids.append(trial.task_id)
+            task_types.append(game.task_type)
+            packed.append(pack(game))
+    return PackedGames(tuple(task_ids), tuple(task_types), tuple(packed), tuple(left_out))
+
+
+def _read(trial: _Trial) -> Game | str:
+    """Return the game of a trial folder, or why it is left out."""
+    if _TRAJECTORY not in trial.files:
+        return f"without {_TRAJECTORY}"
+    if "movable" in trial.task_id or "Sliced" in trial.task_id:
+        return "with movable receptacles or sliced objects"
+    task_type = _task_type(trial)
+    if task_type not in TASK_TYPES:
+        return "of another task type"
+    if _GAME not in trial.files:
+        return f"without {_GAME}"
+    data = _json(trial, _GAME, _bytes(trial, _GAME))
+    if isinstance(data, dict) and "solvable" not in data:
+        return "without the key 'solvable'"
+    if isinstance(data, dict) and not data["solvable"]:
+        return "that cannot be solved"
+    game = read_game(data, trial.task_id)
+    if game.task_type != task_type:
+        raise GameError(
+            f"{trial.task_id}: {_TRAJECTORY} says {task_type!r}, the goal in {_GAME} is that of "
+            f"{game.task_type!r}; the files do not belong together: download the game again"
+        )
+    return game
+
+
+def _task_type(trial: _Trial) -> Any:
+    """Return the task type in the trajectory file, of which nothing else is needed."""
+    content = _bytes(trial, _TRAJECTORY)
+    found = _TASK_TYPE.findall(content)
+    if len(found) == 1:
+        return found[0].decode()
+    trajectory = _json(trial, _TRAJECTORY, content)
+    return trajectory.get("task_type") if isinstance(trajectory, dict) else None
+
+
+def _bytes(trial: _Trial, name: str) -> bytes:
+    try:
+        with open(os.path.join(trial.folder, name), "rb") as stream:
+            return stream.read()
+    except OSError as error:
+        raise _unreadable(trial, name, error) from error
+
+
+def _json(trial: _Trial, name: str, content: bytes) -> Any:
+    try:
+        return json.loads(content)
+    except ValueError as error:
+        raise _unreadable(trial, name, error) from error
+
+
+def _unreadable(trial: _Trial, name: str, error: Exception) -> GameError:
+    path = os.path.join(trial.folder, name)
+    return GameError(f"{path} cannot be read ({error}): download the game again, or remove its folder to do without it")

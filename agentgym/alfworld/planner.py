@@ -1,0 +1,341 @@
+"""Shortest plans, from any state.
+
+Why a handful of cases is enough. Any two locations are one `go to` apart, so the price of a plan is the number of
+things done, plus one for every change of location, plus one for every closed receptacle that hands must reach into.
+Nothing else helps: closing, looking, slicing, or carrying objects that do not count for the goal only costs. So a
+shortest plan is: put down what is in hand unless it is used; take an object that counts; clean, heat or cool it when
+it is not yet (it may then be there already: an object can be listed in two receptacles); put it where it belongs, or
+bring it to a lamp; and for `pick_two_obj_and_place` the same with a second object. `Planner` prices all choices of
+objects and receptacles, and the tests compare it with a search over all states of small games.
+
+Dead ends exist: an object that no receptacle of the room accepts (a teddy bear, a roll of paper towels: 872 of the
+3,553 official train games have one in sight) can be picked up but never put down again. A hand that holds such an
+object has no plan, unless the object counts for the goal; every other state of a game that can be won has one.
+
+Plans are shortest where lamps cannot be picked up, as in all official games.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO, Game, bits
+from agentgym.alfworld.world import World
+
+#: Larger than the price of any plan.
+_NEVER = 1_000
+
+#: What is done to (object, in or with or from receptacle), and then the rest.
+Acts = tuple[tuple[str, int, int], Any] | None
+Priced = tuple[int, Acts]
+
+_NO_PLAN: Priced = (_NEVER, None)
+_TREATMENT = {CLEAN: "clean", HEAT: "heat", COOL: "cool"}
+
+
+class Situation(NamedTuple):
+    """The part of a state that plans depend on; sets are bit masks as in `Game`.
+
+    Attributes:
+        loc: location of the agent.
+        held: object in hand, -1 for none.
+        reach: receptacles that hands reach into: they cannot be opened, or are open.
+        contents: objects in each receptacle.
+        done: objects that are clean, hot or cool, whichever the task asks for.
+        lit: objects that are switched on.
+        one_copy: taking an object removes it from every receptacle (a repair).
+    """
+
+    loc: int
+    held: int
+    reach: int
+    contents: tuple[int, ...]
+    done: int
+    lit: int
+    one_copy: bool
+
+
+class Planner:
+    """Shortest plans of one game.
+
+    Args:
+        game: the game; lamps must not be pickupable for plans to be shortest.
+    """
+
+    def __init__(self, game: Game) -> None:
+        self.game = game
+        self._kind = game.task_type
+        self._wanted = game.goal_objects
+        self._at = [sum(1 << receptacle for receptacle in here) for here in game.local]
+        self._goals = sum(1 << receptacle for receptacle in game.goal_receptacles)
+        self._machines = {CLEAN: game.sinks, HEAT: game.microwaves, COOL: game.fridges}.get(self._kind, 0)
+        self._stands = tuple({game.places[receptacle]: receptacle for receptacle in bits(self._machines)}.items())
+        self._accepting: dict[int, int] = {}
+
+    def situation(self, world: World) -> Situation:
+        """Return what matters of a world's state."""
+        done = {CLEAN: world.clean, HEAT: world.hot, COOL: world.cool}.get(self._kind, -1)
+        reach = world.open | ~self.game.openable
+        return Situation(world.loc, world.held, reach, tuple(world.contents), done, world.toggled, world.one_copy)
+
+    def best(self, now: Situation) -> Priced:
+        """Return (commands of a shortest plan, what it does); the price is at least 1000 in a dead end."""
+        if self._won(now):
+            return 0, None
+        if now.held < 0:
+            return self._fetch(now)
+        use = self._use(now) if self._wanted >> now.held & 1 else _NO_PLAN
+        # dropping, taking and one thing more
+        return use if use[0] < 3 else min([use, *(priced for _, priced in self._drops(now))], key=_price)
+
+    def commands(self, now: Situation, acts: Acts) -> tuple[str, ...]:
+        """Return the commands that do what `best` said."""
+        game, loc, reach = self.game, now.loc, now.reach
+        names, things = game.receptacles, game.objects
+        commands = []
+        while acts is not None:
+            (verb, item, receptacle), acts = acts
+            if game.places[receptacle] != loc:
+                loc = game.places[receptacle]
+                commands.append(f"go to {names[receptacle]}")
+            if verb in ("take", "move"):
+                if not reach >> receptacle & 1:
+                    reach |= 1 << receptacle
+                    commands.append(f"open {names[receptacle]}")
+                commands.append(self._hand(verb, item, receptacle))
+            elif verb == "use":
+                commands.append(f"use {things[item]}")
+            elif verb:
+                commands.append(f"{verb} {things[item]} with {names[receptacle]}")
+        return tuple(commands)
+
+    def first(self, now: Situation) -> tuple[str, ...]:
+        """Return every command that starts some shortest plan, sorted; () when there is none or nothing to do."""
+        price = self.best(now)[0]
+        if not 0 < price < _NEVER:
+            return ()
+        starts = {command for command, after in self._here(now) if self.best(after)[0] == price - 1}
+        for loc in self._ways(now, price):
+            starts.update(f"go to {self.game.receptacles[receptacle]}" for receptacle in self.game.local[loc])
+        return tuple(sorted(starts))
+
+    # What can be done without going anywhere, and where to go
+
+    def _here(self, now: Situation) -> Iterator[tuple[str, Situation]]:
+        """Yield the useful commands at this location, and the situation after each."""
+        game, wanted, held = self.game, self._wanted, now.held
+        for receptacle in game.local[now.loc]:
+            bit, name, content = 1 << receptacle, game.receptacles[receptacle], now.contents[receptacle]
+            if self._kind == LOOK:
+                for lamp in bits(content & game.goal_lamps & ~now.lit):
+                    yield f"use {game.objects[lamp]}", now._replace(lit=now.lit | 1 << lamp)
+            if held >= 0 and wanted >> held & 1 and self._machines & bit:
+                command = f"{_TREATMENT[self._kind]} {game.objects[held]} with {name}"
+                yield command, now._replace(done=now.done | 1 << held)
+            if not now.reach & bit:
+                yield f"open {name}", now._replace(reach=now.reach | bit)
+            elif held < 0:
+                for item in bits(content & wanted & game.pickupable):
+                    yield self._hand("take", item, receptacle), self._taken(now, item, receptacle)
+            elif game.fits[receptacle] >> held & 1:
+                contents = _with(now.contents, receptacle, content | 1 << held)
+                yield self._hand("move", held, receptacle), now._replace(held=-1, contents=contents)
+
+    def _ways(self, now: Situation, price: int) -> set[int]:
+        """Locations to which a shortest plan of this price can go first."""
+        places = self.game.places
+        if now.held < 0:
+            near = {places[receptacle] for receptacle, content in enumerate(now.contents) if content & self._wanted}
+            return {loc for loc in near - {now.loc} if self._fetch(now._replace(loc=loc))[0] == price - 1}
+        ways = set()
+        if self._wanted >> now.held & 1:
+            near = {places[lamp] for lamp in self._lamps(now.contents)} | {loc for loc, _ in self._stands}
+            near.update(map(places.__getitem__, self.game.goal_receptacles))
+            ways = {loc for loc in near - {now.loc} if self._use(now._replace(loc=loc))[0] == price - 1}
+        if price > 2:
+            drops = ((places[receptacle], priced) for receptacle, priced in self._drops(now))
+            ways.update(loc for loc, (full, _) in drops if loc != now.loc and full == price)
+        return ways
+
+    # Prices: each method returns (number of commands, what is done) from a situation on
+
+    def _won(self, now: Situation) -> bool:
+        wanted = self._wanted
+        if self._kind == LOOK:
+            lit = self.game.goal_lamps & now.lit
+            return now.held >= 0 and bool(wanted >> now.held & 1) and self._holds(now, self._at[now.loc], lit)
+        if self._kind == TWO:
+            return any((now.contents[i] & wanted).bit_count() > 1 for i in self.game.goal_receptacles)
+        return self._holds(now, self._goals, wanted & now.done)
+
+    @staticmethod
+    def _holds(now: Situation, receptacles: int, objects: int) -> bool:
+        """Say whether one of these receptacles holds one of these objects."""
+        return bool(objects) and any(now.contents[receptacle] & objects for receptacle in bits(receptacles))
+
+    def _drops(self, now: Situation) -> Iterator[tuple[int, Priced]]:
+        """Yield (receptacle, priced plan) for every receptacle in which the object in hand can be put down.
+
+        The object put down is not used afterwards: to use it without putting it down costs less.
+        """
+        places, loc = self.game.places, now.loc
+        counts = self._goals | sum(1 << i for i, content in enumerate(now.contents) if content & self._wanted)
+        matters = {places[receptacle] for receptacle in bits(counts)} | {place for place, _ in self._stands}
+        matters.update(places[receptacle] for receptacle in self._lamps(now.contents))
+        known: dict[tuple[int, int], Priced] = {}
+        for receptacle in bits(self._homes(now.held)):
+            place, bit = places[receptacle], 1 << receptacle
+            price = 1 + (place != loc) + (not now.reach & bit)
+            key = (place if place in matters else -1, bit & counts & ~now.reach)
+            rest = known.get(key)
+            if rest is None:
+                rest = known[key] = self._fetch(now._replace(loc=place, held=-1, reach=now.reach | bit))
+            yield receptacle, (price + rest[0], (("move", now.held, receptacle), rest[1]))
+
+    def _fetch(self, now: Situation) -> Priced:
+        """Take an object that counts, with empty hands, and use it."""
+        best = _NO_PLAN
+        for receptacle, content in enumerate(now.contents):
+            for item in bits(content & self._wanted & self.game.pickupable):
+                price = 1 + (self.game.places[receptacle] != now.loc) + (not now.reach >> receptacle & 1)
+                rest = self._use(self._taken(now, item, receptacle))
+                if price + rest[0] < best[0]:
+                    best = price + rest[0], (("take", item, receptacle), rest[1])
+        return best
+
+    def _taken(self, now: Situation, item: int, receptacle: int) -> Situation:
+        """Return the situation after taking an object, wherever the agent was before."""
+        bit = 1 << item
+        if now.one_copy:
+            contents = tuple([content & ~bit for content in now.contents])
+        else:
+            contents = _with(now.contents, receptacle, now.contents[receptacle] & ~bit)
+        reach = now.reach | 1 << receptacle
+        return Situation(self.game.places[receptacle], item, reach, contents, now.done, now.lit, now.one_copy)
+
+    def _use(self, now: Situation) -> Priced:
+        """Do with the object in hand, which counts for the goal, what the goal asks for."""
+        if self._kind == LOOK:
+            return self._light(now)
+        if self._kind == TWO:
+            return self._pair(now)
+        if now.done >> now.held & 1:
+            return self._place(now, self._goals)
+        there = self._holds(now, self._goals, 1 << now.held)
+        best = _NO_PLAN
+        for place, receptacle in self._stands:
+            rest = (0, None) if there else self._place(now._replace(loc=place), self._goals)
+            price = 1 + (place != now.loc) + rest[0]
+            if price < best[0]:
+                best = price, ((_TREATMENT[self._kind], now.held, receptacle), rest[1])
+        return best
+
+    def _homes(self, item: int) -> int:
+        """Receptacles that accept an object."""
+        homes = self._accepting.get(item)
+        if homes is None:
+            homes = sum(1 << receptacle for receptacle, fit in enumerate(self.game.fits) if fit >> item & 1)
+            self._accepting[item] = homes
+        return homes
+
+    def _lamps(self, contents: tuple[int, ...]) -> list[int]:
+        """Receptacles with lamps that count."""
+        lamps = self.game.goal_lamps
+        return [receptacle for receptacle, content in enumerate(contents) if content & lamps] if lamps else []
+
+    def _light(self, now: Situation) -> Priced:
+        """Bring the object in hand to a lamp, and switch it on unless it is."""
+        best = _NO_PLAN
+        for receptacle in self._lamps(now.contents):
+            lamps = now.contents[receptacle] & self.game.goal_lamps
+            on = lamps & now.lit
+            price = (self.game.places[receptacle] != now.loc) + (not on)
+            if price < best[0]:
+                verb = "" if on else "use"
+                best = price, ((verb, (on or lamps).bit_length() - 1, receptacle), None)
+        return best
+
+    def _place(self, now: Situation, receptacles: int) -> Priced:
+        """Put the object in hand into the nearest of these receptacles that accepts it."""
+        receptacles &= self._homes(now.held)
+        if not receptacles:
+            return _NO_PLAN
+        here, open_ = receptacles & self._at[now.loc], receptacles & now.reach
+        for price, choice in ((1, here & open_), (2, here), (2, open_)):
+            if choice:
+                return price, (("move", now.held, _lowest(choice)), None)
+        return 3, (("move", now.held, _lowest(receptacles)), None)
+
+    def _pair(self, now: Situation) -> Priced:
+        """Put the object in hand to another one that counts, or into an empty goal receptacle, and fetch a second."""
+        game, others = self.game, self._wanted & ~(1 << now.held)
+        half = sum(1 << i for i in game.goal_receptacles if now.contents[i] & others)
+        best = self._place(now, half)
+        empty = self._goals & ~half & self._homes(now.held)
+        if best[0] <= 3 or not empty:  # to fetch a second object costs three commands at least
+            return best
+        at = self._at
+        for source, content in enumerate(now.contents):
+            second = content & others & game.pickupable
+            if not second:
+                continue
+            item, place, closed = second.bit_length() - 1, game.places[source], not now.reach >> source & 1
+            near, there = empty & at[now.loc], empty & at[place]
+            for choice in (near, there & ~near, empty & ~near & ~there):
+                if not choice:
+                    continue
+                target = _lowest(choice & now.reach or choice)
+                goal = game.places[target]
+                price = 3 + (goal != now.loc) + (not now.reach >> target & 1) + 2 * (goal != place) + closed
+                if price < best[0]:
+                    last = (("take", item, source), (("move", item, target), None))
+                    best = price, (("move", now.held, target), last)
+        return best
+
+    def _hand(self, verb: str, item: int, receptacle: int) -> str:
+        """Return the command that takes or puts down an object."""
+        thing, name = self.game.objects[item], self.game.receptacles[receptacle]
+        if verb == "take":
+            return f"take {thing} from {name}"
+        return f"move {thing} to {name}" if self.game.dialect == "move" else f"put {thing} in/on {name}"
+
+
+def plan(world: World) -> tuple[str, ...] | None:
+    """Return a shortest sequence of commands that wins from here; () when won already, None in a dead end."""
+    planner = planner_of(world.game)
+    now = planner.situation(world)
+    price, acts = planner.best(now)
+    return None if price >= _NEVER else planner.commands(now, acts)
+
+
+def distance(world: World) -> int | None:
+    """Return the length of a shortest plan, in commands; None in a dead end."""
+    planner = planner_of(world.game)
+    price = planner.best(planner.situation(world))[0]
+    return None if price >= _NEVER else price
+
+
+def optimal_commands(world: World) -> tuple[str, ...]:
+    """Return every command that starts a shortest plan, sorted; () when won already and in a dead end."""
+    planner = planner_of(world.game)
+    return planner.first(planner.situation(world))
+
+
+@lru_cache(maxsize=512)
+def planner_of(game: Game) -> Planner:
+    """Return the planner of a game, remembered for some games."""
+    return Planner(game)
+
+
+def _price(priced: Priced) -> int:
+    return priced[0]
+
+
+def _lowest(mask: int) -> int:
+    return (mask & -mask).bit_length() - 1
+
+
+def _with(contents: tuple[int, ...], receptacle: int, content: int) -> tuple[int, ...]:
+    return (*contents[:receptacle], content, *contents[receptacle + 1 :])
