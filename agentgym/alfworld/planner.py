@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO, Game, bits
+from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, TWO, Game, bits
 from agentgym.alfworld.world import World
 
 #: Larger than the price of any plan.
@@ -196,10 +196,12 @@ class Planner:
 
     def _fetch(self, now: Situation) -> Priced:
         """Take an object that counts, with empty hands, and use it."""
-        best = _NO_PLAN
+        best, wanted, places = _NO_PLAN, self._wanted & self.game.pickupable, self.game.places
         for receptacle, content in enumerate(now.contents):
-            for item in bits(content & self._wanted & self.game.pickupable):
-                price = 1 + (self.game.places[receptacle] != now.loc) + (not now.reach >> receptacle & 1)
+            if not content & wanted:
+                continue
+            price = 1 + (places[receptacle] != now.loc) + (not now.reach >> receptacle & 1)
+            for item in bits(content & wanted):
                 rest = self._use(self._taken(now, item, receptacle))
                 if price + rest[0] < best[0]:
                     best = price + rest[0], (("take", item, receptacle), rest[1])
