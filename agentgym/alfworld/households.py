@@ -144,13 +144,13 @@ LIVING_ROOM = Room(
         coffeetable 0 1 1 1 1 1 1 2
         desk 0 0 0 0 0 0 0 0 0 0 0 1
         diningtable 0 0 0 1 1 1
-        drawer 0 0 1 1 2 4 4 6 7
+        drawer 0 0 1 1 4 4 6 7 12
         dresser 0 0 1
         garbagecan 1
         ottoman 0 0 0 0 0 1
         safe 0 0 0 0 0 0 0 0 0 1
-        shelf 0 0 0 0 0 1 3 4 6 8
-        sidetable 0 0 1 1 1 2 2 3
+        shelf 0 0 0 0 1 3 4 6 8 13
+        sidetable 0 1 1 1 2 2 3 3
         sofa 1 1 1 1 2
         tvstand 0 0 0 1 1
     """),
@@ -306,6 +306,8 @@ NEVER_GOAL = frozenset(
     {"bathtubbasin", "handtowelholder", "laundryhamper", "sinkbasin", "toaster", "towelholder", "tvstand"}
 )
 NOT_GOAL_OF: dict[str, str] = {HEAT: "microwave", COOL: "fridge"}
+#: How often a kind of receptacle is the goal, 1 where not named.
+GOAL_WEIGHTS: dict[str, float] = {"armchair": 2, "desk": 2, "garbagecan": 0.35, "sofa": 2, "toilet": 2}
 
 #: Probability that an object has a copy which lies nowhere: it leaves a gap in the numbers.
 NOWHERE = 0.04

@@ -46,8 +46,8 @@ def compare(seed: int, count: int) -> tuple[int, int]:
 
 
 def test_every_state_of_small_games_has_the_length_and_the_first_commands_that_a_search_finds() -> None:
-    states, dead = compare(seed=0, count=36)
-    assert states > 5000
+    states, dead = compare(seed=0, count=24)
+    assert states > 4000
     assert dead > 100
 
 

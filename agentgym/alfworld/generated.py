@@ -1,0 +1,103 @@
+"""Generated games as a collection in splits: by index, by task type and by task_id."""
+
+from __future__ import annotations
+
+import numbers
+import re
+from collections.abc import Collection
+from typing import Any
+
+from agentgym.alfworld.game import TASK_TYPES, Game
+from agentgym.alfworld.generator import BLOCK, GameSpec, generate, schedule
+from agentgym.alfworld.households import PROPORTIONS
+from agentgym.alfworld.layouts import SPLITS
+from agentgym.core import suggest
+
+#: Games that `reset` draws from unless told otherwise: about as many as the official splits have.
+NUM_GAMES: dict[str, int] = {"train": 3600, "valid_seen": 144, "valid_unseen": 144}
+
+# one name per game: "007" is not taken for "7", episodes are grouped by task_id
+_TRIAL = re.compile(rf"trial_({'|'.join(SPLITS)})_(0|[1-9][0-9]{{0,99}})")
+
+
+class GeneratedGames:
+    """The games of the generator; task_id "<task type>-<object>-None-<receptacle>-<scene>/trial_<split>_<index>".
+
+    Args:
+        seed: another one gives other layouts and games.
+        num_games: number of games of each split that a reset without index draws from; None for `NUM_GAMES`. Larger
+            indices are there too when asked for.
+        dialect: wording, one of `game.DIALECTS`.
+        ghosts: probability that an object is listed in a second receptacle too.
+
+    >>> games = GeneratedGames()
+    >>> game = games.by_index("valid_unseen", 3, TASK_TYPES)
+    >>> games.by_task_id(game.task_id, None) is game
+    True
+    """
+
+    def __init__(self, *, seed: Any = 0, num_games: Any = None, dialect: str = "move", ghosts: float = 0.0) -> None:
+        for name, value, least in (("seed", seed, 0), ("num_games", num_games, 1)):
+            if value is None and name == "num_games":
+                continue
+            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+        self._num_games = None if num_games is None else int(num_games)
+        self._fixed: dict[str, Any] = {"seed": int(seed), "dialect": dialect, "ghosts": float(ghosts)}
+        GameSpec("train", 0, **self._fixed)  # checks the values
+        self.name = "the generated games"
+
+    def check_split(self, split: object) -> str:
+        """Return the split's name when it is one of `layouts.SPLITS`."""
+        if split not in SPLITS:
+            raise ValueError(f"unknown split {split!r}: {self.name} have {suggest(split, SPLITS)}")
+        return str(split)
+
+    def dialect(self, split: str) -> str:
+        """Return the wording of the split's games."""
+        return str(self._fixed["dialect"])
+
+    def count(self, split: str, kinds: Collection[str]) -> int:
+        """Number of games of these task types in the split."""
+        total = NUM_GAMES[self.check_split(split)] if self._num_games is None else self._num_games
+        whole, rest = divmod(total, BLOCK)
+        return whole * _per_block(kinds) + sum(kind in kinds for kind in self._schedule(split, whole)[:rest])
+
+    def by_index(self, split: str, index: int, kinds: Collection[str]) -> Game:
+        """Return a game by its position among those of these task types, from 0; there is no last one."""
+        block, position = divmod(index, _per_block(kinds))
+        fitting = [i for i, kind in enumerate(self._schedule(split, block)) if kind in kinds]
+        return self._game(self.check_split(split), block * BLOCK + fitting[position])
+
+    def by_task_id(self, task_id: str, split: str | None) -> Game:
+        """Return the game of a task_id that `by_index` gave, of any split when it is None.
+
+        Raises:
+            ValueError: when there is no such game: with this seed, in this split.
+        """
+        trial = _TRIAL.fullmatch(task_id.rpartition("/")[2])
+        if not trial:
+            raise ValueError(
+                f"unknown task_id {task_id!r}: expected '<task folder>/trial_<split>_<index>', such as "
+                f"{self._game('train', 0).task_id!r}; splits: {', '.join(SPLITS)}"
+            )
+        if split is not None and split != trial[1]:
+            raise ValueError(f"the game {task_id!r} is one of split {trial[1]!r}, not of {split!r}")
+        game = self._game(trial[1], int(trial[2]))
+        if game.task_id != task_id:
+            raise ValueError(
+                f"unknown task_id {task_id!r}: with seed={self._fixed['seed']}, game {trial[2]} of split {trial[1]!r} "
+                f"is {game.task_id!r}; was the task_id made with another seed?"
+            )
+        return game
+
+    def _schedule(self, split: str, block: int) -> tuple[str, ...]:
+        return schedule(self._fixed["seed"], split, block)
+
+    def _game(self, split: str, index: int) -> Game:
+        return generate(GameSpec(split, index, **self._fixed))
+
+
+def _per_block(kinds: Collection[str]) -> int:
+    """Games of these task types in every block."""
+    return sum(PROPORTIONS[kind] for kind in TASK_TYPES if kind in kinds)

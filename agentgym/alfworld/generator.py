@@ -1,0 +1,321 @@
+"""Generated games: a room, things that lie around in it, and a task that can be done.
+
+A game is a function of its `GameSpec` alone. In form it is like an official one: names and their numbers, sentences,
+closed doors at the start, a start where nothing is in reach, shared places, a walkthrough that is shortest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import accumulate
+
+import numpy as np
+
+from agentgym.alfworld import types
+from agentgym.alfworld.game import CLEAN, COOL, DIALECTS, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game, bits, numbered
+from agentgym.alfworld.households import (
+    FILLED,
+    GOAL_WEIGHTS,
+    NEVER_GOAL,
+    NOT_GOAL_OF,
+    NOWHERE,
+    PAIRS,
+    PROPORTIONS,
+    ROOMS,
+    SINGLE,
+    TARGETS,
+    spelled,
+)
+from agentgym.alfworld.layouts import SPLITS, Draws, Layout, layouts
+from agentgym.alfworld.planner import Planner
+from agentgym.alfworld.world import World
+from agentgym.core import suggest
+
+LAMP = "desklamp"
+
+#: The two sentences of every task type, and what stands in them.
+SENTENCES: dict[str, tuple[str, str]] = {
+    PICK: ("put a {thing} in {place}", "put some {thing} on {place}"),
+    LOOK: ("look at {thing} under the {place}", "examine the {thing} with the {place}"),
+    CLEAN: ("put a clean {thing} in {place}", "clean some {thing} and put it in {place}"),
+    HEAT: ("put a hot {thing} in {place}", "heat some {thing} and put it in {place}"),
+    COOL: ("put a cool {thing} in {place}", "cool some {thing} and put it in {place}"),
+    TWO: ("put two {thing} in {place}", "find two {thing} and put them in {place}"),
+}
+_NEEDED = {CLEAN: types.CLEANABLE, HEAT: types.HEATABLE, COOL: types.COOLABLE}
+#: Games in a row in which every task type occurs as often as `households.PROPORTIONS` says.
+BLOCK = sum(PROPORTIONS.values())
+_TRIES = 8
+
+
+@dataclass(frozen=True)
+class GameSpec:
+    """Which game to generate.
+
+    Attributes:
+        split: one of `layouts.SPLITS`; "valid_unseen" is played in other layouts than the two others.
+        index: number of the game in the split, from 0; there is no last one.
+        seed: another one gives other layouts and games.
+        dialect: wording, one of `game.DIALECTS`.
+        ghosts: probability that an object is listed in a second receptacle too, as happens in official games.
+
+    Raises:
+        ValueError: when a value is out of range.
+    """
+
+    split: str
+    index: int
+    seed: int = 0
+    dialect: str = "move"
+    ghosts: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.split not in SPLITS:
+            raise ValueError(f"unknown split {self.split!r} of generated games; {suggest(self.split, SPLITS)}")
+        if self.index < 0 or self.seed < 0:
+            raise ValueError(f"index and seed must be at least 0, got index={self.index}, seed={self.seed}")
+        if self.dialect not in DIALECTS:
+            raise ValueError(f"unknown dialect {self.dialect!r}; {suggest(self.dialect, DIALECTS)}")
+        if not 0 <= self.ghosts <= 1:
+            raise ValueError(f"ghosts must be a probability from 0 to 1, got {self.ghosts}")
+
+
+@lru_cache(maxsize=16384)
+def generate(spec: GameSpec) -> Game:
+    """Return the game of a spec; games are remembered.
+
+    >>> game = generate(GameSpec("train", 0))
+    >>> game is generate(GameSpec("train", 0)), game.task_id.endswith("/trial_train_0")
+    (True, True)
+    """
+    task_type = schedule(spec.seed, spec.split, spec.index // BLOCK)[spec.index % BLOCK]
+    entropy = [spec.seed, list(SPLITS).index(spec.split), spec.index]
+    household = _Household(spec, task_type, Draws(np.random.default_rng(np.random.SeedSequence(entropy))))
+    game = household.game()
+    planner, world = Planner(game), World(game)
+    now = planner.situation(world)
+    return replace(game, walkthrough=planner.commands(now, planner.best(now)[1]))
+
+
+@lru_cache(maxsize=4096)
+def schedule(seed: int, split: str, block: int) -> tuple[str, ...]:
+    """Return the task types of 36 games in a row, in the proportions of `households.PROPORTIONS`."""
+    kinds = [kind for kind in TASK_TYPES for _ in range(PROPORTIONS[kind])]
+    entropy = [seed, list(SPLITS).index(split), block, len(kinds)]
+    order = np.random.default_rng(np.random.SeedSequence(entropy)).permutation(len(kinds))
+    return tuple([kinds[i] for i in order])
+
+
+class _Household:
+    """One game in the making.
+
+    Args:
+        spec: which.
+        task_type: what is to be done.
+        draws: the game's random numbers.
+    """
+
+    def __init__(self, spec: GameSpec, task_type: str, draws: Draws) -> None:
+        self.spec = spec
+        self.task_type = task_type
+        self.draws = draws
+        #: (receptacle, or -1 for nowhere) of every copy, by kind
+        self.copies: dict[str, list[int]] = {}
+        while not self._begin():
+            pass
+        self._fill()
+
+    def _begin(self) -> bool:
+        """Choose room and goal, and place the objects that count; False when there is no room for enough of them."""
+        draws, task_type = self.draws, self.task_type
+        rooms, totals = _rooms(task_type)
+        choice = layouts(self.spec.seed, rooms[draws.weighted(totals)], SPLITS[self.spec.split])
+        self.layout = choice[draws.below(len(choice))]
+        goals = _goals(self.layout, task_type)
+        _, self.target, kinds, weights = goals[draws.weighted([total for total, *_ in goals])]
+        self.wanted = kinds[draws.weighted(weights)]
+        self.taken: set[int] = set()
+        self.copies.clear()
+        counts = PAIRS if task_type == TWO else TARGETS
+        without = self.target if task_type in (PICK, TWO) else ""
+        self._place(self.wanted, counts[draws.below(len(counts))], without)
+        if task_type == LOOK:
+            self._place(LAMP, 1)
+            return bool(self.copies[LAMP] and self.copies[self.wanted])
+        return len(self.copies[self.wanted]) > (task_type == TWO)
+
+    def _fill(self) -> None:
+        """Place everything that does not count for the goal."""
+        draws = self.draws
+        for kind, stock in ROOMS[self.layout.room].stock.items():
+            if kind not in self.copies and draws.uniform() < stock.likely:
+                self._place(kind, stock.copies[draws.below(len(stock.copies))])
+            if self.copies.get(kind) and draws.uniform() < NOWHERE:
+                self.copies[kind].insert(draws.below(len(self.copies[kind]) + 1), -1)
+
+    def _place(self, kind: str, count: int, without: str = "") -> None:
+        """Place some copies; those for which there is no room are left out."""
+        layout, draws = self.layout, self.draws
+        totals, receptacles = layout.spots(kind, without)
+        copies = self.copies[kind] = []
+        if not receptacles:
+            return
+        for _ in range(count):
+            for _ in range(_TRIES):
+                receptacle = receptacles[draws.weighted(totals)]
+                if layout.kinds[receptacle] not in SINGLE:
+                    copies.append(receptacle)
+                    break
+                if receptacle not in self.taken:
+                    self.taken.add(receptacle)
+                    copies.append(receptacle)
+                    break
+
+    def game(self) -> Game:
+        """Return the game, without walkthrough."""
+        spec, layout, draws, task_type = self.spec, self.layout, self.draws, self.task_type
+        kinds, contents, masks = self._contents()
+        accepted = _accepted(layout.room)
+        fits = {kind: _union(masks, accepted[kind]) for kind in set(layout.kinds)}
+        start = len(layout.signs)
+        order = list(layout.signs)
+        order.insert(draws.below(start + 1), start)
+        signs = dict(zip(order, numbered(["loc"] * len(order)), strict=True))
+        seen_from = [0] * len(order)
+        for place, content in zip(layout.places, contents, strict=True):
+            seen_from[place] |= content
+        flags = {name: _union(masks, having) for name, having in _flags(layout.room).items()}
+        wanted = masks[self.wanted]
+        fridges = sum(content for content, kind in zip(contents, layout.kinds, strict=True) if kind == "fridge")
+        sentence = SENTENCES[task_type][draws.below(2)]
+        folder = f"{task_type}-{spelled(self.wanted)}-None-{spelled(self.target)}-{layout.scene}"
+        goals = [] if task_type == LOOK else [i for i, kind in enumerate(layout.kinds) if kind == self.target]
+        if spec.ghosts:
+            contents = self._haunted(contents, fits, flags["pickupable"], goals)
+        return Game(
+            task_id=f"{folder}/trial_{spec.split}_{spec.index}",
+            task_type=task_type,
+            task=sentence.format(thing=self.wanted, place=self.target),
+            dialect=spec.dialect,
+            receptacles=layout.names,
+            receptacle_types=layout.kinds,
+            places=layout.places,
+            locations=tuple([signs[place] for place in range(len(order))]),
+            start=start,
+            openable=layout.openable,
+            objects=numbered(kinds),
+            object_types=tuple(kinds),
+            # in official games just the objects that could count, and lie in a fridge, are cool; none if they should be
+            cool=0 if task_type == COOL else wanted & fridges & flags["coolable"],
+            contents=tuple(contents),
+            seen_from=tuple(seen_from),
+            inner=self._inner(contents, flags),
+            goal_objects=wanted,
+            goal_receptacles=tuple(goals),
+            goal_lamps=masks[LAMP] if task_type == LOOK else 0,
+            walkthrough=(),
+            fits=tuple([fits[kind] for kind in layout.kinds]),
+            **flags,
+        )
+
+    def _contents(self) -> tuple[list[str], list[int], dict[str, int]]:
+        """Return (kind of every object, in listing order; objects in every receptacle; objects of every kind)."""
+        kinds: list[str] = []
+        contents = [0] * len(self.layout.kinds)
+        masks = {}
+        for kind in sorted(self.copies):
+            first = len(kinds)
+            for receptacle in self.copies[kind]:
+                if receptacle >= 0:
+                    contents[receptacle] |= 1 << len(kinds)
+                kinds.append(kind)
+            masks[kind] = (1 << len(kinds)) - (1 << first)
+        return kinds, contents, masks
+
+    def _haunted(self, contents: list[int], fits: dict[str, int], pickupable: int, goals: list[int]) -> list[int]:
+        """List some objects in a second receptacle, never where that would bring the goal nearer."""
+        draws, layout = self.draws, self.layout
+        haunted = list(contents)
+        for content in contents:
+            for item in bits(content & pickupable):
+                if draws.uniform() < self.spec.ghosts:
+                    receptacle = draws.below(len(contents))
+                    if fits[layout.kinds[receptacle]] >> item & 1 and receptacle not in goals:
+                        haunted[receptacle] |= 1 << item
+        return haunted
+
+    def _inner(self, contents: list[int], flags: dict[str, int]) -> tuple[tuple[int, int], ...]:
+        """Draw what vessels hold."""
+        draws, inner = self.draws, []
+        small = flags["pickupable"] & ~flags["vessels"]
+        for content in contents:
+            for vessel in bits(content & flags["vessels"]):
+                beside = list(bits(content & small))
+                if beside and draws.uniform() < FILLED:
+                    inner.append((vessel, 1 << beside[draws.below(len(beside))]))
+        return tuple(sorted(inner))
+
+
+@lru_cache(maxsize=16)
+def _rooms(task_type: str) -> tuple[list[str], list[float]]:
+    """Rooms in which a task type is played, and running totals of how often."""
+    rooms = [name for name, room in ROOMS.items() if task_type in room.tasks]
+    return rooms, list(accumulate(ROOMS[name].tasks[task_type] for name in rooms))
+
+
+@lru_cache(maxsize=4096)
+def _goals(layout: Layout, task_type: str) -> list[tuple[float, str, list[str], list[float]]]:
+    """Goals of a task type in a layout: (running total of the weights, receptacle or lamp, objects, their totals)."""
+    stock = ROOMS[layout.room].stock
+    needed = _lower(_NEEDED.get(task_type, types.PICKUPABLE))
+    portable = _lower(types.PICKUPABLE)
+    accepted = _accepted(layout.room)
+    never = NEVER_GOAL | {NOT_GOAL_OF.get(task_type, "")} | (SINGLE if task_type == TWO else frozenset())
+    goals = []
+    total = 0.0
+    for target in [LAMP] if task_type == LOOK else sorted(set(layout.kinds) - never):
+        fitting = set().union(*(accepted[kind] for kind in layout.kinds)) if target == LAMP else accepted[target]
+        without = target if task_type in (PICK, TWO) else ""
+        kinds = [
+            kind
+            for kind in stock
+            if kind in fitting and kind in needed and kind in portable and layout.spots(kind, without)[1]
+        ]
+        if kinds:
+            total += GOAL_WEIGHTS.get(target, 1)
+            goals.append((total, target, kinds, list(accumulate(stock[kind].likely for kind in kinds))))
+    return goals
+
+
+@lru_cache(maxsize=16)
+def _accepted(room: str) -> dict[str, tuple[str, ...]]:
+    """Kinds of objects of a room that each of its kinds of receptacles accepts."""
+    accepted = {kind.lower(): _lower(content) for kind, content in types.CAN_CONTAIN.items()}
+    stock = ROOMS[room].stock
+    return {kind: tuple(item for item in stock if item in accepted.get(kind, ())) for kind in ROOMS[room].receptacles}
+
+
+@lru_cache(maxsize=16)
+def _flags(room: str) -> dict[str, tuple[str, ...]]:
+    """Kinds of objects of a room with each property."""
+    having = {
+        "pickupable": types.PICKUPABLE,
+        "cleanable": types.CLEANABLE,
+        "heatable": types.HEATABLE,
+        "coolable": types.COOLABLE,
+        "toggleable": types.TOGGLEABLE,
+        "sliceable": types.SLICEABLE,
+        "vessels": types.VESSELS,
+    }
+    return {name: tuple(k for k in ROOMS[room].stock if k in _lower(kinds)) for name, kinds in having.items()}
+
+
+def _lower(kinds: Iterable[str]) -> frozenset[str]:
+    return frozenset(kind.lower() for kind in kinds)
+
+
+def _union(masks: dict[str, int], kinds: Iterable[str]) -> int:
+    """Objects of all these kinds."""
+    return sum(masks[kind] for kind in kinds if kind in masks)
