@@ -1,0 +1,237 @@
+"""Generated games: form, goals, layouts and splits."""
+
+import re
+from collections import Counter
+
+import pytest
+
+from agentgym.alfworld import types
+from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game, bits, mask
+from agentgym.alfworld.generated import GeneratedGames
+from agentgym.alfworld.generator import BLOCK, GameSpec, generate, schedule
+from agentgym.alfworld.households import ROOMS
+from agentgym.alfworld.layouts import LAYOUTS, SPLITS, layouts, sort_of
+from agentgym.alfworld.planner import distance
+from agentgym.alfworld.text import introduction
+from agentgym.alfworld.world import World
+
+GAMES = [generate(GameSpec(split, index)) for split in SPLITS for index in range(2 * BLOCK)]
+FORM = re.compile(
+    r"(?P<kind>[a-z_]+)-(?P<thing>[A-Za-z]+)-None-(?P<place>[A-Za-z]+)-(?P<scene>\d+)"
+    r"/trial_(?P<split>\w+)_(?P<index>\d+)"
+)
+
+
+def parts(game: Game) -> dict[str, str]:
+    match = FORM.fullmatch(game.task_id)
+    assert match, game.task_id
+    return match.groupdict()
+
+
+def test_every_walkthrough_wins_is_shortest_and_needed() -> None:
+    for game in GAMES:
+        world = World(game)
+        assert not world.won
+        assert len(game.walkthrough) == distance(world)
+        for command in game.walkthrough:
+            assert not world.won
+            assert command in world.admissible()
+            assert world.step(command).valid
+        assert world.won
+
+
+def test_names_count_down_within_a_kind_and_kinds_are_in_order() -> None:
+    for game in GAMES:
+        for names, kinds in ((game.receptacles, game.receptacle_types), (game.objects, game.object_types)):
+            assert list(kinds) == sorted(kinds)
+            for kind, count in Counter(kinds).items():
+                expected = [f"{kind} {number}" for number in range(count, 0, -1)]
+                assert [name for name in names if name.split()[0] == kind] == expected
+
+
+def test_the_agent_starts_where_nothing_is_in_reach() -> None:
+    for game in GAMES:
+        assert game.start not in game.places
+        # locations as the games of one room share them: numbered in the order of the receptacles
+        assert list(dict.fromkeys(game.places)) == list(range(len(game.locations) - 1))
+        assert sorted(game.locations) == sorted(f"loc {i}" for i in range(1, len(game.locations) + 1))
+        assert World(game).open == 0
+
+
+def test_objects_lie_where_they_are_seen_from_and_at_most_in_one_receptacle() -> None:
+    for game in GAMES:
+        union = 0
+        for content, place in zip(game.contents, game.places, strict=True):
+            assert not union & content
+            union |= content
+            assert game.seen_from[place] & content == content
+        assert union & game.goal_objects
+        for vessel, inner in game.inner:
+            (receptacle,) = [r for r, content in enumerate(game.contents) if content >> vessel & 1]
+            assert game.vessels >> vessel & 1
+            assert game.contents[receptacle] & inner == inner
+
+
+def test_flags_and_fits_are_those_of_the_official_kinds() -> None:
+    tables = {
+        "pickupable": types.PICKUPABLE,
+        "cleanable": types.CLEANABLE,
+        "heatable": types.HEATABLE,
+        "coolable": types.COOLABLE,
+        "toggleable": types.TOGGLEABLE,
+        "sliceable": types.SLICEABLE,
+        "vessels": types.VESSELS,
+    }
+    for game in GAMES:
+        for name, kinds in tables.items():
+            lower = {kind.lower() for kind in kinds}
+            assert getattr(game, name) == mask(i for i, kind in enumerate(game.object_types) if kind in lower), name
+        assert game.fits == types.fits(game.receptacle_types, game.object_types)
+        for i, kind in enumerate(game.receptacle_types):
+            opens = game.openable >> i & 1
+            assert opens or kind not in ("fridge", "microwave")
+            assert not opens or kind in ("fridge", "microwave", "drawer", "safe", "cabinet")
+
+
+def test_goals_are_those_of_the_task_and_its_sentence() -> None:
+    sentences = {
+        PICK: ("put a {o} in {r}", "put some {o} on {r}"),
+        LOOK: ("look at {o} under the {r}", "examine the {o} with the {r}"),
+        CLEAN: ("put a clean {o} in {r}", "clean some {o} and put it in {r}"),
+        HEAT: ("put a hot {o} in {r}", "heat some {o} and put it in {r}"),
+        COOL: ("put a cool {o} in {r}", "cool some {o} and put it in {r}"),
+        TWO: ("put two {o} in {r}", "find two {o} and put them in {r}"),
+    }
+    for game in GAMES:
+        named = parts(game)
+        thing, place = named["thing"].lower(), named["place"].lower()
+        assert named["kind"] == game.task_type
+        assert game.task in [sentence.format(o=thing, r=place) for sentence in sentences[game.task_type]]
+        assert introduction(game).endswith(f"\n\nYour task is to: {game.task}.")
+        assert game.goal_objects == mask(i for i, kind in enumerate(game.object_types) if kind == thing)
+        there = [i for i, kind in enumerate(game.receptacle_types) if kind == place]
+        assert list(game.goal_receptacles) == there
+        assert (place == "desklamp") == (game.task_type == LOOK) == bool(game.goal_lamps)
+        already = any(game.contents[i] & game.goal_objects for i in there)
+        assert not (already and game.task_type in (PICK, TWO))
+        fridge = sum(c for c, kind in zip(game.contents, game.receptacle_types, strict=True) if kind == "fridge")
+        assert game.cool == (0 if game.task_type == COOL else fridge & game.goal_objects & game.coolable)
+
+
+def test_unseen_layouts_are_others_whatever_the_seed() -> None:
+    seen, unseen = set(), set()
+    for seed in range(3):
+        for room in ROOMS:
+            for sort, found in (("seen", seen), ("unseen", unseen)):
+                choice = layouts(seed, room, sort)
+                assert (
+                    len({layout.kinds for layout in choice})
+                    == len(choice)
+                    == LAYOUTS // 5 * (4 if sort == "seen" else 1)
+                )
+                assert all(sort_of(room, layout.kinds) == sort for layout in choice)
+                found.update(layout.kinds for layout in choice)
+    assert len(seen) > 250
+    assert not seen & unseen
+    intros = {split: {g.receptacles for g in GAMES if parts(g)["split"] == split} for split in SPLITS}
+    assert intros["train"] & intros["valid_seen"]
+    assert not intros["valid_unseen"] & (intros["train"] | intros["valid_seen"])
+
+
+def test_a_scene_number_is_one_layout() -> None:
+    first = {"kitchen": 1, "living room": 201, "bedroom": 301, "bathroom": 401}
+    rooms = {}
+    for game in GAMES:
+        scene = int(parts(game)["scene"])
+        assert rooms.setdefault(scene, game.room) is game.room
+        kind = max((name for name in first if first[name] <= scene), key=first.__getitem__)
+        assert first[kind] <= scene < first[kind] + LAYOUTS
+        assert ("fridge" in game.receptacle_types) == (kind == "kitchen")
+    assert len(rooms) > 60
+
+
+def test_each_block_has_the_types_of_the_official_split_in_another_order() -> None:
+    counts = {PICK: 8, LOOK: 3, CLEAN: 7, HEAT: 5, COOL: 5, TWO: 8}
+    assert Counter(schedule(0, "train", 0)) == Counter(schedule(0, "train", 1)) == counts
+    assert schedule(0, "train", 0) != schedule(0, "train", 1)
+    assert [game.task_type for game in GAMES[:BLOCK]] == list(schedule(0, "train", 0))
+
+
+def test_a_game_is_a_function_of_its_spec() -> None:
+    late = generate.__wrapped__(GameSpec("train", 5))
+    assert late is not GAMES[5]
+    names = {name for name in Game.__dataclass_fields__ if Game.__dataclass_fields__[name].init}
+    for name in names:
+        assert getattr(late, name) == getattr(GAMES[5], name)
+    others = [GameSpec("train", 6), GameSpec("valid_seen", 5), GameSpec("train", 5, seed=1)]
+    for spec in others:
+        assert generate(spec).contents != late.contents
+    older = generate(GameSpec("train", 5, dialect="put"))
+    assert older.contents == late.contents
+    assert older.walkthrough[-1].startswith("put ") or older.task_type == LOOK
+
+
+def test_ghosts_are_listed_in_two_places_and_games_still_need_their_walkthrough() -> None:
+    twice = 0
+    for index in range(BLOCK):
+        game = generate(GameSpec("train", index, ghosts=0.3))
+        twice += sum(sum(c >> i & 1 for c in game.contents) == 2 for i in range(len(game.objects)))
+        world = World(game)
+        assert not world.won
+        assert game.walkthrough
+        for command in game.walkthrough:
+            assert world.step(command).valid
+        assert world.won
+    assert twice > 50
+
+
+def test_specs_out_of_range_are_explained() -> None:
+    with pytest.raises(ValueError, match=r"unknown split 'valid_unsen'.*did you mean 'valid_unseen'"):
+        GameSpec("valid_unsen", 0)
+    with pytest.raises(ValueError, match="at least 0, got index=-1"):
+        GameSpec("train", -1)
+    with pytest.raises(ValueError, match="unknown dialect 'mov'"):
+        GameSpec("train", 0, dialect="mov")
+    with pytest.raises(ValueError, match="ghosts must be a probability"):
+        GameSpec("train", 0, ghosts=2)
+
+
+def test_the_collection_selects_by_type_index_and_task_id() -> None:
+    games = GeneratedGames()
+    everything = [games.by_index("valid_seen", i, TASK_TYPES) for i in range(2 * BLOCK)]
+    assert everything == GAMES[2 * BLOCK : 4 * BLOCK]
+    for kind in TASK_TYPES:
+        expected = [game for game in everything if game.task_type == kind]
+        assert [games.by_index("valid_seen", i, (kind,)) for i in range(len(expected))] == expected
+    assert games.count("train", TASK_TYPES) == 3600
+    assert games.count("valid_unseen", (LOOK,)) == 12
+    few = GeneratedGames(num_games=40)
+    listed = [few.by_index("train", i, TASK_TYPES).task_type for i in range(40)]
+    assert few.count("train", (PICK, TWO)) == sum(kind in (PICK, TWO) for kind in listed)
+    for game in everything[:10]:
+        assert games.by_task_id(game.task_id, None) is game
+        assert games.by_task_id(game.task_id, "valid_seen") is game
+
+
+def test_unknown_task_ids_are_explained() -> None:
+    games = GeneratedGames()
+    known = GAMES[0].task_id
+    with pytest.raises(ValueError, match="is one of split 'train', not of 'valid_seen'"):
+        games.by_task_id(known, "valid_seen")
+    with pytest.raises(ValueError, match="made with another seed"):
+        GeneratedGames(seed=9).by_task_id(known, None)
+    for wrong in ("nonsense", known.replace("_0", "_00"), known + "x", known.replace("trial_train", "trial_test")):
+        with pytest.raises(ValueError, match="unknown task_id"):
+            games.by_task_id(wrong, None)
+    with pytest.raises(ValueError, match=r"unknown split 'test'.*known: 'train', 'valid_seen', 'valid_unseen'"):
+        games.check_split("test")
+    with pytest.raises(ValueError, match="num_games must be an integer of at least 1, got 0"):
+        GeneratedGames(num_games=0)
+    with pytest.raises(ValueError, match=r"seed must be an integer of at least 0, got 1.5"):
+        GeneratedGames(seed=1.5)
+
+
+def test_objects_that_count_are_more_than_enough_now_and_then() -> None:
+    numbers = Counter(sum(1 for _ in bits(game.goal_objects)) for game in GAMES if game.task_type == TWO)
+    assert set(numbers) >= {2, 3, 4}
+    assert min(numbers) == 2
