@@ -29,6 +29,7 @@ class Row:
 ROWS: tuple[Row, ...] = (
     Row("AgentRL/Sokoban-v0", "agentgym.sokoban.env", "SokobanEnv", "SokobanVectorEnv", 20),
     Row("AgentRL/VisualSokoban-v0", "agentgym.sokoban.env", "VisualSokobanEnv", "VisualSokobanVectorEnv", 20),
+    Row("AgentRL/ALFWorld-v0", "agentgym.alfworld.env", "ALFWorldEnv", "ALFWorldVectorEnv", 50),
 )
 
 

@@ -8,7 +8,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
@@ -37,19 +37,18 @@ class Split:
 
     folder: Path
     games: PackedGames
+    _of_types: dict[tuple[str, ...], tuple[int, ...]] = field(default_factory=dict, repr=False)
 
     @cached_property
     def index(self) -> dict[str, int]:
         """Position of each task_id."""
         return {task_id: i for i, task_id in enumerate(self.games.task_ids)}
 
-    @cached_property
-    def by_type(self) -> dict[str, tuple[int, ...]]:
-        """Positions of the games of each task type."""
-        found: dict[str, list[int]] = {kind: [] for kind in TASK_TYPES}
-        for i, kind in enumerate(self.games.task_types):
-            found[kind].append(i)
-        return {kind: tuple(positions) for kind, positions in found.items()}
+    def of_types(self, kinds: tuple[str, ...]) -> tuple[int, ...]:
+        """Positions of the games of some task types."""
+        if kinds not in self._of_types:
+            self._of_types[kinds] = tuple([i for i, kind in enumerate(self.games.task_types) if kind in kinds])
+        return self._of_types[kinds]
 
     def __len__(self) -> int:
         """Number of games."""
@@ -60,7 +59,7 @@ class Split:
         return _unpacked(self.games.packed[position])
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=4096)
 def _unpacked(packed: bytes) -> Game:
     return unpack(packed)
 

@@ -14,6 +14,8 @@ from functools import lru_cache
 from itertools import count
 from typing import Any
 
+from agentgym.alfworld.room import Room, room_of
+
 #: The six kinds of task, in the numbering of the original (1 to 6).
 TASK_TYPES: tuple[str, ...] = (
     "pick_and_place_simple",
@@ -30,6 +32,8 @@ PICK, LOOK, CLEAN, HEAT, COOL, TWO = TASK_TYPES
 DIALECTS: tuple[str, ...] = ("move", "put")
 
 
+#: Types of objects that slice others.
+KNIVES = frozenset({"knife", "butterknife"})
 _SERIALS = count()
 
 
@@ -48,7 +52,8 @@ class Game:
         dialect: one of `DIALECTS`.
         receptacles: names ("drawer 2"), in listing order.
         receptacle_types: types in lower case ("drawer", "sinkbasin"), one per receptacle.
-        places: location of each receptacle; several may share one.
+        places: location of each receptacle; several may share one. Locations are numbered in the order of the
+            receptacles, so that all games in a room agree.
         locations: names of locations ("loc 7"); the start location is one of them.
         start: location of the agent at the beginning (never that of a receptacle in official games).
         openable: receptacles that can be opened; all of them are closed at the beginning.
@@ -95,40 +100,40 @@ class Game:
     goal_lamps: int
     walkthrough: tuple[str, ...]
     fits: tuple[int, ...]
-    #: Derived: receptacles at each location and their names listed; objects that cut; receptacles that clean, heat,
-    #: cool; positions of names.
+    #: Derived. What the game shares with all games in its room; receptacles at each location; receptacles that clean,
+    #: heat, cool; objects that cut; positions of names; a number that no other game of the process has.
+    room: Room = field(init=False, repr=False)
     local: tuple[tuple[int, ...], ...] = field(init=False)
-    facing: tuple[str, ...] = field(init=False)
-    #: Derived when asked for: sorted `go to` commands (`commands.roads`).
-    roads: dict[int, tuple[str, ...]] = field(init=False, repr=False)
-    #: Another one for every game of the process.
-    serial: int = field(init=False, repr=False)
-    knives: int = field(init=False)
     sinks: int = field(init=False)
     microwaves: int = field(init=False)
     fridges: int = field(init=False)
+    knives: int = field(init=False)
     receptacle_index: dict[str, int] = field(init=False)
     object_index: dict[str, int] = field(init=False)
+    serial: int = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        local: list[list[int]] = [[] for _ in self.locations]
-        for receptacle, place in enumerate(self.places):
-            local[place].append(receptacle)
-        types = self.receptacle_types
-        derived: dict[str, Any] = {
-            "roads": {},
-            "serial": next(_SERIALS),
-            "local": tuple(map(tuple, local)),
-            "facing": tuple([listing([self.receptacles[i] for i in here]) for here in local]),
-            "knives": mask(i for i, kind in enumerate(self.object_types) if kind in ("knife", "butterknife")),
-            "sinks": mask(i for i, kind in enumerate(types) if kind in ("sinkbasin", "sink")),
-            "microwaves": mask(i for i, kind in enumerate(types) if kind == "microwave"),
-            "fridges": mask(i for i, kind in enumerate(types) if kind == "fridge"),
-            "receptacle_index": {name: i for i, name in enumerate(self.receptacles)},
-            "object_index": {name: i for i, name in enumerate(self.objects)},
-        }
-        for name, value in derived.items():
-            object.__setattr__(self, name, value)
+        kinds, places = self.receptacle_types, self.places
+        room = room_of(self.receptacles, kinds, places, len(self.locations), self.openable, self.dialect)
+        fix = object.__setattr__
+        fix(self, "room", room)
+        fix(self, "local", room.local)
+        fix(self, "sinks", room.sinks)
+        fix(self, "microwaves", room.microwaves)
+        fix(self, "fridges", room.fridges)
+        fix(self, "knives", mask(i for i, kind in enumerate(self.object_types) if kind in KNIVES))
+        fix(self, "receptacle_index", room.index)
+        fix(self, "object_index", dict(zip(self.objects, range(len(self.objects)), strict=True)))
+        fix(self, "serial", next(_SERIALS))
+
+    def names(self, objects: int) -> list[str]:
+        """Return the names of the objects of a mask, in listing order."""
+        names, result = self.objects, []
+        while objects:
+            low = objects & -objects
+            result.append(names[low.bit_length() - 1])
+            objects ^= low
+        return result
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles and copies are games of their own, with another `serial`."""
@@ -137,17 +142,6 @@ class Game:
 
 def _rebuild(values: dict[str, Any]) -> Game:
     return Game(**values)
-
-
-def listing(names: Sequence[str]) -> str:
-    """Join names the way the original does; two of them have a comma too.
-
-    >>> listing([]), listing(["a x 1"]), listing(["a x 1", "a y 1"])
-    ('nothing', 'a x 1', 'a x 1, and a y 1')
-    """
-    if len(names) > 1:
-        return ", ".join(names[:-1]) + ", and " + names[-1]
-    return names[0] if names else "nothing"
 
 
 def mask(positions: Iterable[int]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentgym.alfworld.game import Game, bits
+from agentgym.alfworld.game import bits
 
 if TYPE_CHECKING:
     from agentgym.alfworld.world import World
@@ -28,11 +28,6 @@ def carried(world: World) -> str:
     return text
 
 
-def whereabouts(game: Game, loc: int) -> str:
-    """Return the receptacles at a location, or "the middle of the room" at the start."""
-    return game.facing[loc] if game.local[loc] else "the middle of the room"
-
-
 def condition(world: World) -> str:
     """Return everything about a state but the location, as text; two states have the same text only if they are equal.
 
@@ -52,17 +47,17 @@ def condition(world: World) -> str:
         ("sliced", world.sliced),
     ):
         if objects:
-            parts.append(f"{word}: " + ", ".join([game.objects[i] for i in bits(objects)]))
+            parts.append(f"{word}: " + ", ".join(game.names(objects)))
     contents, taken = world.contents, world.taken
     expected: dict[int, int] = {}
     for receptacle, first in enumerate(game.contents):
         now, gone = contents[receptacle], taken[receptacle]
         if now == first and not gone:
             continue
-        marks = [f"+{game.objects[i]}" for i in bits(now & ~first)]
-        marks += [f"-{game.objects[i]}" for i in bits(first & gone)]
-        marks += [f"={game.objects[i]}" for i in bits(first & ~now & ~gone)]
-        marks += [f"~{game.objects[i]}" for i in bits(gone & ~first)]
+        marks = ["+" + name for name in game.names(now & ~first)]
+        marks += ["-" + name for name in game.names(first & gone)]
+        marks += ["=" + name for name in game.names(first & ~now & ~gone)]
+        marks += ["~" + name for name in game.names(gone & ~first)]
         parts.append(f"{game.receptacles[receptacle]}: {', '.join(marks)}")
         place = game.places[receptacle]
         seen = expected.get(place, game.seen_from[place])
@@ -70,6 +65,7 @@ def condition(world: World) -> str:
     for place, seen in enumerate(world.seen_from):
         strange = seen ^ expected.get(place, game.seen_from[place])
         if strange:
-            where = whereabouts(game, place)
-            parts.append(f"seen from {where}: {', '.join(['!' + game.objects[i] for i in bits(strange)])}")
+            parts.append(
+                f"seen from {game.room.facing[place]}: {', '.join(['!' + game.objects[i] for i in bits(strange)])}"
+            )
     return "; ".join(parts)

@@ -152,7 +152,7 @@ def _build(
     place_of = dict(facts.get("receptacleatlocation", ()))
     ((_, start),) = facts["atlocation"]
     objects, receptacles = sorted(object_type), sorted(receptacle_type)
-    locations = sorted({start, *(place_of[name] for name in receptacles)})
+    locations = list(dict.fromkeys([*(place_of[name] for name in receptacles), start]))
     index = {name: i for i, name in enumerate(objects)}
     index_of = {name: i for i, name in enumerate(receptacles)}
     location_index = {name: i for i, name in enumerate(locations)}

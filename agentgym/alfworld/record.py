@@ -66,6 +66,17 @@ def _split(names: str) -> tuple[str, ...]:
     return tuple(map(intern, names.split(","))) if names else ()
 
 
+class _Types(dict[str, str]):
+    """Name without its number, worked out once for each name."""
+
+    def __missing__(self, name: str) -> str:
+        kind = self[name] = intern(name.partition(" ")[0])
+        return kind
+
+
+_TYPES = _Types()
+
+
 def _bases(names: tuple[str, ...]) -> tuple[str, ...]:
     """Return the names without their numbers; types of official games are just that."""
-    return tuple([intern(name.partition(" ")[0]) for name in names])
+    return tuple([_TYPES[name] for name in names])

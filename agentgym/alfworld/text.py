@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agentgym.alfworld.game import Game, bits, listing
+from agentgym.alfworld.game import Game, bits
 
 if TYPE_CHECKING:
     from agentgym.alfworld.world import World
@@ -33,14 +33,14 @@ HELP = """Available commands:
 
 
 def with_articles(names: Sequence[str]) -> str:
-    """List names with the article, which is always "a"."""
-    return listing([f"a {name}" for name in names])
+    """List names with the article, which is always "a"; two of them have a comma too.
 
-
-def objects_in(game: Game, objects: int) -> str:
-    """List the objects of a mask with articles."""
-    names = game.objects
-    return with_articles([names[i] for i in bits(objects)])
+    >>> with_articles([]), with_articles(["apple 1"]), with_articles(["apple 1", "pen 2"])
+    ('nothing', 'a apple 1', 'a apple 1, and a pen 2')
+    """
+    if len(names) > 1:
+        return "a " + ", a ".join(names[:-1]) + ", and a " + names[-1]
+    return "a " + names[0] if names else "nothing"
 
 
 def introduction(game: Game) -> str:
@@ -57,12 +57,23 @@ def room(game: Game) -> str:
     return f"You are in the middle of a room. Looking quickly around you, you see {with_articles(game.receptacles)}."
 
 
-def inside(game: Game, receptacle: int, objects: int) -> str:
-    """Describe a receptacle whose contents can be seen."""
-    name = game.receptacles[receptacle]
-    if game.openable >> receptacle & 1:
-        return f"The {name} is open. In it, you see {objects_in(game, objects)}."
-    return f"On the {name}, you see {objects_in(game, objects)}."
+#: Texts of `inside`, of all games of the process; emptied when full (some 5 MB).
+_KNOWN: dict[tuple[int, int, int], str] = {}
+_MAX_KNOWN = 1 << 14
+
+
+def inside(game: Game, receptacle: int, contents: int) -> str:
+    """Describe a receptacle that is open, or cannot be closed, and holds the objects of a mask."""
+    key = (game.serial, receptacle, contents)
+    text = _KNOWN.get(key)
+    if text is None:
+        if len(_KNOWN) >= _MAX_KNOWN:
+            _KNOWN.clear()
+        name, objects = game.receptacles[receptacle], with_articles(game.names(contents))
+        is_open = game.openable >> receptacle & 1
+        text = f"The {name} is open. In it, you see {objects}." if is_open else f"On the {name}, you see {objects}."
+        _KNOWN[key] = text
+    return text
 
 
 def surroundings(world: World) -> str:
@@ -77,7 +88,7 @@ def surroundings(world: World) -> str:
     floor = []
     for i in bits(world.seen_from[world.loc]):
         floor += [game.objects[i] for receptacle in here if world.taken[receptacle] >> i & 1]
-    return f"You are facing the {game.facing[world.loc]}. Next to it, you see {with_articles(floor)}."
+    return f"You are facing the {game.room.facing[world.loc]}. Next to it, you see {with_articles(floor)}."
 
 
 def closer_look(world: World, item: int) -> str:
@@ -85,7 +96,8 @@ def closer_look(world: World, item: int) -> str:
     game = world.game
     name = game.objects[item]
     if game.vessels >> item & 1:
-        return f"This is a normal {name}. In it, you see {objects_in(game, dict(game.inner).get(item, 0))}."
+        held = dict(game.inner).get(item, 0)
+        return f"This is a normal {name}. In it, you see {with_articles(game.names(held))}."
     clean, hot, cool = world.clean >> item & 1, world.hot >> item & 1, world.cool >> item & 1
     # the original tests these in an order in which "hot" hides "cool" unless it can name the object clean and cool
     words = "hot" if hot else "cool" if cool else ""

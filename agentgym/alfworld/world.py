@@ -8,9 +8,8 @@ from typing import NamedTuple
 from agentgym.alfworld import commands
 from agentgym.alfworld.game import LOOK, Game
 from agentgym.alfworld.goal import reached
-from agentgym.alfworld.keys import carried, condition, whereabouts
-from agentgym.alfworld.text import EMPTY_HANDED, HELP, NOTHING_HAPPENS, closer_look, room, surroundings
-from agentgym.alfworld.views import view
+from agentgym.alfworld.keys import carried, condition
+from agentgym.alfworld.text import EMPTY_HANDED, HELP, NOTHING_HAPPENS, closer_look, inside, room, surroundings
 
 State = tuple[int, ...]
 
@@ -20,9 +19,6 @@ class Outcome(NamedTuple):
 
     observation: str
     valid: bool
-
-
-_INVALID = Outcome(NOTHING_HAPPENS, False)
 
 
 class World:
@@ -44,13 +40,14 @@ class World:
     """
 
     __slots__ = (
-        "_commands", "_condition", "arrive_at_shared", "clean", "contents", "cool", "examine_visible", "game", "held",
-        "hot", "loc", "look_at_start", "one_copy", "open", "seen_from", "sliced", "switch_off", "taken", "toggled",
-        "won",
+        "_carried", "_commands", "_condition", "arrive_at_shared", "clean", "contents", "cool", "examine_visible",
+        "game", "held", "hot", "loc", "look_at_start", "one_copy", "open", "seen_from", "sliced", "switch_off",
+        "taken", "toggled", "variant", "won",
     )  # fmt: skip
 
     _commands: tuple[str, ...] | None
     _condition: str | None
+    _carried: str | None
 
     def __init__(self, game: Game, repairs: Collection[str] = ()) -> None:
         self.game = game
@@ -59,6 +56,8 @@ class World:
         self.one_copy = "ghosts" in repairs
         self.look_at_start = "look" in repairs
         self.switch_off = "toggle" in repairs
+        #: Repairs that change which commands can be done.
+        self.variant = 2 * self.examine_visible + self.arrive_at_shared
         self.loc = game.start
         self.held = -1
         self.open = self.clean = self.hot = self.toggled = self.sliced = 0
@@ -71,12 +70,17 @@ class World:
 
     def step(self, command: str) -> Outcome:
         """Play one command; spaces around it do not count, one that cannot be done changes nothing."""
+        text = self.answer(command)
+        return Outcome(NOTHING_HAPPENS, False) if text is None else Outcome(text, True)
+
+    def answer(self, command: str) -> str | None:
+        """Play one command and return its text, None when it cannot be done."""
+        receptacle = self.game.room.goes.get(command)
+        if receptacle is not None:
+            return self._go_to(receptacle)
         verb, _, rest = command.strip().partition(" ")
         action = _ACTIONS.get(verb)
-        if action is None:
-            return _INVALID
-        text = action(self, rest)
-        return _INVALID if text is None else Outcome(text, True)
+        return None if action is None else action(self, rest)
 
     def admissible(self) -> tuple[str, ...]:
         """Return the commands that can be done now, sorted."""
@@ -88,16 +92,18 @@ class World:
         """Return the exact state as text: equal for equal states of a game, different for different ones."""
         if self._condition is None:
             self._condition = condition(self)
-        where = whereabouts(self.game, self.loc)
+        where = self.game.room.facing[self.loc]
         return f"at {where}; {self._condition}" if self._condition else f"at {where}"
 
     def location(self) -> str:
         """Return where the agent is: the receptacles in reach, or "the middle of the room"."""
-        return whereabouts(self.game, self.loc)
+        return self.game.room.facing[self.loc]
 
     def inventory(self) -> str:
         """Return what the agent carries and in what condition, "nothing" with empty hands."""
-        return carried(self)
+        if self._carried is None:
+            self._carried = carried(self)
+        return self._carried
 
     def get_state(self) -> State:
         """Return the exact state as a hashable tuple of ints."""
@@ -119,7 +125,7 @@ class World:
     def _changed(self) -> None:
         """Forget what was worked out about the state before."""
         self._commands = None
-        self._condition = None
+        self._condition = self._carried = None
 
     def _here(self, name: str) -> int:
         """Position of the receptacle of this name, -1 when there is none at the agent's location."""
@@ -134,17 +140,19 @@ class World:
         return not (self.game.openable & ~self.open) >> receptacle & 1
 
     def _contents_text(self, receptacle: int) -> str:
-        if self._accessible(receptacle):
-            return view(self.game, receptacle, self.contents[receptacle]).text
-        return f"The {self.game.receptacles[receptacle]} is closed."
+        game = self.game
+        if (game.openable & ~self.open) >> receptacle & 1:
+            return game.room.closed[receptacle]
+        return inside(game, receptacle, self.contents[receptacle])
 
     # One method per verb: it takes the rest of the command and returns the text, or None when that cannot be done.
 
     def _go(self, rest: str) -> str | None:
+        receptacle = self.game.receptacle_index.get(rest[3:], -1) if rest[:3] == "to " else -1
+        return None if receptacle < 0 else self._go_to(receptacle)
+
+    def _go_to(self, receptacle: int) -> str | None:
         game = self.game
-        receptacle = game.receptacle_index.get(rest[3:], -1) if rest[:3] == "to " else -1
-        if receptacle < 0:
-            return None
         place = game.places[receptacle]
         if place != self.loc:
             self.loc = place
@@ -154,7 +162,9 @@ class World:
         elif not (self.arrive_at_shared and len(game.local[place]) > 1):
             return None
         where = game.receptacles[receptacle] if game.dialect == "move" else game.locations[place]
-        return f"You arrive at {where}. {self._contents_text(receptacle)}"
+        if (game.openable & ~self.open) >> receptacle & 1:
+            return f"You arrive at {where}. {game.room.closed[receptacle]}"
+        return f"You arrive at {where}. {inside(game, receptacle, self.contents[receptacle])}"
 
     def _open(self, rest: str) -> str | None:
         receptacle = self._here(rest)

@@ -67,8 +67,8 @@ def test_task_id_and_index_are_accepted_back(env_id: str) -> None:
 def test_vector_equals_single_environments(env_id: str, mode: AutoresetMode) -> None:
     """Step by step, with per-place seeds and options, over several episodes and their resets."""
     n = 5
-    envs = gym.make_vec(env_id, num_envs=n, autoreset_mode=mode)
-    singles = [gym.make(env_id) for _ in range(n)]
+    envs = gym.make_vec(env_id, num_envs=n, max_episode_steps=20, autoreset_mode=mode)
+    singles = [gym.make(env_id, max_episode_steps=20) for _ in range(n)]
     seeds, options = [11, 22, 33, 44, 55], [{"index": i} if i % 2 else None for i in range(n)]
     batch, infos = envs.reset(seed=seeds, options=options)
     rows = [env.reset(seed=seed, options=option) for env, seed, option in zip(singles, seeds, options, strict=True)]

@@ -1,0 +1,248 @@
+"""The ALFWorld environments."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import gymnasium as gym
+
+from agentgym.alfworld.game import Game
+from agentgym.alfworld.planner import distance, optimal_commands, plan
+from agentgym.alfworld.repairs import check_repairs
+from agentgym.alfworld.tasks import check_task_types, choose, find_source
+from agentgym.alfworld.text import NOTHING_HAPPENS, introduction
+from agentgym.alfworld.world import Outcome, World
+from agentgym.core import Info, TextEnv, TextSpace
+from agentgym.vector import TextVectorEnv
+
+INSTRUCTIONS = (
+    "You are in a room of a household and have a task to do there. Things lie on or in receptacles (tables, drawers, "
+    "the fridge, ...); you see what is in a receptacle when you stand before it and it is open or has no door. You can "
+    "carry one thing at a time. Each turn, give one command, in lower case and with names as they are shown "
+    "(`drawer 2`):\n"
+    "go to <receptacle>; open <receptacle>; close <receptacle>; take <thing> from <receptacle>; "
+    "{put}; clean <thing> with <sinkbasin>; heat <thing> with <microwave>; cool <thing> with <fridge>; use <lamp>; "
+    "slice <thing> with <knife>; examine <receptacle or thing in hand>; look; inventory.\n"
+    "To clean, heat or cool a thing, carry it to the sinkbasin, microwave or fridge. To look at a thing under a lamp, "
+    "hold it and use the lamp. A command that is not possible changes nothing and is answered `Nothing happens.`"
+)
+_PUT = {"move": "move <thing> to <receptacle>", "put": "put <thing> in/on <receptacle>"}
+_OFF = -1
+
+
+class ALFWorldEnv(TextEnv[str]):
+    r"""ALFWorld as text: do a chore in a room, `go to fridge 1`, `take apple 1 from fridge 1`, ...
+
+    **Task.** A room of a household with receptacles (some have doors) in which things lie. The first observation names
+    the receptacles and the task. There are six task types (`task_type`): put a thing somewhere
+    (pick_and_place_simple), look at it under a lamp (look_at_obj_in_light), put it somewhere when it is clean, hot or
+    cool (pick_clean_then_place_in_recep, pick_heat_..., pick_cool_...), put two of a kind in the same receptacle
+    (pick_two_obj_and_place).
+
+    **Observation.** `TextSpace`: the text the last command gave, character by character that of the original
+    engine. It is not the whole state: it shows neither what is carried nor where, see `repairs` and the info keys.
+
+    **Action.** `TextSpace`: a command, exactly as in `admissible_actions` but for spaces around it. Any other text
+    is an invalid action, answered "Nothing happens."; it changes nothing, and counts as a step.
+
+    **Reward** of a step: `reward` (1) when the task is done, else 0. The papers that train language models on it
+    use 10.
+
+    **End.** `terminated` when the task is done (`won`). The registered time limit is 50 steps (`truncated`). There
+    are dead ends: a few things fit nowhere, so that a hand that took one stays full.
+
+    **Info.** `admissible_actions`: sorted, as in the original, `help` included; `state_key`: where the agent is,
+    what it carries, and everything that differs from the beginning of the game, in words: equal exactly for equal
+    states of a game; `task_id`: "<task folder>/<trial folder>"; `won`; `score`: 1.0 when won, else 0.0;
+    `task_type`; `location`: the receptacles in reach, "the middle of the room" at first; `inventory`: "nothing", or
+    what is carried with its condition, such as "apple 1 (cleaned)"; with `expert=True`, `expert_action`: the game's
+    walkthrough while it is followed, else the first command of a shortest plan, "" in a dead end. `distance()` and
+    `optimal_actions()` answer how many commands are left, and all best commands.
+
+    **Tasks.** `reset(options=...)` takes `task_id`, with or without `split`, or any of `split`, `index` (from 0, in
+    the sorted list of games) and `task_type` (a name or its number 1 to 6; `index` then counts the games of that
+    type); without options the index is drawn from `np_random`.
+
+    **Data.** None needed: games are generated, each with a shortest walkthrough; "valid_unseen" is played in rooms
+    that "train" and "valid_seen" do not have. The official games are read from `data`, or from the variable
+    ALFWORLD_DATA: the folder that holds `json_2.1.1`. Splits are "train", "valid_seen", "valid_unseen" and, where
+    it exists, "valid_train". Both versions of the data are known, with `put x in/on y` and with `move x to y`;
+    which games count is decided as in the original (not those that cannot be solved, with movable receptacles or
+    sliced objects, of other task types, without `traj_data.json`); a file that cannot be read is a `GameError` that
+    names it. A split is read once (the train split takes 10 to 20 seconds) and then kept in a cache of a few
+    megabytes.
+
+    **Repairs.** The quirks of the original are all there. `repairs` names those to be repaired, or "all":
+    "colocated" (`go to` a receptacle that shares the agent's place), "examine" (whatever is in sight), "ghosts"
+    (things listed in two receptacles), "look" (before the first move), "status" (each observation ends with place
+    and inventory), "toggle" (lamps can be turned off); `agentgym.alfworld.repairs.REPAIRS` describes them.
+
+    **Id.** `AgentRL/ALFWorld-v0`.
+
+    Args:
+        data: folder of the official games; None for the variable ALFWORLD_DATA, and generated games when that is not
+            set; "generated" for generated games in any case.
+        split: split of episodes whose options name none.
+        task_types: names or numbers (1 to 6) of the task types to play; None for all.
+        reward: reward for doing the task.
+        repairs: names of repairs, or "all".
+        cache: folder of the import cache; None for the variable AGENTGYM_CACHE ("off" for no cache) or else
+            ~/.cache/agentgym; False for no cache.
+        game_seed: another number gives another family of generated games (generator only, as the next three).
+        num_games: a reset without index draws it from this many games; None for about as many as the official splits
+            have.
+        dialect: "move" or "put", the wording of generated games.
+        ghosts: probability that a thing of a generated game is listed in a second receptacle, as happens in official
+            games.
+        expert: put `expert_action` into info.
+        render_mode: "ansi" (the observation text) or None.
+
+    >>> env = ALFWorldEnv(data="generated", expert=True)
+    >>> observation, info = env.reset(seed=0)
+    >>> while not info["won"]:
+    ...     observation, reward, terminated, truncated, info = env.step(info["expert_action"])
+    >>> reward, terminated
+    (1.0, True)
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
+    OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id", "task_type")
+
+    def __init__(
+        self,
+        *,
+        data: str | os.PathLike[str] | None = None,
+        split: str = "train",
+        task_types: Iterable[str | int] | str | int | None = None,
+        reward: float = 1.0,
+        repairs: Iterable[str] | str = (),
+        cache: str | Path | bool | None = None,
+        game_seed: int = 0,
+        num_games: int | None = None,
+        dialect: str = "move",
+        ghosts: float = 0.0,
+        expert: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(render_mode=render_mode, expert=expert)
+        generator = {"seed": game_seed, "num_games": num_games, "dialect": dialect, "ghosts": ghosts}
+        self.source = find_source(data, cache, generator)
+        self.split = self.source.check_split(split)
+        self.task_types = check_task_types(task_types)
+        if isinstance(reward, bool) or not isinstance(reward, (int, float)) or not math.isfinite(reward):
+            raise ValueError(f"reward must be a finite number, got {reward!r}")
+        self.reward = float(reward)
+        self.repairs = check_repairs(repairs)
+        self._show_status = "status" in self.repairs
+        self.observation_space = TextSpace()
+        self.action_space = TextSpace(samples=("look", "inventory"))
+        self.instructions = INSTRUCTIONS.format(put=_PUT[self.source.dialect(self.split)])
+
+    def begin(self, options: dict[str, Any]) -> None:
+        """Load a game; without options its index is drawn from `self.np_random`."""
+        self._load(choose(self.source, self.split, self.task_types, options, self.np_random))
+
+    def _load(self, game: Game) -> None:
+        self.world = World(game, self.repairs)
+        self._text = introduction(game)
+        self._followed = 0
+
+    def act(self, command: str) -> tuple[float, bool, bool]:
+        """Play one command; see the class page for the reward."""
+        world = self.world
+        if self.expert:
+            self._text, valid = self._guided(command)
+        else:
+            text = world.answer(command)
+            valid = text is not None
+            self._text = NOTHING_HAPPENS if text is None else text
+        return (self.reward, True, valid) if world.won else (0.0, False, valid)
+
+    def observe(self) -> str:
+        """Return the text that the last command gave."""
+        if self._show_status:
+            return f"{self._text}\nYou are at {self.world.location()}, carrying {self.world.inventory()}."
+        return self._text
+
+    def describe(self, valid: bool) -> Info:
+        """Return the info dict of the current state."""
+        world = self.world
+        won = world.won
+        info: Info = {
+            "admissible_actions": world.admissible(),
+            "is_action_valid": valid,
+            "state_key": world.state_key(),
+            "task_id": world.game.task_id,
+            "won": won,
+            "score": 1.0 if won else 0.0,
+            "task_type": world.game.task_type,
+            "location": world.location(),
+            "inventory": world.inventory(),
+        }
+        if self.expert:
+            info["expert_action"] = self._expert_action()
+        return info
+
+    def get_state(self) -> Any:
+        """Return (task_id, state of the world, last text, steps of the walkthrough that were followed)."""
+        return self.world.game.task_id, self.world.get_state(), self._text, self._followed
+
+    def set_state(self, state: Any) -> None:
+        """Load what `get_state` returned."""
+        task_id, world, text, followed = state
+        if not self._begun or self.world.game.task_id != task_id:
+            self._load(self.source.by_task_id(task_id, None))
+        self.world.set_state(world)
+        self._text, self._followed = text, followed
+
+    def render(self) -> str | None:
+        """Return the observation (render mode "ansi")."""
+        if self.render_mode is None:
+            gym.logger.warn("render() does nothing without a render_mode: make the environment with one")
+            return None
+        self.need_episode("render")
+        return self.observe()
+
+    def distance(self) -> float:
+        """Number of commands of a shortest plan from the current state; `inf` when the game cannot be won any more."""
+        self.need_episode("distance")
+        length = distance(self.world)
+        return float("inf") if length is None else float(length)
+
+    def optimal_actions(self) -> tuple[str, ...]:
+        """Every command that starts a shortest plan, sorted; () once won, and in a dead end."""
+        self.need_episode("optimal_actions")
+        return optimal_commands(self.world)
+
+    def _guided(self, command: str) -> Outcome:
+        """Play a command, and note whether it follows the walkthrough."""
+        world, step = self.world, self._followed
+        before = world.get_state()
+        outcome = world.step(command)
+        if step != _OFF and world.get_state() != before:
+            walkthrough = world.game.walkthrough
+            follows = step < len(walkthrough) and walkthrough[step] == command.strip()
+            self._followed = step + 1 if follows else _OFF
+        return outcome
+
+    def _expert_action(self) -> str:
+        """Return the next command of the walkthrough, or of a shortest plan once it was left (or fails)."""
+        world, step = self.world, self._followed
+        if world.won:
+            return ""
+        if step != _OFF and step < len(world.game.walkthrough):
+            command = world.game.walkthrough[step]
+            if command in world.admissible():
+                return command
+        commands = plan(world)
+        return commands[0] if commands else ""
+
+
+class ALFWorldVectorEnv(TextVectorEnv):
+    """Many `ALFWorldEnv` in one process; games are shared."""
+
+    env_class = ALFWorldEnv
