@@ -6,6 +6,7 @@ import pytest
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TASK_TYPES, TWO
 from agentgym.alfworld.planner import distance, optimal_commands, plan
 from agentgym.alfworld.world import World
+from tests.agentgym.alfworld.official import games
 from tests.agentgym.alfworld.small_games import Search, random_game, small_game
 
 _VERBS = ("go", "open", "close", "take", "move", "use")
@@ -170,3 +171,15 @@ def test_only_what_cannot_be_put_down_is_a_dead_end_of_a_game_that_can_be_won() 
             dead += stuck
     assert games > 8
     assert dead > 20
+
+
+@pytest.mark.parametrize("split", ["valid_seen", "valid_unseen"])
+def test_official_walkthroughs_are_shortest_plans(split: str) -> None:
+    for game in games(split).values():
+        assert distance(World(game)) == len(game.walkthrough), game.task_id
+        world = World(game)
+        for left, command in zip(range(len(game.walkthrough), 0, -1), game.walkthrough, strict=True):
+            assert distance(world) == left
+            assert command in optimal_commands(world)
+            play(world, command)
+        assert world.won

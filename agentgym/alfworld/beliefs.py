@@ -1,0 +1,129 @@
+"""What a player knows from what it was told: the task, where it stands, what it saw where, what it holds."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import NamedTuple
+
+from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO
+
+_NAME = r"[a-z]+ \d+"
+_SENTENCES: tuple[tuple[str, str], ...] = (
+    (LOOK, r"look at (?P<thing>\w+) under the (?P<place>\w+)"),
+    (LOOK, r"examine the (?P<thing>\w+) with the (?P<place>\w+)"),
+    (CLEAN, r"put a clean (?P<thing>\w+) in (?P<place>\w+)"),
+    (CLEAN, r"clean some (?P<thing>\w+) and put it in (?P<place>\w+)"),
+    (HEAT, r"put a hot (?P<thing>\w+) in (?P<place>\w+)"),
+    (HEAT, r"heat some (?P<thing>\w+) and put it in (?P<place>\w+)"),
+    (COOL, r"put a cool (?P<thing>\w+) in (?P<place>\w+)"),
+    (COOL, r"cool some (?P<thing>\w+) and put it in (?P<place>\w+)"),
+    (TWO, r"put two (?P<thing>\w+) in (?P<place>\w+)"),
+    (TWO, r"find two (?P<thing>\w+) and put them in (?P<place>\w+)"),
+    (PICK, r"put a (?P<thing>\w+) in (?P<place>\w+)"),
+    (PICK, r"put some (?P<thing>\w+) on (?P<place>\w+)"),
+)
+_TASK = re.compile(r"Your task is to: (.+?)\.?\s*$", re.MULTILINE)
+_ROOM = re.compile(r"Looking quickly around you, you see (.+)")
+_ITEM = re.compile(rf"\ba ({_NAME})")
+_SHOWN = re.compile(rf"(?:The ({_NAME}) is open\. In it|On the ({_NAME})), you see ([^.]*)\.")
+_CLOSED = re.compile(rf"The ({_NAME}) is closed\.")
+_PICKED = re.compile(rf"You pick up the ({_NAME}) from the ({_NAME})\.")
+_PUT = re.compile(rf"You (?:move|put) the ({_NAME}) (?:to|in/on) the ({_NAME})\.")
+_TREATED = re.compile(rf"You (clean|heat|cool) the ({_NAME}) using the ")
+_TAKE = re.compile(rf"take ({_NAME}) from ({_NAME})")
+
+
+class Task(NamedTuple):
+    """What is to be done: one of `game.TASK_TYPES` ("" when not understood), with what, where (or under which lamp)."""
+
+    kind: str
+    thing: str
+    place: str
+
+
+def read_task(text: str) -> Task:
+    """Return the task of a first observation.
+
+    >>> read_task("Your task is to: find two soapbar and put them in garbagecan.")
+    Task(kind='pick_two_obj_and_place', thing='soapbar', place='garbagecan')
+    """
+    found = _TASK.search(text)
+    for kind, pattern in _SENTENCES if found else ():
+        match = re.fullmatch(pattern, found[1]) if found else None
+        if match:
+            return Task(kind, match["thing"], match["place"])
+    return Task("", "", "")
+
+
+def kind_of(name: str) -> str:
+    """Return the kind of a thing by its name.
+
+    >>> kind_of("drawer 12")
+    'drawer'
+    """
+    return name.partition(" ")[0]
+
+
+class Beliefs:
+    """What was seen in one episode; nothing is known that no text or list of commands said.
+
+    Args:
+        observation: the first observation.
+        admissible: the commands that can be done.
+
+    Attributes:
+        task: the task.
+        receptacles: all receptacles of the room, as listed.
+        here: receptacles in reach.
+        closed: receptacles in reach that are closed now.
+        seen: what is in each receptacle that was looked into.
+        held: object in hand, "" for none.
+        treated: (verb, object) of everything cleaned, heated or cooled.
+    """
+
+    def __init__(self, observation: str, admissible: Collection[str]) -> None:
+        self.task = read_task(observation)
+        room = _ROOM.search(observation)
+        self.receptacles: list[str] = _ITEM.findall(room[1]) if room else []
+        self.here: list[str] = []
+        self.closed: set[str] = set()
+        self.seen: dict[str, set[str]] = {}
+        self.held = ""
+        self.treated: set[tuple[str, str]] = set()
+        self._look_around(admissible)
+
+    def update(self, observation: str, admissible: Collection[str]) -> None:
+        """Take in what the last command brought."""
+        for one, other, things in _SHOWN.findall(observation):
+            self.seen[one or other] = set(_ITEM.findall(things))
+        picked, put = _PICKED.search(observation), _PUT.search(observation)
+        if picked:
+            self.held = picked[1]
+            self.seen.setdefault(picked[2], set()).discard(picked[1])
+        if put:
+            self.held = ""
+            self.seen.setdefault(put[2], set()).add(put[1])
+        self.treated.update(_TREATED.findall(observation))
+        self._look_around(admissible)
+
+    def _look_around(self, admissible: Collection[str]) -> None:
+        """Read from the commands what is in reach; with empty hands they show what lies there too."""
+        known = set(self.receptacles)
+        self.here = sorted({name for word, _, name in (c.partition(" ") for c in admissible) if word in _AT} & known)
+        self.closed = {command[5:] for command in admissible if command.startswith("open ")}
+        takes = [match.groups() for match in map(_TAKE.fullmatch, admissible) if match]
+        for item, receptacle in takes:
+            self.seen.setdefault(receptacle, set()).add(item)
+        if not self.held:
+            for receptacle in self.here:
+                if receptacle not in self.closed:
+                    self.seen.setdefault(receptacle, set())
+
+    def where(self, kind: str) -> dict[str, list[str]]:
+        """Return the receptacles known to hold objects of a kind, and which."""
+        found = {name: sorted(i for i in things if kind_of(i) == kind) for name, things in self.seen.items()}
+        return {name: things for name, things in found.items() if things}
+
+
+_AT = frozenset({"examine", "open", "close"})

@@ -1,0 +1,177 @@
+"""An expert that plays fair: it knows what it was told and has seen, and where things usually are."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from functools import lru_cache
+
+from agentgym.alfworld import types
+from agentgym.alfworld.beliefs import Beliefs, kind_of
+from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO
+from agentgym.alfworld.households import ROOMS
+
+_TREATMENT = {CLEAN: ("clean", "sinkbasin"), HEAT: ("heat", "microwave"), COOL: ("cool", "fridge")}
+#: What tells a kind of room from the others.
+_SIGNS = (("fridge", "kitchen"), ("toilet", "bathroom"), ("bed", "bedroom"))
+_WITH_DOOR = frozenset(kind.lower() for kind in types.ALWAYS_OPENABLE | types.SOMETIMES_OPENABLE)
+#: Weights for a receptacle that accepts the object, and for one that does not, where the tables say nothing.
+_POSSIBLE, _UNLIKELY = 1.0, 0.01
+#: Factor for receptacles of the kind where the thing belongs, in tasks whose things never lie there at the start.
+_BELONGS = 0.02
+#: How often a command may be repeated with the same thing in hand.
+_PATIENCE = 3
+_IDLE = ("help", "look", "inventory", "examine", "close")
+
+
+class Explorer:
+    """Plays ALFWorld from observations and admissible commands alone.
+
+    It looks into the likeliest receptacles first, for its steps, takes what it needs when it has seen it, and does the
+    task. A first observation (one that says "Your task is to: ") begins a new episode. Observations and commands of
+    official and generated games are understood, in both wordings.
+
+    >>> from agentgym.alfworld.generator import GameSpec, generate
+    >>> from agentgym.alfworld.text import introduction
+    >>> from agentgym.alfworld.world import World
+    >>> world = World(generate(GameSpec("valid_unseen", 0)))
+    >>> explorer, text, steps = Explorer(), introduction(world.game), 0
+    >>> while not world.won and steps < 50:
+    ...     text, _ = world.step(explorer.act(text, world.admissible()))
+    ...     steps += 1
+    >>> world.won
+    True
+    """
+
+    def __init__(self) -> None:
+        self._beliefs: Beliefs | None = None
+        self._done: Counter[tuple[str, str]] = Counter()
+        self._refused: set[tuple[str, str]] = set()
+
+    def act(self, observation: str, admissible: Collection[str]) -> str:
+        """Return the next command.
+
+        Args:
+            observation: what the last command brought, or the first observation of an episode.
+            admissible: the commands that can be done now.
+
+        Returns:
+            One of `admissible` ("look" when there is none).
+        """
+        if self._beliefs is None or "Your task is to: " in observation:
+            self._beliefs = Beliefs(observation, admissible)
+            self._done.clear()
+            self._refused.clear()
+        else:
+            self._beliefs.update(observation, admissible)
+        held = self._beliefs.held
+        command = self._decide(self._beliefs, admissible)
+        if command not in admissible or self._done[command, held] >= _PATIENCE:
+            useful = [other for other in admissible if not other.startswith(_IDLE)] or list(admissible) or ["look"]
+            command = min(useful, key=lambda other: (self._done[other, held], other))
+        self._done[command, held] += 1
+        return command
+
+    def _decide(self, known: Beliefs, admissible: Collection[str]) -> str:
+        task = known.task
+        if not known.held:
+            return self._fetch(known)
+        if kind_of(known.held) != task.thing:
+            return self._put(known, known.receptacles, admissible)
+        if task.kind == LOOK:
+            return self._light(known)
+        if task.kind in _TREATMENT:
+            verb, machine = _TREATMENT[task.kind]
+            if (verb, known.held) not in known.treated:
+                choice = self._nearest(known, (name for name in known.receptacles if kind_of(name) == machine))
+                return f"{verb} {known.held} with {choice}" if choice in known.here else f"go to {choice}"
+        places = [name for name in known.receptacles if kind_of(name) == task.place]
+        return self._put(known, places, admissible)
+
+    def _fetch(self, known: Beliefs) -> str:
+        """Take a thing that is needed, or look for one."""
+        task = known.task
+        seen = known.where(task.thing)
+        if task.kind in (PICK, TWO):
+            seen = {name: things for name, things in seen.items() if kind_of(name) != task.place}
+        if task.kind == TWO:  # a thing may be listed in two receptacles: the second is not another one
+            there = {thing for name, things in known.seen.items() if kind_of(name) == task.place for thing in things}
+            seen = {name: [thing for thing in things if thing not in there] for name, things in seen.items()}
+            seen = {name: things for name, things in seen.items() if things}
+        if not seen:
+            return self._search(known, task.thing)
+        choice = self._nearest(known, seen)
+        return f"take {seen[choice][-1]} from {choice}" if choice in known.here else f"go to {choice}"
+
+    def _light(self, known: Beliefs) -> str:
+        """Hold the thing and switch a lamp on."""
+        lamps = known.where(known.task.place)
+        if not lamps:
+            return self._search(known, known.task.place)
+        choice = self._nearest(known, lamps)
+        return f"use {lamps[choice][-1]}" if choice in known.here else f"go to {choice}"
+
+    def _put(self, known: Beliefs, places: Collection[str], admissible: Collection[str]) -> str:
+        """Put what is held into one of these receptacles, for choice where another such thing lies already."""
+        held = known.held
+        wanted = known.where(kind_of(held)) if known.task.kind == TWO else {}
+        open_here = [name for name in places if self._put_commands(held, name) & set(admissible)]
+        left = [name for name in places if (held, name) not in self._refused]
+        with_one = [name for name in left if name in wanted]
+        for choice in [name for name in open_here if name in with_one or not with_one]:
+            return next(iter(self._put_commands(held, choice) & set(admissible)))
+        choice = self._nearest(known, with_one or left)
+        if choice in known.closed:
+            return f"open {choice}"
+        if choice in known.here:  # it can be reached into, and still nothing can be put there
+            self._refused.add((held, choice))
+            return self._put(known, places, admissible)
+        return f"go to {choice}"
+
+    @staticmethod
+    def _put_commands(thing: str, receptacle: str) -> set[str]:
+        return {f"move {thing} to {receptacle}", f"put {thing} in/on {receptacle}"}
+
+    def _search(self, known: Beliefs, kind: str) -> str:
+        """Look into the receptacle that promises most for its steps; when all were seen, into the one seen least."""
+        unseen = [name for name in known.receptacles if name not in known.seen]
+        if not unseen:
+            return min(
+                (f"go to {name}" for name in known.receptacles if name not in known.here),
+                key=lambda command: self._done[command, known.held],
+                default="look",
+            )
+        weights = _weights(tuple(known.receptacles), kind)
+        steps = {name: 1.0 if name in known.here or kind_of(name) not in _WITH_DOOR else 2.0 for name in unseen}
+        if known.task.kind in (PICK, TWO):
+            weights = {name: w * (_BELONGS if kind_of(name) == known.task.place else 1) for name, w in weights.items()}
+        choice = max(unseen, key=lambda name: weights[name] / steps[name])
+        if choice in known.closed:
+            return f"open {choice}"
+        return f"examine {choice}" if choice in known.here else f"go to {choice}"
+
+    @staticmethod
+    def _nearest(known: Beliefs, places: Iterable[str]) -> str:
+        """Return the receptacle that is reached with fewest steps, "" when there is none."""
+
+        def steps(name: str) -> tuple[bool, bool]:
+            return name not in known.here, kind_of(name) in _WITH_DOOR and name not in known.seen
+
+        return min(places, key=steps, default="")
+
+
+@lru_cache(maxsize=4096)
+def _weights(receptacles: tuple[str, ...], kind: str) -> dict[str, float]:
+    """How likely a kind of object is in each receptacle of a room, up to a factor."""
+    kinds = [kind_of(name) for name in receptacles]
+    room = next((room for sign, room in _SIGNS if sign in kinds), "living room")
+    stock = ROOMS[room].stock.get(kind)
+    table = dict(stock.where) if stock else {}
+    weights = {}
+    for name, place in zip(receptacles, kinds, strict=True):
+        possible = kind in {content.lower() for content in _ACCEPTED.get(place, ())}
+        weights[name] = table.get(place, _POSSIBLE if possible else _UNLIKELY) / kinds.count(place)
+    return weights
+
+
+_ACCEPTED = {kind.lower(): content for kind, content in types.CAN_CONTAIN.items()}
