@@ -82,7 +82,7 @@ class GameSpec:
             raise ValueError(f"ghosts must be a probability from 0 to 1, got {self.ghosts}")
 
 
-@lru_cache(maxsize=16384)
+@lru_cache(maxsize=8192)
 def generate(spec: GameSpec) -> Game:
     """Return the game of a spec; games are remembered.
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TASK_TYPES, TWO
+from agentgym.alfworld.generator import GameSpec, generate
 from agentgym.alfworld.planner import distance, optimal_commands, plan
 from agentgym.alfworld.world import World
 from tests.agentgym.alfworld.official import games
@@ -183,3 +184,25 @@ def test_official_walkthroughs_are_shortest_plans(split: str) -> None:
             assert command in optimal_commands(world)
             play(world, command)
         assert world.won
+
+
+@pytest.mark.parametrize("ghosts", [0.0, 0.3])
+def test_in_whole_rooms_each_length_is_one_more_than_that_of_the_best_next_state(ghosts: float) -> None:
+    rng = np.random.default_rng(3)
+    for index in range(18):
+        world = World(generate(GameSpec("train", index, ghosts=ghosts)))
+        for _ in range(8):
+            # some commands at random, some that lead on, so that all stages of the task are met
+            best = optimal_commands(world)
+            assert play(world, str(rng.choice(best if best and rng.random() < 0.6 else world.admissible())))
+            if world.won:
+                break
+            here, lengths = world.get_state(), {}
+            for command in world.admissible():
+                lengths[command] = distance(play(world, command))
+                world.set_state(here)
+            known = [length for length in lengths.values() if length is not None]
+            length = distance(world)
+            assert length == (min(known) + 1 if known else None)
+            nearer = [] if length is None else [c for c, left in lengths.items() if left == length - 1]
+            assert optimal_commands(world) == tuple(sorted(nearer))
