@@ -5,6 +5,7 @@ The functions behind the credit wrappers are named like their files and imported
 """
 
 from wrappers.canonical import CanonicalStates, cosine_clusters, enriched_key, observation_key, relabel_states
+from wrappers.gae import GAE
 from wrappers.gigpo import GiGPO
 from wrappers.graphgpo import GraphGPO
 from wrappers.grpo import GRPO
@@ -17,6 +18,7 @@ from wrappers.rloo import RLOO
 from wrappers.state_graph import StateGraph
 
 __all__ = [
+    "GAE",
     "GRPO",
     "RLOO",
     "CanonicalStates",
