@@ -15,15 +15,20 @@ from wrappers.prompt import PromptStyle, PromptWindow, VectorPromptWindow
 from wrappers.reply import ParsedReply, ReplyError, ReplyParser, VectorReplyParser, parse_reply
 from wrappers.rewardflow import RewardFlow
 from wrappers.rloo import RLOO
+from wrappers.shaping import GraphShaping, VectorGraphShaping
 from wrappers.state_graph import StateGraph
+from wrappers.symbols import DiscreteActions, SymbolPlanes
+from wrappers.task_graph import TaskGraphs
 
 __all__ = [
     "GAE",
     "GRPO",
     "RLOO",
     "CanonicalStates",
+    "DiscreteActions",
     "GiGPO",
     "GraphGPO",
+    "GraphShaping",
     "InvalidActionPenalty",
     "MessageSpace",
     "ParsedReply",
@@ -33,6 +38,9 @@ __all__ = [
     "ReplyParser",
     "RewardFlow",
     "StateGraph",
+    "SymbolPlanes",
+    "TaskGraphs",
+    "VectorGraphShaping",
     "VectorInvalidActionPenalty",
     "VectorPromptWindow",
     "VectorReplyParser",
