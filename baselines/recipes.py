@@ -16,6 +16,8 @@ from baselines.config import TrainerConfig
 from wrappers.gigpo import gigpo
 from wrappers.graphgpo import graphgpo
 from wrappers.grpo import grpo
+from wrappers.hgpo import hgpo
+from wrappers.reinforce_plus_plus import reinforce_plus_plus, reinforce_plus_plus_baseline
 from wrappers.rewardflow import rewardflow
 from wrappers.rloo import rloo
 
@@ -67,10 +69,28 @@ _ALL = (
         "An episode's return against the mean of the group's other episodes.",
     ),
     Recipe(
+        "reinforce_plus_plus",
+        reinforce_plus_plus,
+        {"preset": "paper", "gamma": 1.0, **_PENALTY},
+        "The rewards still to come, on the scale of the whole batch.",
+    ),
+    Recipe(
+        "reinforce_plus_plus_baseline",
+        reinforce_plus_plus_baseline,
+        {"preset": "paper", **_PENALTY},
+        "An episode's return against its group, on the scale of the whole batch.",
+    ),
+    Recipe(
         "gigpo",
         gigpo,
         {"preset": "paper", "gamma": 0.95, **_PENALTY},
         "GRPO plus discounted returns compared among visits of the same state.",
+    ),
+    Recipe(
+        "hgpo",
+        hgpo,
+        {"preset": "paper", "k": 2, "alpha": 1.0, "gamma": 0.95, **_PENALTY},
+        "Discounted returns compared among visits of the same state, and of the same state after the same states.",
     ),
     Recipe(
         "rewardflow",
