@@ -26,7 +26,7 @@ class NoisyExpert:
 
     >>> infos = {"expert_action": np.array(["left", ""], dtype=object)}
     >>> [reply.text for reply in NoisyExpert(1.0).act(["a", "b"], infos, np.random.default_rng(0))]
-    ['left', 'down']
+    ['left', 'up']
     """
 
     def __init__(self, optimal: float) -> None:

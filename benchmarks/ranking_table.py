@@ -71,10 +71,11 @@ def player_words(player: PlayerResult, ranking: Ranking) -> str:
     mixed = ", ".join(f"{100 * share:.0f}" for share in player.contrast)
     return (
         f"{player.steps} steps, {100 * player.success:.1f} % of episodes solved. True change: "
-        f"{100 * player.gained:.0f} % of steps gain a move, {100 * player.unchanged:.0f} % change nothing, {100 * player.lost:.0f} % lose moves, "
-        f"{100 * player.dead:.1f} % enter a dead end ({100 * player.stuck:.0f} % of steps begin in one). In groups of "
-        f"{', '.join(map(str, sizes))}: {mixed} % of groups have both outcomes, {compared} % of steps start in a state "
-        "where the group took actions of different worth."
+        f"{100 * player.gained:.0f} % of steps gain a move, {100 * player.unchanged:.0f} % change nothing, "
+        f"{100 * player.lost:.0f} % lose moves, {100 * player.dead:.1f} % enter a dead end "
+        f"({100 * player.stuck:.0f} % of steps begin in one). In groups of {', '.join(map(str, sizes))}: "
+        f"{mixed} % of groups have both outcomes, {compared} % of steps start in a state where the group took "
+        "actions of different worth."
     )
 
 
