@@ -85,8 +85,9 @@ def test_mean_distance_keeps_groups_apart():
 
 @pytest.mark.parametrize("seed", range(20))
 def test_mean_distance_equals_its_naive_twin(seed):
-    table = random_table(seed, win=0.6)
+    table = random_table(seed, groups=6, states=4, win=0.6, goals=3)
     graph = StateGraph.from_table(table)
+    assert np.bincount(graph.node_group[graph.success]).max() > 1
     edges = {(int(a), int(b)) for a, b in zip(graph.source, graph.target, strict=True)}
     reached = [distances(edges, [goal]) for goal in np.flatnonzero(graph.success).tolist()]
     for node, found in enumerate(graph.hop_distance("mean")):
