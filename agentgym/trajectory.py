@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agentgym.interning import intern
+from agentgym.columns import intern, numbers
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -167,15 +167,15 @@ class StepTable:
         table = cls(
             group=group_ids,
             trajectory=trajectory_ids,
-            t=_numbers("t", t, np.int64),
+            t=numbers("t", t, np.int64),
             state=state_ids,
             next_state=next_state_ids,
             action=action_ids,
-            valid=np.ones(n, np.bool_) if valid is None else _numbers("valid", valid, np.bool_),
-            reward=_numbers("reward", reward, np.float64),
-            terminated=np.zeros(n, np.bool_) if terminated is None else _numbers("terminated", terminated, np.bool_),
-            truncated=np.zeros(n, np.bool_) if truncated is None else _numbers("truncated", truncated, np.bool_),
-            won=_numbers("won", won, np.bool_),
+            valid=np.ones(n, np.bool_) if valid is None else numbers("valid", valid, np.bool_),
+            reward=numbers("reward", reward, np.float64),
+            terminated=np.zeros(n, np.bool_) if terminated is None else numbers("terminated", terminated, np.bool_),
+            truncated=np.zeros(n, np.bool_) if truncated is None else numbers("truncated", truncated, np.bool_),
+            won=numbers("won", won, np.bool_),
             states=states,
             actions=actions,
             groups=groups,
@@ -351,23 +351,6 @@ class StepTable:
                 raise ValueError(
                     f"row {row} (trajectory {self.trajectories[trajectory[row]]!r}, t={self.t[row]}): {reason}"
                 )
-
-
-def _numbers(name: str, values: Any, dtype: type[np.generic]) -> NDArray[Any]:
-    """Return a new column of numbers or flags, exactly as given: no text, no missing flag, no rounded integer."""
-    given = np.asarray(values)
-    if given.dtype == np.object_:
-        given = np.asarray(given.tolist())
-    if given.ndim != 1 or given.dtype.kind not in "biuf":
-        raise ValueError(f"column {name!r} must hold one number per row, got shape {given.shape}, {given.dtype}")
-    if given.dtype == dtype:
-        return given if isinstance(values, (list, tuple)) else given.copy()
-    with np.errstate(invalid="ignore"):
-        column = given.astype(dtype)
-    if dtype is not np.float64 and (column != given).any():
-        row, kind = int(np.argmax(column != given)), "True or False" if dtype is np.bool_ else "an integer"
-        raise ValueError(f"row {row}: column {name!r} must hold {kind}, got {given[row]}")
-    return column
 
 
 def _trajectory(row: dict[str, Any]) -> Trajectory:

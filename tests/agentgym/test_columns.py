@@ -1,11 +1,11 @@
-"""Interning: the fast numbering against a dict filled row by row."""
+"""Columns of a table: the fast numbering against a dict filled row by row, numbers read exactly."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym.interning import intern
+from agentgym.columns import intern, numbers
 from agentgym.trajectory import StepTable
 
 KEYS = st.one_of(
@@ -102,3 +102,38 @@ def test_rows_in_order_need_no_sorting_and_are_found_all_the_same(seed):
         n = np.zeros(len(t), np.int64)
         table = StepTable.from_arrays(**mine, group=n, action=n, next_state=mine["state"], reward=n, won=n)
         np.testing.assert_array_equal(table.order, np.lexsort((table.t, table.trajectory)))
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "expected"),
+    [
+        ([0, True, np.int64(3)], np.int64, [0, 1, 3]),
+        ([0.5, True, 3, np.float32(0.25)], np.float64, [0.5, 1, 3, 0.25]),
+        ([1, False, 1.0], np.bool_, [True, False, True]),
+        ((0, 1), np.bool_, [False, True]),
+        ([np.True_, False], np.bool_, [True, False]),
+        ([], np.bool_, []),
+    ],
+)
+def test_numbers_are_read_exactly_into_a_column_of_its_own(values, dtype, expected):
+    column = numbers("x", values, dtype)
+    assert column.dtype == dtype
+    assert column.tolist() == expected
+    column[:] = 1  # no buffer that cannot be written
+
+
+@pytest.mark.parametrize(
+    ("values", "dtype", "message"),
+    [
+        ([0, 1.5], np.int64, "row 1: column 'x' must hold an integer, got 1.5"),
+        ([0, 2**63], np.int64, "row 1: column 'x' must hold an integer, got 9"),
+        ([True, 2], np.bool_, "row 1: column 'x' must hold True or False, got 2"),
+        ([0, 256], np.bool_, "row 1: column 'x' must hold True or False, got 256"),
+        ([0, -1], np.bool_, "row 1: column 'x' must hold True or False, got -1"),
+        ([0, None], np.bool_, "one number per row, got shape .2,., object"),
+        ([0, "1"], np.float64, "one number per row, got shape .2,., <U21"),
+    ],
+)
+def test_what_is_no_number_of_the_type_is_refused(values, dtype, message):
+    with pytest.raises(ValueError, match=message):
+        numbers("x", values, dtype)
