@@ -35,8 +35,11 @@ def play(config: RankingConfig, name: str) -> StepTable:
         policy = NoisyExpert(config.optimal[name])
         envs: Any = gym.make_vec(config.env, min(episodes, PLACES), autoreset_mode="Disabled", expert=True)
     else:
+        import transformers
+
         from policies.huggingface import HuggingFacePolicy
 
+        transformers.utils.logging.disable_progress_bar()
         job = Path(config.models[name])
         learned = learned_config(job)
         if learned.env != config.env:

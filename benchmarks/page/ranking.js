@@ -11,8 +11,8 @@
   const scaled = (value) => (share() ? 100 * value : value);
 
   function show(value) {
-    const text = share() ? (100 * value).toFixed(1) : value.toFixed(3);
-    return view.kind === "differences" && value >= 0 ? `+${text}` : text;
+    const text = (share() ? (100 * value).toFixed(1) : value.toFixed(3)).replace(/^-(0\.0+)$/, "$1");
+    return view.kind === "differences" && !text.startsWith("-") ? `+${text}` : text;
   }
 
   function limits(credits) {
@@ -67,7 +67,7 @@
     const layer = svg("g", { visibility: "hidden", "pointer-events": "none" }, picture);
     const line = svg("line", { y1: TOP, y2: H - BOTTOM, stroke: "var(--soft)", "stroke-dasharray": "3 3" }, layer);
     const back = svg("rect", { x: LEFT + 2, y: TOP, width: W - LEFT - RIGHT - 4, rx: 5, fill: "var(--card)", stroke: "var(--line)" }, layer);
-    const words = svg("g", {}, layer);
+    const words = svg("g", { class: "values" }, layer);
     picture.addEventListener("mouseleave", () => layer.setAttribute("visibility", "hidden"));
     picture.addEventListener("mousemove", (event) => {
       const box = picture.getBoundingClientRect(), at = ((event.clientX - box.left) / box.width) * W;
