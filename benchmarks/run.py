@@ -70,7 +70,8 @@ def learning(
     context: typer.Context,
     env: Annotated[str, typer.Option(help="Environment id.", rich_help_panel="What")] = "AgentRL/Sokoban-v0",
     methods: Annotated[
-        str, typer.Option(help="Credit methods, separated by commas: the names in baselines.recipes.", rich_help_panel="What")
+        str,
+        typer.Option(help="Credit methods, separated by commas: names in baselines.recipes.", rich_help_panel="What"),
     ] = DEFAULT_METHODS,
     seeds: Annotated[str, typer.Option(help="Training seeds: 0,1,2 or 0-2.", rich_help_panel="What")] = "0",
     model: Annotated[
