@@ -40,7 +40,7 @@ class SB3Config:
     """
 
     levels: Levels = field(default_factory=Levels)
-    steps: int = 81_920
+    steps: int = 122_880
     evaluate_every: int = 8_192
     places: int = 32
     rollout_steps: int = 32
