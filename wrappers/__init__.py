@@ -4,7 +4,8 @@ The functions behind the credit wrappers are named like their files and imported
 (`from wrappers.rewardflow import rewardflow`): exported here, they would hide their modules.
 """
 
-from wrappers.canonical import CanonicalStates, cosine_clusters, enriched_key, observation_key, relabel_states
+from wrappers.canonical import CanonicalStates, enriched_key, observation_key, relabel_states
+from wrappers.clusters import cosine_clusters, merge_similar_states
 from wrappers.dapo import DAPO
 from wrappers.gae import GAE
 from wrappers.gigpo import GiGPO
@@ -53,6 +54,7 @@ __all__ = [
     "VectorReplyParser",
     "cosine_clusters",
     "enriched_key",
+    "merge_similar_states",
     "observation_key",
     "parse_reply",
     "relabel_states",
