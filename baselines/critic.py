@@ -1,8 +1,8 @@
 """Critic: what a state, or a reply so far, is worth, read off a copy of the policy's own network.
 
 The trunk of the policy's model (everything below the output head) gets one linear head with a single output, which
-starts at 0. The value before a token is read where the model would predict that token, so V of a state is the value
-at the end of its prompt.
+starts at 0 and counts in units of the first returns. The value before a token is read where the model would predict
+that token, so V of a state is the value at the end of its prompt.
 """
 
 from __future__ import annotations
@@ -34,19 +34,22 @@ class CriticConfig:
     """Numbers of a critic.
 
     Attributes:
-        rate: its learning rate as a multiple of the policy's, whose schedule it follows.
+        rate: learning rate of the trunk as a multiple of the policy's, whose schedule it follows.
+        head_rate: that of the head, which starts from nothing.
         epochs: passes over the batch per iteration.
         minibatch_rows: distinct inputs (prompts, or prompts with replies) per update.
-        microbatch_rows: distinct inputs per forward and backward pass; None: a mini-batch at once.
+        microbatch_rows: distinct inputs per forward and backward pass; None: a mini-batch at once. A critic that a
+            trainer makes takes the trainer's instead of None.
         max_grad_norm: gradients are scaled down to this Euclidean norm.
         weight_decay: of AdamW.
         value_clip: PPO's value clipping: a prediction that moves further than this from the one before the update
             earns nothing by it. In units of the returns; None: off.
     """
 
-    rate: float = 10.0
+    rate: float = 1.0
+    head_rate: float = 10.0
     epochs: int = 1
-    minibatch_rows: int = 64
+    minibatch_rows: int = 32
     microbatch_rows: int | None = None
     max_grad_norm: float = 1.0
     weight_decay: float = 0.0
@@ -55,6 +58,7 @@ class CriticConfig:
     def __post_init__(self) -> None:
         rules = (
             ("rate", self.rate > 0, "above 0"),
+            ("head_rate", self.head_rate > 0, "above 0"),
             ("epochs", self.epochs >= 1, "at least 1"),
             ("minibatch_rows", self.minibatch_rows >= 1, "at least 1"),
             ("microbatch_rows", self.microbatch_rows is None or self.microbatch_rows >= 1, "None or at least 1"),
@@ -68,7 +72,13 @@ class CriticConfig:
 
 
 class ValueModel(nn.Module):
-    """A causal language model's trunk with a scalar head."""
+    """A causal language model's trunk with a scalar head.
+
+    Attributes:
+        scale: what the head's numbers are multiplied by: the size of the first returns that it was shown.
+    """
+
+    scale: Tensor
 
     def __init__(self, trunk: nn.Module, width: int) -> None:
         super().__init__()
@@ -76,11 +86,12 @@ class ValueModel(nn.Module):
         self.head = nn.Linear(width, 1)
         nn.init.zeros_(self.head.weight)
         nn.init.zeros_(self.head.bias)
+        self.register_buffer("scale", torch.ones(()))
 
     def forward(self, ids: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
         """Return float32 (K,), the value behind the tokens at `(rows, columns)` of `ids` (n, S), padded at the end."""
         hidden = self.trunk(input_ids=ids, use_cache=False).last_hidden_state[rows, columns]
-        values: Tensor = self.head(hidden.float()).squeeze(-1)
+        values: Tensor = self.head(hidden.float()).squeeze(-1) * self.scale
         return values
 
 
@@ -108,9 +119,10 @@ class Critic:
         self._precision: torch.dtype | None = getattr(policy, "precision", None)
         self._device = head.weight.device
         self.model = ValueModel(copy.deepcopy(base), head.weight.shape[1]).to(self._device).eval()
-        self._weights = [value for value in self.model.parameters() if value.requires_grad]
+        trunk = [value for value in self.model.trunk.parameters() if value.requires_grad]
+        self._weights = [*trunk, *self.model.head.parameters()]
         self._optimizer = torch.optim.AdamW(
-            self._weights,
+            [{"params": trunk}, {"params": list(self.model.head.parameters())}],
             lr=0.0,
             weight_decay=self.config.weight_decay,
             fused=self._device.type in ("cpu", "cuda"),
@@ -147,7 +159,7 @@ class Critic:
             values: what it answered: (N,) or (N, K).
             returns: float64, the same shape.
             generator: shuffles mini-batches.
-            learning_rate: the policy's, of which the critic takes `config.rate` times as much.
+            learning_rate: the policy's, see `CriticConfig`.
 
         Returns:
             "value_loss", mean over the updates; "explained_variance" of the returns by the values before the update:
@@ -162,8 +174,9 @@ class Critic:
         row, place = np.nonzero(inputs.written)
         before, target = (array.reshape(len(table), -1)[row, place] for array in (values, returns))
         entries = _Entries(inputs.of_row[row], place, _tensor(before, self._device), _tensor(target, self._device))
-        for group in self._optimizer.param_groups:
-            group["lr"] = config.rate * learning_rate
+        for group, rate in zip(self._optimizer.param_groups, (config.rate, config.head_rate), strict=True):
+            group["lr"] = rate * learning_rate
+        self._find_scale(target)
         losses: list[float] = []
         for _ in range(config.epochs):
             order = generator.permutation(len(inputs.sequences))
@@ -188,6 +201,12 @@ class Critic:
         """Return the settings, as a checkpoint keeps them."""
         return asdict(self.config)
 
+    def _find_scale(self, target: NDArray[np.float64]) -> None:
+        """Take the root mean square of the first returns that are not all 0; until then every value is 0 as well."""
+        size = float(np.sqrt(np.mean(target**2)))
+        if size > 0 and not self.model.head.weight.any() and not self.model.head.bias.any():
+            self.model.scale.fill_(size)
+
     def _step(self, inputs: _Inputs, entries: _Entries, chosen: NDArray[np.int64], share: float) -> float:
         """One optimiser step on some inputs; returns their loss."""
         self._optimizer.zero_grad(set_to_none=True)
@@ -204,7 +223,8 @@ class Critic:
             predicted = self._predict(inputs, part)[at, place]
             errors = value_error(predicted, entries.target[picked], entries.before[picked], self.config.value_clip)
             loss = errors.sum() / share
-            loss.backward()
+            # In units of the scale: gradients, and their limit, do not depend on the unit of the rewards.
+            (loss / self.model.scale.square()).backward()
             total += loss.detach()
         norm = float(nn.utils.clip_grad_norm_(self._weights, self.config.max_grad_norm))
         if not math.isfinite(norm):

@@ -12,6 +12,7 @@ interrupted, to the last bit on a CPU.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +35,7 @@ from baselines.checkpoint import (
     save_checkpoint,
 )
 from baselines.config import TrainerConfig
-from baselines.critic import Critic
+from baselines.critic import Critic, CriticConfig
 from baselines.dynamic_sampling import Sample, sample_groups
 from baselines.evaluation import Evaluation, at_temperature, evaluate
 from baselines.interrupt import deferred
@@ -150,7 +151,10 @@ class Trainer:
             self.reference.model.requires_grad_(False)
         self.critic: Critic | None = None
         if getattr(credit, "value_level", None) is not None:
-            self.critic = critic or Critic(policy, getattr(credit, "critic", None))
+            settings = getattr(credit, "critic", None) or CriticConfig()
+            if settings.microbatch_rows is None:
+                settings = dataclasses.replace(settings, microbatch_rows=config.microbatch_rows)
+            self.critic = critic or Critic(policy, settings)
         self.log = MetricsLog(self.folder, tensorboard=tensorboard)
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)

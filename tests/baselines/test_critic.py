@@ -17,7 +17,8 @@ from baselines.critic import Critic, CriticConfig, explained_variance, value_err
 from baselines.evaluation import evaluate
 from baselines.metrics import Row
 from baselines.recipes import RECIPES
-from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor, small_policy
+from baselines.trainer import Trainer
+from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import digest, repeatable, trainer
 from wrappers.returns import discounted_returns
 
@@ -107,6 +108,19 @@ def test_the_gradient_is_that_of_the_mean_over_steps_however_it_is_cut() -> None
         torch.testing.assert_close(value, states[1][name], atol=2e-4, rtol=1e-3)
 
 
+def test_the_unit_of_the_rewards_does_not_matter() -> None:
+    table, found = played(), []
+    returns = discounted_returns(table, 0.9)
+    for unit in (1.0, 1000.0):
+        critic, rng = Critic(small_policy()), np.random.default_rng(0)
+        critic.update(table, np.zeros(len(table)), np.zeros(len(table)), rng, 1e-3)  # says nothing about the unit
+        for _ in range(5):
+            critic.update(table, critic.values(table, "turn"), unit * returns, rng, 1e-3)
+        found.append(critic.values(table, "turn") / unit)
+    assert found[0].std() > 0
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
+
+
 def test_value_clipping_takes_the_larger_error() -> None:
     # Before 0, limit 1. Target 3, now 2: kept at 1, (1 - 3)^2 / 2 = 2 instead of 0.5, and nothing to gain there.
     predicted = torch.tensor([2.0, 0.5], requires_grad=True)
@@ -169,8 +183,7 @@ def test_a_gradient_that_is_not_finite_keeps_the_weights() -> None:
 def test_every_level_learns_the_corridor(level: str) -> None:
     policy = babbling_policy()
     before = evaluate(corridor(), policy, TASKS, seed=9, repeats=20).success_rate
-    # The corridor's learning rate is a critic's already.
-    ppo = replace(RECIPES["ppo"].with_options(level=level), critic=CriticConfig(rate=1.0))
+    ppo = RECIPES["ppo"].with_options(level=level)
     rows = trainer(policy, iterations=15, group_size=8, credit=ppo, kl=0.0).run()
     assert before < 0.5 < 0.9 < evaluate(corridor(), policy, TASKS, seed=9, repeats=20).success_rate
     assert all({"value_loss", "explained_variance"} <= set(row) for row in rows[1:])
@@ -208,7 +221,7 @@ def test_a_checkpoint_with_another_critic_is_refused(tmp_path: Path) -> None:
     ppo = RECIPES["ppo"]
     trainer(folder=tmp_path, credit=ppo, iterations=1).run()
     changed = replace(ppo, critic=CriticConfig(rate=3.0))
-    with pytest.raises(ValueError, match=r"critic\.rate: checkpoint 10\.0, here 3\.0"):
+    with pytest.raises(ValueError, match=r"critic\.rate: checkpoint 1\.0, here 3\.0"):
         trainer(folder=tmp_path, credit=changed, iterations=1, resume=True)
 
 
@@ -217,3 +230,9 @@ def test_only_a_method_that_wants_values_gets_a_critic() -> None:
     built = trainer(credit=RECIPES["ppo"])
     assert built.critic is not None
     assert built.critic.config == RECIPES["ppo"].critic
+    small = trainer(credit=RECIPES["ppo"], microbatch_rows=2)
+    assert small.critic is not None
+    assert small.critic.config.microbatch_rows == 2
+    given = Critic(small_policy())
+    built = Trainer(babbling_policy(), corridor(), RECIPES["ppo"], TASKS, CONFIG, critic=given)
+    assert built.critic is given
