@@ -158,6 +158,16 @@ def test_other_architectures_have_values() -> None:
     assert (values != 0).tolist() == [[True, True], [True, False]]
 
 
+def test_mixed_precision_ends_below_the_head() -> None:
+    policy = small_policy(autocast=torch.bfloat16)
+    critic, table = awake(policy), played()
+    found, exact = critic.values(table, "turn"), awake(small_policy()).values(table, "turn")
+    assert 0 < np.abs(found - exact).max() < 0.1 * np.abs(exact).max()
+    assert (found != torch.from_numpy(found).bfloat16().double().numpy()).any()
+    row = critic.update(table, found, np.ones(len(table)), np.random.default_rng(0), 1e-3)
+    assert np.isfinite(row["value_loss"])
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
