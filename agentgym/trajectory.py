@@ -19,6 +19,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from agentgym.columns import intern, numbers
+
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -158,22 +160,22 @@ class StepTable:
         ):  # fmt: skip
             if column is not None and len(column) != n:  # type: ignore[arg-type]
                 raise ValueError(f"column {name!r} has {len(column)} rows, 'state' has {n}")  # type: ignore[arg-type]
-        both, states = _intern("state' or 'next_state", _chain(state, next_state))
-        group_ids, groups = _intern("group", group)
-        trajectory_ids, trajectories = _intern("trajectory", trajectory)
-        action_ids, actions = _intern("action", action)
+        (state_ids, next_state_ids), states = intern("state' or 'next_state", state, next_state)
+        (group_ids,), groups = intern("group", group)
+        (trajectory_ids,), trajectories = intern("trajectory", trajectory)
+        (action_ids,), actions = intern("action", action)
         table = cls(
             group=group_ids,
             trajectory=trajectory_ids,
-            t=_numbers("t", t, np.int64),
-            state=both[:n],
-            next_state=both[n:],
+            t=numbers("t", t, np.int64),
+            state=state_ids,
+            next_state=next_state_ids,
             action=action_ids,
-            valid=np.ones(n, np.bool_) if valid is None else _numbers("valid", valid, np.bool_),
-            reward=_numbers("reward", reward, np.float64),
-            terminated=np.zeros(n, np.bool_) if terminated is None else _numbers("terminated", terminated, np.bool_),
-            truncated=np.zeros(n, np.bool_) if truncated is None else _numbers("truncated", truncated, np.bool_),
-            won=_numbers("won", won, np.bool_),
+            valid=np.ones(n, np.bool_) if valid is None else numbers("valid", valid, np.bool_),
+            reward=numbers("reward", reward, np.float64),
+            terminated=np.zeros(n, np.bool_) if terminated is None else numbers("terminated", terminated, np.bool_),
+            truncated=np.zeros(n, np.bool_) if truncated is None else numbers("truncated", truncated, np.bool_),
+            won=numbers("won", won, np.bool_),
             states=states,
             actions=actions,
             groups=groups,
@@ -202,6 +204,9 @@ class StepTable:
     @cached_property
     def order(self) -> Ints:
         """int64 (N,): row numbers sorted by trajectory, then t."""
+        before, after = self.trajectory[:-1], self.trajectory[1:]
+        if ((before < after) | ((before == after) & (self.t[:-1] < self.t[1:]))).all():
+            return np.arange(len(self))  # the usual case: trajectory by trajectory
         return np.lexsort((self.t, self.trajectory)).astype(np.int64)
 
     @cached_property
@@ -326,8 +331,9 @@ class StepTable:
         trajectory, ordered = self.trajectory, self.order
         is_last = np.zeros(len(self), np.bool_)
         is_last[self.last] = True
+        in_order, t = trajectory[ordered], self.t[ordered]
         again = np.zeros(len(self), np.bool_)
-        again[ordered[1:]] = (np.diff(trajectory[ordered]) == 0) & (np.diff(self.t[ordered]) == 0)
+        again[ordered[1:]] = (in_order[1:] == in_order[:-1]) & (t[1:] == t[:-1])
         rules = (
             (~np.isfinite(self.reward), "reward is not finite"),
             (
@@ -345,39 +351,6 @@ class StepTable:
                 raise ValueError(
                     f"row {row} (trajectory {self.trajectories[trajectory[row]]!r}, t={self.t[row]}): {reason}"
                 )
-
-
-def _chain(first: Any, second: Any) -> Any:
-    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray) and first.dtype == second.dtype:
-        return np.concatenate((first, second))
-    return [*first, *second]
-
-
-def _intern(name: str, values: Any) -> tuple[Ints, tuple[Hashable, ...]]:
-    """Return one integer per value, and the distinct values in order of first appearance."""
-    if isinstance(values, np.ndarray):
-        values = values.tolist()  # Python values hash about five times faster than numpy scalars
-    index: dict[Hashable, int] = {}
-    try:
-        ids = np.fromiter((index.setdefault(value, len(index)) for value in values), np.int64, len(values))
-    except TypeError as error:
-        raise TypeError(f"column {name!r} must hold one hashable value per row, such as a string ({error})") from error
-    return ids, tuple(index)
-
-
-def _numbers(name: str, values: Any, dtype: type[np.generic]) -> NDArray[Any]:
-    """Return a new column of numbers or flags, exactly as given: no text, no missing flag, no rounded integer."""
-    given = np.asarray(values)
-    if given.dtype == np.object_:
-        given = np.asarray(given.tolist())
-    if given.ndim != 1 or given.dtype.kind not in "biuf":
-        raise ValueError(f"column {name!r} must hold one number per row, got shape {given.shape}, {given.dtype}")
-    with np.errstate(invalid="ignore"):
-        column = given.astype(dtype)
-    if dtype is not np.float64 and (column != given).any():
-        row, kind = int(np.argmax(column != given)), "True or False" if dtype is np.bool_ else "an integer"
-        raise ValueError(f"row {row}: column {name!r} must hold {kind}, got {given[row]}")
-    return column
 
 
 def _trajectory(row: dict[str, Any]) -> Trajectory:

@@ -4,7 +4,8 @@ Within one iteration the policy is fixed, so rows with the same prompt and the s
 log-probability, before and during an update. They are merged into one row. The clipped objective of a row,
 `min(rho A, clip(rho) A)`, depends on the size of A only through a factor and otherwise on its sign, so a merged row
 keeps the sum of its positive advantages and the sum of its negative ones, and the loss stays exactly what it was
-on the raw rows, at 7 to 17 times less work on small worlds.
+on the raw rows, at 7 to 17 times less work on small worlds. Where every token has an advantage of its own, the sums
+are per token.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agentgym.trajectory import Reply, StepTable
+from baselines.token_columns import reply_lengths
 
 Weighting = Literal["step", "trajectory"]
 
@@ -34,7 +36,8 @@ class Batch:
         old_logprobs: float32 (n, L), log-probability of each reply token when it was sampled; 0 where masked.
         mask: bool (n, L), True = a token of the reply, False = padding.
         weight: float32 (n,), summed weight of the raw rows merged here (their number, for the weighting "step").
-        positive: float32 (n,), weighted sum of their positive advantages, >= 0.
+        positive: float32 (n,), weighted sum of their positive advantages, >= 0. This and the three below are
+            (n, L) when the advantages are per token, 0 where masked.
         negative: float32 (n,), weighted sum of their negative advantages, <= 0.
         positive_weight: float32 (n,), summed weight of the raw rows with a positive advantage.
         negative_weight: float32 (n,), summed weight of the raw rows with a negative advantage.
@@ -62,16 +65,20 @@ class Batch:
         index = torch.tensor(picked, dtype=torch.int64)
         # Columns past the longest reply of the chosen rows would only cost time.
         width = max((len(self.replies[row]) for row in picked), default=0)
+
+        def cut(column: Tensor) -> Tensor:
+            return column[index] if column.dim() == 1 else column[index, :width]
+
         return Batch(
             prompts=tuple(self.prompts[row] for row in picked),
             replies=tuple(self.replies[row] for row in picked),
-            old_logprobs=self.old_logprobs[index, :width],
-            mask=self.mask[index, :width],
-            weight=self.weight[index],
-            positive=self.positive[index],
-            negative=self.negative[index],
-            positive_weight=self.positive_weight[index],
-            negative_weight=self.negative_weight[index],
+            old_logprobs=cut(self.old_logprobs),
+            mask=cut(self.mask),
+            weight=cut(self.weight),
+            positive=cut(self.positive),
+            negative=cut(self.negative),
+            positive_weight=cut(self.positive_weight),
+            negative_weight=cut(self.negative_weight),
             raw_rows=self.raw_rows,
         )
 
@@ -123,7 +130,8 @@ def make_batch(
 
     Args:
         table: rollouts with a `Reply` (prompt ids, token ids, log-probabilities) in every row.
-        advantages: float64 (N,), one per row of the table.
+        advantages: float64 (N,), one per row of the table, or (N, K), one per token of its reply; K is at least the
+            length of the longest reply, what stands behind a reply's end is not looked at.
         weighting: "step" gives every row weight 1; "trajectory" gives every trajectory the same weight, that is
             1 / (its number of scored rows) per row: the papers' mean over trajectories, then over steps.
         keep_zero: False leaves out merged rows whose advantages are all exactly 0. They carry no policy gradient,
@@ -134,19 +142,14 @@ def make_batch(
         The batch, in order of first appearance in the table; empty when no row was scored.
 
     Raises:
-        ValueError: advantages of another length or infinite, a row without reply tokens, or tokens without
-            log-probabilities.
+        ValueError: advantages of another shape, infinite, or nan on part of a reply; a row without reply tokens, or
+            tokens without log-probabilities.
     """
-    advantages = np.asarray(advantages, np.float64)
-    if advantages.shape != (len(table),):
-        raise ValueError(f"expected one advantage per row, shape ({len(table)},), got shape {advantages.shape}")
-    if np.isinf(advantages).any():
-        raise ValueError(f"the advantage of row {int(np.argmax(np.isinf(advantages)))} is infinite")
-    if weighting not in ("step", "trajectory"):
-        raise ValueError(f"weighting is 'step' or 'trajectory', got {weighting!r}")
     if table.replies is None:
         raise ValueError("the table holds no replies; collect it with a policy that returns token ids")
-    scored = np.flatnonzero(~np.isnan(advantages))
+    advantages, scored = _scored(table, np.asarray(advantages, np.float64))
+    if weighting not in ("step", "trajectory"):
+        raise ValueError(f"weighting is 'step' or 'trajectory', got {weighting!r}")
     row_weight = np.ones(len(table))
     if weighting == "trajectory":
         scored_steps = np.bincount(table.trajectory[scored], minlength=table.n_trajectories)
@@ -164,13 +167,16 @@ def make_batch(
             first.append(reply)
         target[i] = where
 
-    a, w, n = advantages[scored], row_weight[scored], len(first)
-
-    parts = (w, w * a * (a > 0), w * a * (a < 0), w * (a > 0), w * (a < 0))
-    columns = np.stack([np.bincount(target, weights=part, minlength=n) for part in parts])
+    # One number per row is the case of one column.
+    n, k = len(first), 1 if advantages.ndim == 1 else advantages.shape[1]
+    a, w = advantages[scored].reshape(len(scored), k), row_weight[scored][:, None]
+    places = (target[:, None] * k + np.arange(k)).ravel()
+    parts = (w * a * (a > 0), w * a * (a < 0), w * (a > 0), w * (a < 0))
+    sums = np.stack([np.bincount(places, weights=part.ravel(), minlength=n * k) for part in parts]).reshape(4, n, k)
+    weight = np.bincount(target, weights=w[:, 0], minlength=n)
     if not keep_zero:
-        kept = np.flatnonzero((columns[1] != 0) | (columns[2] != 0))
-        first, columns = [first[i] for i in kept], columns[:, kept]
+        kept = np.flatnonzero((sums[:2] != 0).any(axis=(0, 2)))
+        first, weight, sums = [first[i] for i in kept], weight[kept], sums[:, kept]
     width = max((len(reply.token_ids) for reply in first), default=0)
     old = torch.zeros(len(first), width)
     mask = torch.zeros(len(first), width, dtype=torch.bool)
@@ -178,19 +184,45 @@ def make_batch(
         length = len(reply.token_ids)
         old[i, :length] = torch.tensor(reply.logprobs, dtype=torch.float32)
         mask[i, :length] = True
-    weight, positive, negative, positive_weight, negative_weight = torch.from_numpy(columns).to(torch.float32)
+    sums = sums[:, :, 0] if advantages.ndim == 1 else sums[:, :, :width]
+    positive, negative, positive_weight, negative_weight = torch.from_numpy(sums).to(torch.float32)
     return Batch(
         prompts=tuple(reply.prompt_ids for reply in first),
         replies=tuple(reply.token_ids for reply in first),
         old_logprobs=old,
         mask=mask,
-        weight=weight,
+        weight=torch.from_numpy(weight).to(torch.float32),
         positive=positive,
         negative=negative,
         positive_weight=positive_weight,
         negative_weight=negative_weight,
         raw_rows=len(scored),
     )
+
+
+def _scored(table: StepTable, advantages: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Advantages, 0 behind the end of every reply where they are per token, and the numbers of the scored rows."""
+    n = len(table)
+    if advantages.shape == (n,):
+        missing, infinite = np.isnan(advantages), np.isinf(advantages)
+    elif advantages.ndim == 2 and len(advantages) == n:
+        lengths = reply_lengths(table)
+        if advantages.shape[1] < lengths.max(initial=0):
+            raise ValueError(f"{advantages.shape[1]} advantages per row, but a reply has {lengths.max()} tokens")
+        advantages = np.where(np.arange(advantages.shape[1]) < lengths[:, None], advantages, 0.0)
+        gaps = np.isnan(advantages).sum(1)
+        missing, infinite = gaps > 0, np.isinf(advantages).sum(1) > 0
+        if (gaps[missing] < lengths[missing]).any():
+            row = int(np.argmax(missing & (gaps < lengths)))
+            raise ValueError(f"row {row}: some of its tokens are not scored (nan); score all of a reply or none")
+    else:
+        raise ValueError(
+            f"expected one advantage per row, shape ({n},), got shape {advantages.shape}; "
+            f"advantages per reply token have shape ({n}, tokens)"
+        )
+    if infinite.any():
+        raise ValueError(f"the advantage of row {int(np.argmax(infinite))} is infinite")
+    return advantages, np.flatnonzero(~missing)
 
 
 def _checked(reply: Reply | None, row: int) -> Reply:

@@ -31,6 +31,7 @@ class Checkpoint:
         model: state of the trained model.
         optimizer: state of the optimiser.
         reference: state of the frozen start model, None where it is not used.
+        critic: state of the critic and its optimiser, None where there is none.
     """
 
     identity: dict[str, Any]
@@ -39,6 +40,7 @@ class Checkpoint:
     model: dict[str, Tensor]
     optimizer: dict[str, Any]
     reference: dict[str, Tensor] | None
+    critic: dict[str, Any] | None = None
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
@@ -82,11 +84,13 @@ def load_checkpoint(folder: Path, identity: dict[str, Any]) -> Checkpoint:
 def describe_run(policy: Any, config: Any, method: str, tasks: Any) -> dict[str, Any]:
     """Return what makes a run this run: model shapes, vocabulary, policy settings, config, method and tasks.
 
-    Fields of the config that do not change what an iteration computes are left out: when to save, and for how long
-    to train, unless the learning rate depends on it.
+    Fields of the config that do not change what an iteration computes are left out: when to save, for how long
+    to train, unless the learning rate depends on it, and resampling that is switched off.
     """
     numbers = asdict(config)
     numbers.pop("checkpoint_every")
+    if not config.resample_rounds:
+        numbers.pop("resample_rounds")
     if config.schedule == "constant":
         numbers.pop("iterations")
     tokenizer = getattr(policy, "tokenizer", None)

@@ -17,6 +17,8 @@ class TrainerConfig:
         iterations: how many times to collect and update.
         groups: tasks drawn per iteration (all distinct where there are enough).
         group_size: episodes per task.
+        resample_rounds: how many times tasks whose group has no contrast may be replaced by newly drawn ones, see
+            `baselines.dynamic_sampling`; 0: train on what was drawn first.
         temperature: sampling temperature of rollouts, and the one log-probabilities are taken at; above 0.
         learning_rate: of AdamW.
         schedule: "constant", or "linear" down to 0 at the end of the last iteration.
@@ -43,6 +45,7 @@ class TrainerConfig:
     iterations: int = 50
     groups: int = 16
     group_size: int = 8
+    resample_rounds: int = 0
     temperature: float = 1.0
     learning_rate: float = 1e-6
     schedule: Literal["constant", "linear"] = "constant"
@@ -70,6 +73,7 @@ class TrainerConfig:
             ("iterations", self.iterations >= 0, "at least 0"),
             ("groups", self.groups >= 1, "at least 1"),
             ("group_size", self.group_size >= 1, "at least 1"),
+            ("resample_rounds", self.resample_rounds >= 0, "at least 0"),
             ("temperature", self.temperature > 0, "above 0 (a greedy policy explores nothing)"),
             ("learning_rate", self.learning_rate >= 0, "at least 0"),
             ("schedule", self.schedule in ("constant", "linear"), "'constant' or 'linear'"),

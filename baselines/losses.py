@@ -1,7 +1,7 @@
 """Losses of a PPO-style update on tensors of shape (n, L): n replies of at most L tokens.
 
 `logprobs` are log pi(token), differentiable; `old_logprobs` those of the sampler; masks are True = keep. The ratio
-is rho = exp(logprobs - old_logprobs). With an advantage A per reply, the objective to maximise is
+is rho = exp(logprobs - old_logprobs). With an advantage A per reply or per token, the objective to maximise is
 
     min(rho A, clip(rho, 1 - clip_low, 1 + clip_high) A)           (Schulman et al. 2017, equation 7)
 
@@ -37,8 +37,9 @@ def clipped_surrogate(
     Args:
         logprobs: float (n, L), differentiable.
         old_logprobs: float (n, L).
-        positive: float (n,), each row's positive advantage (a sum, in merged rows), 0 where it is negative.
-        negative: float (n,), each row's negative advantage, 0 where it is positive.
+        positive: float (n,) or (n, L), each row's or token's positive advantage (a sum, in merged rows), 0 where it
+            is negative.
+        negative: likewise, the negative advantage, 0 where it is positive.
         clip_low: the ratio is clipped below at 1 - clip_low where the advantage is negative.
         clip_high: the ratio is clipped above at 1 + clip_high where the advantage is positive.
         dual_clip: upper limit c > 1 of the ratio where the advantage is negative (Ye et al. 2020, equation 5), which
@@ -57,7 +58,7 @@ def clipped_surrogate(
     lowered = ratio.clamp(min=1.0 - clip_low)
     if dual_clip is not None:
         lowered = lowered.clamp(max=dual_clip)
-    return -(positive[:, None] * raised + negative[:, None] * lowered)
+    return -(_over_tokens(positive) * raised + _over_tokens(negative) * lowered)
 
 
 def k3(logprobs: Tensor, reference: Tensor, *, limit: float | None = 10.0) -> Tensor:
@@ -126,9 +127,15 @@ def clipped_weight(
 ) -> Tensor:
     """Return per token the weight of the raw rows whose objective is clipped there, float (n, L).
 
+    The weights are per row, float (n,), or per token, float (n, L), as the advantages are.
     Divided by the weight of all tokens it is the clip fraction. Rows with advantage 0 are never clipped.
     """
     ratio = (logprobs - old_logprobs).clamp(-LOG_RATIO_LIMIT, LOG_RATIO_LIMIT).exp()
-    too_high = (ratio > 1.0 + clip_high) * positive_weight[:, None]
-    too_low = (ratio < 1.0 - clip_low) * negative_weight[:, None]
+    too_high = (ratio > 1.0 + clip_high) * _over_tokens(positive_weight)
+    too_low = (ratio < 1.0 - clip_low) * _over_tokens(negative_weight)
     return too_high + too_low
+
+
+def _over_tokens(numbers: Tensor) -> Tensor:
+    """Numbers per row as a column beside (n, L); numbers per token as they are."""
+    return numbers[:, None] if numbers.dim() == 1 else numbers

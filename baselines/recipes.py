@@ -11,11 +11,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.trajectory import StepTable
+from agentgym.trajectory import Bools, StepTable
 from baselines.config import TrainerConfig
+from baselines.critic import CriticConfig, ValueLevel
+from baselines.ppo import Estimate, ppo
+from wrappers.dapo import contrasting_groups, dapo
 from wrappers.gigpo import gigpo
 from wrappers.graphgpo import graphgpo
 from wrappers.grpo import grpo
+from wrappers.hgpo import hgpo
+from wrappers.reinforce_plus_plus import reinforce_plus_plus, reinforce_plus_plus_baseline
 from wrappers.rewardflow import rewardflow
 from wrappers.rloo import rloo
 
@@ -26,19 +31,51 @@ class Recipe:
 
     Attributes:
         name: key in `RECIPES`.
-        credit: function of `wrappers`, `credit(table, **options) -> float64 (N,)`.
+        credit: function of `wrappers`, `credit(table, **options) -> float64 (N,)`; with a critic, a function
+            `credit(table, values, **options) -> Estimate` such as `baselines.ppo.ppo`.
         options: what is passed to it.
         notes: one sentence for tables and reports.
+        training: fields of `TrainerConfig` that belong to the method, to be set before training by it.
+        critic: the critic's numbers, None where the method has no critic.
     """
 
     name: str
-    credit: Callable[..., NDArray[np.float64]]
+    credit: Callable[..., Any]
     options: Mapping[str, Any] = field(default_factory=dict)
     notes: str = ""
+    training: Mapping[str, Any] = field(default_factory=dict)
+    critic: CriticConfig | None = None
 
     def __call__(self, table: StepTable) -> NDArray[np.float64]:
-        """Return float64 (N,), one advantage per row; nan = not scored."""
-        return self.credit(table, **self.options)
+        """Return float64 (N,), one advantage per row; nan = not scored.
+
+        A method with a critic answers here as if the critic said 0 everywhere; a trainer calls `estimate`.
+        """
+        if self.critic is not None:
+            return self.estimate(table, None).advantages
+        advantages: NDArray[np.float64] = self.credit(table, **self.options)
+        return advantages
+
+    def estimate(self, table: StepTable, values: NDArray[np.float64] | None) -> Estimate:
+        """Return advantages and the critic's targets from its values, see `baselines.ppo.ppo`."""
+        found: Estimate = self.credit(table, values, **self.options)
+        return found
+
+    @property
+    def value_level(self) -> ValueLevel | None:
+        """What the critic's values are wanted for: "turn" or "token"; None: no critic."""
+        if self.critic is None:
+            return None
+        return "turn" if self.options.get("level", "turn") == "turn" else "token"
+
+    def contrasting(self, table: StepTable) -> Bools:
+        """Return bool (n_groups,), the groups that dynamic sampling keeps: by the option `contrast` if there is one."""
+        known = ("preset", "contrast") if self.credit is dapo else ()
+        return contrasting_groups(table, **{name: self.options[name] for name in known if name in self.options})
+
+    def configure(self, config: TrainerConfig) -> TrainerConfig:
+        """Return the configuration with the method's own `training` settings."""
+        return dataclasses.replace(config, **self.training)
 
     def describe(self) -> str:
         """Return name and options, as a checkpoint keeps them."""
@@ -67,10 +104,42 @@ _ALL = (
         "An episode's return against the mean of the group's other episodes.",
     ),
     Recipe(
+        "reinforce_plus_plus",
+        reinforce_plus_plus,
+        {"preset": "paper", "gamma": 1.0, **_PENALTY},
+        "The rewards still to come, on the scale of the whole batch.",
+    ),
+    Recipe(
+        "reinforce_plus_plus_baseline",
+        reinforce_plus_plus_baseline,
+        {"preset": "paper", **_PENALTY},
+        "An episode's return against its group, on the scale of the whole batch.",
+    ),
+    Recipe(
+        "dapo",
+        dapo,
+        {"preset": "paper", **_PENALTY},
+        "GRPO on success in groups that solve their task sometimes; tasks of other groups are drawn anew.",
+        training={"clip_high": 0.28, "kl": 0.0, "resample_rounds": 10},
+    ),
+    Recipe(
+        "ppo",
+        ppo,
+        {"preset": "paper", "level": "turn", **_PENALTY},
+        "Generalised advantage estimation with a learned critic; no groups are compared.",
+        critic=CriticConfig(),
+    ),
+    Recipe(
         "gigpo",
         gigpo,
         {"preset": "paper", "gamma": 0.95, **_PENALTY},
         "GRPO plus discounted returns compared among visits of the same state.",
+    ),
+    Recipe(
+        "hgpo",
+        hgpo,
+        {"preset": "paper", "k": 2, "alpha": 1.0, "gamma": 0.95, **_PENALTY},
+        "Discounted returns compared among visits of the same state, and of the same state after the same states.",
     ),
     Recipe(
         "rewardflow",

@@ -1,6 +1,8 @@
 """Trainer: collect groups, give credit, update, repeat.
 
     tasks -> collect -> StepTable -> credit -> advantages -> make_batch -> update
+                 |                     |                                       |
+           dynamic sampling      critic's values                        critic's update
 
 One iteration is a function of the weights, the optimiser's state, the seed and the iteration's number: its random
 numbers come from a generator made of (seed, iteration). That is what makes a resumed run equal to one that was never
@@ -10,6 +12,7 @@ interrupted, to the last bit on a CPU.
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -32,10 +35,14 @@ from baselines.checkpoint import (
     save_checkpoint,
 )
 from baselines.config import TrainerConfig
+from baselines.critic import Critic, CriticConfig
+from baselines.dynamic_sampling import Sample, sample_groups
 from baselines.evaluation import Evaluation, at_temperature, evaluate
 from baselines.interrupt import deferred
 from baselines.metrics import LOG_FILE, MetricsLog, Row
+from baselines.ppo import Estimate
 from baselines.update import update
+from wrappers.dapo import contrasting_groups
 
 Credit = Callable[[StepTable], NDArray[np.float64]]
 
@@ -65,12 +72,17 @@ class Trainer:
     With a folder, `log.jsonl` holds a row per iteration and `checkpoint.pt` the newest state, both also after
     Ctrl-C or SIGTERM, which end the run after the iteration at hand. Row 0 is the start before any update. Keys:
 
-    - "success", "mean_return", "episode_length", "invalid_rate": of the iteration's rollouts;
+    - "success", "mean_return", "episode_length", "invalid_rate": of the iteration's rollouts, before any group was
+      replaced;
     - what `baselines.update.update` returns: "kl", "approx_kl", "clip_fraction", "entropy", "grad_norm", ...;
     - "steps", "rows" (distinct rows trained on), "steps_per_row", "distinct_prompts", "signal" (share of steps
       whose advantage is not 0), "learning_rate";
+    - with dynamic sampling, "groups_resampled" (groups played beyond the first round) and "groups_flat" (groups
+      without contrast that were trained on all the same);
+    - with a critic, "value_loss" and "explained_variance", see `baselines.critic.Critic.update`;
     - "seconds_*" and "share_*" (percent of the iteration) for environment (wrappers and recording included),
-      generation, credit, update (batching and reference included); "seconds" of training so far, without validation;
+      generation, credit (the critic's values included), update (batching, reference and critic included); "seconds"
+      of training so far, without validation;
     - "tokens_per_second" (reply tokens per second of generation), "steps_per_second" (of the whole iteration);
     - "validation_greedy_*" and "validation_sampled_*" (at the rollout temperature) where it was validated, and
       "seconds_validation".
@@ -79,9 +91,14 @@ class Trainer:
         policy: a policy with `model`, `score`, `with_settings` and `act`, such as
             `policies.huggingface.HuggingFacePolicy`; trained in place, mixed precision as the policy has it.
         envs: as `agentgym.rollout.collect` takes them: autoreset DISABLED, wrapped for the policy.
-        credit: advantages (N,) of a table; nan = not scored. A `baselines.recipes.Recipe`, or any function.
+        credit: advantages of a table, (N,) or, per reply token, (N, K); nan = not scored. A
+            `baselines.recipes.Recipe`, or any function. One with a `value_level` ("turn" or "token") is asked for
+            `estimate(table, values)` instead, see `baselines.ppo.Estimate`. Its own `contrasting(table)`, where it
+            has one, says which groups dynamic sampling keeps.
         tasks: reset options to draw training tasks from.
         config: see `TrainerConfig`.
+        critic: gives the values for a credit that wants them, and learns from its returns; None: a new one, with the
+            credit's `critic` settings if there are such. Not used by any other credit.
         validation_tasks: reset options of the tasks to validate on, all of them each time; empty: no validation.
         folder: where log and checkpoints go; None: nowhere.
         resume: go on from the folder's checkpoint where there is one, else start anew.
@@ -99,6 +116,7 @@ class Trainer:
         tasks: Sequence[Mapping[str, Any]],
         config: TrainerConfig,
         *,
+        critic: Critic | None = None,
         validation_tasks: Sequence[Mapping[str, Any]] = (),
         folder: str | Path | None = None,
         resume: bool = False,
@@ -131,6 +149,12 @@ class Trainer:
         if config.kl > 0:
             self.reference = copy.deepcopy(policy)
             self.reference.model.requires_grad_(False)
+        self.critic: Critic | None = None
+        if getattr(credit, "value_level", None) is not None:
+            settings = getattr(credit, "critic", None) or CriticConfig()
+            if settings.microbatch_rows is None:
+                settings = dataclasses.replace(settings, microbatch_rows=config.microbatch_rows)
+            self.critic = critic or Critic(policy, settings)
         self.log = MetricsLog(self.folder, tensorboard=tensorboard)
         if self.folder is not None:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -175,27 +199,30 @@ class Trainer:
     def _iterate(self) -> Row:
         config, begin = self.config, time.perf_counter()
         rng = np.random.default_rng([config.seed, self.iteration])
-        chosen = rng.choice(len(self.tasks), config.groups, replace=len(self.tasks) < config.groups)
         # Remembered logits from a validation differ in the last bit from those a resumed run would compute.
         getattr(self._sampler, "forget", lambda: None)()
         sampler = Timed(self._sampler)
-        table = collect(
-            self.envs,
-            sampler,
-            tasks=[self.tasks[i] for i in chosen],
-            group_size=config.group_size,
-            seed=int(rng.integers(2**63)),
+        sample = sample_groups(
+            lambda tasks, seed: collect(self.envs, sampler, tasks=tasks, group_size=config.group_size, seed=seed),
+            self.tasks,
+            config.groups,
+            rng,
+            rounds=config.resample_rounds,
+            contrast=getattr(self.credit, "contrasting", contrasting_groups),
         )
+        table = sample.table
         collected = time.perf_counter()
-        advantages = self.credit(table)
+        values, estimate = self._estimate(table)
         credited = time.perf_counter()
-        batch = make_batch(table, advantages, weighting=config.weighting, keep_zero=config.keep_zero)
+        batch = make_batch(table, estimate.advantages, weighting=config.weighting, keep_zero=config.keep_zero)
         rate = config.learning_rate
         if config.schedule == "linear":
             rate *= 1.0 - self.iteration / config.iterations
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         learned = update(self.policy, self.optimizer, batch, config, rng, self.reference)
+        if self.critic is not None:
+            learned |= self.critic.update(table, values, estimate.returns, rng, rate)
         end = time.perf_counter()
         self.iteration += 1
         self.seconds += end - begin
@@ -207,16 +234,25 @@ class Trainer:
         }
         return {
             "iteration": self.iteration,
-            **Evaluation.from_table(table).summary(),
+            **Evaluation.from_table(sample.first).summary(),
             **learned,
-            **_sizes(table, advantages, batch),
+            **_sizes(sample, estimate.advantages, batch, config.resample_rounds > 0),
             "learning_rate": rate,
             "tokens_per_second": sampler.tokens / max(sampler.seconds, 1e-9),
-            "steps_per_second": len(table) / (end - begin),
+            "steps_per_second": sample.played / (end - begin),
             "seconds": self.seconds,
             **{f"seconds_{name}": value for name, value in spent.items()},
             **{f"share_{name}": 100 * value / (end - begin) for name, value in spent.items()},
         }
+
+    def _estimate(self, table: StepTable) -> tuple[NDArray[np.float64], Estimate]:
+        """The critic's values and what they amount to; both empty but for the advantages where there is no critic."""
+        credit: Any = self.credit
+        if self.critic is None:
+            nothing = np.zeros(0)
+            return nothing, Estimate(credit(table), nothing)
+        values = self.critic.values(table, credit.value_level)
+        return values, credit.estimate(table, values)
 
     def _validate(self) -> Row:
         if not len(self.validation_tasks):
@@ -240,7 +276,8 @@ class Trainer:
 
     def _identity(self) -> dict[str, Any]:
         tasks = [list(self.tasks), list(self.validation_tasks)]
-        return describe_run(self.policy, self.config, describe_credit(self.credit), tasks)
+        described = describe_run(self.policy, self.config, describe_credit(self.credit), tasks)
+        return described if self.critic is None else {**described, "critic": self.critic.describe()}
 
     def _save(self) -> None:
         if self.folder is None:
@@ -255,6 +292,7 @@ class Trainer:
                 model=self.policy.model.state_dict(),
                 optimizer=self.optimizer.state_dict(),
                 reference=reference,
+                critic=None if self.critic is None else self.critic.state_dict(),
             ),
         )
 
@@ -263,6 +301,8 @@ class Trainer:
         self.optimizer.load_state_dict(checkpoint.optimizer)
         if self.reference is not None and checkpoint.reference is not None:
             self.reference.model.load_state_dict(checkpoint.reference)
+        if self.critic is not None and checkpoint.critic is not None:
+            self.critic.load_state_dict(checkpoint.critic)
         self.iteration, self.seconds = checkpoint.iteration, checkpoint.seconds
 
 
@@ -281,11 +321,15 @@ def describe_credit(credit: Any) -> str:
     return str(getattr(credit, "__qualname__", type(credit).__qualname__))
 
 
-def _sizes(table: StepTable, advantages: NDArray[np.float64], batch: Batch) -> Row:
-    return {
-        "steps": float(len(table)),
+def _sizes(sample: Sample, advantages: NDArray[np.float64], batch: Batch, resampling: bool) -> Row:
+    scored = np.nan_to_num(advantages) != 0
+    row = {
+        "steps": float(len(sample.table)),
         "rows": float(len(batch)),
         "steps_per_row": batch.raw_rows / max(len(batch), 1),
         "distinct_prompts": float(len(set(batch.prompts))),
-        "signal": float(np.mean(np.nan_to_num(advantages) != 0)),
+        "signal": float(np.mean(scored if scored.ndim == 1 else scored.any(1))),
     }
+    if resampling:
+        row |= {"groups_resampled": float(sample.resampled), "groups_flat": float(sample.flat)}
+    return row

@@ -11,15 +11,20 @@ import numpy as np
 from benchmarks.results import Results
 from benchmarks.statistics import seed_band
 
-#: One colour per method, told apart also by readers who see few colours (Okabe and Ito's palette).
+#: One colour per method, told apart also by readers who see few colours (Okabe and Ito's palette, then Tol's muted).
 COLOURS = {
     "grpo": "#E69F00",
     "rloo": "#CC79A7",
     "gigpo": "#56B4E9",
     "rewardflow": "#009E73",
     "graphgpo": "#D55E00",
+    "hgpo": "#0072B2",
+    "dapo": "#332288",
+    "ppo": "#999933",
+    "reinforce_plus_plus": "#882255",
+    "reinforce_plus_plus_baseline": "#AA4499",
 }
-_SPARE = ("#0072B2", "#F0E442", "#999999")
+_SPARE = ("#F0E442", "#999999")
 
 
 @dataclass(frozen=True)

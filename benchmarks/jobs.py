@@ -138,7 +138,7 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> dict[
     from baselines.trainer import Trainer
     from policies.huggingface import HuggingFacePolicy
 
-    start = Job("clone", job.seed)
+    start, method = Job("clone", job.seed), recipe(job.method)
     device = "cpu" if config.model == TINY else None
     policy = HuggingFacePolicy.from_pretrained(folder / start.name / "model", device=device)
     warm_start = read_finished(folder, start)["scores"][0]["seconds"]
@@ -152,8 +152,8 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> dict[
         progress(int(row["iteration"]), config.steps, rollouts + validated)
 
     trainer = Trainer(
-        policy, make_envs(config, max(config.groups * config.group_size, config.validation_levels)), recipe(job.method),
-        tasks("train", config.training_levels, config.clone_levels), trainer_config(config, job.seed),
+        policy, make_envs(config, max(config.groups * config.group_size, config.validation_levels)), method,
+        tasks("train", config.training_levels, config.clone_levels), trainer_config(config, job.seed, method),
         validation_tasks=tasks("validation", config.validation_levels),
         folder=folder / job.name, resume=True, tensorboard=True,
     )  # fmt: skip

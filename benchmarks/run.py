@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from benchmarks.machine import usable_cores
+from benchmarks.ranking_command import ranking
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode="rich", no_args_is_help=False, pretty_exceptions_enable=False,
@@ -69,7 +70,8 @@ def learning(
     context: typer.Context,
     env: Annotated[str, typer.Option(help="Environment id.", rich_help_panel="What")] = "AgentRL/Sokoban-v0",
     methods: Annotated[
-        str, typer.Option(help="Credit methods, separated by commas; rloo is there as well.", rich_help_panel="What")
+        str,
+        typer.Option(help="Credit methods, separated by commas: names in baselines.recipes.", rich_help_panel="What"),
     ] = DEFAULT_METHODS,
     seeds: Annotated[str, typer.Option(help="Training seeds: 0,1,2 or 0-2.", rich_help_panel="What")] = "0",
     model: Annotated[
@@ -250,6 +252,9 @@ def throughput(
         out.parent.mkdir(parents=True, exist_ok=True)
         write_json(encode(found), out)
         console.print(f"figures: {out}", markup=False, highlight=False)
+
+
+app.command()(ranking)
 
 
 if __name__ == "__main__":

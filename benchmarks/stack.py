@@ -16,6 +16,7 @@ from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
 
 if TYPE_CHECKING:
+    from baselines.recipes import Recipe
     from policies.huggingface import HuggingFacePolicy
 
 #: Episodes that are played side by side.
@@ -79,11 +80,11 @@ def new_policy(config: Config, seed: int) -> HuggingFacePolicy:
     return tiny_policy(texts, seed=seed, extra_words=words)
 
 
-def trainer_config(config: Config, seed: int) -> TrainerConfig:
-    """Settings of one training run."""
+def trainer_config(config: Config, seed: int, method: Recipe) -> TrainerConfig:
+    """Settings of one training run: the benchmark's, and on top those that belong to the method."""
     known = {field.name for field in dataclasses.fields(TrainerConfig)}
     settings = {name: value for name, value in config.training.items() if name in known}
-    return TrainerConfig(
+    common = TrainerConfig(
         iterations=config.steps,
         groups=config.groups,
         group_size=config.group_size,
@@ -93,3 +94,4 @@ def trainer_config(config: Config, seed: int) -> TrainerConfig:
         seed=seed,
         **settings,
     )
+    return method.configure(common)

@@ -6,8 +6,8 @@ strict to loose:
 * the environment's `info["state_key"]`, the exact latent state (no wrapper needed);
 * `CanonicalStates(envs, key=...)`: a key of one's own while the episodes run: the bare observation, or the observation
   enriched with what it hides;
-* `relabel_states(table, label)`: merge the distinct states of a finished table, for instance by the similarity of
-  text embeddings (`cosine_clusters`).
+* `relabel_states(table, label)`: merge the distinct states of a finished table; by the similarity of text embeddings,
+  `wrappers.clusters` does.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from agentgym.trajectory import StepTable
 from wrappers.places import Places, with_column
@@ -137,45 +137,3 @@ def relabel_states(table: StepTable, label: Callable[[Sequence[Hashable]], Seque
     index: dict[Hashable, int] = {}
     ids = np.array([index.setdefault(name, len(index)) for name in names], np.int64)
     return dataclasses.replace(table, state=ids[table.state], next_state=ids[table.next_state], states=tuple(index))
-
-
-def cosine_clusters(
-    embed: Callable[[Sequence[Hashable]], ArrayLike], threshold: float = 0.9
-) -> Callable[[Sequence[Hashable]], list[Hashable]]:
-    """Return a `label` for `relabel_states`: greedy leader clusters of embeddings.
-
-    States are taken in order; one joins the first earlier leader whose cosine similarity is at least `threshold`, or
-    becomes a leader itself. The label of a cluster is its leader. Time is O(states * clusters * dimensions).
-
-    Args:
-        embed: takes n states and returns n vectors, shape (n, dimensions), none of length zero.
-        threshold: in (0, 1]; RewardFlow's appendix uses 0.9.
-
-    >>> label = cosine_clusters(lambda states: [[1, 0], [0.99, 0.1], [0, 1]])
-    >>> label(["red door", "red doors", "key"])
-    ['red door', 'red door', 'key']
-    """
-    if not 0 < threshold <= 1:
-        raise ValueError(f"threshold is a cosine similarity in (0, 1], got {threshold!r}")
-
-    def label(states: Sequence[Hashable]) -> list[Hashable]:
-        if not states:
-            return []
-        vectors = np.asarray(embed(states), np.float64)
-        if vectors.ndim != 2 or len(vectors) != len(states):
-            raise ValueError(f"embed must return shape ({len(states)}, dimensions), got {vectors.shape}")
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-        if not (np.isfinite(lengths) & (lengths > 0)).all():
-            raise ValueError("embed returned a vector of length zero, or one that is not finite")
-        vectors = vectors / lengths
-        leaders: list[int] = []
-        labels: list[Hashable] = []
-        for i, vector in enumerate(vectors):
-            # Rounding must not split equal vectors at threshold 1.
-            near = np.flatnonzero(vectors[leaders] @ vector >= threshold - 1e-12)
-            if not len(near):
-                leaders.append(i)
-            labels.append(states[leaders[near[0]] if len(near) else i])
-        return labels
-
-    return label

@@ -37,6 +37,8 @@ class GraphGPOOptions(StatisticsOptions, total=False):
     unit: what is compared at a state: every distinct "edge" once (paper, Eq. 5), or every "visit" (authors' code).
     invalid: rows that did not change the state: "keep" (paper and code), "bypass" or "self_loop".
     no_change_actions: first words of actions that only look; only for "bypass" and "self_loop".
+    noise_states: states that are only shown, such as ("Nothing happens.",): rows that lead to one changed nothing;
+        only for "bypass" and "self_loop".
     beta_graph: weight of the step level.
     beta_episode: weight of the episode level.
     """
@@ -49,6 +51,7 @@ class GraphGPOOptions(StatisticsOptions, total=False):
     unit: Unit
     invalid: Invalid
     no_change_actions: tuple[str, ...]
+    noise_states: tuple[str, ...]
     beta_graph: float
     beta_episode: float
 
@@ -64,6 +67,7 @@ _PAPER: GraphGPOOptions = {
     "unit": "edge",
     "invalid": "keep",
     "no_change_actions": NO_CHANGE_ACTIONS,
+    "noise_states": (),
     "beta_graph": 1.0,
     "beta_episode": 1.0,
 }
@@ -86,7 +90,8 @@ def graphgpo(table: StepTable, *, preset: str = "paper", **options: Unpack[Graph
         table: N steps of finished groups.
         preset: "paper" or "authors".
         **options: any of `GraphGPOOptions` (omega, success_value, cost, exponent, unreachable, unit, invalid,
-            no_change_actions, beta_graph, beta_episode, and those of `StatisticsOptions`), instead of the preset's.
+            no_change_actions, noise_states, beta_graph, beta_episode, and those of `StatisticsOptions`), instead of
+            the preset's.
 
     Returns:
         float64 (N,), in the order of the table's rows.
@@ -120,7 +125,8 @@ def _credit(table: StepTable, options: GraphGPOOptions) -> GraphCredit:
     omega = options["omega"]
     if not 0 < omega <= 1:
         raise ValueError(f"omega must be above 0 and at most 1, got {omega}")
-    graph = StateGraph.from_table(table, transitions(table, options["invalid"], options["no_change_actions"]))
+    steps = transitions(table, options["invalid"], options["no_change_actions"], options["noise_states"])
+    graph = StateGraph.from_table(table, steps)
     given: Any = options["cost"]
     cost = _costs(table, given)
     found = float(given) * graph.hop_distance() if isinstance(given, numbers.Real) else graph.cost_distance(cost)

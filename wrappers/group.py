@@ -6,13 +6,15 @@ from typing import Literal, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 
 #: A group whose values span no more than this share of their largest magnitude has no contrast: it scores 0.
 #: Wide enough for rounding of sums, far below anything the eps of the papers lets through.
 TOLERANCE = 1e-9
+
+#: Pairs are numbered in a table of all possible pairs while it has at most this many cells per row.
+_DENSE = 16
 
 Std = Literal["group", "batch", "none"]
 Singleton = Literal["zero", "raw"]
@@ -59,12 +61,25 @@ def number_pairs(first: Ints, n_first: int, second: Ints, n_second: int) -> tupl
     >>> number_pairs(np.array([1, 0, 1]), 2, np.array([5, 3, 5]), 6)
     (array([1, 0, 1]), array([1, 0]))
     """
+    n, n_pairs = len(first), n_first * n_second
+    if n_pairs <= _DENSE * n:
+        # One cell per possible pair: it holds the first row of the pair, then the pair's number.
+        cell = first * n_second + second
+        rows = np.arange(n)
+        content = np.empty(n_pairs, np.int64)
+        content[cell[::-1]] = rows[::-1]  # of several assignments to a cell the last one stays
+        occurs = np.zeros(n_pairs, np.bool_)
+        occurs[cell] = True
+        distinct = np.flatnonzero(occurs)
+        example = content[distinct]
+        content[distinct] = np.arange(len(distinct))
+        return content[cell], example
     order = _counting_sort(second, n_second)
     order = order[_counting_sort(first[order], n_first)]
     a, b = first[order], second[order]
-    new = np.ones(len(order), np.bool_)
+    new = np.ones(n, np.bool_)
     new[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
-    ids = np.empty(len(order), np.int64)
+    ids = np.empty(n, np.int64)
     ids[order] = np.cumsum(new) - 1
     return ids, order[new]
 
@@ -195,8 +210,8 @@ def visit_advantages(
 
 
 def _counting_sort(keys: Ints, n_keys: int) -> Ints:
-    """Stable order of small integers in linear time: a one-entry-per-row matrix read by columns."""
-    n = len(keys)
-    rows = np.arange(n + 1, dtype=np.int64)
-    columns = csr_array((np.ones(n, np.int8), keys, rows), shape=(n, max(n_keys, 1))).tocsc()
-    return columns.indices.astype(np.int64)
+    """Stable order of small integers in linear time: numpy sorts 16 bits by counting."""
+    order = keys.astype(np.uint16).argsort(kind="stable")
+    for shift in range(16, (n_keys - 1).bit_length(), 16):
+        order = order[(keys[order] >> shift).astype(np.uint16).argsort(kind="stable")]
+    return order

@@ -28,7 +28,10 @@ class Transitions(NamedTuple):
 
 
 def transitions(
-    table: StepTable, invalid: Invalid = "bypass", no_change_actions: tuple[str, ...] = NO_CHANGE_ACTIONS
+    table: StepTable,
+    invalid: Invalid = "bypass",
+    no_change_actions: tuple[str, ...] = NO_CHANGE_ACTIONS,
+    noise_states: tuple[str, ...] = (),
 ) -> Transitions:
     """Return the transitions of a table.
 
@@ -38,16 +41,23 @@ def transitions(
 
     Args:
         table: N rows.
-        invalid: what becomes of rows that are not valid, whose action only looks, or that lead back to the state
-            they started in: "bypass": not in the graph, in no group; "self_loop": a transition from that state to
-            itself, compared with the other actions there; "keep": every row as recorded, noise states included.
+        invalid: what becomes of rows that are not valid, whose action only looks, that show a noise state, or that
+            lead back to the state they started in: "bypass": not in the graph, in no group; "self_loop": a transition
+            from that state to itself, compared with the other actions there; "keep": every row as recorded, noise
+            states included.
         no_change_actions: first words of actions that only look (compared as written).
+        noise_states: states that are only shown, such as "Nothing happens.": a row that leads to one changed nothing,
+            also where it counts as valid (published environments call every well-formed reply valid).
     """
     if invalid == "keep" or len(table) == 0:
         return Transitions(table.state, table.next_state, np.ones(len(table), np.bool_))
     order = table.order
     looks = np.fromiter((_looks(a, no_change_actions) for a in table.actions), np.bool_, len(table.actions))
     changes = (table.valid & ~looks[table.action])[order]
+    if noise_states:
+        words = frozenset(noise_states)
+        noise = np.fromiter((state in words for state in table.states), np.bool_, len(table.states))
+        changes &= ~noise[table.next_state[order]]
     # Position (in order) of the last changing row before each row of the same trajectory, -1 where there is none.
     position = np.arange(len(order))
     before = np.empty(len(order), np.int64)

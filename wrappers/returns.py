@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import solve_banded
+from scipy.linalg.blas import dtbsv
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.group import StatisticsOptions
@@ -20,13 +20,13 @@ def discounted_returns(table: StepTable, gamma: float, reward: Floats | None = N
     if len(table) == 0:
         return np.zeros(0)
     order = table.order
-    # R_t - gamma R_{t+1} = r_t is a banded system; the band is cut where a trajectory ends.
-    bands = np.empty((2, len(table)))
+    # R_t - gamma R_{t+1} = r_t is a banded triangular system; the band is cut where a trajectory ends.
+    bands = np.empty((2, len(table)), order="F")
     bands[0] = -gamma
     bands[0, table.offsets[:-1]] = 0.0
     bands[1] = 1.0
     result = np.empty(len(table))
-    result[order] = solve_banded((0, 1), bands, (table.reward if reward is None else reward)[order])
+    result[order] = dtbsv(1, bands, (table.reward if reward is None else reward)[order])
     return result
 
 

@@ -22,7 +22,7 @@ from wrappers.presets import choose
 from wrappers.pruning import NO_CHANGE_ACTIONS, Invalid, transitions
 from wrappers.returns import episode_scores, penalties
 from wrappers.reward_propagation import in_lost_transitions, propagated_values
-from wrappers.state_graph import GraphCredit, StateGraph, Unit, Unreachable, step_advantages
+from wrappers.state_graph import Aggregate, GraphCredit, StateGraph, Unit, Unreachable, step_advantages
 
 
 class RewardFlowOptions(StatisticsOptions, total=False):
@@ -31,11 +31,14 @@ class RewardFlowOptions(StatisticsOptions, total=False):
     gamma: value lost per step of distance.
     success_value: value of a success state.
     unreachable: distance of a state without a way to success: "infinite" (value 0) or "d_max+1" of its group.
+    aggregate: distance to the nearest success node ("min"), or the "mean" over those of the group that can be
+        reached; only for values by "distance".
     values: "distance" (above) or "propagated": the largest discounted *reward* ahead, as the authors' code has it.
     shaping_gamma: factor of R(s') in the step reward; the paper has 1, gamma makes it potential-based.
     unit: what is compared at a state: every "visit", or every distinct "edge" once.
     invalid: rows that did not change the state: "bypass", "self_loop" or "keep", see `wrappers.pruning`.
     no_change_actions: first words of actions that only look.
+    noise_states: states that are only shown, such as ("Nothing happens.",): rows that lead to one changed nothing.
     lookup: where a bypassed graph is asked for values, and what is compared: the "latent" state of a row, or the
         state "shown" (the authors' ALFWorld manager: a noise text is worth 0, the step out of it gains it all back).
     lose_last: the authors' code loses the last transition of the longest trajectories of the batch; True does too.
@@ -46,11 +49,13 @@ class RewardFlowOptions(StatisticsOptions, total=False):
     gamma: float
     success_value: float
     unreachable: Unreachable
+    aggregate: Aggregate
     values: Literal["distance", "propagated"]
     shaping_gamma: float
     unit: Unit
     invalid: Invalid
     no_change_actions: tuple[str, ...]
+    noise_states: tuple[str, ...]
     lookup: Literal["latent", "shown"]
     lose_last: bool
     alpha_action: float
@@ -63,11 +68,13 @@ _PAPER: RewardFlowOptions = {
     "gamma": 0.9,
     "success_value": 1.0,
     "unreachable": "infinite",
+    "aggregate": "min",
     "values": "distance",
     "shaping_gamma": 1.0,
     "unit": "visit",
     "invalid": "bypass",
     "no_change_actions": NO_CHANGE_ACTIONS,
+    "noise_states": (),
     "lookup": "latent",
     "lose_last": False,
     "alpha_action": 1.0,
@@ -92,9 +99,9 @@ def rewardflow(table: StepTable, *, preset: str = "paper", **options: Unpack[Rew
     Args:
         table: N steps of finished groups.
         preset: "paper" or "authors".
-        **options: any of `RewardFlowOptions` (gamma, success_value, unreachable, values, shaping_gamma, unit,
-            invalid, no_change_actions, lookup, lose_last, alpha_action, alpha_trajectory, and those of
-            `StatisticsOptions`), instead of the preset's.
+        **options: any of `RewardFlowOptions` (gamma, success_value, unreachable, aggregate, values, shaping_gamma,
+            unit, invalid, no_change_actions, noise_states, lookup, lose_last, alpha_action, alpha_trajectory, and
+            those of `StatisticsOptions`), instead of the preset's.
 
     Returns:
         float64 (N,), in the order of the table's rows. Bypassed steps have step level 0.
@@ -126,11 +133,11 @@ def _flow(table: StepTable, options: RewardFlowOptions) -> tuple[GraphCredit, St
     gamma = options["gamma"]
     if not 0 < gamma <= 1:
         raise ValueError(f"gamma must be above 0 and at most 1, got {gamma}")
-    steps = transitions(table, options["invalid"], options["no_change_actions"])
+    steps = transitions(table, options["invalid"], options["no_change_actions"], options["noise_states"])
     lost = in_lost_transitions(table) if options["lose_last"] else np.zeros(len(table), np.bool_)
     whole = StateGraph.from_table(table, steps)
     graph = dataclasses.replace(whole, is_edge=whole.is_edge & ~lost)
-    distance = graph.hop_distance()
+    distance = graph.hop_distance(options["aggregate"])
     if options["values"] == "propagated":
         value = propagated_values(table, graph, gamma)
     else:

@@ -17,6 +17,7 @@ from wrappers.group import StatisticsOptions, number_pairs, visit_advantages
 from wrappers.pruning import Transitions, transitions
 
 Unreachable = Literal["infinite", "d_max+1"]
+Aggregate = Literal["min", "mean"]
 Unit = Literal["visit", "edge"]
 
 
@@ -101,13 +102,30 @@ class StateGraph:
         pair, example = number_pairs(self.source, self.n_nodes, self.target, self.n_nodes)
         return number_pairs(pair, len(example), self.action, self.n_actions)
 
-    def hop_distance(self) -> Floats:
-        """Return float64 (V,): fewest steps to a success node of the group, inf where there is no way. O(V + E).
+    def hop_distance(self, aggregate: Aggregate = "min") -> Floats:
+        """Return float64 (V,): fewest steps to success, inf where there is no way.
 
-        One breadth-first search against the edges, from an extra node in front of all success nodes.
+        Args:
+            aggregate: "min": to the nearest success node of the group, in O(V + E); "mean": the mean over the success
+                nodes of the group that can be reached, in O(V + E) for as many of them as the richest group has.
         """
-        distance = np.full(self.n_nodes, np.inf)
         goals = np.flatnonzero(self.success)
+        if aggregate == "min":
+            return self._hops_to(goals)
+        # Goals are in order of group: number them within it, and search for the first of every group, the second, ...
+        first = np.searchsorted(self.node_group[goals], self.node_group[goals])
+        rank = np.arange(len(goals)) - first
+        total, count = np.zeros(self.n_nodes), np.zeros(self.n_nodes)
+        for number in range(int(rank.max(initial=-1)) + 1):
+            hops = self._hops_to(goals[rank == number])
+            found = np.isfinite(hops)
+            total[found] += hops[found]
+            count += found
+        return np.where(count > 0, total / np.maximum(count, 1.0), np.inf)
+
+    def _hops_to(self, goals: Ints) -> Floats:
+        """Hops to the nearest of some nodes: one breadth-first search against the edges, from a node before all."""
+        distance = np.full(self.n_nodes, np.inf)
         rows = np.flatnonzero(self.is_edge)
         root = self.n_nodes
         starts = np.concatenate((self.target[rows], np.full(len(goals), root)))

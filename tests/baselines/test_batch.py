@@ -60,6 +60,24 @@ def test_rows_without_gradient_can_be_left_out_but_not_cancelling_ones() -> None
     assert make_batch(table, advantages, keep_zero=False).replies == ((7,),)
 
 
+def test_advantages_per_token_are_summed_token_by_token() -> None:
+    # B occurs twice, with (1, -2) and (-3, -4); A's second place is behind its end, C was not scored.
+    nan = float("nan")
+    table = table_of([B, A, B, C])
+    batch = make_batch(table, np.array([[1.0, -2.0], [5.0, nan], [-3.0, -4.0], [nan, nan]]))
+    assert batch.replies == ((8, 9), (7,))
+    assert batch.weight.tolist() == [2.0, 1.0]
+    assert batch.positive.tolist() == [[1.0, 0.0], [5.0, 0.0]]
+    assert batch.negative.tolist() == [[-3.0, -6.0], [0.0, 0.0]]
+    assert batch.positive_weight.tolist() == [[1.0, 0.0], [1.0, 0.0]]
+    assert batch.negative_weight.tolist() == [[1.0, 2.0], [0.0, 0.0]]
+    part = batch.take([1])
+    assert (part.positive.tolist(), part.negative_weight.tolist()) == ([[5.0]], [[0.0]])
+    one = make_batch(table, np.array([[0.0, 0.0], [0.0, 0.0], [0.0, 2.0], [nan, nan]]), keep_zero=False)
+    assert (one.replies, one.positive.tolist()) == (((8, 9),), [[0.0, 2.0]])
+    assert len(make_batch(table, np.full((4, 2), nan))) == 0
+
+
 def test_nothing_scored_gives_an_empty_batch() -> None:
     batch = make_batch(table_of([A, B]), np.full(2, np.nan))
     assert (len(batch), batch.mask.shape, batch.minibatches(4, np.random.default_rng(0))) == (0, (0, 0), [])
@@ -91,6 +109,9 @@ def test_minibatches_cover_the_batch_and_keep_prompts_together() -> None:
     [
         ([A, B], np.ones(3), {}, r"shape \(2,\), got shape \(3,\)"),
         ([A, B], np.array([0.0, np.inf]), {}, "row 1 is infinite"),
+        ([A, B], np.ones((2, 1)), {}, "1 advantages per row, but a reply has 2 tokens"),
+        ([A, B], np.array([[1.0, 0.0], [np.nan, 1.0]]), {}, "row 1: some of its tokens are not scored"),
+        ([A, B], np.array([[1.0, 0.0], [np.inf, 1.0]]), {}, "row 1 is infinite"),
         ([A, Reply("by hand")], np.ones(2), {}, "row 1 has no reply tokens"),
         ([A, None], np.ones(2), {}, "row 1 has no reply tokens"),
         ([Reply("", (1,), (2, 3), (-1.0,))], np.ones(1), {}, "2 reply tokens but 1 log-prob"),
@@ -146,7 +167,8 @@ def test_merged_and_raw_batches_have_the_same_loss_and_gradient(data: st.DataObj
     n = 60
     replies: list[Reply | None] = [kinds[i] for i in rng.integers(0, len(kinds), n)]
     # Multiples of 1/8 are exact in float32, so that the columns of the two batches hold the same numbers.
-    advantages = np.round(rng.normal(size=n) * 8) / 8
+    per_token = data.draw(st.booleans())
+    advantages = np.round(rng.normal(size=(n, 3) if per_token else n) * 8) / 8
     advantages[rng.random(n) < 0.1] = np.nan
     table = table_of(replies, trajectory=sorted(rng.integers(0, 2, n).tolist()))
     found = []

@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 
 from agentgym.rollout import collect
+from agentgym.trajectory import StepTable
 from baselines.config import TrainerConfig
 from baselines.recipes import RECIPES, SOKOBAN_TINY, recipe
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor
+from wrappers.dapo import contrasting_groups
 from wrappers.rewardflow import rewardflow
 
 
@@ -18,7 +20,9 @@ def test_a_recipe_gives_one_finite_advantage_per_step(name: str) -> None:
     table = collect(corridor(), babbling_policy(), tasks=TASKS, group_size=8, seed=0)
     advantages = recipe(name)(table)
     assert advantages.shape == (len(table),)
-    assert np.isfinite(advantages).all()
+    # DAPO alone leaves groups out: those without contrast.
+    scored = contrasting_groups(table)[table.group] if name == "dapo" else np.ones(len(table), bool)
+    assert np.array_equal(np.isfinite(advantages), scored)
     assert (advantages != 0).any()
     assert recipe(name).notes.endswith(".")
 
@@ -33,6 +37,36 @@ def test_options_reach_the_function() -> None:
         recipe("rewardflow").with_options(gama=0.5)(table)
 
 
+def test_settings_that_belong_to_a_method_replace_the_common_ones() -> None:
+    common = dataclasses.replace(SOKOBAN_TINY, groups=5)
+    assert recipe("grpo").configure(common) == common
+    changed = recipe("dapo").configure(common)
+    assert (changed.clip_low, changed.clip_high, changed.kl, changed.resample_rounds) == (0.2, 0.28, 0.0, 10)
+    assert (changed.groups, changed.learning_rate) == (5, common.learning_rate)
+
+
+def test_the_level_says_which_values_a_method_wants() -> None:
+    ppo = recipe("ppo")
+    assert recipe("grpo").value_level is None
+    assert ppo.value_level == "turn"
+    assert [ppo.with_options(level=level).value_level for level in ("turn", "token", "bi-level")] == [
+        "turn",
+        "token",
+        "token",
+    ]
+
+
+def test_a_method_with_another_idea_of_contrast_keeps_other_groups() -> None:
+    # Both episodes fail, one with a reward on the way.
+    table = StepTable.from_arrays(
+        group=[0, 0], trajectory=[0, 1], t=[0, 0], state=[0, 0], action=[0, 0], next_state=[1, 1],
+        reward=[0.5, 0.0], won=[False, False],
+    )  # fmt: skip
+    assert recipe("dapo").contrasting(table).tolist() == [False]
+    assert recipe("dapo").with_options(contrast="return").contrasting(table).tolist() == [True]
+    assert recipe("grpo").contrasting(table).tolist() == [False]
+
+
 def test_unknown_method_is_named_with_a_suggestion() -> None:
     with pytest.raises(ValueError, match="unknown method 'reward-flow'; did you mean 'rewardflow'"):
         recipe("reward-flow")
@@ -43,6 +77,7 @@ def test_unknown_method_is_named_with_a_suggestion() -> None:
     [
         ({"temperature": 0.0}, "temperature must be above 0"),
         ({"groups": 0}, "groups must be at least 1, got 0"),
+        ({"resample_rounds": -1}, "resample_rounds must be at least 0, got -1"),
         ({"schedule": "cosine"}, "schedule must be 'constant' or 'linear', got 'cosine'"),
         ({"aggregation": "mean"}, "aggregation must be one of"),
         ({"dual_clip": 1.0}, "dual_clip must be None or above 1"),

@@ -1,5 +1,7 @@
 """Random rollouts for property tests: small graphs with loops, refused and looking actions, every kind of ending."""
 
+import dataclasses
+
 import numpy as np
 
 from agentgym.trajectory import StepTable
@@ -15,6 +17,7 @@ def random_table(
     steps: int = 12,
     states: int = 8,
     win: float = 0.25,
+    goals: int = 1,
     clean: bool = False,
 ) -> StepTable:
     """Groups of random walks over shared state names.
@@ -26,6 +29,7 @@ def random_table(
         steps: limit of an episode.
         states: number of states.
         win: chance that a step into the last state wins.
+        goals: number of success states; the more, the less often two wins end alike.
         clean: only valid steps that change the state, each seen as it is.
     """
     rng = np.random.default_rng(seed)
@@ -47,7 +51,9 @@ def random_table(
                 else:
                     at = int(to[at, action])
                     won = at == states - 1 and bool(rng.random() < win)
-                    shown = "goal" if won else f"s{at}"
+                    shown = f"s{at}"
+                    if won:
+                        shown = "goal" if goals == 1 else f"goal {rng.integers(goals)}"
                 mine.append([f"g{group}", f"e{group}.{episode}", t, before, ACTIONS[action], shown, float(won), valid])
                 if won:
                     break
@@ -59,11 +65,11 @@ def random_table(
     )  # fmt: skip
 
 
-def rebuild(table: StepTable, rows: np.ndarray, rename=str) -> StepTable:
-    """The given rows of a table, in that order, with other state names and ids."""
+def rebuild(table: StepTable, rows: np.ndarray, rename=str, relabel=str) -> StepTable:
+    """The given rows of a table, in that order, with other state names, other labels of groups and trajectories."""
     return StepTable.from_arrays(
-        group=[table.groups[i] for i in table.group[rows]],
-        trajectory=[table.trajectories[i] for i in table.trajectory[rows]],
+        group=[relabel(table.groups[i]) for i in table.group[rows]],
+        trajectory=[relabel(table.trajectories[i]) for i in table.trajectory[rows]],
         t=table.t[rows],
         state=[rename(table.states[i]) for i in table.state[rows]],
         action=[table.actions[i] for i in table.action[rows]],
@@ -73,4 +79,13 @@ def rebuild(table: StepTable, rows: np.ndarray, rename=str) -> StepTable:
         won=table.won[rows],
         terminated=table.terminated[rows],
         truncated=table.truncated[rows],
+    )
+
+
+def repeated(table: StepTable, times: int) -> StepTable:
+    """Every trajectory several times, one copy of the table behind the other."""
+    return StepTable.from_trajectories(
+        dataclasses.replace(trajectory, trajectory=(copy, trajectory.trajectory))
+        for copy in range(times)
+        for trajectory in table.to_trajectories()
     )

@@ -4,6 +4,8 @@ The originals compute in single precision: where a group's values are equal but 
 rounding by about 1e-6. Such groups (values span at most 1e-5) are left out when a standard deviation is involved.
 """
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,8 @@ from tests.wrappers.oracles import answers, assert_agree, build, cases, load, sp
 from wrappers.gigpo import gigpo
 from wrappers.graphgpo import graphgpo, graphgpo_values
 from wrappers.grpo import grpo
+from wrappers.hgpo import contexts, hgpo
+from wrappers.reinforce_plus_plus import reinforce_plus_plus, reinforce_plus_plus_baseline
 from wrappers.returns import discounted_returns
 from wrappers.reward_propagation import label_early_ends
 from wrappers.rewardflow import rewardflow, rewardflow_values
@@ -47,10 +51,33 @@ def test_rloo(cross_steps, over):
     assert_agree(rloo(table(), preset="authors", over=over), theirs)
 
 
+def _per_case(method, **options):
+    """Answers of a method that looks at the whole batch: the originals were given one case at a time."""
+    return np.concatenate([method(of, preset="authors", **options) for of in _batches()])
+
+
+@cache
+def _batches():
+    return [build([case]) for case in cases()]
+
+
+def test_reinforce_plus_plus():
+    # A batch whose scores are all equal is a case without contrast here.
+    assert_agree(_per_case(reinforce_plus_plus), answers(EPISODES, "rfpp|gamma=1"), _episode_spans())
+
+
+@pytest.mark.parametrize(("cross_steps", "over"), [(True, "steps"), (False, "trajectories")])
+def test_reinforce_plus_plus_baseline(cross_steps, over):
+    theirs = answers(EPISODES, f"rfpp_baseline|cross_steps={cross_steps}")
+    assert_agree(_per_case(reinforce_plus_plus_baseline, over=over), theirs)
+
+
 def test_shipped_modes_are_the_presets():
-    # GRPO and GraphGPO are shipped with the standard deviation, GiGPO's configuration and RewardFlow's call without.
+    # GRPO, HGPO and GraphGPO are shipped with the deviation, GiGPO's configuration and RewardFlow's call without.
     of = table()
-    for method, std in ((grpo, "group"), (graphgpo, "group"), (gigpo, "none"), (rewardflow, "none")):
+    for method, std in (
+        (grpo, "group"), (hgpo, "group"), (graphgpo, "group"), (gigpo, "none"), (rewardflow, "none")
+    ):  # fmt: skip
         assert (method(of, preset="authors") == method(of, preset="authors", std=std, invalid_penalty=0.1)).all()
 
 
@@ -63,6 +90,33 @@ def test_gigpo(mode, std, suffix, penalty):
     contrast = [_episode_spans(penalty), spans(returns - _penalty(penalty), step_groups(table()))]
     ours = gigpo(table(), preset="authors", std=std, invalid_penalty=penalty)
     assert_agree(ours, answers(name, f"adv|{mode}|w=1"), *(contrast if std == "group" else []))
+
+
+@pytest.mark.parametrize("base_group", [False, True])
+@pytest.mark.parametrize(("mode", "std"), MODES)
+@pytest.mark.parametrize("alpha", [0, 1])
+@pytest.mark.parametrize("k", [2, 4])
+def test_hgpo(k, alpha, mode, std, base_group):
+    of = table()
+    values = discounted_returns(of, 0.95) - _penalty()
+    levels = [(values, groups) for groups, _ in contexts(of, k)]
+    if base_group:
+        levels.append((of.trajectory_return[of.trajectory] - _penalty(), of.group))
+    theirs = answers("hgpo_authors", f"K={k}|alpha={alpha}|base_group={base_group}|{mode}")
+    ours = hgpo(of, preset="authors", k=k, alpha=float(alpha), std=std, base_group=base_group)
+    # Whether an advantage is exactly 0 or rounding decides about its weight, also where nothing is divided.
+    assert_agree(ours, theirs, *(_rounded(*level) for level in levels))
+    assert (hgpo(of, preset="authors", k=k) == hgpo(of, preset="authors", k=k, alpha=1.0, base_group=False)).all()
+
+
+def _rounded(values, groups):
+    """Spans of the groups, but infinite where rounding cannot occur: rows without group, groups of one or of zeros."""
+    result = np.full(len(values), np.inf)
+    rows = np.flatnonzero(groups >= 0)
+    inside = groups[rows]
+    exact = (np.bincount(inside)[inside] == 1) | (np.bincount(inside, weights=np.abs(values[rows]))[inside] == 0)
+    result[rows[~exact]] = spans(values[rows], inside)[~exact]
+    return result
 
 
 @pytest.mark.parametrize(("suffix", "penalty"), PENALTIES)
@@ -113,10 +167,9 @@ def test_rewardflow_node_values_also_with_a_reward_on_every_step():
 @pytest.mark.parametrize(("mode", "std"), MODES)
 def test_rewardflow_as_published_loses_last_transitions(mode, std):
     # The original was run on one group at a time, and what it loses depends on the longest trajectory of the batch.
-    tables = [build([case]) for case in cases()]
-    steps = [rewardflow_values(of, preset="authors", lose_last=True).step_reward for of in tables]
+    steps = [rewardflow_values(of, preset="authors", lose_last=True).step_reward for of in _batches()]
     np.testing.assert_allclose(np.concatenate(steps), answers("rewardflow_generic_published", "step_reward"), atol=1e-6)
-    ours = np.concatenate([rewardflow(of, preset="authors", std=std, lose_last=True) for of in tables])
+    ours = _per_case(rewardflow, std=std, lose_last=True)
     contrast = [_episode_spans(), spans(np.concatenate(steps) - _penalty(), step_groups(table()))]
     theirs = answers("rewardflow_generic_published", f"adv|{mode}")
     assert_agree(ours, theirs, *(contrast if std == "group" else []))

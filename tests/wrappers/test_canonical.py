@@ -7,7 +7,7 @@ from gymnasium.vector import AutoresetMode
 from agentgym.recorder import TableBuilder
 from agentgym.trajectory import StepTable
 from tests.corridor import CorridorVectorEnv
-from wrappers.canonical import CanonicalStates, cosine_clusters, enriched_key, observation_key, relabel_states
+from wrappers.canonical import CanonicalStates, enriched_key, observation_key, relabel_states
 
 
 def _parity(observation: str, info: dict) -> str:
@@ -107,34 +107,3 @@ def test_labels_that_would_swallow_an_end_are_refused() -> None:
         relabel_states(_table(), lambda states: ["goal"] * len(states))
     with pytest.raises(ValueError, match=r"one label per state \(3\), got 1"):
         relabel_states(_table(), lambda states: ["one"])
-
-
-def test_leaders_are_taken_in_order() -> None:
-    # Angles 0, 20, 40 and 90 degrees; cos 20 = 0.94, cos 40 = 0.77. The third is near the second, which is no leader.
-    angles = np.radians([0, 20, 40, 90])
-    label = cosine_clusters(lambda states: 5 * np.stack([np.cos(angles), np.sin(angles)], axis=1), threshold=0.9)
-    assert label(["a", "b", "c", "d"]) == ["a", "a", "c", "d"]
-    assert cosine_clusters(lambda states: np.zeros((0, 2)))([]) == []
-
-
-def test_equal_vectors_are_one_cluster_at_threshold_one() -> None:
-    vectors = np.random.default_rng(0).normal(size=(1, 300)).repeat(5, axis=0)
-    assert cosine_clusters(lambda states: vectors, threshold=1.0)(list("abcde")) == ["a"] * 5
-
-
-def test_wrong_embeddings_and_thresholds_are_refused() -> None:
-    for threshold in (0.0, 1.1):
-        with pytest.raises(ValueError, match="threshold"):
-            cosine_clusters(lambda states: [[1.0]], threshold)
-    with pytest.raises(ValueError, match=r"shape \(2, dimensions\), got \(1, 1\)"):
-        cosine_clusters(lambda states: [[1.0]])(["a", "b"])
-    with pytest.raises(ValueError, match="length zero"):
-        cosine_clusters(lambda states: [[0.0]])(["a"])
-
-
-def test_clusters_of_a_table_change_what_is_compared() -> None:
-    def embed(states):
-        return [[1.0, 0.0] if str(state).startswith("a") else [0.0, 1.0] for state in states]
-
-    merged = relabel_states(_table(), cosine_clusters(embed))
-    assert merged.state[0] == merged.state[2]

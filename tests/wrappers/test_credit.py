@@ -7,13 +7,25 @@ from gymnasium.vector import AutoresetMode
 
 from agentgym.recorder import TableBuilder
 from tests.corridor import CorridorVectorEnv
+from wrappers.dapo import DAPO, dapo
 from wrappers.gigpo import GiGPO, gigpo
 from wrappers.graphgpo import GraphGPO, graphgpo
 from wrappers.grpo import GRPO, grpo
+from wrappers.hgpo import HGPO, hgpo
+from wrappers.reinforce_plus_plus import (
+    ReinforcePlusPlus,
+    ReinforcePlusPlusBaseline,
+    reinforce_plus_plus,
+    reinforce_plus_plus_baseline,
+)
 from wrappers.rewardflow import RewardFlow, rewardflow
 from wrappers.rloo import RLOO, rloo
 
-PAIRS = [(GRPO, grpo), (RLOO, rloo), (GiGPO, gigpo), (RewardFlow, rewardflow), (GraphGPO, graphgpo)]
+PAIRS = [
+    (GRPO, grpo), (RLOO, rloo), (DAPO, dapo), (ReinforcePlusPlus, reinforce_plus_plus),
+    (ReinforcePlusPlusBaseline, reinforce_plus_plus_baseline), (GiGPO, gigpo), (HGPO, hgpo), (RewardFlow, rewardflow),
+    (GraphGPO, graphgpo),
+]  # fmt: skip
 TASKS = [{"index": 2}] * 4 + [{"index": 3}] * 4
 
 

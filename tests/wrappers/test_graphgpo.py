@@ -28,6 +28,18 @@ def test_edges_count_once_visits_as_often_as_they_are_made():
     assert _steps(TABLE, unit="visit") == pytest.approx([0, 7 / 48, 7 / 48, 0, -14 / 48])
 
 
+@pytest.mark.parametrize("invalid", ["bypass", "self_loop"])
+def test_noise_states_count_as_refused_steps(invalid):
+    marked = episodes("s -right-> u -wait!-> Noise -up-> goal +", "s -right-> u -down-> pit")
+    unmarked = episodes("s -right-> u -wait-> Noise -up-> goal +", "s -right-> u -down-> pit")
+    expected = graphgpo(marked, invalid=invalid)
+    assert graphgpo(unmarked, invalid=invalid, noise_states=("Noise",)).tolist() == expected.tolist()
+    assert graphgpo(unmarked, invalid=invalid).tolist() != expected.tolist()
+    # Kept as in the paper, the noise is a place one step from success.
+    credit = graphgpo_values(unmarked, noise_states=("Noise",))
+    assert credit.graph.by_state(credit.distance)["Noise"] == 1
+
+
 def test_unreachable_states():
     # Value 0 in pit: edges 1/2 and 0.
     assert _steps(TABLE, unreachable="infinite") == pytest.approx([0, 0.25, 0.25, 0, -0.25])

@@ -4,13 +4,16 @@ import numpy as np
 import pytest
 
 from tests.wrappers.random_tables import random_table
+from wrappers.dapo import dapo
 from wrappers.gigpo import gigpo
 from wrappers.graphgpo import graphgpo
 from wrappers.grpo import grpo
+from wrappers.hgpo import hgpo
+from wrappers.reinforce_plus_plus import reinforce_plus_plus_baseline
 from wrappers.rewardflow import rewardflow
 from wrappers.rloo import rloo
 
-METHODS = [grpo, rloo, gigpo, rewardflow, graphgpo]
+METHODS = [grpo, rloo, dapo, reinforce_plus_plus_baseline, gigpo, hgpo, rewardflow, graphgpo]
 
 
 @pytest.mark.parametrize("method", METHODS)

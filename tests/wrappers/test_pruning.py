@@ -70,3 +70,39 @@ def test_row_order_does_not_matter():
     table, shuffled = _table(), _table(order)
     expected = _named(table, transitions(table))
     assert _named(shuffled, transitions(shuffled)) == [expected[i] for i in order]
+
+
+def test_noise_states_change_nothing_even_where_the_step_counts_as_valid():
+    # Published environments call every well-formed reply valid: the refused "fly" looks like a move to the noise.
+    table = _table()
+    table.valid[1] = True
+    fooled = _named(table, transitions(table))
+    assert fooled[1] == ("desk", "Nothing happens.", True)
+    assert fooled[3] == ("Nothing happens.", "desk with mug", True)
+    for invalid in ("bypass", "self_loop"):
+        seen = transitions(table, invalid, noise_states=("Nothing happens.",))
+        assert _named(table, seen) == _named(_table(), transitions(_table(), invalid))
+
+
+def test_noise_states_are_compared_whole_and_a_first_state_is_no_noise():
+    table = _table()
+    table.valid[1] = True
+    assert transitions(table, "bypass", noise_states=("Nothing",)).scored[1]
+    # The last row begins in the noise text: there is no state before it, so it is taken as one.
+    steps = transitions(table, "bypass", noise_states=("Nothing happens.",))
+    assert _named(table, steps)[-1] == ("Nothing happens.", "desk", True)
+
+
+def test_states_of_any_hashable_kind():
+    table = StepTable.from_arrays(
+        group=[0, 0], trajectory=[0, 0], t=[0, 1], state=[(0, 1), "Nothing happens."], action=[1, 2],
+        next_state=["Nothing happens.", frozenset({3})], reward=[0, 0], won=[False, False],
+    )  # fmt: skip
+    steps = transitions(table, noise_states=("Nothing happens.",))
+    assert _named(table, steps) == [((0, 1), (0, 1), False), ((0, 1), frozenset({3}), True)]
+
+
+def test_keep_keeps_noise():
+    table = _table()
+    steps = transitions(table, "keep", noise_states=("Nothing happens.",))
+    assert (steps.target == table.next_state).all()

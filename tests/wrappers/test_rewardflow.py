@@ -51,6 +51,30 @@ def test_options_of_the_values():
     assert credit.step_reward == pytest.approx([0, -0.25, 0, 0, -0.5])
 
 
+def test_mean_distance():
+    # Goals G (s-u-G) and H (s-v-w-H): from s 2 and 3 steps, mean 2.5, so with gamma 1/4 R(s) = 2^-5; u 1/4, v 1/16.
+    table = episodes("s -a-> u -b-> G +", "s -c-> v -d-> w -e-> H +", "s -f-> pit")
+    credit = rewardflow_values(table, gamma=0.25, aggregate="mean")
+    values = {"s": 1 / 32, "u": 1 / 4, "G": 1, "v": 1 / 16, "w": 1 / 4, "H": 1, "pit": 0}
+    assert credit.graph.by_state(credit.value) == pytest.approx(values)
+    assert credit.step_reward == pytest.approx([7 / 32, 3 / 4, 1 / 32, 3 / 16, 3 / 4, -1 / 32])
+    nearest = rewardflow_values(table, gamma=0.25)
+    assert nearest.graph.by_state(nearest.value)["s"] == 1 / 16
+    with pytest.raises(ValueError, match="unknown aggregate 'median'"):
+        rewardflow(table, aggregate="median")
+
+
+@pytest.mark.parametrize("invalid", ["bypass", "self_loop"])
+def test_noise_states_count_as_refused_steps(invalid):
+    marked = episodes("s -right-> u -wait!-> Noise -up-> goal +", "s -right-> u -down-> pit")
+    unmarked = episodes("s -right-> u -wait-> Noise -up-> goal +", "s -right-> u -down-> pit")
+    expected = rewardflow(marked, invalid=invalid)
+    assert rewardflow(unmarked, invalid=invalid, noise_states=("Noise",)).tolist() == expected.tolist()
+    assert rewardflow(unmarked, invalid=invalid).tolist() != expected.tolist()
+    with pytest.raises(TypeError, match="noise_states must be a tuple of words, got 'Noise'"):
+        rewardflow(unmarked, noise_states="Noise")
+
+
 def test_episode_level_is_the_binary_outcome():
     assert rewardflow(TABLE, std="none", alpha_action=0.0) == pytest.approx([0.5, 0.5, 0.5, -0.5, -0.5])
     rich = episodes("s -a-> goal +", "s -b-> pit", reward=50.0)

@@ -57,6 +57,44 @@ def test_several_goals_and_a_walk_through_a_goal():
     assert graph.by_state(graph.hop_distance()) == {"s": 2, "a": 1, "b": 1, "G": 0, "H": 0, "t": 1}
 
 
+def test_mean_distance_by_hand():
+    # Wins end in G (s-a-G) and in H (s-b-c-H). From s: 2 and 3 steps, mean 2.5; a reaches only G, b only H.
+    graph = StateGraph.from_table(_walks("saG", "sbcH", "sd", won=[0, 1]))
+    expected = {"s": 2.5, "a": 1, "G": 0, "b": 2, "c": 1, "H": 0, "d": math.inf}
+    assert graph.by_state(graph.hop_distance("mean")) == expected
+    # d_max is 2.5 then.
+    assert graph.by_state(graph.fill_unreachable(graph.hop_distance("mean"), "d_max+1"))["d"] == 3.5
+
+
+def test_mean_distance_counts_a_success_node_once_and_walks_through_goals():
+    # Two wins end in G: one node. H is a goal (third episode) on the way from a to G: a has 1 and 2, mean 1.5; H has
+    # itself and G, mean 0.5; t has H (1) and G (2).
+    graph = StateGraph.from_table(_walks("sG", "aHG", "tH", won=[0, 1, 2]))
+    assert graph.by_state(graph.hop_distance("mean")) == {"s": 1, "G": 0, "a": 1.5, "H": 0.5, "t": 1.5}
+
+
+def test_mean_distance_keeps_groups_apart():
+    # Group x has two goals, y one and z none.
+    walks, group = ("saG", "sH", "sabG", "sab"), ["x", "x", "y", "z"]
+    graph = StateGraph.from_table(_walks(*walks, won=[0, 1, 2], group=group))
+    distance = graph.hop_distance("mean")
+    assert graph.by_state(distance, 0) == {"s": 1.5, "a": 1, "G": 0, "H": 0}
+    assert graph.by_state(distance, 1) == {"s": 3, "a": 2, "b": 1, "G": 0}
+    assert set(graph.by_state(distance, 2).values()) == {math.inf}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_mean_distance_equals_its_naive_twin(seed):
+    table = random_table(seed, groups=6, states=4, win=0.6, goals=3)
+    graph = StateGraph.from_table(table)
+    assert np.bincount(graph.node_group[graph.success]).max() > 1
+    edges = {(int(a), int(b)) for a, b in zip(graph.source, graph.target, strict=True)}
+    reached = [distances(edges, [goal]) for goal in np.flatnonzero(graph.success).tolist()]
+    for node, found in enumerate(graph.hop_distance("mean")):
+        hops = [d[node] for d in reached if node in d]
+        assert found == (pytest.approx(sum(hops) / len(hops)) if hops else math.inf)
+
+
 def test_costs_by_hand():
     # s-a-G costs 1 + 5, s-b-c-G costs 1 + 1 + 1; the parallel, dearer way b-c of the third episode changes nothing.
     table = _walks("saG", "sbcG", "bc", won=[0, 1])

@@ -1,0 +1,115 @@
+"""Columns of a table from what a caller has: any hashable values as integers, numbers and flags exactly."""
+
+from __future__ import annotations
+
+import itertools
+from array import array
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+
+
+def intern(name: str, *columns: Any) -> tuple[list[Ints], tuple[Hashable, ...]]:
+    """Number the values of columns that share their numbers.
+
+    Equal is what a dict takes for equal (1, 1.0 and True are). Long strings cost one hash each and are never visited
+    by Python code of ours; integer arrays of a small range are numbered by numpy alone.
+
+    Args:
+        name: of the column, for the message of an error.
+        *columns: sequences or arrays of hashable values.
+
+    Returns:
+        int64 arrays, one per column and as long as it; and the distinct values, first column first, each in order of
+        first appearance. Numpy values come back as Python values.
+
+    Raises:
+        TypeError: when a value is not hashable.
+
+    >>> intern("state", ["s", "u", "s"], ["u", "goal", "s"])
+    ([array([0, 1, 0]), array([1, 2, 0])], ('s', 'u', 'goal'))
+    """
+    bounds = np.cumsum([0, *map(len, columns)]).tolist()
+    first, names = _first_rows_of_integers(columns, bounds[-1]) or _first_rows(name, columns, bounds)
+    ids = (np.cumsum(first == np.arange(len(first))) - 1)[first]
+    return [ids[begin:end] for begin, end in itertools.pairwise(bounds)], names
+
+
+def numbers(name: str, values: Any, dtype: type[np.generic]) -> NDArray[Any]:
+    """Return a new column of numbers or flags, exactly as given: no text, no missing flag, no rounded integer.
+
+    Args:
+        name: of the column, for the message of an error.
+        values: sequence or array of n numbers.
+        dtype: `np.int64`, `np.float64` or `np.bool_`.
+
+    Raises:
+        ValueError: when a value is no number, or not one of this type; the message names the first bad row.
+
+    >>> numbers("won", [1, 0], np.bool_)
+    array([ True, False])
+    """
+    given = _python_numbers(values, dtype)
+    if given is not None:
+        return given
+    given = np.asarray(values)
+    if given.dtype == np.object_:
+        given = np.asarray(given.tolist())
+    if given.ndim != 1 or given.dtype.kind not in "biuf":
+        raise ValueError(f"column {name!r} must hold one number per row, got shape {given.shape}, {given.dtype}")
+    with np.errstate(invalid="ignore"):
+        column = given.astype(dtype)
+    if dtype is not np.float64 and (column != given).any():
+        row, kind = int(np.argmax(column != given)), "True or False" if dtype is np.bool_ else "an integer"
+        raise ValueError(f"row {row}: column {name!r} must hold {kind}, got {given[row]}")
+    return column
+
+
+def _first_rows(name: str, columns: Sequence[Any], bounds: list[int]) -> tuple[Ints, tuple[Hashable, ...]]:
+    """Row in which each value appears first, counted through all columns, and the distinct values."""
+    first = np.empty(bounds[-1], np.int64)
+    index: dict[Hashable, int] = {}
+    for values, (begin, end) in zip(columns, itertools.pairwise(bounds), strict=True):
+        if isinstance(values, np.ndarray):
+            values = values.tolist()  # Python values hash about five times faster than numpy scalars
+        try:
+            rows = map(index.setdefault, values, range(begin, end))
+            first[begin:end] = np.fromiter(rows, np.int64, end - begin)
+        except TypeError as error:
+            raise TypeError(
+                f"column {name!r} must hold one hashable value per row, such as a string ({error})"
+            ) from error
+    return first, tuple(index)
+
+
+def _first_rows_of_integers(columns: Sequence[Any], n: int) -> tuple[Ints, tuple[Hashable, ...]] | None:
+    """The same for integer arrays whose range is of the order of their length; None for all other columns."""
+    if n == 0 or not all(isinstance(c, np.ndarray) and c.ndim == 1 and c.dtype.kind in "iu" for c in columns):
+        return None
+    low = min(int(c.min()) for c in columns if len(c))
+    high = max(int(c.max()) for c in columns if len(c))
+    if high - low > 4 * n or not -(2**62) < low <= high < 2**62:
+        return None
+    values = np.concatenate([c.astype(np.int64) for c in columns]) - low
+    rows = np.arange(n)
+    row_of = np.empty(high - low + 1, np.int64)
+    row_of[values[::-1]] = rows[::-1]  # where a value occurs several times, the last assignment stays
+    first = row_of[values]
+    return first, tuple((values[first == rows] + low).tolist())
+
+
+def _python_numbers(values: Any, dtype: type[np.generic]) -> NDArray[Any] | None:
+    """Read a list of Python's own numbers as exactly this type, faster than numpy; None when it is anything else."""
+    if not (isinstance(values, list) and values and type(values[0]) in (bool, int, float)):
+        return None
+    try:
+        if dtype is not np.bool_:
+            return np.asarray(array("d" if dtype is np.float64 else "q", values))
+        flags = np.frombuffer(bytes(values), np.uint8)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return flags.astype(np.bool_) if flags.max() <= 1 else None

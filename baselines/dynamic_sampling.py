@@ -1,0 +1,119 @@
+"""Dynamic sampling: groups without contrast are replaced by groups of newly drawn tasks (DAPO, Yu et al. 2025).
+
+A group whose episodes all end alike has no advantages: it takes a place in the batch and teaches nothing. After the
+first round, as many new tasks are played as should be needed to fill the gaps, judged by the share of groups with
+contrast so far; what is still missing is drawn in another round, up to a limit.
+
+The batch keeps its size: groups with contrast beyond it are dropped, those drawn last first, and when the rounds run
+out, groups without contrast fill it. Published trainers differ: verl draws whole batches, cuts the result to size and
+raises an error when the rounds run out; verl-agent keeps everything its last round drew, with contrast or without, and
+cuts nothing, so that its batches grow.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym.trajectory import Bools, StepTable, Trajectory
+from wrappers.dapo import contrasting_groups
+
+Play = Callable[[Sequence[Mapping[str, Any]], int], StepTable]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Sample:
+    """Groups to train on.
+
+    Attributes:
+        table: exactly as many groups as were asked for. Groups and trajectories that were played later are named
+            after their round: ``"task 7, round 2"``.
+        first: what the first round played, unfiltered: the figures of a learning curve must come from here, or the
+            choice of groups would bend it.
+        played: steps of all rounds.
+        resampled: groups played beyond the first round.
+        flat: groups without contrast that are left in `table`.
+    """
+
+    table: StepTable
+    first: StepTable
+    played: int
+    resampled: int
+    flat: int
+
+
+def sample_groups(
+    play: Play,
+    tasks: Sequence[Mapping[str, Any]],
+    groups: int,
+    generator: np.random.Generator,
+    *,
+    rounds: int = 0,
+    contrast: Callable[[StepTable], Bools] = contrasting_groups,
+) -> Sample:
+    """Play groups of randomly drawn tasks; the result depends on nothing but the arguments.
+
+    Args:
+        play: plays one group for each of the given tasks, in their order, from a seed.
+        tasks: reset options to draw from; none twice where there are enough.
+        groups: how many.
+        generator: draws tasks and seeds.
+        rounds: how many more times to draw; 0 leaves everything as it was drawn.
+        contrast: bool (n_groups,) of a table, True = keep.
+    """
+    chosen = _draw(np.arange(len(tasks)), groups, generator)
+    first = play([tasks[i] for i in chosen], int(generator.integers(2**63)))
+    if not rounds:
+        return Sample(first, first, len(first), 0, 0)
+    tables, kept = [first], [contrast(first)]
+    seen = set(chosen.tolist())
+    for _ in range(rounds):
+        found, drawn = sum(int(mask.sum()) for mask in kept), sum(map(len, kept))
+        if found >= groups:
+            break
+        # As many as should do at the share of contrast so far, but no more than a whole batch.
+        wanted = groups if not found else min(groups, -(-(groups - found) * drawn // found))
+        fresh = np.array([i for i in range(len(tasks)) if i not in seen], np.int64)
+        chosen = _draw(fresh if len(fresh) >= wanted else np.arange(len(tasks)), wanted, generator)
+        seen.update(chosen.tolist())
+        tables.append(play([tasks[i] for i in chosen], int(generator.integers(2**63))))
+        kept.append(contrast(tables[-1]))
+    return _join(tables, kept, groups)
+
+
+def _draw(pool: NDArray[np.int64], count: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    return pool[generator.choice(len(pool), count, replace=len(pool) < count)]
+
+
+def _join(tables: list[StepTable], kept: list[Bools], groups: int) -> Sample:
+    """The first groups with contrast, then, where they are too few, the first without."""
+    steps = sum(map(len, tables))
+    resampled = sum(table.n_groups for table in tables[1:])
+    order = [(number, group) for number, mask in enumerate(kept) for group in np.flatnonzero(mask)]
+    flat = [(number, group) for number, mask in enumerate(kept) for group in np.flatnonzero(~mask)]
+    missing = max(groups - len(order), 0)
+    if len(tables) == 1:
+        return Sample(tables[0], tables[0], steps, 0, missing)
+    trajectories: list[Trajectory] = []
+    by_round = [_by_group(table, number) for number, table in enumerate(tables)]
+    for number, group in (order[:groups] + flat)[:groups]:
+        trajectories += by_round[number][group]
+    return Sample(StepTable.from_trajectories(trajectories), tables[0], steps, resampled, missing)
+
+
+def _by_group(table: StepTable, number: int) -> list[list[Trajectory]]:
+    """Trajectories of each group, named after their round."""
+    result: list[list[Trajectory]] = [[] for _ in table.groups]
+    for group, trajectory in zip(table.trajectory_group, table.to_trajectories(), strict=True):
+        if number:
+            trajectory = dataclasses.replace(
+                trajectory,
+                group=f"{trajectory.group}, round {number}",
+                trajectory=f"{trajectory.trajectory}, round {number}",
+            )
+        result[group].append(trajectory)
+    return result

@@ -1,0 +1,156 @@
+"""PPO's advantages: GAE on a critic's values, over turns, over tokens, or over both.
+
+    turn       one value per step; one advantage per step, the same for all tokens of its reply
+    token      one value per reply token; all replies of a trajectory are one sequence of tokens
+    bi-level   one value per reply token; GAE over turns, then inside each turn
+
+The functions behind the levels are `wrappers.gae.gae`, `wrappers.token_gae.token_gae` and `bi_level_gae`. With
+replies of one token, and one discount, all three are the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Unpack
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym.trajectory import StepTable
+from baselines.token_columns import TokenColumns
+from wrappers.gae import PRESETS as GAE_PRESETS
+from wrappers.gae import GAEOptions, gae, lambda_returns
+from wrappers.presets import choose
+from wrappers.returns import episode_scores, penalties
+from wrappers.token_gae import bi_level_gae, token_gae, whiten
+
+Level = Literal["turn", "token", "bi-level"]
+
+
+class PPOOptions(GAEOptions, total=False):
+    """Those of `GAEOptions` (gamma, lam, horizon, invalid_penalty, penalty) and of the levels.
+
+    level: "turn", "token" or "bi-level".
+    token_gamma: discount per token, in 0..1; gamma is the discount per turn and has no part in level "token".
+    whiten: advantages of a batch get mean 0 and variance 1, over steps at level "turn", else over reply tokens. The
+        penalty "advantage" is taken off afterwards.
+    """
+
+    level: Level
+    token_gamma: float
+    whiten: bool
+
+
+#: "authors" is verl-agent: tokens of one reply only, every reply rewarded with its episode's return.
+PRESETS: dict[str, PPOOptions] = {
+    "paper": {**GAE_PRESETS["paper"], "level": "turn", "token_gamma": 1.0, "whiten": True},
+    "authors": {**GAE_PRESETS["authors"], "level": "token", "token_gamma": 1.0, "whiten": True},
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """What a critic's values amount to, in the order of the table's rows.
+
+    Attributes:
+        advantages: float64 (N,) at level "turn", else (N, K): per reply token, 0 behind a reply's end.
+        returns: the same shape, what the critic is fitted to.
+    """
+
+    advantages: NDArray[np.float64]
+    returns: NDArray[np.float64]
+
+
+def ppo(
+    table: StepTable,
+    values: NDArray[np.float64] | None = None,
+    *,
+    preset: str = "paper",
+    **options: Unpack[PPOOptions],
+) -> Estimate:
+    """Return advantages and the critic's targets.
+
+    Nothing is bootstrapped behind the last step of a trajectory: a truncated episode counts as ended, because a table
+    does not hold what the policy would have been shown next.
+
+    Args:
+        table: N finished steps; levels other than "turn" need its replies, the longest of K tokens.
+        values: float64 (N,) at level "turn", V of the state each reply answers; else (N, K), V before each reply
+            token. None: all 0, as an untrained critic says.
+        preset: "paper" or "authors".
+        **options: any of `PPOOptions` (level, gamma, token_gamma, lam, whiten, horizon, invalid_penalty, penalty),
+            instead of the preset's.
+
+    Raises:
+        ValueError: on an unknown preset, an option's value out of range, values of another shape or not finite, or
+            a table without the replies that are needed.
+        TypeError: on an unknown option.
+    """
+    chosen = choose(PPOOptions, PRESETS, preset, options)
+    columns = None if chosen["level"] == "turn" else TokenColumns.from_table(table)
+    written = np.ones(len(table), np.bool_) if columns is None else columns.reply_mask
+    now = np.zeros(written.shape) if values is None else np.asarray(values, np.float64)
+    if now.shape != written.shape:
+        unit = "step" if columns is None else "reply token"
+        raise ValueError(
+            f"level {chosen['level']!r} needs one value per {unit}, shape {written.shape}, got shape {now.shape}"
+        )
+    if columns is None:
+        estimate = _over_turns(table, now, chosen)
+    elif chosen["horizon"] == "step":
+        estimate = _inside_replies(table, now, columns, chosen)
+    else:
+        estimate = _over_tokens(table, now, columns, chosen)
+    advantages = whiten(estimate.advantages, written) if chosen["whiten"] else estimate.advantages
+    return Estimate(_less(advantages, _penalties(table, chosen, "advantage"), written), estimate.returns)
+
+
+def _over_turns(table: StepTable, values: NDArray[np.float64], options: PPOOptions) -> Estimate:
+    given: GAEOptions = {
+        "gamma": options["gamma"],
+        "lam": options["lam"],
+        "horizon": options["horizon"],
+        "penalty": options["penalty"],
+        "invalid_penalty": 0.0 if options["penalty"] == "advantage" else options["invalid_penalty"],
+    }
+    return Estimate(gae(table, values=values, **given), lambda_returns(table, values=values, **given))
+
+
+def _inside_replies(
+    table: StepTable, values: NDArray[np.float64], columns: TokenColumns, options: PPOOptions
+) -> Estimate:
+    """Every reply is a sequence of its own, rewarded at its end with the episode's score."""
+    if options["level"] == "bi-level":
+        raise ValueError("horizon 'step' has no level of turns; use level 'token', or horizon 'trajectory'")
+    score = episode_scores(
+        table, {"outcome": "return", "invalid_penalty": options["invalid_penalty"], "penalty": options["penalty"]}
+    )
+    rewards = np.zeros(values.shape)
+    rewards[np.arange(len(table)), columns.reply_mask.sum(1) - 1] = score
+    return Estimate(
+        *token_gae(rewards, values, columns.reply_mask, gamma=options["token_gamma"], lam=options["lam"])
+    )  # fmt: skip
+
+
+def _over_tokens(table: StepTable, values: NDArray[np.float64], columns: TokenColumns, options: PPOOptions) -> Estimate:
+    rewards = columns.at_turn_ends(table.reward - _penalties(table, options, "discounted"))
+    before = columns.by_trajectory(values)
+    token_gamma, lam = options["token_gamma"], options["lam"]
+    if options["level"] == "token":
+        found = token_gae(rewards, before, columns.mask, gamma=token_gamma, lam=lam)
+    else:
+        found = bi_level_gae(
+            rewards, before, columns.mask, columns.turn_ends,
+            gamma=token_gamma, lam=lam, turn_gamma=options["gamma"],
+        )  # fmt: skip
+    lost = _penalties(table, options, "row")
+    return Estimate(*(_less(columns.by_reply(array), lost, columns.reply_mask) for array in found))
+
+
+def _penalties(table: StepTable, options: PPOOptions, where: str) -> NDArray[np.float64]:
+    return penalties(table, {"invalid_penalty": options["invalid_penalty"], "penalty": options["penalty"]}, where)
+
+
+def _less(numbers: NDArray[np.float64], lost: NDArray[np.float64], written: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Numbers less what each row loses, at all tokens of its reply."""
+    return numbers - (lost if numbers.ndim == 1 else lost[:, None] * written)

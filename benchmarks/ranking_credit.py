@@ -1,0 +1,105 @@
+"""The credits whose ranking of actions is measured: every method's step part, totals, and two references."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from agentgym.trajectory import Floats, StepTable
+from wrappers.gigpo import PRESETS as GIGPO_PRESETS
+from wrappers.gigpo import GiGPOOptions, gigpo, step_returns
+from wrappers.graphgpo import graphgpo
+from wrappers.group import number_pairs, visit_advantages
+from wrappers.grpo import grpo
+from wrappers.hgpo import hgpo
+from wrappers.presets import choose
+from wrappers.rewardflow import rewardflow
+from wrappers.rloo import rloo
+
+EPISODE, STEP, TOTAL, REFERENCE = "episode", "step", "total", "reference"
+
+
+@dataclass(frozen=True)
+class Credit:
+    """One way to give numbers to steps.
+
+    Attributes:
+        method: name of the credit method, "oracle" or "random".
+        part: "episode" (a method that knows nothing else), "step" (the step level alone), "total" or "reference".
+        variant: preset and options, "" for the papers' and for references.
+        give: float64 (N,) of a table.
+    """
+
+    method: str
+    part: str
+    variant: str
+    give: Callable[[StepTable], Floats]
+
+    @property
+    def name(self) -> str:
+        """Unique among the credits of a study.
+
+        >>> Credit("gigpo", "step", "authors", gigpo).name
+        'gigpo step, authors'
+        """
+        words = self.method if self.part in (EPISODE, REFERENCE) else f"{self.method} {self.part}"
+        return f"{words}, {self.variant}" if self.variant else words
+
+
+#: What differences are taken to: the step part of the method that needs no graph.
+BASELINE = "gigpo step"
+
+
+def gigpo_steps(table: StepTable, *, preset: str = "paper", **options: Any) -> Floats:
+    """GiGPO without its episode level, which it has no weight for: returns compared among visits of a state."""
+    chosen = choose(GiGPOOptions, GIGPO_PRESETS, preset, options)
+    sets, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
+    return visit_advantages(step_returns(table, chosen), sets, len(example), chosen)
+
+
+def _of_methods() -> Iterator[Credit]:
+    steps: dict[str, Callable[..., Floats]] = {
+        "gigpo": gigpo_steps,
+        "hgpo": hgpo,  # has no episode level unless asked
+        "rewardflow": functools.partial(rewardflow, alpha_trajectory=0.0),
+        "graphgpo": functools.partial(graphgpo, beta_episode=0.0),
+    }
+    # Published code takes 0.1 off a refused action whatever the graph says; without it the rest of the code shows.
+    variants: dict[str, dict[str, Any]] = {
+        "authors": {"preset": "authors"},
+        "authors unpenalised": {"preset": "authors", "invalid_penalty": 0.0},
+    }
+    yield Credit("grpo", EPISODE, "", grpo)
+    yield Credit("rloo", EPISODE, "", rloo)
+    for method, give in steps.items():
+        yield Credit(method, STEP, "", give)
+    # RewardFlow's paper gives no step credit to moves that change nothing; as self loops they are compared as well.
+    yield Credit("rewardflow", STEP, "self loops", functools.partial(steps["rewardflow"], invalid="self_loop"))
+    for variant, options in variants.items():
+        for method, give in steps.items():
+            yield Credit(method, STEP, variant, functools.partial(give, **options))
+    # HGPO's step level is all it has.
+    for whole in (gigpo, rewardflow, graphgpo):
+        yield Credit(whole.__name__, TOTAL, "", whole)
+
+
+METHODS = tuple(_of_methods())
+
+
+def credits(truth: Floats, seed: int) -> tuple[Credit, ...]:
+    """Return all credits of a study.
+
+    Args:
+        truth: float64 (N,), what the reference "oracle" answers: it ranks without error.
+        seed: of the reference "random", normally distributed numbers, drawn once: it ranks by chance.
+    """
+    noise = np.random.default_rng(seed).standard_normal(len(truth))
+    return (
+        *METHODS,
+        Credit("oracle", REFERENCE, "", lambda table: truth),
+        Credit("random", REFERENCE, "", lambda table: noise),
+    )

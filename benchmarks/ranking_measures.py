@@ -1,0 +1,196 @@
+"""How well numbers given to steps rank them by their true worth: six measures, with intervals over tasks.
+
+Every measure is made of sums over rows, kept per task, so that a bootstrap over tasks is one matrix product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym.trajectory import Bools, Floats, Ints
+from benchmarks.statistics import CONFIDENCE, Interval
+
+#: Name of each measure, in the order of `measures`.
+MEASURES = ("within", "same", "overall", "sign", "coverage", "sign_all")
+#: Credits nearer than half of 10 ** -DIGITS are ties, and nearer to 0 are none: what is left of rounding.
+DIGITS = 9
+
+
+def centred_ranks(values: Floats, sets: Ints, n_sets: int) -> Floats:
+    """Rank every value within its set, equal values sharing their mean rank, less the set's mean rank.
+
+    Args:
+        values: float64 (N,); infinite values are ranked like others.
+        sets: int64 (N,), 0..n_sets-1.
+        n_sets: number of sets.
+
+    Returns:
+        float64 (N,); the sum over a set is 0.
+
+    >>> centred_ranks(np.array([5.0, 7.0, 5.0, -np.inf]), np.array([0, 0, 0, 1]), 2)
+    array([-0.5,  1. , -0.5,  0. ])
+    """
+    order = np.lexsort((values, sets))
+    v, s = values[order], sets[order]
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (v[1:] != v[:-1]) | (s[1:] != s[:-1])
+    starts = np.flatnonzero(new)
+    lengths = np.diff(np.append(starts, len(order)))
+    ranks = np.empty(len(order))
+    ranks[order] = np.repeat(starts + (lengths - 1) / 2, lengths)
+    counts = np.bincount(sets, minlength=n_sets)
+    first = np.concatenate(([0], np.cumsum(counts)[:-1]))
+    return ranks - (first + (counts - 1) / 2)[sets]
+
+
+@dataclass(frozen=True, eq=False)
+class Comparisons:
+    """Which steps are compared with each other: sets of rows, each the steps of one group out of one state.
+
+    A set is *comparable* when its true values differ. Because a move has one outcome, at least two different actions
+    were then taken in that state. The other sets have nothing to rank.
+
+    Attributes:
+        truth: float64 (N,), true worth of every row, -inf allowed.
+        task: int64 (N,), 0..n_tasks-1.
+        sets: int64 (N,), 0..n_sets-1; a set lies in one task.
+        n_tasks, n_sets: numbers of tasks and sets.
+    """
+
+    truth: Floats
+    task: Ints
+    sets: Ints
+    n_tasks: int
+    n_sets: int
+
+    @cached_property
+    def comparable(self) -> Bools:
+        """Bool (N,): the row's set is comparable."""
+        low, high = np.full(self.n_sets, np.inf), np.full(self.n_sets, -np.inf)
+        np.minimum.at(low, self.sets, self.truth)
+        np.maximum.at(high, self.sets, self.truth)
+        return (low < high)[self.sets]
+
+    @cached_property
+    def _chosen(self) -> tuple[Ints, Ints, Ints, Ints, Floats]:
+        """Comparable rows, their sets renumbered, the number of rows and the task per such set, the truth's ranks."""
+        rows = np.flatnonzero(self.comparable)
+        _, example, sets, counts = np.unique(
+            self.sets[rows], return_index=True, return_inverse=True, return_counts=True
+        )
+        ranks = centred_ranks(self.truth[rows], sets, len(counts))
+        return rows, sets, counts, self.task[rows[example]], ranks
+
+    def correlations(self, credit: Floats) -> Floats:
+        """Return Spearman's correlation of credit and truth per comparable set; 0 where the credit is all the same."""
+        rows, sets, counts, _, truth = self._chosen
+        given = centred_ranks(credit[rows], sets, len(counts))
+        product, mine, theirs = (
+            np.bincount(sets, weights=weights, minlength=len(counts))
+            for weights in (given * truth, given * given, truth * truth)
+        )
+        return np.divide(product, np.sqrt(mine * theirs), out=np.zeros(len(counts)), where=mine > 0)
+
+    def sums(self, credit: Floats) -> Floats:
+        """Return float64 (n_tasks, 2): sums over comparable sets of correlation times rows, and of rows."""
+        _, _, counts, task, _ = self._chosen
+        columns = (self.correlations(credit) * counts, counts)
+        return np.stack([np.bincount(task, weights=column, minlength=self.n_tasks) for column in columns], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows to measure: what their groups compare, and what groups of the smallest size compare.
+
+    Attributes:
+        own: comparisons of the groups that the credit was given in.
+        smallest: comparisons of the smallest groups. Where these are parts of the larger ones, every size can make
+            these comparisons, so that sizes are held against each other on the same ones.
+    """
+
+    own: Comparisons
+    smallest: Comparisons
+
+    @cached_property
+    def _truth_ranks(self) -> Floats:
+        return centred_ranks(self.own.truth, np.zeros(len(self.own.truth), np.int64), 1)
+
+    def sums(self, credit: Floats) -> Floats:
+        """Return float64 (n_tasks, 15): the sums that `measures` needs, per task.
+
+        Args:
+            credit: float64 (N,); nan, a step that was not scored, counts as 0.
+        """
+        credit = np.where(np.isnan(credit), 0.0, credit).round(DIGITS)
+        task, truth, y = self.own.task, self.own.truth, self._truth_ranks
+        x = centred_ranks(credit, np.zeros(len(credit), np.int64), 1)
+        given, matters = credit != 0, truth != 0
+        right = np.sign(credit) == np.sign(truth)
+        columns: tuple[NDArray[Any], ...] = (
+            np.ones(len(x)), x, y, x * x, y * y, x * y,
+            given, given & matters, given & matters & right, matters, np.where(given, right, 0.5) * matters,
+        )  # fmt: skip
+        whole = np.stack([np.bincount(task, weights=w, minlength=self.own.n_tasks) for w in columns], axis=1)
+        return np.concatenate((self.own.sums(credit), self.smallest.sums(credit), whole), axis=1)
+
+
+def measures(sums: Floats) -> Floats:
+    """Turn sums of rows into the six measures.
+
+    * within: mean over comparable sets, weighted by their rows, of Spearman's rank correlation;
+    * same: the same mean over the comparable sets of the smallest groups;
+    * overall: Spearman's rank correlation over all rows (ranks taken once, among all rows of the sample);
+    * sign: share of rows whose credit and truth have the same sign, of those where neither is 0;
+    * coverage: share of rows whose credit is not 0;
+    * sign_all: as sign, of all rows whose truth is not 0, a credit of 0 counting half.
+
+    Args:
+        sums: float64 (..., 15), `Sample.sums` added up over tasks.
+
+    Returns:
+        float64 (..., 6), in the order of `MEASURES`; nan where nothing is there to measure.
+    """
+    own, own_rows, same, same_rows, n, x, y, xx, yy, xy, given, both, right, matters, halves = np.moveaxis(sums, -1, 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean_x, mean_y = x / n, y / n
+        spread = np.sqrt(np.maximum(xx / n - mean_x**2, 0) * np.maximum(yy / n - mean_y**2, 0))
+        # A constant credit ranks nothing: 0; a constant truth leaves nothing to rank: nan.
+        overall = np.where(spread > 0, (xy / n - mean_x * mean_y) / spread, np.where(yy > 0, 0.0, np.nan))
+        found = (own / own_rows, same / same_rows, overall, right / both, given / n, halves / matters)
+    return np.stack(found, axis=-1)
+
+
+def bootstrap_weights(n_tasks: int, resamples: int, seed: int) -> Floats:
+    """Return float64 (resamples, n_tasks): how often each task is drawn when all are drawn anew with replacement."""
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(n_tasks, np.full(n_tasks, 1 / n_tasks), size=resamples).astype(np.float64)
+
+
+def intervals(sums: Floats, weights: Floats, other: Floats | None = None) -> dict[str, Interval | None]:
+    """Estimate every measure with its 95 % percentile interval over tasks.
+
+    Args:
+        sums: float64 (n_tasks, 15).
+        weights: of the bootstrap; the same weights pair the estimates of several methods.
+        other: sums of another method on the same rows: measure minus its measure.
+
+    Returns:
+        One interval per measure; None where there is nothing to measure.
+    """
+    estimate, drawn = measures(sums.sum(0)), measures(weights @ sums)
+    if other is not None:
+        estimate, drawn = estimate - measures(other.sum(0)), drawn - measures(weights @ other)
+    return {name: _interval(float(estimate[i]), drawn[:, i]) for i, name in enumerate(MEASURES)}
+
+
+def _interval(estimate: float, drawn: NDArray[np.float64]) -> Interval | None:
+    if not np.isfinite(estimate):
+        return None
+    drawn = drawn[np.isfinite(drawn)]
+    low, high = np.quantile(drawn, (0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2)) if len(drawn) else (estimate,) * 2
+    return Interval(estimate, min(float(low), estimate), max(float(high), estimate))

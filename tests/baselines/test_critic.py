@@ -1,0 +1,248 @@
+"""Critic: which positions it reads, that it learns returns, and that a trainer resumes it exactly."""
+
+import os
+import signal
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agentgym.rollout import collect
+from agentgym.trajectory import Reply, StepTable
+from baselines.critic import Critic, CriticConfig, explained_variance, value_error
+from baselines.evaluation import evaluate
+from baselines.metrics import Row
+from baselines.recipes import RECIPES
+from baselines.trainer import Trainer
+from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
+from tests.baselines.test_trainer import digest, repeatable, trainer
+from wrappers.returns import discounted_returns
+
+LEVELS = ["turn", "token", "bi-level"]
+
+
+def played(max_new_tokens: int = 1, size: int = 4) -> StepTable:
+    policy = babbling_policy() if max_new_tokens == 1 else small_policy(max_new_tokens=max_new_tokens)
+    return collect(corridor(), policy, tasks=TASKS, group_size=size, seed=0)
+
+
+def awake(policy: Any, **changes: Any) -> Critic:
+    """A critic whose head is not zero."""
+    critic = Critic(policy, CriticConfig(**changes))
+    with torch.no_grad():
+        torch.nn.init.normal_(critic.model.head.weight, generator=torch.Generator().manual_seed(0))
+    return critic
+
+
+def test_a_new_critic_says_0_and_does_not_touch_the_policy() -> None:
+    policy = small_policy()
+    before = digest(policy)
+    critic, table = Critic(policy), played()
+    assert not critic.values(table, "turn").any()
+    assert critic.values(table, "token").shape == (len(table), 1)
+    critic.update(table, np.zeros(len(table)), np.ones(len(table)), np.random.default_rng(0), 1e-2)
+    assert critic.values(table, "turn").mean() > 0
+    assert digest(policy) == before
+
+
+def test_values_are_read_where_each_token_is_predicted() -> None:
+    critic, table = awake(small_policy()), played(max_new_tokens=3)
+    values = critic.values(table, "token")
+    lengths = [len(reply.token_ids) for reply in table.replies]  # type: ignore[union-attr]
+    assert len(set(lengths)) > 1
+    for row, reply in enumerate(table.replies):  # type: ignore[arg-type]
+        sequence = torch.tensor([(*reply.prompt_ids, *reply.token_ids)])
+        with torch.no_grad():
+            hidden = critic.model.trunk(input_ids=sequence).last_hidden_state[0]
+            one_by_one = critic.model.head(hidden).squeeze(-1)
+        start = len(reply.prompt_ids) - 1
+        np.testing.assert_allclose(
+            values[row, : lengths[row]], one_by_one[start : start + lengths[row]].numpy(), atol=1e-5
+        )
+        assert not values[row, lengths[row] :].any()
+    np.testing.assert_allclose(critic.values(table, "turn"), values[:, 0], atol=1e-5)
+
+
+def test_equal_prompts_share_their_pass() -> None:
+    critic, table = awake(small_policy()), played()
+    seen: list[int] = []
+    critic.model.trunk.register_forward_hook(
+        lambda module, args, kwargs, output: seen.append(len(kwargs["input_ids"])), with_kwargs=True
+    )
+    critic.values(table, "turn")
+    prompts = {reply.prompt_ids for reply in table.replies}  # type: ignore[union-attr]
+    assert sum(seen) == len(prompts) < len(table)
+
+
+@pytest.mark.parametrize("level", ["turn", "token"])
+def test_it_learns_the_returns(level: Any) -> None:
+    table = played(size=16)
+    returns = discounted_returns(table, 0.9)
+    # The position is all a prompt shows: the best guess is the mean return there.
+    prompts = np.unique([str(reply.prompt_ids) for reply in table.replies], return_inverse=True)[1]  # type: ignore[union-attr]
+    best = (np.bincount(prompts, returns) / np.bincount(prompts))[prompts]
+    target = returns if level == "turn" else returns[:, None]
+    critic, rng = Critic(small_policy(), CriticConfig(minibatch_rows=2)), np.random.default_rng(0)
+    rows = [critic.update(table, critic.values(table, level), target, rng, 1e-3) for _ in range(60)]
+    found = critic.values(table, level).reshape(-1)
+    assert explained_variance(found, returns) > 0.9 * explained_variance(best, returns)
+    assert rows[-1]["value_loss"] < rows[0]["value_loss"]
+    assert rows[0]["explained_variance"] == 0.0  # it said 0 everywhere
+
+
+def test_the_gradient_is_that_of_the_mean_over_steps_however_it_is_cut() -> None:
+    table = played()
+    returns = discounted_returns(table, 0.9)
+    states = []
+    for changes in ({}, {"microbatch_rows": 1}):
+        critic = awake(small_policy(), minibatch_rows=100, **changes)
+        values = critic.values(table, "turn")
+        row = critic.update(table, values, returns, np.random.default_rng(0), 1e-3)
+        assert row["value_loss"] == pytest.approx(0.5 * ((values - returns) ** 2).mean(), rel=1e-5)
+        states.append(critic.model.state_dict())
+    for name, value in states[0].items():
+        torch.testing.assert_close(value, states[1][name], atol=2e-4, rtol=1e-3)
+
+
+def test_the_unit_of_the_rewards_does_not_matter() -> None:
+    table, found = played(), []
+    returns = discounted_returns(table, 0.9)
+    for unit in (1.0, 1000.0):
+        critic, rng = Critic(small_policy()), np.random.default_rng(0)
+        critic.update(table, np.zeros(len(table)), np.zeros(len(table)), rng, 1e-3)  # says nothing about the unit
+        for _ in range(5):
+            critic.update(table, critic.values(table, "turn"), unit * returns, rng, 1e-3)
+        found.append(critic.values(table, "turn") / unit)
+    assert found[0].std() > 0
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
+
+
+def test_value_clipping_takes_the_larger_error() -> None:
+    # Before 0, limit 1. Target 3, now 2: kept at 1, (1 - 3)^2 / 2 = 2 instead of 0.5, and nothing to gain there.
+    predicted = torch.tensor([2.0, 0.5], requires_grad=True)
+    errors = value_error(predicted, torch.tensor([3.0, 3.0]), torch.zeros(2), 1.0)
+    assert errors.tolist() == [2.0, 3.125]
+    errors.sum().backward()
+    assert predicted.grad is not None
+    assert predicted.grad.tolist() == [0.0, -2.5]
+    assert value_error(predicted.detach(), torch.tensor([3.0, 3.0]), torch.zeros(2), None).tolist() == [0.5, 3.125]
+
+
+def test_explained_variance() -> None:
+    returns = np.array([0.0, 1.0, 2.0])
+    assert explained_variance(returns + 5, returns) == 1.0
+    assert explained_variance(np.zeros(3), returns) == 0.0
+    assert explained_variance(-returns, returns) == -3.0  # var(2 R) = 4 var(R)
+    assert explained_variance(returns, np.ones(3)) == 0.0
+
+
+def test_a_model_without_a_trunk_is_refused() -> None:
+    with pytest.raises(TypeError, match="Linear is not a causal language model with a base model"):
+        Critic(SimpleNamespace(model=torch.nn.Linear(2, 2)))
+
+
+def test_other_architectures_have_values() -> None:
+    from transformers import GPT2Config, GPT2LMHeadModel
+
+    model = GPT2LMHeadModel(GPT2Config(vocab_size=20, n_embd=8, n_layer=1, n_head=2, n_positions=32)).eval()
+    table = StepTable.from_arrays(
+        group=[0, 0], trajectory=[0, 0], t=[0, 1], state=[0, 1], action=[0, 0], next_state=[1, 2], reward=[0, 1],
+        won=[1, 1], replies=[Reply("", (1, 2, 3), (4, 5), (-1.0,) * 2), Reply("", (6,), (7,), (-1.0,))],
+    )  # fmt: skip
+    values = awake(SimpleNamespace(model=model)).values(table, "token")
+    assert values.shape == (2, 2)
+    assert (values != 0).tolist() == [[True, True], [True, False]]
+
+
+def test_mixed_precision_ends_below_the_head() -> None:
+    policy = small_policy(autocast=torch.bfloat16)
+    critic, table = awake(policy), played()
+    found, exact = critic.values(table, "turn"), awake(small_policy()).values(table, "turn")
+    assert 0 < np.abs(found - exact).max() < 0.1 * np.abs(exact).max()
+    assert (found != torch.from_numpy(found).bfloat16().double().numpy()).any()
+    row = critic.update(table, found, np.ones(len(table)), np.random.default_rng(0), 1e-3)
+    assert np.isfinite(row["value_loss"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"rate": 0.0}, "CriticConfig.rate must be above 0, got 0.0"),
+        ({"epochs": 0}, "epochs must be at least 1"),
+        ({"value_clip": 0.0}, "value_clip must be None or above 0"),
+    ],
+)
+def test_a_wrong_number_is_named(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        CriticConfig(**changes)
+
+
+def test_a_gradient_that_is_not_finite_keeps_the_weights() -> None:
+    critic, table = awake(small_policy()), played()
+    before = {name: value.clone() for name, value in critic.model.state_dict().items()}
+    with pytest.raises(FloatingPointError, match="critic's gradient norm is nan"):
+        critic.update(table, np.zeros(len(table)), np.full(len(table), np.nan), np.random.default_rng(0), 1e-3)
+    assert all(torch.equal(value, before[name]) for name, value in critic.model.state_dict().items())
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_level_learns_the_corridor(level: str) -> None:
+    policy = babbling_policy()
+    before = evaluate(corridor(), policy, TASKS, seed=9, repeats=20).success_rate
+    ppo = RECIPES["ppo"].with_options(level=level)
+    rows = trainer(policy, iterations=15, group_size=8, credit=ppo, kl=0.0).run()
+    assert before < 0.5 < 0.9 < evaluate(corridor(), policy, TASKS, seed=9, repeats=20).success_rate
+    assert all({"value_loss", "explained_variance"} <= set(row) for row in rows[1:])
+    assert min(row["value_loss"] for row in rows[1:]) < rows[1]["value_loss"]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_replies_of_several_tokens_are_trained_on(level: str) -> None:
+    policy = small_policy(max_new_tokens=3)
+    before = digest(policy)
+    rows = trainer(policy, iterations=2, credit=RECIPES["ppo"].with_options(level=level)).run()
+    assert digest(policy) != before
+    assert rows[-1]["signal"] > 0
+
+
+def test_interrupted_and_resumed_equals_straight(tmp_path: Path) -> None:
+    ppo = RECIPES["ppo"]
+    straight = babbling_policy()
+    expected = trainer(straight, folder=tmp_path / "a", credit=ppo).run()
+
+    def stop(row: Row) -> None:
+        if row["iteration"] == 3:
+            os.kill(os.getpid(), signal.SIGTERM)
+
+    with pytest.raises(SystemExit, match="143"):
+        trainer(babbling_policy(), folder=tmp_path / "b", credit=ppo).run(stop)
+    # Other weights on purpose: the critic's, too, have to come from the checkpoint.
+    resumed = babbling_policy(seed=5)
+    rows = trainer(resumed, folder=tmp_path / "b", credit=ppo, resume=True).run()
+    assert digest(resumed) == digest(straight)
+    assert repeatable(rows) == repeatable(expected)
+
+
+def test_a_checkpoint_with_another_critic_is_refused(tmp_path: Path) -> None:
+    ppo = RECIPES["ppo"]
+    trainer(folder=tmp_path, credit=ppo, iterations=1).run()
+    changed = replace(ppo, critic=CriticConfig(rate=3.0))
+    with pytest.raises(ValueError, match=r"critic\.rate: checkpoint 1\.0, here 3\.0"):
+        trainer(folder=tmp_path, credit=changed, iterations=1, resume=True)
+
+
+def test_only_a_method_that_wants_values_gets_a_critic() -> None:
+    assert trainer().critic is None
+    built = trainer(credit=RECIPES["ppo"])
+    assert built.critic is not None
+    assert built.critic.config == RECIPES["ppo"].critic
+    small = trainer(credit=RECIPES["ppo"], microbatch_rows=2)
+    assert small.critic is not None
+    assert small.critic.config.microbatch_rows == 2
+    given = Critic(small_policy())
+    built = Trainer(babbling_policy(), corridor(), RECIPES["ppo"], TASKS, CONFIG, critic=given)
+    assert built.critic is given

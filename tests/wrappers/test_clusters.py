@@ -1,0 +1,263 @@
+"""Clusters of embeddings against loops that say what a leader and a component are, and what merging does to a table."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import wrappers.clusters
+from agentgym.trajectory import StepTable
+from tests.wrappers.random_tables import random_table, rebuild
+from wrappers import cosine_clusters, merge_similar_states, relabel_states
+from wrappers.clusters import cluster_vectors
+from wrappers.gigpo import gigpo
+from wrappers.graphgpo import graphgpo
+from wrappers.rewardflow import rewardflow, rewardflow_values
+
+METHODS = ("leader", "components")
+
+
+def naive_leaders(near):
+    found = []
+    for i in range(len(near)):
+        found.append(next((j for j in range(i) if found[j] == j and near[i, j]), i))
+    return found
+
+
+def naive_components(near):
+    found = list(range(len(near)))
+    for i in range(len(near)):
+        for j in range(len(near)):
+            if near[i, j]:
+                old, new = max(found[i], found[j]), min(found[i], found[j])
+                found = [new if name == old else name for name in found]
+    return found
+
+
+NAIVE = {"leader": naive_leaders, "components": naive_components}
+
+
+def cosines(vectors):
+    return np.array([[u @ v / (np.sqrt(u @ u) * np.sqrt(v @ v)) for v in vectors] for u in vectors])
+
+
+def directions(seed, n, dimensions=3):
+    """Vectors that lie near each other often enough to chain."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, dimensions)) * rng.uniform(0.1, 10, (n, 1))
+
+
+def angles(*degrees):
+    radians = np.radians(degrees)
+    return np.stack([np.cos(radians), np.sin(radians)], axis=1)
+
+
+@given(seed=st.integers(0, 10**6), n=st.integers(1, 25), threshold=st.sampled_from([0.5, 0.8, 0.9, 0.99]))
+@settings(deadline=None, max_examples=60)
+@pytest.mark.parametrize("method", METHODS)
+def test_one_group_equals_the_loops(method, seed, n, threshold):
+    vectors = directions(seed, n)
+    expected = NAIVE[method](cosines(vectors) >= threshold)
+    assert cluster_vectors(vectors, threshold=threshold, method=method).tolist() == expected
+    assert cluster_vectors(vectors.astype(np.float32), threshold=threshold, method=method).tolist() == expected
+
+
+@given(seed=st.integers(0, 10**6), sizes=st.lists(st.integers(1, 12), min_size=1, max_size=8), shuffled=st.booleans())
+@settings(deadline=None, max_examples=40)
+@pytest.mark.parametrize("method", METHODS)
+def test_every_group_is_clustered_as_if_it_were_alone(method, seed, sizes, shuffled):
+    groups = np.repeat(np.arange(len(sizes)) * 7 - 3, sizes)
+    if shuffled:
+        groups = np.random.default_rng(seed).permutation(groups)
+    vectors = directions(seed, len(groups))
+    found = cluster_vectors(vectors, groups, threshold=0.8, method=method)
+    for group in set(groups.tolist()):
+        rows = np.flatnonzero(groups == group)
+        alone = NAIVE[method](cosines(vectors[rows]) >= 0.8)
+        assert found[rows].tolist() == rows[alone].tolist()
+
+
+@pytest.mark.parametrize(("block", "cells"), [(4, 64), (7, 1), (1, 1000), (3, 200)])
+@pytest.mark.parametrize("method", METHODS)
+def test_blocks_and_batches_change_nothing(monkeypatch, method, block, cells):
+    vectors = directions(5, 90)
+    groups = np.repeat([0, 1, 2, 3, 4], [1, 3, 40, 6, 40])
+    expected = cluster_vectors(vectors, groups, threshold=0.85, method=method).tolist()
+    monkeypatch.setattr(wrappers.clusters, "_BLOCK", block)
+    monkeypatch.setattr(wrappers.clusters, "_CELLS", cells)
+    assert cluster_vectors(vectors, groups, threshold=0.85, method=method).tolist() == expected
+    assert len(set(expected)) < 60
+
+
+def test_a_large_group_goes_in_blocks_of_its_own():
+    n = 2 * wrappers.clusters._BLOCK + 100
+    vectors = directions(1, n)
+    near = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)) @ (
+        vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    ).T >= 0.95
+    assert cluster_vectors(vectors, threshold=0.95).tolist() == naive_leaders(near)
+    together = cluster_vectors(vectors, threshold=0.95, method="components")
+    # Rows are joined as their neighbours are, and a component is called by its first row.
+    i, j = np.nonzero(near)
+    assert (together[i] == together[j]).all()
+    assert (together[together] == together).all()
+    assert (together <= np.arange(n)).all()
+
+
+def test_leaders_are_taken_in_order_and_chains_are_components():
+    # Angles 0, 20, 40 and 90 degrees; cos 20 = 0.94, cos 40 = 0.77, cos 50 = 0.64. The third is near the second, which
+    # leads nobody: a cluster of its own for leaders, one link of the chain for components.
+    def embed(states):
+        return 5 * angles(0, 20, 40, 90)
+
+    assert cosine_clusters(embed)(["d", "c", "b", "a"]) == ["d", "d", "b", "a"]
+    assert cosine_clusters(embed, method="components")(["d", "c", "b", "a"]) == ["b", "b", "b", "a"]
+    for method in METHODS:
+        assert cosine_clusters(lambda states: np.zeros((0, 2)), method=method)([]) == []
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_names_of_components_do_not_depend_on_the_order(seed):
+    vectors = dict(zip("abcdefghijkl", directions(seed, 12), strict=True))
+    label = cosine_clusters(lambda states: [vectors[s] for s in states], 0.8, method="components")
+    names = dict(zip(vectors, label(list(vectors)), strict=True))
+    assert all(name <= state for state, name in names.items())
+    shuffled = np.random.default_rng(seed).permutation(list(vectors)).tolist()
+    assert dict(zip(shuffled, label(shuffled), strict=True)) == names
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_equal_vectors_are_one_cluster_at_threshold_one(method, dtype):
+    vectors = np.random.default_rng(0).normal(size=(1, 300)).astype(dtype) * [[1.0], [3.0], [0.1], [7.0], [1e3]]
+    assert cluster_vectors(vectors.astype(dtype), threshold=1.0, method=method).tolist() == [0] * 5
+
+
+def test_wrong_arguments_are_refused():
+    for threshold in (0.0, 1.1, np.nan):
+        with pytest.raises(ValueError, match="threshold"):
+            cosine_clusters(lambda states: [[1.0]], threshold)
+    with pytest.raises(ValueError, match="method must be 'leader' or 'components', got 'leaders'"):
+        cosine_clusters(lambda states: [[1.0]], method="leaders")
+    with pytest.raises(ValueError, match=r"shape \(2, dimensions\), got \(1, 1\)"):
+        cosine_clusters(lambda states: [[1.0]])(["a", "b"])
+    with pytest.raises(ValueError, match="length zero"):
+        cosine_clusters(lambda states: [[0.0]])(["a"])
+    with pytest.raises(ValueError, match="not finite"):
+        cluster_vectors([[np.nan], [1.0]])
+    with pytest.raises(ValueError, match=r"groups must have shape \(2,\), got \(1,\)"):
+        cluster_vectors([[1.0], [1.0]], [0])
+    with pytest.raises(ValueError, match=r"vectors must have shape \(n, dimensions\), got \(2,\)"):
+        cluster_vectors([1.0, 1.0])
+    with pytest.raises(ValueError, match="within must be 'group' or 'table', got 'batch'"):
+        merge_similar_states(random_table(0), lambda states: np.ones((len(states), 1)), within="batch")
+
+
+def by_first_letter(states):
+    """One direction per first letter."""
+    return np.eye(26)[[ord(str(state)[0]) - ord("a") for state in states]]
+
+
+def two_groups():
+    """Group g: a1 -> b -> goal (won), a2 -> b. Group h: b -> a1 (won, its goal), a3 -> goal (cut off)."""
+    return StepTable.from_arrays(
+        group=["g", "g", "g", "h", "h"],
+        trajectory=["x", "x", "y", "z", "w"],
+        t=[0, 1, 0, 0, 0],
+        state=["a1", "b", "a2", "b", "a3"],
+        action=["go"] * 5,
+        next_state=["b", "goal", "b", "a1", "goal"],
+        reward=[0.0, 1.0, 0.0, 1.0, 0.0],
+        won=[True, True, False, True, False],
+        truncated=[False, False, True, False, True],
+    )
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_states_merge_within_their_group_and_ends_never(method):
+    table = two_groups()
+    merged = merge_similar_states(table, by_first_letter, method=method)
+    # g: a1 and a2 merge, b stays, goal is an end. h: a1 is an end there, so a3 keeps its name; goal is no end there.
+    assert [merged.states[i] for i in merged.state] == ["a1", "b", "a1", "b", "a3"]
+    assert [merged.states[i] for i in merged.next_state] == ["b", "goal", "b", "a1", "goal"]
+    assert merged.states == ("a1", "b", "a3", "goal")
+    for name in ("group", "trajectory", "t", "action", "reward", "won", "terminated", "truncated", "last", "order"):
+        np.testing.assert_array_equal(getattr(merged, name), getattr(table, name))
+    assert table.states == ("a1", "b", "a2", "a3", "goal")
+
+
+def test_within_the_table_is_relabelling_by_clusters():
+    table = two_groups()
+    merged = merge_similar_states(table, by_first_letter, within="table")
+    expected = relabel_states(table, cosine_clusters(by_first_letter))
+    # a1 ends an episode of h, so it is an end everywhere; a2 and a3 of different groups share a name.
+    assert merged.states == expected.states == ("a1", "b", "a2", "goal")
+    assert merged.state.tolist() == expected.state.tolist()
+
+
+def test_each_state_is_embedded_once():
+    shown = []
+
+    def embed(states):
+        shown.append(list(states))
+        return by_first_letter(states)
+
+    merge_similar_states(two_groups(), embed)
+    # b is in both groups; a1 is an end only in h, goal only in g.
+    assert [sorted(states) for states in shown] == [["a1", "a2", "a3", "b", "goal"]]
+
+
+def embedding(seed):
+    """A vector for every name, the same whenever it is asked for."""
+    return lambda states: [directions(seed + sum(map(ord, str(s))) * 31, 1)[0] for s in states]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("seed", range(6))
+def test_a_group_merges_as_it_does_alone(method, seed):
+    table = random_table(seed, groups=5, states=14)
+    embed = embedding(seed)
+    whole = merge_similar_states(table, embed, 0.6, method=method)
+    assert len(whole.states) < len(table.states)
+    for group in range(table.n_groups):
+        rows = np.flatnonzero(table.group == group)
+        alone = merge_similar_states(rebuild(table, rows), embed, 0.6, method=method)
+        assert [whole.states[i] for i in whole.state[rows]] == [alone.states[i] for i in alone.state]
+        assert [whole.states[i] for i in whole.next_state[rows]] == [alone.states[i] for i in alone.next_state]
+        for credit in (gigpo, rewardflow, graphgpo):
+            np.testing.assert_allclose(credit(whole)[rows], credit(alone), atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_components_do_not_depend_on_the_order_of_rows(seed):
+    table = random_table(seed, groups=3, states=14)
+    rows = np.random.default_rng(seed).permutation(len(table))
+    embed = embedding(seed)
+    one = merge_similar_states(table, embed, 0.6, method="components")
+    other = merge_similar_states(rebuild(table, rows), embed, 0.6, method="components")
+    assert [one.states[i] for i in one.state[rows]] == [other.states[i] for i in other.state]
+    assert [one.states[i] for i in one.next_state[rows]] == [other.states[i] for i in other.next_state]
+
+
+def test_a_merged_state_is_worth_its_best_member():
+    # Three ways out of rooms a1, a2, a3 that look alike: 1 step, 2 steps, and never to the goal. Max-pooled .9, .81, 0.
+    table = StepTable.from_arrays(
+        group=["g"] * 4, trajectory=["x", "y", "y", "z"], t=[0, 0, 1, 0], state=["a1", "a2", "b", "a3"],
+        action=["go"] * 4, next_state=["goal", "b", "goal", "pit"], reward=[1, 0, 1, 0], won=[1, 1, 1, 0],
+    )  # fmt: skip
+    credit = rewardflow_values(merge_similar_states(table, by_first_letter))
+    assert credit.graph.by_state(credit.value) == pytest.approx({"a1": 0.9, "b": 0.9, "goal": 1.0, "pit": 0.0})
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_merging_never_makes_a_state_worth_less(seed):
+    table = random_table(seed, groups=3, states=10, clean=True)
+    merged = merge_similar_states(table, embedding(seed), 0.6)
+    before, after = rewardflow_values(table), rewardflow_values(merged)
+    for old, new in ((before.graph.source, after.graph.source), (before.graph.target, after.graph.target)):
+        assert (after.value[new] >= before.value[old] - 1e-12).all()
+
+
+def test_an_empty_table_has_nothing_to_merge():
+    table = StepTable.from_arrays(group=[], trajectory=[], t=[], state=[], action=[], next_state=[], reward=[], won=[])
+    assert merge_similar_states(table, by_first_letter).states == ()

@@ -1,0 +1,256 @@
+"""Shaped rewards by hand, their sums over episodes, and vector environments against single ones."""
+
+import pickle
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
+
+import agentgym  # noqa: F401  # registers the environments
+from tests.corridor import CorridorEnv, CorridorVectorEnv
+from wrappers.shaping import GraphShaping, VectorGraphShaping
+from wrappers.task_graph import TaskGraphs
+
+
+def cell(observation: Any, info: dict[str, Any]) -> int:
+    return int(observation)
+
+
+def over(reward: float, terminated: bool, info: dict[str, Any]) -> bool:
+    return terminated
+
+
+def shapings(env: gym.Env, commands: str, **options: Any) -> list[float]:
+    """Shaping of each step of an episode in the corridor; l, r and j are its commands."""
+    env.reset(options={"index": 2, **options})
+    words = {"l": "left", "r": "right", "j": "jump"}
+    return [env.step(words[letter])[4]["shaping"] for letter in commands]
+
+
+def test_a_corridor_by_hand() -> None:
+    # Potentials are 1/2 to the distance, the discount is 1/2 as well; from cell 2 on.
+    env = GraphShaping(CorridorEnv(), gamma=0.5, decay=0.5)
+    # Nothing is known of the way, and what ends has no potential.
+    assert shapings(env, "rr") == [0.0, 0.0]
+    # Now phi(2) = 1/4 and phi(3) = 1/2: 1/2 * 1/2 - 1/4, then 0 - 1/2.
+    assert shapings(env, "rr") == [0.0, -0.5]
+    # left:  cell 1 is new, 0 - 1/4.            right: 1/2 * 1/4 - 0: nothing had been paid for cell 1.
+    # jump:  stays, 1/2 * 1/4 - 1/4.            left:  meanwhile phi(1) = 1/8: 1/2 * 1/8 - 1/4.
+    # left:  the failure in cell 0, 0 - 1/8.
+    assert shapings(env, "lrjll") == [-0.25, 0.125, -0.125, -0.1875, -0.125]
+    assert env.graphs.distances("start-2") == {"2": 2, "3": 1, "4": 0, "1": 3, "0": np.inf}
+
+
+def test_info_keeps_the_reward_that_came_from_inside() -> None:
+    env = GraphShaping(CorridorEnv(), gamma=0.5, decay=0.5, scale=2.0)
+    shapings(env, "rr")
+    _, info = env.reset(options={"index": 2})
+    assert (info["shaping"], info["unshaped_reward"], env.potential) == (0.0, 0.0, 0.5)
+    _, reward, _, _, info = env.step("jump")  # the corridor charges 0.5 for a jump
+    assert (reward, info["shaping"], info["unshaped_reward"]) == (-0.75, -0.25, -0.5)
+
+
+def test_scale_0_only_watches() -> None:
+    env = GraphShaping(CorridorEnv(), gamma=0.9, scale=0.0)
+    assert shapings(env, "rr") + shapings(env, "jrr") == [0.0] * 5
+    assert env.graphs.distance("start-2", "2") == 2
+
+
+def test_a_cut_keeps_the_potential_unless_told_otherwise() -> None:
+    for truncation, last in (("keep", 0.5 * 0.5 - 0.25), ("zero", -0.25)):
+        env = GraphShaping(TimeLimit(CorridorEnv(), 1), gamma=0.5, decay=0.5, truncation=truncation)
+        for state, end, won in (("2", "3", False), ("3", "4", True)):
+            env.graphs.add("start-2", state, end, won)
+        assert shapings(env, "r") == [last]
+    # An episode that is won in its last step ends for good.
+    env = GraphShaping(TimeLimit(CorridorEnv(), 2), gamma=0.5, decay=0.5)
+    shapings(env, "rr")
+    assert shapings(env, "rr") == [0.0, -0.5]
+
+
+CASES = {
+    "AgentRL/Sokoban-v0": {},
+    "FrozenLake-v1": {"key": cell},
+    "CliffWalking-v1": {"key": cell, "success": over},
+}
+
+
+def make(env_id: str, **options: Any) -> GraphShaping:
+    limit = {"max_episode_steps": 150} if env_id.startswith("Cliff") else {}
+    return GraphShaping(gym.make(env_id, **limit), **{"gamma": 0.97, **CASES[env_id], **options})
+
+
+def act(env: gym.Env, info: dict[str, Any], rng: np.random.Generator) -> Any:
+    if "admissible_actions" in info:
+        return str(rng.choice(["nonsense", *info["admissible_actions"]]))
+    return int(rng.choice(4, p=[0.25, 0.4, 0.2, 0.15]))
+
+
+@pytest.mark.parametrize("env_id", CASES)
+def test_sums_over_an_episode_depend_on_its_ends_alone(env_id: str) -> None:
+    env, rng = make(env_id, decay=0.8, scale=3.0), np.random.default_rng(0)
+    seen = set()
+    for episode in range(150):
+        options = {"index": int(rng.integers(2))} if "Sokoban" in env_id else None
+        _, info = env.reset(seed=episode, options=options)
+        first, total, discount, ended = env.potential, 0.0, 1.0, False
+        while not ended:
+            _, reward, terminated, truncated, info = env.step(act(env, info, rng))
+            assert reward == pytest.approx(info["unshaped_reward"] + info["shaping"])
+            total += discount * info["shaping"]
+            discount *= env._shaper.gamma
+            ended = terminated or truncated
+        assert not terminated or env.potential == 0.0
+        assert total == pytest.approx(discount * env.potential - first, abs=1e-12)
+        seen.add((terminated, first > 0, env.potential > 0))
+    # With and without a known way at the start; FrozenLake is never cut off in a hundred steps.
+    assert {(True, False, False), (True, True, False)} <= seen
+    assert env_id == "FrozenLake-v1" or (False, True, True) in seen
+
+
+@pytest.mark.parametrize("env_id", CASES)
+def test_gymnasiums_check_and_wrappers_around(env_id: str) -> None:
+    check_env(make(env_id), skip_render_check=True)
+    env = RecordEpisodeStatistics(TimeLimit(make(env_id), 5))
+    rng = np.random.default_rng(0)
+    _, info = env.reset(seed=0)
+    total, ended = 0.0, False
+    while not ended:
+        _, reward, terminated, truncated, info = env.step(act(env, info, rng))
+        total += reward
+        ended = terminated or truncated
+    assert info["episode"]["r"] == pytest.approx(total)
+
+
+def test_a_pickled_wrapper_goes_on_where_it_was() -> None:
+    env = GraphShaping(CorridorEnv(), gamma=0.5, decay=0.5)
+    shapings(env, "rr")
+    env.reset(options={"index": 2})
+    again = pickle.loads(pickle.dumps(env))
+    assert env.step("right")[1] == again.step("right")[1] == 0.0
+    again.graphs.add("start-2", "3", "elsewhere")
+    assert env.graphs.n_edges == again.graphs.n_edges - 1
+
+
+def test_a_specification_makes_the_wrapper_with_fresh_graphs() -> None:
+    env = GraphShaping(gym.make("AgentRL/Sokoban-v0"), gamma=0.5, decay=0.25, scale=2.0, truncation="zero")
+    env.graphs.add("t", 0, 1, True)
+    again = gym.make(env.spec)
+    assert isinstance(again, GraphShaping)
+    assert vars(again._shaper) == {**vars(env._shaper), "graphs": again.graphs}
+    assert len(again.graphs) == 0
+
+
+def test_graphs_are_shared_where_they_are_given() -> None:
+    graphs = TaskGraphs()
+    one, other = (GraphShaping(CorridorEnv(), gamma=0.5, decay=0.5, graphs=graphs) for _ in range(2))
+    shapings(one, "rr")
+    assert shapings(other, "rr") == [0.0, -0.5]
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"gamma": 0.0}, ValueError, "discount"),
+        ({"gamma": 1.1}, ValueError, "discount"),
+        ({"decay": float("nan")}, ValueError, "decay"),
+        ({"scale": -1.0}, ValueError, "scale"),
+        ({"truncation": "drop"}, ValueError, "'keep' or 'zero'"),
+        ({"graphs": {}}, TypeError, "TaskGraphs"),
+        ({"key": "state_key"}, TypeError, "key must be a function"),
+    ],
+)
+def test_wrong_arguments_are_explained(options: dict[str, Any], error: type[Exception], words: str) -> None:
+    for build in (
+        lambda **o: GraphShaping(CorridorEnv(), **o),
+        lambda **o: VectorGraphShaping(CorridorVectorEnv(1), **o),
+    ):
+        with pytest.raises(error, match=words):
+            build(**{"gamma": 0.9, **options})
+
+
+def test_an_environment_without_state_keys_is_told_what_to_give() -> None:
+    with pytest.raises(KeyError, match="key=lambda observation, info"):
+        GraphShaping(gym.make("FrozenLake-v1"), gamma=0.9).reset()
+    with pytest.raises(TypeError, match="tobytes"):
+        GraphShaping(gym.make("CartPole-v1"), gamma=0.9, key=lambda observation, info: observation).reset()
+
+
+class Singles:
+    """What a vector environment does, done with single ones that share graphs, one after another."""
+
+    def __init__(self, envs: list[gym.Env], mode: AutoresetMode) -> None:
+        self.envs, self.mode, self.over = envs, mode, [False] * len(envs)
+
+    def step(self, actions: list[Any]) -> list[tuple[float, bool, bool, dict[str, Any] | None, dict[str, Any]]]:
+        """Reward, flags, info of the step (None: nothing was played), and info of the place as it stands."""
+        rows = []
+        for i, env in enumerate(self.envs):
+            if self.over[i]:
+                self.over[i] = False
+                rows.append((0.0, False, False, None, env.reset()[1]))
+                continue
+            _, reward, terminated, truncated, info = env.step(actions[i])
+            self.over[i] = terminated or truncated
+            now = info
+            if self.over[i] and self.mode is AutoresetMode.SAME_STEP:
+                now, self.over[i] = env.reset()[1], False
+            rows.append((float(reward), terminated, truncated, info, now))
+        return rows
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
+@pytest.mark.parametrize("kind", ["text", "gymnasium"])
+def test_a_vector_environment_equals_single_ones(kind: str, mode: AutoresetMode) -> None:
+    n, rng = 3, np.random.default_rng(1)
+    options: dict[str, Any] = {"gamma": 0.9, "decay": 0.8}
+    if kind == "text":
+        envs: gym.vector.VectorEnv = CorridorVectorEnv(n, autoreset_mode=mode, max_episode_steps=6)
+        inner: list[gym.Env] = [TimeLimit(CorridorEnv(), 6) for _ in range(n)]
+    else:
+        options["key"] = cell
+        envs = SyncVectorEnv([lambda: gym.make("FrozenLake-v1")] * n, autoreset_mode=mode)
+        inner = [gym.make("FrozenLake-v1") for _ in range(n)]
+    vector, shared = VectorGraphShaping(envs, **options), TaskGraphs()
+    singles = Singles([GraphShaping(env, graphs=shared, **options) for env in inner], mode)
+    vector.reset(seed=5)
+    for i, env in enumerate(singles.envs):
+        env.reset(seed=5 + i)
+    shaped = 0
+    for _ in range(300):
+        if kind == "text":
+            actions: Any = [str(word) for word in rng.choice(["left", "right", "right", "jump"], n)]
+        else:
+            actions = rng.integers(0, 4, n)
+        _, rewards, terminated, truncated, infos = vector.step(actions)
+        for i, (reward, ends, cut, info, now) in enumerate(singles.step(list(actions))):
+            assert (rewards[i], terminated[i], truncated[i]) == (reward, ends, cut)
+            assert (infos["shaping"][i], infos["unshaped_reward"][i]) == (now["shaping"], now["unshaped_reward"])
+            if info is not None and (ends or cut) and mode is AutoresetMode.SAME_STEP:
+                assert infos["final_info"]["shaping"][i] == info["shaping"]
+                assert infos["final_info"]["unshaped_reward"][i] == info["unshaped_reward"]
+            assert vector.potential[i] == singles.envs[i].potential
+            shaped += info is not None and info["shaping"] != 0
+    assert vector.graphs.state_dict() == shared.state_dict()
+    assert shaped > 50
+
+
+def test_finished_places_are_left_alone_when_nothing_resets_them() -> None:
+    envs = VectorGraphShaping(CorridorVectorEnv(2, autoreset_mode=AutoresetMode.DISABLED), gamma=0.5, decay=0.5)
+    for _ in range(2):
+        envs.reset(options={"index": 2})
+        envs.step(["right", "left"])
+        _, rewards, *_, infos = envs.step(["right", "right"])
+    # Second round: place 0 wins and gives back phi(3) = 1/2; place 1 comes back to cell 2, for which 1/4 is paid at
+    # half its value, from cell 1, for which phi = 1/8 was paid (its way back was seen in the first round).
+    assert rewards.tolist() == [0.5, 0.0]
+    _, rewards, *_, infos = envs.step(["", "left"])
+    # 1/2 * 1/8 - 1/4
+    assert (rewards.tolist(), infos["shaping"].tolist()) == ([0.0, -0.1875], [0.0, -0.1875])
+    edges = envs.graphs.n_edges
+    _, infos = envs.reset(options={"reset_mask": np.array([True, False]), "index": 2})
+    assert (envs.potential.tolist(), envs.graphs.n_edges) == ([0.25, 0.125], edges)

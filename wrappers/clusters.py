@@ -1,0 +1,282 @@
+"""Clusters of states by the cosine similarity of embeddings, within each group or over a whole table.
+
+Two definitions of a cluster:
+
+* "leader": states are taken in order of first appearance; one joins the first earlier leader that is near it, or
+  becomes a leader itself. Every member is near its leader. The clusters depend on the order of the rows, on nothing
+  else; a cluster is called by its leader.
+* "components": two states are in one cluster when a chain of near states joins them. The clusters do not depend on
+  any order, and neither does the name: the member whose text (`str(state)`) is smallest.
+
+Near: cosine at least `threshold`, up to rounding (1e-5 for float32 vectors, 1e-12 for others).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+
+from agentgym.columns import intern
+from agentgym.trajectory import Floats, Ints, StepTable
+from wrappers.canonical import relabel_states
+from wrappers.group import number_pairs
+
+Embed = Callable[[Sequence[Hashable]], ArrayLike]
+Method = Literal["leader", "components"]
+
+#: Larger groups are compared in blocks of this many rows.
+_BLOCK = 512
+#: Groups up to that size are compared together, this many cosines at a time.
+_CELLS = 2**18
+
+
+def merge_similar_states(
+    table: StepTable,
+    embed: Embed,
+    threshold: float = 0.9,
+    *,
+    method: Method = "leader",
+    within: Literal["group", "table"] = "group",
+) -> StepTable:
+    """Return the table with similar states merged, for any credit method.
+
+    Step-level credit never compares steps of two groups, so states are compared within their group: as if every
+    group were a table of its own, but with one call of `embed`. A merged state goes by the key of one of its members.
+    The states in which an episode of the group terminated keep their own identity and are not compared.
+
+    Args:
+        table: N rows; not changed. Rows, their order and all other columns stay.
+        embed: takes n distinct states and returns n vectors, shape (n, dimensions), none of length zero;
+            for instance `wrappers.sentence_encoder.SentenceEncoder`.
+        threshold: in (0, 1]; RewardFlow's appendix uses 0.9, inside each group's graph.
+        method: "leader" or "components", see the module.
+        within: "group", or "table": states of all groups are compared, `relabel_states` with `cosine_clusters`.
+
+    Raises:
+        ValueError: on a threshold, method or `within` that does not exist, and on vectors of a wrong shape or length.
+
+    >>> table = StepTable.from_arrays(group=[0, 0], trajectory=[0, 1], t=[0, 0], action=["open", "knock"],
+    ...     state=["the red door", "a red door"], next_state=["goal", "pit"], reward=[1, 0], won=[1, 0])
+    >>> merge_similar_states(table, lambda states: [[1.0, 0.1], [1.0, 0.0]]).states
+    ('the red door', 'goal', 'pit')
+    """
+    _check(threshold, method)
+    if within == "table":
+        return relabel_states(table, cosine_clusters(embed, threshold, method=method))
+    if within != "group":
+        raise ValueError(f"within must be 'group' or 'table', got {within!r}")
+    n = len(table)
+    state, group = np.concatenate((table.state, table.next_state)), np.concatenate((table.group, table.group))
+    node, example = number_pairs(group, table.n_groups, state, len(table.states))
+    ordinary = np.ones(len(example), np.bool_)
+    ordinary[node[n + table.last[table.terminated[table.last]]]] = False
+    nodes = np.flatnonzero(ordinary)
+    nodes = nodes[np.lexsort((example[nodes], group[example[nodes]]))]  # as they appear in their group
+    at = example[nodes]
+    shown, place = np.unique(state[at], return_inverse=True)
+    vectors = _embedded(embed, [table.states[i] for i in shown.tolist()])
+    same = cluster_vectors(vectors[place], group[at], threshold=threshold, method=method)
+    if method == "components":
+        same = _smallest([table.states[i] for i in state[at].tolist()], same)
+    key = state[example]
+    key[nodes] = key[nodes[same]]
+    (before, after), kept = intern("state", key[node[:n]], key[node[n:]])
+    names = tuple(table.states[i] for i in kept)  # type: ignore[call-overload]  # they are integers
+    return dataclasses.replace(table, state=before, next_state=after, states=names)
+
+
+def cosine_clusters(
+    embed: Embed, threshold: float = 0.9, *, method: Method = "leader"
+) -> Callable[[Sequence[Hashable]], list[Hashable]]:
+    """Return a `label` for `relabel_states`: the name of each state's cluster, over the whole table.
+
+    Args:
+        embed: takes n states and returns n vectors, shape (n, dimensions), none of length zero.
+        threshold: in (0, 1].
+        method: "leader" or "components", see the module. Time is O(states * leaders * dimensions) for leaders,
+            O(states^2 * dimensions) for components.
+
+    >>> label = cosine_clusters(lambda states: [[1, 0], [0.99, 0.1], [0, 1]])
+    >>> label(["red door", "red doors", "key"])
+    ['red door', 'red door', 'key']
+    """
+    _check(threshold, method)
+
+    def label(states: Sequence[Hashable]) -> list[Hashable]:
+        same = cluster_vectors(_embedded(embed, states), threshold=threshold, method=method)
+        if method == "components":
+            same = _smallest(states, same)
+        return [states[i] for i in same.tolist()]
+
+    return label
+
+
+def cluster_vectors(
+    vectors: ArrayLike, groups: ArrayLike | None = None, *, threshold: float = 0.9, method: Method = "leader"
+) -> Ints:
+    """Return int64 (n,): the row number of the first member of each row's cluster ("leader": of its leader).
+
+    Args:
+        vectors: (n, dimensions), none of length zero; float32 stays float32, all else becomes float64.
+        groups: int (n,), only rows of the same group are compared; all rows by default.
+        threshold: least cosine, in (0, 1].
+        method: "leader" (in order of rows) or "components", see the module.
+
+    >>> cluster_vectors([[1, 0], [0, 1], [2, 0.1], [3, 0]], [0, 0, 0, 1])
+    array([0, 1, 0, 3])
+    """
+    _check(threshold, method)
+    given = np.asarray(vectors)
+    points: NDArray[Any] = given if given.dtype == np.float32 else given.astype(np.float64)
+    if points.ndim != 2:
+        raise ValueError(f"vectors must have shape (n, dimensions), got {points.shape}")
+    lengths = np.sqrt(np.einsum("ij,ij->i", points, points))
+    if not (np.isfinite(lengths) & (lengths > 0)).all():
+        raise ValueError("embed returned a vector of length zero, or one that is not finite")
+    near = _Near(points, lengths, threshold - (1e-5 if points.dtype == np.float32 else 1e-12))
+    group = np.zeros(len(points), np.int64) if groups is None else np.asarray(groups)
+    if group.shape != (len(points),):
+        raise ValueError(f"groups must have shape ({len(points)},), got {group.shape}")
+    order = np.argsort(group, kind="stable")
+    starts = np.flatnonzero(np.diff(group[order], prepend=-np.inf))
+    sizes = np.diff(starts, append=len(order))
+    large = sizes > _BLOCK
+    in_blocks = _leaders_in_blocks if method == "leader" else _joined_in_blocks
+    first = np.arange(len(points))
+    for start, size in zip(starts[large].tolist(), sizes[large].tolist(), strict=True):
+        rows = order[start : start + size]
+        first[rows] = rows[in_blocks(near, rows)]
+    earlier, later = near.pairs(order, starts[~large], sizes[~large])
+    found = (_leaders if method == "leader" else _joined)(len(points), earlier, later)
+    return np.where(found == np.arange(len(points)), first, found)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Near:
+    """Which vectors are near each other."""
+
+    points: NDArray[Any]
+    lengths: Floats
+    cosine: float
+
+    def __call__(self, some: Ints, others: Ints) -> NDArray[np.bool_]:
+        """Bool (len(some), len(others))."""
+        dots = self.points[some] @ self.points[others].T
+        near: NDArray[np.bool_] = dots >= self.cosine * self.lengths[some][:, None] * self.lengths[others]
+        return near
+
+    def pairs(self, order: Ints, starts: Ints, sizes: Ints) -> tuple[Ints, Ints]:
+        """Rows (earlier, later) that are near each other, in the groups `order[start:start + size]`, many at a time."""
+        found = [(np.zeros(0, np.int64), np.zeros(0, np.int64))]
+        points = self.points if (order == np.arange(len(order))).all() else self.points[order]
+        by_size = np.argsort(sizes, kind="stable")
+        starts, sizes = starts[by_size], sizes[by_size]
+        begin = 0
+        while begin < len(sizes):
+            # Every group of a batch is padded to the largest.
+            cells = np.arange(1, len(sizes) - begin + 1) * sizes[begin:] ** 2
+            end = begin + max(1, int(np.searchsorted(cells, _CELLS, "right")))
+            position = np.arange(sizes[end - 1])
+            dots = np.zeros((end - begin, len(position), len(position)), points.dtype)
+            for slot, (start, size) in enumerate(
+                zip(starts[begin:end].tolist(), sizes[begin:end].tolist(), strict=True)
+            ):
+                mine = points[start : start + size]
+                np.matmul(mine, mine.T, out=dots[slot, :size, :size])
+            rows = order[np.minimum(starts[begin:end, None] + position, len(order) - 1)]
+            # Where a group is short, nothing is near.
+            reach = np.where(position < sizes[begin:end, None], self.lengths[rows], np.inf).astype(dots.dtype)
+            near = dots >= self.cosine * reach[:, :, None] * reach[:, None, :]
+            group, i, j = np.nonzero(near & (position[:, None] < position))
+            found.append((rows[group, i], rows[group, j]))
+            begin = end
+        return np.concatenate([earlier for earlier, _ in found]), np.concatenate([later for _, later in found])
+
+
+def _leaders(n: int, earlier: Ints, later: Ints) -> Ints:
+    """Leader of each of n rows, itself where no earlier leader is near; in rounds over all pairs at once."""
+    open_rows = np.ones(n, np.bool_)
+    is_leader = np.zeros(n, np.bool_)
+    a, b = earlier, later
+    while len(a):
+        waits = np.zeros(n, np.bool_)
+        waits[b] = True
+        new = open_rows & ~waits  # nothing earlier and near that may still become a leader
+        is_leader |= new
+        open_rows &= ~new
+        open_rows[b[new[a]]] = False
+        still = open_rows[a] & open_rows[b]
+        a, b = a[still], b[still]
+    is_leader |= open_rows
+    leader = np.arange(n)
+    leads = is_leader[earlier]
+    np.minimum.at(leader, later[leads], earlier[leads])
+    return leader
+
+
+def _joined(n: int, earlier: Ints, later: Ints) -> Ints:
+    """First row of each row's connected component."""
+    graph = csr_array((np.ones(len(earlier), np.int8), (earlier, later)), shape=(n, n))
+    count, component = connected_components(graph, directed=False)
+    first = np.full(count, n, np.int64)
+    np.minimum.at(first, component, np.arange(n))
+    return first[component]
+
+
+def _leaders_in_blocks(near: _Near, rows: Ints) -> Ints:
+    """`_leaders` of one large group, as positions in `rows`: memory for one block against all leaders."""
+    leader = np.arange(len(rows))
+    leaders = np.zeros(0, np.int64)
+    for begin in range(0, len(rows), _BLOCK):
+        block = np.arange(begin, min(begin + _BLOCK, len(rows)))
+        if len(leaders):
+            old = near(rows[block], rows[leaders])
+            led = old.any(axis=1)
+            leader[block[led]] = leaders[old[led].argmax(axis=1)]
+            block = block[~led]
+        earlier, later = np.nonzero(np.triu(near(rows[block], rows[block]), 1))
+        leader[block] = block[_leaders(len(block), earlier, later)]
+        leaders = np.concatenate((leaders, block[leader[block] == block]))
+    return leader
+
+
+def _joined_in_blocks(near: _Near, rows: Ints) -> Ints:
+    """`_joined` of one large group, as positions in `rows`: memory for one block against all rows before it."""
+    first = np.arange(len(rows))
+    for begin in range(0, len(rows), _BLOCK):
+        end = min(begin + _BLOCK, len(rows))
+        later, earlier = np.nonzero(np.tril(near(rows[begin:end], rows[:end]), begin - 1))
+        known = np.arange(begin)
+        first[:end] = _joined(end, np.concatenate((first[:begin], earlier)), np.concatenate((known, later + begin)))
+    return first
+
+
+def _smallest(states: Sequence[Hashable], same: Ints) -> Ints:
+    """For each state the position of the one with the smallest text in its cluster (members have equal `same`)."""
+    several = np.flatnonzero((np.bincount(same, minlength=len(same)) > 1)[same])
+    ranked = sorted(several.tolist(), key=lambda i: (str(states[i]), type(states[i]).__name__), reverse=True)
+    smallest = same.copy()
+    smallest[same[ranked]] = ranked  # of several assignments to a cluster the last one stays
+    return smallest[same]
+
+
+def _embedded(embed: Embed, states: Sequence[Hashable]) -> NDArray[Any]:
+    if not states:
+        return np.zeros((0, 1))
+    vectors = np.asarray(embed(tuple(states)))
+    if vectors.ndim != 2 or len(vectors) != len(states):
+        raise ValueError(f"embed must return shape ({len(states)}, dimensions), got {vectors.shape}")
+    return vectors
+
+
+def _check(threshold: float, method: str) -> None:
+    if not 0 < threshold <= 1:
+        raise ValueError(f"threshold is a cosine similarity in (0, 1], got {threshold!r}")
+    if method not in get_args(Method):
+        raise ValueError(f"method must be 'leader' or 'components', got {method!r}")

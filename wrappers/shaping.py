@@ -1,0 +1,297 @@
+"""Reward a step for what it gains on the way to success, without changing which policy is best.
+
+The episodes of a task span a graph (`wrappers.task_graph`), kept across episodes. A state's potential is
+`phi(s) = scale * decay^d(s)`, with d(s) the fewest observed steps to success, and 0 where no way is known. The wrapped
+environment pays
+
+    r + gamma * phi(s') - phi(s)
+
+which leaves the order of policies as it is (Ng, Harada and Russell 1999) when
+
+* gamma is the learner's own discount;
+* the potential of a state that an episode *terminates* in is 0 (Grzes 2017);
+* what is subtracted for s is what was added when s was entered, though the graph has grown meanwhile (Devlin and
+  Kudenko 2012).
+
+Over an episode of T steps the discounted shaping is then `gamma^T phi(s_T) - phi(s_0)`, whatever was done between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils import RecordConstructorArgs
+from numpy.typing import NDArray
+
+from wrappers.one_place import info_of, observation_of
+from wrappers.places import Places, with_column
+from wrappers.task_graph import TaskGraphs
+
+Key = Callable[[Any, dict[str, Any]], Hashable]
+Task = Callable[[dict[str, Any]], Hashable]
+Success = Callable[[float, bool, dict[str, Any]], bool]
+Truncation = Literal["keep", "zero"]
+
+
+def state_key(observation: Any, info: dict[str, Any]) -> Hashable:
+    """The default `key`: `info["canonical_key"]` where a wrapper provides it, else `info["state_key"]`."""
+    for name in ("canonical_key", "state_key"):
+        if name in info:
+            found: Hashable = info[name]
+            return found
+    raise KeyError(
+        f"info has neither 'canonical_key' nor 'state_key', only {sorted(info)}: say what a state is with key=, for "
+        "Discrete observations key=lambda observation, info: int(observation)"
+    )
+
+
+def task_id(info: dict[str, Any]) -> Hashable:
+    """The default `task`: `info["task_id"]`, and one task for all where there is none."""
+    found: Hashable = info.get("task_id", "")
+    return found
+
+
+def won_or_rewarded(reward: float, terminated: bool, info: dict[str, Any]) -> bool:
+    """The default `success`: `info["won"]`, and where there is none a termination with a reward above 0."""
+    return bool(info["won"]) if "won" in info else terminated and reward > 0
+
+
+@dataclass(slots=True)
+class _Episode:
+    """Where an episode is: its task, its state, and the potential that was paid for entering it."""
+
+    task: Hashable = ""
+    state: Hashable = ""
+    potential: float = 0.0
+
+
+class _Shaper:
+    """The rule of both wrappers; arguments as there."""
+
+    def __init__(
+        self, gamma: float, decay: float, scale: float, key: Key | None, task: Task | None, success: Success | None,
+        graphs: TaskGraphs | None, truncation: Truncation,
+    ) -> None:  # fmt: skip
+        if not 0 < gamma <= 1:
+            raise ValueError(f"gamma is the learner's discount: pass a number in (0, 1], got {gamma!r}")
+        if not 0 < decay <= 1:
+            raise ValueError(f"decay is the value kept per step from success: pass a number in (0, 1], got {decay!r}")
+        if not (np.isfinite(scale) and scale >= 0):
+            raise ValueError(f"scale is the potential at success: pass a finite number of at least 0, got {scale!r}")
+        if truncation not in ("keep", "zero"):
+            raise ValueError(f"truncation must be 'keep' or 'zero', got {truncation!r}")
+        if graphs is not None and not isinstance(graphs, TaskGraphs):
+            raise TypeError(f"graphs must be a TaskGraphs or None, got {type(graphs).__name__}")
+        for name, function in (("key", key), ("task", task), ("success", success)):
+            if function is not None and not callable(function):
+                raise TypeError(f"{name} must be a function or None, got {function!r}")
+        self.gamma, self.decay, self.scale = float(gamma), float(decay), float(scale)
+        self.key: Key = state_key if key is None else key
+        self.task: Task = task_id if task is None else task
+        self.success: Success = won_or_rewarded if success is None else success
+        self.graphs = TaskGraphs() if graphs is None else graphs
+        self.truncation = truncation
+
+    def begin(self, observation: Any, info: dict[str, Any]) -> _Episode:
+        """Return the episode that begins here."""
+        task, state = self.task(info), self._state(observation, info)
+        return _Episode(task, state, self._potential(task, state))
+
+    def step(
+        self,
+        episode: _Episode,
+        observation: Any,
+        reward: float,
+        terminated: bool,
+        truncated: bool,
+        info: dict[str, Any],
+    ) -> float:
+        """Grow the graph by a step, move the episode on, and return the shaping."""
+        state, left = self._state(observation, info), episode.potential
+        self.graphs.add(episode.task, episode.state, state, bool(self.success(reward, terminated, info)))
+        ends = terminated or (truncated and self.truncation == "zero")
+        episode.state, episode.potential = state, 0.0 if ends else self._potential(episode.task, state)
+        return self.gamma * episode.potential - left
+
+    def _state(self, observation: Any, info: dict[str, Any]) -> Hashable:
+        state = self.key(observation, info)
+        try:
+            hash(state)
+        except TypeError:
+            raise TypeError(
+                f"key(observation, info) must return something hashable, got {type(state).__name__}; return an int, a "
+                "string, a tuple, or observation.tobytes() of an array"
+            ) from None
+        return state
+
+    def _potential(self, task: Hashable, state: Hashable) -> float:
+        return self.scale * self.decay ** self.graphs.distance(task, state) if self.scale else 0.0
+
+
+class GraphShaping(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    r"""Add `gamma * phi(s') - phi(s)` to every reward; see the module for phi and for what it guarantees.
+
+    Works around any Gymnasium environment; a time limit belongs inside (`gym.make` puts it there). Info gains
+    `shaping`, what was added, and `unshaped_reward`, what came from inside (both 0 after a reset).
+
+    Args:
+        env: an environment.
+        gamma: the learner's discount, in (0, 1].
+        decay: value kept per step from success, in (0, 1]. Below gamma every step of a shortest way gains; at gamma
+            it gains nothing and every detour loses.
+        scale: potential at success, in units of reward; at least 0 (0: the graph grows, rewards stay).
+        key: `key(observation, info)`, a hashable name of the state. Default: `info["canonical_key"]`, else
+            `info["state_key"]`. Any function is safe for the optimal policy; one that merges states that are far
+            apart guides badly.
+        task: `task(info)`, a hashable name of the episode's task, asked after every reset. Default:
+            `info["task_id"]`, else one task for all episodes.
+        success: `success(reward, terminated, info)`, whether this step was a success; the reward is the one from
+            inside. Default: `info["won"]`, else terminated with a reward above 0.
+        graphs: a `TaskGraphs` to share between wrappers, to limit, or to restore. It is not part of `env.spec`.
+        truncation: "keep" the potential of a state that the episode is cut off in, for learners that go on from its
+            value (Stable-Baselines3 does); "zero" for learners that take the end of an episode for the end of all
+            rewards.
+
+    Raises:
+        KeyError: by `reset`, when info has no state key and no `key` was given.
+        TypeError: when `key` returns something that cannot be hashed.
+
+    >>> import agentgym
+    >>> env = GraphShaping(gym.make("AgentRL/Sokoban-v0"), gamma=0.99)
+    >>> for episode in range(2):
+    ...     _ = env.reset(options={"level": "######\n#P_XO#\n######"})
+    ...     print([round(env.step("right")[4]["shaping"], 4) for step in range(2)])
+    [0.0, 0.0]
+    [0.081, -0.9]
+    """
+
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        gamma: float,
+        *,
+        decay: float = 0.9,
+        scale: float = 1.0,
+        key: Key | None = None,
+        task: Task | None = None,
+        success: Success | None = None,
+        graphs: TaskGraphs | None = None,
+        truncation: Truncation = "keep",
+    ) -> None:
+        RecordConstructorArgs.__init__(
+            self, gamma=gamma, decay=decay, scale=scale, key=key, task=task, success=success, truncation=truncation
+        )
+        gym.Wrapper.__init__(self, env)
+        self._shaper = _Shaper(gamma, decay, scale, key, task, success, graphs, truncation)
+        self._episode = _Episode()
+
+    @property
+    def graphs(self) -> TaskGraphs:
+        """The graphs, for checkpoints: `graphs.state_dict()`."""
+        return self._shaper.graphs
+
+    @property
+    def potential(self) -> float:
+        """Potential of the state that the episode is in, as it was when the state was entered."""
+        return self._episode.potential
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start an episode."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._episode = self._shaper.begin(observation, info)
+        return observation, {**info, "shaping": 0.0, "unshaped_reward": 0.0}
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Play an action, let the graph grow by it, and add the shaping."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        reward = float(reward)
+        shaping = self._shaper.step(self._episode, observation, reward, terminated, truncated, info)
+        info = {**info, "shaping": shaping, "unshaped_reward": reward}
+        return observation, reward + shaping, terminated, truncated, info
+
+
+class VectorGraphShaping(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
+    """Vector form of `GraphShaping`; all places share the graphs, and grow them in the order of the places.
+
+    `infos["shaping"]` and `infos["unshaped_reward"]` are float64 (num_envs,). Only actions that were played are
+    shaped: never those of finished or resetting places. Under `SAME_STEP` the values of an episode's last step are
+    in `final_info`, and the place itself shows the 0 of its reset.
+
+    Args:
+        env: a vector environment in any autoreset mode.
+        gamma: the learner's discount, in (0, 1].
+        decay: see `GraphShaping`, as all that follow.
+        scale: potential at success.
+        key: of one place's observation and info.
+        task: of one place's info.
+        success: of one place's reward, flag and info.
+        graphs: to share, to limit or to restore.
+        truncation: "keep" or "zero".
+    """
+
+    def __init__(
+        self,
+        env: gym.vector.VectorEnv[Any, Any, Any],
+        gamma: float,
+        *,
+        decay: float = 0.9,
+        scale: float = 1.0,
+        key: Key | None = None,
+        task: Task | None = None,
+        success: Success | None = None,
+        graphs: TaskGraphs | None = None,
+        truncation: Truncation = "keep",
+    ) -> None:
+        super().__init__(env)
+        self._shaper = _Shaper(gamma, decay, scale, key, task, success, graphs, truncation)
+        self._places = Places(env)
+        self._episodes = [_Episode() for _ in range(env.num_envs)]
+
+    @property
+    def graphs(self) -> TaskGraphs:
+        """The graphs, for checkpoints: `graphs.state_dict()`."""
+        return self._shaper.graphs
+
+    @property
+    def potential(self) -> NDArray[np.float64]:
+        """float64 (num_envs,), potential of each place's state, as it was when the state was entered."""
+        return np.array([episode.potential for episode in self._episodes])
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Start episodes."""
+        observations, infos = self.env.reset(seed=seed, options=options)
+        for place in np.flatnonzero(self._places.reset(options)).tolist():
+            self._begin(observations, infos, place)
+        return observations, {**infos, "shaping": np.zeros(self.num_envs), "unshaped_reward": np.zeros(self.num_envs)}
+
+    def step(self, actions: Any) -> tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
+        """Play one action per place, let the graphs grow, and add the shaping."""
+        observations, rewards, terminated, truncated, infos = self.env.step(actions)
+        phase = self._places.step(terminated, truncated)
+        shaping = np.zeros(self.num_envs)
+        for place in range(self.num_envs):
+            if phase.played[place]:
+                if phase.ended[place] and phase.began[place]:
+                    observation, info = infos["final_obs"][place], info_of(infos["final_info"], place)
+                else:
+                    observation, info = self._observation(observations, place), info_of(infos, place)
+                shaping[place] = self._shaper.step(
+                    self._episodes[place], observation, float(rewards[place]), bool(terminated[place]),
+                    bool(truncated[place]), info,
+                )  # fmt: skip
+            if phase.began[place]:
+                self._begin(observations, infos, place)
+        unshaped = np.where(phase.played, rewards, 0.0).astype(np.float64)
+        infos = with_column(infos, phase, "shaping", np.where(phase.began, 0.0, shaping), shaping)
+        infos = with_column(infos, phase, "unshaped_reward", np.where(phase.began, 0.0, unshaped), unshaped)
+        return observations, rewards + shaping, terminated, truncated, infos
+
+    def _begin(self, observations: Any, infos: dict[str, Any], place: int) -> None:
+        self._episodes[place] = self._shaper.begin(self._observation(observations, place), info_of(infos, place))
+
+    def _observation(self, observations: Any, place: int) -> Any:
+        return observation_of(self.env.single_observation_space, observations, place)

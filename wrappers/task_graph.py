@@ -1,0 +1,161 @@
+"""Per-task graphs that grow step by step and know, at any time, how far each state is from success."""
+
+from __future__ import annotations
+
+import math
+from collections import OrderedDict, deque
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(slots=True)
+class _Graph:
+    """One task: who leads to each state seen (dicts as ordered sets), and the distances that are known."""
+
+    before: dict[Hashable, dict[Hashable, None]] = field(default_factory=dict)
+    distance: dict[Hashable, int] = field(default_factory=dict)
+
+    def add(self, state: Hashable, next_state: Hashable, success: bool) -> None:
+        before, distance = self.before, self.distance
+        before.setdefault(state, {})
+        before.setdefault(next_state, {})
+        if state != next_state:
+            before[next_state][state] = None
+        if success and distance.get(next_state) != 0:
+            self._lower(next_state, 0)
+        elif next_state in distance and distance[next_state] + 1 < distance.get(state, math.inf):
+            self._lower(state, distance[next_state] + 1)
+
+    def _lower(self, state: Hashable, value: int) -> None:
+        """Set a distance that has fallen, and breadth first those of the states behind that fall with it."""
+        before, distance = self.before, self.distance
+        distance[state] = value
+        queue = deque([state])
+        while queue:
+            state = queue.popleft()
+            value = distance[state] + 1
+            for previous in before[state]:
+                if value < distance.get(previous, math.inf):
+                    distance[previous] = value
+                    queue.append(previous)
+
+
+class TaskGraphs:
+    """State graphs of any number of tasks, kept across episodes, with the hop distance to success of every state.
+
+    `StateGraph` is built from a finished table; this is its online form. A step adds an edge, a success makes a state
+    a goal, and nothing is ever taken away, so distances only fall: when an edge (s, s') gives `d(s') + 1 < d(s)`, the
+    new value goes breadth first to the states from which s was reached, and stops where nothing falls. A step that
+    changes nothing costs a few look-ups; a state can fall no more often than its first distance is long, and each
+    time costs its number of incoming edges.
+
+    One object can serve many wrappers of one process. It can be pickled; a copy in another process grows by itself.
+
+    Args:
+        max_tasks: how many tasks are remembered; beyond, the one that was played least recently is forgotten. None:
+            all.
+
+    >>> graphs = TaskGraphs()
+    >>> for state, next_state, success in [("a", "b", False), ("c", "b", False), ("b", "goal", True)]:
+    ...     graphs.add("task", state, next_state, success)
+    >>> graphs.distance("task", "a"), graphs.distance("task", "goal"), graphs.distance("other task", "a")
+    (2.0, 0.0, inf)
+    """
+
+    def __init__(self, *, max_tasks: int | None = None) -> None:
+        if max_tasks is not None and (isinstance(max_tasks, bool) or not isinstance(max_tasks, int) or max_tasks < 1):
+            raise ValueError(f"max_tasks must be an integer of at least 1, or None for no limit, got {max_tasks!r}")
+        self.max_tasks = max_tasks
+        self._graphs: OrderedDict[Hashable, _Graph] = OrderedDict()
+
+    def __len__(self) -> int:
+        """Number of tasks remembered."""
+        return len(self._graphs)
+
+    def __contains__(self, task: Hashable) -> bool:
+        """Whether the task is remembered."""
+        return task in self._graphs
+
+    def __repr__(self) -> str:
+        return f"TaskGraphs({len(self)} tasks, {self.n_nodes} states, {self.n_edges} edges)"
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of distinct states of all tasks."""
+        return sum(len(graph.before) for graph in self._graphs.values())
+
+    @property
+    def n_edges(self) -> int:
+        """Number of distinct pairs (state, next state) of all tasks, without steps that stay where they are."""
+        return sum(len(sources) for graph in self._graphs.values() for sources in graph.before.values())
+
+    @property
+    def n_solved(self) -> int:
+        """Number of tasks with a success."""
+        return sum(bool(graph.distance) for graph in self._graphs.values())
+
+    def add(self, task: Hashable, state: Hashable, next_state: Hashable, success: bool = False) -> None:
+        """Add a step.
+
+        Args:
+            task: any hashable name.
+            state: where the step began; any hashable key.
+            next_state: where it led.
+            success: whether `next_state` is a success.
+        """
+        graph = self._graphs.get(task)
+        if graph is None:
+            graph = self._graphs[task] = _Graph()
+            if self.max_tasks is not None and len(self._graphs) > self.max_tasks:
+                self._graphs.popitem(last=False)
+        else:
+            self._graphs.move_to_end(task)
+        graph.add(state, next_state, success)
+
+    def distance(self, task: Hashable, state: Hashable) -> float:
+        """Return the fewest observed steps from a state to a success; inf where no way is known (yet)."""
+        graph = self._graphs.get(task)
+        return math.inf if graph is None else float(graph.distance.get(state, math.inf))
+
+    def distances(self, task: Hashable) -> dict[Hashable, float]:
+        """Return the distance of every state of a task, in the order in which they were first seen."""
+        graph = self._graphs.get(task)
+        return {} if graph is None else {state: float(graph.distance.get(state, math.inf)) for state in graph.before}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return everything as plain lists and numbers, for a checkpoint; later steps do not change it.
+
+        Returns:
+            `max_tasks`, and `tasks`, least recently played first: dicts of `task`, its `states` in the order first
+            seen, `edges` as pairs of positions in that list, and `distance` per state, None where unknown.
+        """
+        tasks = []
+        for task, graph in self._graphs.items():
+            number = {state: i for i, state in enumerate(graph.before)}
+            edges = [(number[source], number[end]) for end, sources in graph.before.items() for source in sources]
+            distance = [graph.distance.get(state) for state in graph.before]
+            tasks.append({"task": task, "states": list(graph.before), "edges": edges, "distance": distance})
+        return {"max_tasks": self.max_tasks, "tasks": tasks}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Replace everything by what `state_dict` returned.
+
+        Raises:
+            ValueError: when it is nothing that `state_dict` returns; then nothing has changed.
+        """
+        graphs: OrderedDict[Hashable, _Graph] = OrderedDict()
+        try:
+            max_tasks = state["max_tasks"]
+            for part in state["tasks"]:
+                states = part["states"]
+                graph = _Graph({name: {} for name in states})
+                for source, end in part["edges"]:
+                    graph.before[states[end]][states[source]] = None
+                for name, value in zip(states, part["distance"], strict=True):
+                    if value is not None:
+                        graph.distance[name] = int(value)
+                graphs[part["task"]] = graph
+        except (KeyError, IndexError, TypeError, ValueError) as error:
+            raise ValueError(f"expected what TaskGraphs.state_dict() returns, got something else: {error!r}") from error
+        self.max_tasks, self._graphs = max_tasks, graphs
