@@ -1,0 +1,287 @@
+"""The rules against a plain reading of them, and by hand."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from agentgym.alfworld import commands, text
+from agentgym.alfworld.game import HEAT, LOOK, PICK, TWO, Game
+from agentgym.alfworld.generated import GeneratedGames
+from agentgym.alfworld.repairs import REPAIRS, check_repairs
+from agentgym.alfworld.world import World
+from tests.agentgym.alfworld.naive import NaiveWorld
+from tests.agentgym.alfworld.official import games
+from tests.agentgym.alfworld.small_games import random_game, small_game
+
+WEIGHTS = {"go": 1, "take": 6, "move": 6, "put": 6, "slice": 20, "use": 10, "clean": 10, "heat": 10, "cool": 10}
+NONSENSE = (
+    "", "  ", "go", "go to", "go to nowhere 1", "Look", "look around", "take", "open fridge", "use desklamp 99",
+    "help me", "examine  bowl 1", "move a to b", "put a in/on b", "clean x with y", "slice a with b", "inventory.",
+    "close drawer 1 ",
+)  # fmt: skip
+
+
+def draw(world: World, rng: np.random.Generator) -> str:
+    """Mostly commands that change something, at times ones that cannot be done."""
+    if rng.random() < 0.1:
+        return str(rng.choice(NONSENSE))
+    options = world.admissible()
+    if rng.random() < 0.1:  # a command of another place, or of another state
+        return f"  {options[rng.integers(len(options))]}1 " if rng.random() < 0.5 else f"{rng.choice(options)}\n"
+    weights = np.array([WEIGHTS.get(command.split()[0], 2) for command in options], float)
+    return str(rng.choice(options, p=weights / weights.sum()))
+
+
+def compare(game: Game, rng: np.random.Generator, steps: int, earlier: set[str]) -> None:
+    world, naive = World(game), NaiveWorld(game)
+    for _ in range(steps):
+        possible = naive.commands()
+        assert list(world.admissible()) == possible
+        assert commands.work_out(world, slices_here(world)) == world.admissible()
+        command = draw(world, rng) if rng.random() < 0.95 or not earlier else str(rng.choice(sorted(earlier)))
+        before = naive.state()
+        observation, valid = world.step(command)
+        assert valid == (command.strip() in possible), command
+        expected = naive.step(command)
+        assert observation == (text.HELP if expected == "help" else expected), command
+        assert valid or naive.state() == before
+        assert world.won == naive.won(), command
+        earlier.update(possible[:: len(possible) // 5])
+    assert list(world.admissible()) == naive.commands()
+
+
+def slices_here(world: World) -> int:
+    knife = world.held >= 0 and world.game.object_types[world.held] in ("knife", "butterknife")
+    return world.game.sliceable & world.seen_from[world.loc] if knife else 0
+
+
+def play(known: Iterable[Game], steps: int) -> None:
+    rng, earlier = np.random.default_rng(0), set[str]()
+    for game in known:
+        compare(game, rng, steps, earlier)
+
+
+def test_like_the_plain_reading_on_small_games() -> None:
+    rng = np.random.default_rng(1)
+    play([random_game(rng, size=int(rng.integers(2, 5))) for _ in range(60)], 60)
+
+
+@pytest.mark.parametrize("dialect", ["move", "put"])
+def test_like_the_plain_reading_on_generated_games(dialect: str) -> None:
+    source = GeneratedGames(dialect=dialect, ghosts=0.2)
+    play([source.by_task_id(source._game("valid_seen", i).task_id, None) for i in range(12)], 60)
+
+
+def test_like_the_plain_reading_on_official_games() -> None:
+    known = games("valid_unseen")
+    play([known[task_id] for task_id in sorted(known)[::9]], 100)
+
+
+def kitchen(task_type: str = PICK, goal: tuple[str, str] = ("apple", "cabinet")) -> Game:
+    """Two cabinets in one place (0), a fridge (1), a microwave and a sink in one place (2), a shelf (3)."""
+    return small_game(
+        task_type,
+        goal,
+        [("cabinet", 0, True), ("cabinet", 0, False), ("fridge", 1, True), ("microwave", 2, True),
+         ("shelf", 3, False), ("sinkbasin", 2, False)],
+        [("apple", [2]), ("apple", [5]), ("bowl", [0, 4]), ("desklamp", [4]), ("knife", [5]), ("pen", [4])],
+    )  # fmt: skip
+
+
+def tell(world: World, *script: str) -> list[str]:
+    return [world.step(command).observation for command in script]
+
+
+def test_first_texts() -> None:
+    game = kitchen()
+    assert text.introduction(game) == (
+        "-= Welcome to TextWorld, ALFRED! =-\n\nYou are in the middle of a room. Looking quickly around you, you see a "
+        "cabinet 2, a cabinet 1, a fridge 1, a microwave 1, a shelf 1, and a sinkbasin 1.\n\n"
+        "Your task is to: pick_and_place_simple apple cabinet."
+    )
+    assert tell(World(game), "look", "inventory", "dance") == [
+        "You are in the middle of a room. Looking quickly around you, you see nothing.",
+        "You are not carrying anything.",
+        "Nothing happens.",
+    ]
+
+
+def test_a_visit_to_the_kitchen() -> None:
+    world = World(kitchen())
+    assert tell(
+        world, "go to fridge 1", "take apple 2 from fridge 1", "open fridge 1", "take apple 2 from fridge 1"
+    ) == [
+        "You arrive at fridge 1. The fridge 1 is closed.",
+        "Nothing happens.",
+        "You open the fridge 1. The fridge 1 is open. In it, you see a apple 2.",
+        "You pick up the apple 2 from the fridge 1.",
+    ]
+    assert tell(world, "inventory", "close fridge 1", "cool apple 2 with fridge 1", "examine apple 2") == [
+        "You are carrying: a apple 2.",
+        "You close the fridge 1.",
+        "You cool the apple 2 using the fridge 1.",
+        "This is a cold apple 2.",
+    ]
+    assert tell(
+        world, "go to sinkbasin 1", "heat apple 2 with microwave 1", "clean apple 2 with sinkbasin 1", "examine apple 2"
+    ) == [
+        "You arrive at sinkbasin 1. On the sinkbasin 1, you see a apple 1, and a knife 1.",
+        "You heat the apple 2 using the microwave 1.",
+        "You clean the apple 2 using the sinkbasin 1.",
+        "This is a hot and clean apple 2.",
+    ]
+    assert world.inventory() == "apple 2 (cleaned) (heated)"
+    assert world.location() == "microwave 1, and sinkbasin 1"
+    assert world.admissible() == (
+        "clean apple 2 with sinkbasin 1", "examine apple 2", "examine microwave 1", "examine sinkbasin 1",
+        "go to cabinet 1", "go to cabinet 2", "go to fridge 1", "go to shelf 1", "heat apple 2 with microwave 1",
+        "help", "inventory", "look", "move apple 2 to sinkbasin 1", "open microwave 1",
+    )  # fmt: skip
+    assert tell(
+        world, "move apple 2 to sinkbasin 1", "take knife 1 from sinkbasin 1", "slice apple 2 with knife 1"
+    ) == [
+        "You move the apple 2 to the sinkbasin 1.",
+        "You pick up the knife 1 from the sinkbasin 1.",
+        "You sliced the apple 2 with the knife 1.",
+    ]
+    assert not world.won
+    tell(world, "move knife 1 to sinkbasin 1", "take apple 2 from sinkbasin 1")
+    assert tell(world, "examine apple 2") == ["This is a hot and clean sliced apple 2."]
+
+
+def test_quirks_are_kept() -> None:
+    world = World(kitchen())
+    assert tell(world, "go to cabinet 1", "go to cabinet 2", "examine cabinet 2", "look") == [
+        "You arrive at cabinet 1. On the cabinet 1, you see nothing.",
+        "Nothing happens.",  # it is in the same place
+        "The cabinet 2 is closed.",
+        "You are facing the cabinet 2, and cabinet 1. Next to it, you see nothing.",
+    ]
+    # the bowl is listed twice; taken from one, it is still in the other; moved within the place, it lies on the floor
+    assert tell(world, "open cabinet 2", "take bowl 1 from cabinet 2", "examine bowl 1") == [
+        "You open the cabinet 2. The cabinet 2 is open. In it, you see a bowl 1.",
+        "You pick up the bowl 1 from the cabinet 2.",
+        "This is a normal bowl 1. In it, you see nothing.",
+    ]
+    assert tell(world, "move bowl 1 to cabinet 1", "look", "go to shelf 1", "examine pen 1") == [
+        "You move the bowl 1 to the cabinet 1.",
+        "You are facing the cabinet 2, and cabinet 1. Next to it, you see a bowl 1.",
+        "You arrive at shelf 1. On the shelf 1, you see a bowl 1, a desklamp 1, and a pen 1.",
+        "Nothing happens.",  # only what is held can be examined
+    ]
+    assert tell(world, "use desklamp 1", "use desklamp 1", "take desklamp 1 from shelf 1") == [
+        "You turn on the desklamp 1.",
+        "You turn on the desklamp 1.",
+        "Nothing happens.",
+    ]
+
+
+def test_the_older_wording() -> None:
+    world = World(replace(kitchen(), dialect="put"))
+    assert "help" not in world.admissible()
+    assert tell(world, "help", "go to sinkbasin 1", "take apple 1 from sinkbasin 1", "move apple 1 to sinkbasin 1") == [
+        "Nothing happens.",
+        "You arrive at loc 3. On the sinkbasin 1, you see a apple 1, and a knife 1.",
+        "You pick up the apple 1 from the sinkbasin 1.",
+        "Nothing happens.",
+    ]
+    assert world.admissible()[-2:] == ("open microwave 1", "put apple 1 in/on sinkbasin 1")
+    assert tell(world, "put apple 1 in/on sinkbasin 1") == ["You put the apple 1 in/on the sinkbasin 1."]
+
+
+def test_goals() -> None:
+    world = World(kitchen())
+    tell(world, "go to sinkbasin 1", "take apple 1 from sinkbasin 1", "go to cabinet 1")
+    assert not world.won
+    tell(world, "move apple 1 to cabinet 1")
+    assert not world.won  # cabinets take no apples
+    world = World(kitchen(PICK, ("pen", "shelf")))
+    assert world.won  # where it lies already
+    world = World(kitchen(HEAT, ("apple", "sinkbasin")))
+    tell(world, "go to microwave 1", "take apple 1 from sinkbasin 1", "heat apple 1 with microwave 1")
+    assert not world.won
+    tell(world, "move apple 1 to sinkbasin 1")
+    assert world.won
+    world = World(kitchen(TWO, ("apple", "sinkbasin")))
+    tell(world, "go to fridge 1", "open fridge 1", "take apple 2 from fridge 1", "go to sinkbasin 1")
+    assert not world.won
+    tell(world, "move apple 2 to sinkbasin 1")
+    assert world.won
+    world = World(kitchen(LOOK, ("bowl", "desklamp")))
+    tell(world, "go to shelf 1", "use desklamp 1")
+    assert not world.won
+    tell(world, "take bowl 1 from shelf 1")
+    assert world.won
+    tell(world, "go to fridge 1")
+    assert not world.won
+    tell(world, "go to shelf 1")
+    assert world.won
+
+
+@pytest.mark.parametrize(
+    ("repair", "script", "answers"),
+    [
+        ("look", ["look"],
+         ["You are in the middle of a room. Looking quickly around you, you see a cabinet 2, a cabinet 1, a fridge 1, "
+          "a microwave 1, a shelf 1, and a sinkbasin 1."]),
+        ("colocated", ["go to cabinet 1", "go to cabinet 2", "go to cabinet 2", "go to shelf 1", "go to shelf 1"],
+         ["You arrive at cabinet 1. On the cabinet 1, you see nothing.",
+          "You arrive at cabinet 2. The cabinet 2 is closed.",
+          "You arrive at cabinet 2. The cabinet 2 is closed.",
+          "You arrive at shelf 1. On the shelf 1, you see a bowl 1, a desklamp 1, and a pen 1.",
+          "Nothing happens."]),
+        ("examine", ["go to shelf 1", "examine pen 1", "examine desklamp 1", "use desklamp 1", "examine desklamp 1",
+                     "examine apple 1", "go to fridge 1", "examine apple 2"],
+         ["You arrive at shelf 1. On the shelf 1, you see a bowl 1, a desklamp 1, and a pen 1.",
+          "There's nothing special about pen 1.", "This desklamp 1 is off.", "You turn on the desklamp 1.",
+          "This desklamp 1 is on.", "Nothing happens.", "You arrive at fridge 1. The fridge 1 is closed.",
+          "Nothing happens."]),
+        ("ghosts", ["go to shelf 1", "take bowl 1 from shelf 1", "go to cabinet 2", "open cabinet 2"],
+         ["You arrive at shelf 1. On the shelf 1, you see a bowl 1, a desklamp 1, and a pen 1.",
+          "You pick up the bowl 1 from the shelf 1.", "You arrive at cabinet 2. The cabinet 2 is closed.",
+          "You open the cabinet 2. The cabinet 2 is open. In it, you see nothing."]),
+        ("toggle", ["go to shelf 1", "use desklamp 1", "use desklamp 1", "use desklamp 1"],
+         ["You arrive at shelf 1. On the shelf 1, you see a bowl 1, a desklamp 1, and a pen 1.",
+          "You turn on the desklamp 1.", "You turn off the desklamp 1.", "You turn on the desklamp 1."]),
+    ],
+)  # fmt: skip
+def test_each_repair(repair: str, script: list[str], answers: list[str]) -> None:
+    assert tell(World(kitchen(), {repair}), *script) == answers
+    assert tell(World(kitchen()), *script) != answers
+
+
+@pytest.mark.parametrize(
+    "repairs", [*({name} for name in REPAIRS), set(REPAIRS)], ids=lambda names: "+".join(sorted(names))
+)
+def test_admissible_is_what_can_be_done_under_every_repair(repairs: set[str]) -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(10):
+        world = World(random_game(rng, size=4), repairs)
+        candidates = sorted(every_command(world.game))
+        for _ in range(15):
+            state, possible = world.get_state(), []
+            for command in candidates:
+                if world.step(command).valid:
+                    possible.append(command)
+                    world.set_state(state)
+                assert world.get_state() == state
+            assert list(world.admissible()) == possible
+            world.step(str(rng.choice(possible)))
+
+
+def every_command(game: Game) -> set[str]:
+    things = (*game.receptacles, *game.objects)
+    pairs = [(a, b) for a in game.objects for b in things]
+    found = {"look", "inventory", "help"}
+    found |= {f"{verb} {name}" for verb in ("go to", "open", "close", "examine", "use") for name in things}
+    found |= {f"{verb} {a} with {b}" for verb in ("clean", "heat", "cool", "slice") for a, b in pairs}
+    return found | {f"take {a} from {b}" for a, b in pairs} | {f"move {a} to {b}" for a, b in pairs}
+
+
+def test_names_of_repairs_are_checked() -> None:
+    assert check_repairs("all") == frozenset(REPAIRS)
+    assert check_repairs("look") == {"look"}
+    with pytest.raises(ValueError, match="did you mean 'ghosts'"):
+        check_repairs(["ghost"])
