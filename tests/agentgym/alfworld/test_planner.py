@@ -55,7 +55,7 @@ def test_every_state_of_small_games_has_the_length_and_the_first_commands_that_a
 
 @pytest.mark.slow
 def test_many_more_small_games() -> None:
-    assert compare(seed=1, count=150)[0] > 40_000
+    assert compare(seed=1, count=240)[0] > 60_000
 
 
 def kitchen(task_type: str, goal: tuple[str, str], objects: list[tuple[str, list[int]]]) -> World:
