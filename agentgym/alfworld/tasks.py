@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numbers
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -108,12 +108,12 @@ def check_task_types(kinds: Any) -> tuple[str, ...]:
     """
     if kinds is None:
         return TASK_TYPES
-    given = (kinds,) if isinstance(kinds, (str, numbers.Integral)) else tuple(kinds)
+    given = tuple(kinds) if isinstance(kinds, Iterable) and not isinstance(kinds, str) else (kinds,)
     numbered = {i + 1: name for i, name in enumerate(TASK_TYPES)}
     names = set()
     for kind in given:
-        if not isinstance(kind, (bool, str)) and kind in numbered:
-            names.add(numbered[kind])
+        if isinstance(kind, (int, np.integer)) and not isinstance(kind, bool) and int(kind) in numbered:
+            names.add(numbered[int(kind)])
         elif kind in TASK_TYPES:
             names.add(kind)
         else:

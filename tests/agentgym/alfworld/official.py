@@ -4,7 +4,7 @@ import json
 import lzma
 import os
 import tarfile
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,21 +26,29 @@ def find(name: str) -> Path:
     return path
 
 
-@cache
-def _games(path: Path) -> dict[str, Game]:
-    found = {}
-    with tarfile.open(path, "r|xz") as files:
-        for member in files:
-            content = files.extractfile(member) if member.name.endswith("/game.tw-pddl") else None
+def files(archive: str) -> Iterator[tuple[str, str, str, bytes]]:
+    """Yield (split, task_id, file name, content) of every file in an archive; nothing is written to disk."""
+    with tarfile.open(find(f"{archive}.tar.xz"), "r|xz") as members:
+        for member in members:
+            content = members.extractfile(member) if member.isfile() else None
             if content is not None:
-                task_id = "/".join(member.name.split("/")[-3:-1])
-                found[task_id] = read_game(json.load(content), task_id)
+                split, task, trial, name = member.name.split("/")
+                yield split, f"{task}/{trial}", name, content.read()
+
+
+@cache
+def _games(archive: str) -> dict[str, Game]:
+    found = {
+        task_id: read_game(json.loads(content), task_id)
+        for _, task_id, name, content in files(archive)
+        if name == "game.tw-pddl"
+    }
     return {task_id: found[task_id] for task_id in sorted(found)}
 
 
 def games(archive: str, only: Collection[str] | None = None) -> dict[str, Game]:
     """Games of an archive by task_id, sorted; all of them, or those named."""
-    found = _games(find(f"{archive}.tar.xz"))
+    found = _games(archive)
     return {task_id: game for task_id, game in found.items() if only is None or task_id in only}
 
 

@@ -1,0 +1,258 @@
+"""Folders of official games: which games count, in which order, how they are named, and the import cache."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+from agentgym.alfworld import cache, dataset
+from agentgym.alfworld.dataset import find_folder, open_split
+from agentgym.alfworld.env import ALFWorldEnv
+from agentgym.alfworld.game import GameError
+from agentgym.alfworld.tasks import check_task_types
+from tests.agentgym.alfworld.game_files import content, grammar, write_trial
+from tests.agentgym.alfworld.official import files
+
+CLEAN = "pick_clean_then_place_in_recep"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.delenv(dataset.VARIABLE, raising=False)
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Three games in the train split, one in valid_seen, and folders that are not played."""
+    train, seen = tmp_path / "data" / "json_2.1.1" / "train", tmp_path / "data" / "json_2.1.1" / "valid_seen"
+    write_trial(train, "b/trial_2")
+    write_trial(train, "b/trial_10", CLEAN)
+    write_trial(train, "a/trial_3", CLEAN)
+    write_trial(train, "a/movable", "pick_and_place_simple")
+    write_trial(train, "EggSliced/trial_1")
+    write_trial(train, "c/unsolvable", game=content(solvable=False))
+    write_trial(train, "c/old", game=content(solvable=None))
+    write_trial(train, "c/film", trajectory=None)
+    write_trial(train, "c/text", game=None)
+    write_trial(train, "c/stack", trajectory={"task_type": "pick_and_place_with_movable_recep"})
+    write_trial(seen, "d/trial_4", game=content(walkthrough=None))
+    return tmp_path / "data"
+
+
+def fresh(folder: Path, split: str = "train", **options: Any) -> dataset.Split:
+    """As in another process."""
+    dataset.open_split.cache_clear()
+    return open_split(find_folder(folder), split, **options)
+
+
+def test_which_games_count_and_their_order(data: Path) -> None:
+    games = fresh(data)
+    assert games.games.task_ids == ("a/trial_3", "b/trial_10", "b/trial_2")
+    assert games.games.task_types == (CLEAN, CLEAN, "pick_and_place_simple")
+    assert games.games.left_out == (
+        ("EggSliced/trial_1", "with movable receptacles or sliced objects"),
+        ("a/movable", "with movable receptacles or sliced objects"),
+        ("c/film", "without traj_data.json"),
+        ("c/old", "without the key 'solvable'"),
+        ("c/stack", "of another task type"),
+        ("c/text", "without game.tw-pddl"),
+        ("c/unsolvable", "that cannot be solved"),
+    )
+    assert games[1].task_id == "b/trial_10"
+    assert games[1] is games[1]
+    assert fresh(data, "valid_seen")[0].walkthrough == ()
+
+
+@pytest.mark.parametrize("inside", ["", "json_2.1.1"])
+def test_the_folder_is_found_from_above_and_from_inside(data: Path, inside: str) -> None:
+    assert find_folder(data / inside) == data / "json_2.1.1"
+
+
+def test_another_version_folder_is_found(data: Path) -> None:
+    (data / "json_2.1.1").rename(data / "json_2.1.3")
+    assert find_folder(str(data)) == data / "json_2.1.3"
+
+
+def test_missing_folders_are_explained(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(GameError, match=r"nowhere is not a folder; .*alfworld-download.*\$ALFWORLD_DATA"):
+        ALFWorldEnv(data=tmp_path / "nowhere")
+    with pytest.raises(GameError, match="holds no split"):
+        ALFWorldEnv(data=data / "json_2.1.1" / "train")
+    with pytest.raises(ValueError, match=r"unknown split 'valid_sen'.*did you mean 'valid_seen'"):
+        ALFWorldEnv(data=data, split="valid_sen")
+    with pytest.raises(ValueError, match="data must be a folder"):
+        ALFWorldEnv(data=3)  # type: ignore[arg-type]
+
+
+def test_a_split_without_a_playable_game_is_explained(tmp_path: Path) -> None:
+    write_trial(tmp_path / "train", "c/unsolvable", game=content(solvable=False))
+    write_trial(tmp_path / "train", "c/film", trajectory=None)
+    with pytest.raises(GameError, match=r"no playable game \(1 without traj_data.json, 1 that cannot be solved\)"):
+        ALFWorldEnv(data=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("game", "trajectory", "message"),
+    [
+        ('{"grammar": "', ..., r"game.tw-pddl cannot be read \(.*\): download the game again, or remove its folder"),
+        (..., "{", r"traj_data.json cannot be read"),
+        (content(grammar=grammar().replace("You close", "You shut")), ..., "x/y: the texts.*unknown version"),
+        (content(CLEAN), {"task_type": "pick_and_place_simple"}, "do not belong together"),
+        ([1], ..., "x/y: game.tw-pddl must hold a JSON object"),
+    ],
+)
+def test_damaged_games_are_named(data: Path, game: object, trajectory: object, message: str) -> None:
+    write_trial(data / "json_2.1.1" / "train", "x/y", game=game, trajectory=trajectory)
+    with pytest.raises(GameError, match=f"(?s){message}"):
+        fresh(data)
+
+
+def test_the_task_type_is_read_even_if_it_stands_there_twice(tmp_path: Path) -> None:
+    trajectory = {"nested": {"task_type": "x"}, "task_type": CLEAN}
+    write_trial(tmp_path / "train", "a/b", CLEAN, trajectory=trajectory)
+    write_trial(tmp_path / "train", "a/c", CLEAN, trajectory=[trajectory])
+    assert fresh(tmp_path).games.task_ids == ("a/b",)
+
+
+def test_the_second_process_reads_the_cache_only(data: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = fresh(data)
+    (file,) = own_cache.iterdir()
+    assert file.name.startswith("alfworld-train-")
+    monkeypatch.setattr(dataset, "read_game", None)  # no game file is read
+    assert fresh(data) == first
+    assert list(own_cache.iterdir()) == [file]
+
+
+def test_a_changed_folder_is_read_again(data: Path) -> None:
+    fresh(data)
+    write_trial(data / "json_2.1.1" / "train", "a/trial_4")
+    assert len(fresh(data)) == 4
+    game = data / "json_2.1.1" / "train" / "a" / "trial_4" / "game.tw-pddl"
+    status = game.stat()
+    game.write_text(game.read_text().replace("put a mug", "put a cup"))  # as long as before
+    os.utime(game, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+    assert fresh(data)[1].task == "put a cup in drawer"
+
+
+@pytest.mark.parametrize("damage", ["", "agentgym alfworld games\n", "cut", "flip", "other version"])
+def test_a_damaged_cache_is_written_again(
+    data: Path, own_cache: Path, damage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = fresh(data)
+    (file,) = own_cache.iterdir()
+    good = file.read_bytes()
+    if damage == "other version":
+        monkeypatch.setattr(cache, "VERSION", cache.VERSION + 1)
+    else:
+        file.write_bytes({"cut": good[:-1], "flip": good[:-9] + b"#" + good[-8:]}.get(damage, damage.encode()))
+    assert fresh(data) == first
+    assert len(file.read_bytes()) == len(good)
+    assert (file.read_bytes() == good) == (damage != "other version")
+
+
+def test_the_cache_can_be_moved_and_switched_off(
+    data: Path, own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = fresh(data, cache_in=False)
+    assert not own_cache.exists()
+    assert fresh(data, cache_in=tmp_path / "else").games == first.games
+    assert len(list((tmp_path / "else").iterdir())) == 1
+    monkeypatch.setenv(cache.VARIABLE, "off")
+    assert cache.cache_folder() is None
+    monkeypatch.delenv(cache.VARIABLE)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache.cache_folder() == tmp_path / "xdg" / "agentgym"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache.cache_folder() == tmp_path / ".cache" / "agentgym"
+
+
+def test_a_cache_that_cannot_be_written_is_a_warning(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.warns(UserWarning, match="cannot be cached.*AGENTGYM_CACHE"):
+        games = fresh(data, cache_in=tmp_path / "file")
+    assert len(games) == 3
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+def test_games_are_chosen_by_index_type_and_name(data: Path) -> None:
+    env = ALFWorldEnv(data=data)
+
+    def chosen(**options: Any) -> str:
+        return str(env.reset(seed=0, options=options)[1]["task_id"])
+
+    assert [chosen(index=i) for i in range(3)] == ["a/trial_3", "b/trial_10", "b/trial_2"]
+    assert chosen(task_type=CLEAN, index=1) == "b/trial_10"
+    assert chosen(task_type=1) == "b/trial_2"
+    assert chosen(split="valid_seen") == "d/trial_4"
+    assert chosen(task_id="b/trial_2") == chosen(task_id="b/trial_2", split="train") == "b/trial_2"
+    assert chosen(task_id="d/trial_4") == "d/trial_4"
+    assert {chosen(index=None) for _ in range(2)} == {chosen()}
+    only = ALFWorldEnv(data=data, task_types=[3])
+    assert {only.reset(seed=seed)[1]["task_type"] for seed in range(20)} == {CLEAN}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"index": 3}, r"index 3 is out of range: split 'train' of .* has 3 games, use 0 to 2"),
+        ({"index": 1, "task_type": 1}, r"has 1 games of the types pick_and_place_simple, use 0 to 0"),
+        ({"index": -1}, "'index' must be an integer of at least 0"),
+        ({"index": True}, "'index' must be an integer"),
+        ({"task_type": 2}, "has no game of the types look_at_obj_in_light"),
+        ({"task_type": "heat"}, "unknown task type 'heat'"),
+        ({"task_type": 7}, "unknown task type 7"),
+        ({"split": "valid_unseen"}, "unknown split 'valid_unseen'.*did you mean 'valid_seen'"),
+        ({"task_id": "a/b"}, "unknown task_id 'a/b'.*expected '<task folder>/<trial folder>'"),
+        ({"task_id": "b/trial_1", "split": "train"}, "did you mean 'b/trial_10'"),
+        ({"task_id": "d/trial_4", "split": "train"}, "unknown task_id 'd/trial_4'"),
+        ({"task_id": "c/unsolvable"}, "the game 'c/unsolvable' of split 'train' is left out: it is one that cannot"),
+        ({"task_id": "a/movable", "split": "train"}, "left out: it is one with movable receptacles"),
+        ({"task_id": "b/trial_2", "index": 1}, "in more than one way"),
+        ({"task_id": 7}, "'task_id' must be a string"),
+    ],
+)
+def test_wrong_choices_are_explained(data: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        ALFWorldEnv(data=data).reset(seed=0, options=options)
+
+
+def test_task_types_by_name_and_number() -> None:
+    assert check_task_types(None) == check_task_types(range(1, 7))
+    assert check_task_types(6) == ("pick_two_obj_and_place",)
+    for wrong in (0, True, 1.5, "two", [], [[1]]):
+        with pytest.raises(ValueError, match="task"):
+            check_task_types(wrong)
+
+
+def test_the_variable_names_the_data(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(dataset.VARIABLE, str(data))
+    env: Any = gym.make("AgentRL/ALFWorld-v0").unwrapped
+    assert env.reset(options={"index": 0})[1]["task_id"] == "a/trial_3"
+    assert "trial_train_0" in ALFWorldEnv(data="generated").reset(options={"index": 0})[1]["task_id"]
+
+
+def test_an_official_split_from_disk(tmp_path: Path) -> None:
+    """Folders as they are unpacked, of two trials for every type."""
+    wanted: dict[str, int] = {}
+    for split, task_id, name, data in files("valid_unseen"):
+        kind = task_id.partition("-")[0]
+        wanted[task_id] = wanted.get(task_id) or 1 + sum(other.startswith(kind) for other in wanted)
+        if wanted[task_id] <= 2:
+            path = tmp_path / "json_2.1.1" / split / task_id / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+    env = ALFWorldEnv(data=tmp_path, split="valid_unseen", expert=True)
+    for index in range(12):
+        _, info = env.reset(options={"index": index})
+        steps = 0
+        while not info["won"]:
+            *_, info = env.step(info["expert_action"])
+            steps += 1
+        assert steps <= 10
+    (file,) = Path(os.environ[cache.VARIABLE]).iterdir()
+    assert file.stat().st_size < 12 * 1500
