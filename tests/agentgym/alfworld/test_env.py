@@ -1,0 +1,207 @@
+"""The environment around the household: tasks, rewards, info, experts, snapshots."""
+
+import math
+import pickle
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import agentgym  # noqa: F401  # registers the id
+from agentgym.alfworld.env import ALFWorldEnv, ALFWorldVectorEnv
+from agentgym.alfworld.game import CLEAN, LOOK, PICK, TASK_TYPES, TWO, Game
+from tests.agentgym.alfworld.given_games import env_of
+from tests.agentgym.alfworld.official import games
+from tests.agentgym.alfworld.small_games import small_game
+from wrappers.canonical import CanonicalStates, enriched_key
+
+ROOMS = [("cabinet", 0, True), ("shelf", 1, False), ("sinkbasin", 2, False)]
+
+
+def mugs(task_type: str = TWO, **changes: Any) -> Game:
+    """Two mugs, a teddy bear that fits nowhere, a cabinet, a shelf, a sink."""
+    things = [("desklamp", [1]), ("mug", [1]), ("mug", [2]), ("teddybear", [1])]
+    return small_game(task_type, ("mug", "desklamp" if task_type == LOOK else "cabinet"), ROOMS, things, **changes)
+
+
+def play(env: ALFWorldEnv, *script: str) -> tuple[Any, ...]:
+    result: tuple[Any, ...] = ()
+    for command in script:
+        result = env.step(command)
+    return result
+
+
+def test_an_episode() -> None:
+    env = env_of(mugs(PICK))
+    observation, info = env.reset()
+    assert observation.endswith("\n\nYour task is to: pick_and_place_simple mug cabinet.")
+    assert info == {
+        "admissible_actions": ("go to cabinet 1", "go to shelf 1", "go to sinkbasin 1", "help", "inventory", "look"),
+        "is_action_valid": True,
+        "state_key": "at the middle of the room",
+        "task_id": "small/trial",
+        "won": False,
+        "score": 0.0,
+        "task_type": PICK,
+        "location": "the middle of the room",
+        "inventory": "nothing",
+    }
+    observation, reward, terminated, truncated, info = env.step("go to the moon")
+    assert (observation, reward, terminated, truncated) == ("Nothing happens.", 0.0, False, False)
+    assert not info["is_action_valid"]
+    play(env, " go to sinkbasin 1\n", "take mug 1 from sinkbasin 1", "clean mug 1 with sinkbasin 1")
+    *_, info = env.step("go to cabinet 1")
+    assert (info["location"], info["inventory"], info["is_action_valid"]) == ("cabinet 1", "mug 1 (cleaned)", True)
+    observation, reward, terminated, _, info = play(env, "open cabinet 1", "move mug 1 to cabinet 1")
+    assert (observation, reward, terminated) == ("You move the mug 1 to the cabinet 1.", 1.0, True)
+    assert (info["won"], info["score"], info["inventory"]) == (True, 1.0, "nothing")
+
+
+def test_the_reward_of_the_papers_is_an_option() -> None:
+    env = env_of(mugs(LOOK), reward=10)
+    env.reset()
+    assert play(env, "go to shelf 1", "use desklamp 1", "take mug 2 from shelf 1")[1:3] == (10.0, True)
+    for wrong in (math.nan, True, "10"):
+        with pytest.raises(ValueError, match="reward must be a finite number"):
+            ALFWorldEnv(reward=wrong)  # type: ignore[arg-type]
+
+
+def test_observations_can_show_what_they_hide() -> None:
+    env = env_of(mugs(), repairs=["status"])
+    first, _ = env.reset()
+    assert first.endswith("mug cabinet.\nYou are at the middle of the room, carrying nothing.")
+    script = "go to sinkbasin 1", "take mug 1 from sinkbasin 1", "clean mug 1 with sinkbasin 1", "inventory"
+    assert play(env, *script)[0] == "You are carrying: a mug 1.\nYou are at sinkbasin 1, carrying mug 1 (cleaned)."
+    assert play(env, "inventory ")[0].count("\n") == 1
+
+
+def test_the_expert_follows_the_walkthrough_then_plans() -> None:
+    # by way of the shelf, which no shortest plan would do
+    walkthrough = (
+        "go to shelf 1", "go to sinkbasin 1", "take mug 1 from sinkbasin 1", "go to cabinet 1", "open cabinet 1",
+        "move mug 1 to cabinet 1",
+    )  # fmt: skip
+    env = env_of(mugs(PICK, walkthrough=walkthrough), expert=True)
+    for detour in ((), ("look", "fly", "inventory"), ("go to cabinet 1",)):
+        _, info = env.reset()
+        told = [info["expert_action"]]
+        for command in detour:
+            *_, info = env.step(command)
+        while not info["won"]:
+            told.append(info["expert_action"])
+            *_, info = env.step(info["expert_action"])
+        assert info["expert_action"] == ""
+        if detour == ("go to cabinet 1",):
+            assert told[1:] == ["go to shelf 1", "take mug 2 from shelf 1", "go to cabinet 1", "open cabinet 1",
+                                "move mug 2 to cabinet 1"]  # fmt: skip
+        else:
+            assert tuple(told[1:]) == walkthrough
+
+
+def test_the_expert_of_data_without_walkthroughs_plans() -> None:
+    for game in [*games("old_put").values()][:10]:
+        env = env_of(game, expert=True)
+        _, info = env.reset()
+        length = env.distance()
+        for _ in range(int(length)):
+            assert info["expert_action"] in env.optimal_actions()
+            *_, info = env.step(info["expert_action"])
+        assert info["won"]
+        assert (env.distance(), env.optimal_actions()) == (0.0, ())
+
+
+def test_a_full_hand_can_be_a_dead_end() -> None:
+    env = env_of(mugs(), expert=True)
+    env.reset()
+    *_, info = play(env, "go to shelf 1", "take teddybear 1 from shelf 1")
+    assert (env.distance(), env.optimal_actions(), info["expert_action"]) == (math.inf, (), "")
+
+
+@pytest.mark.parametrize("repairs", [(), "all"])
+def test_the_expert_wins_from_anywhere(repairs: Any) -> None:
+    """Official games with objects listed twice included."""
+    rng = np.random.default_rng(0)
+    known = games("valid_unseen")
+    for task_id in list(known)[::12]:
+        env = env_of(known[task_id], expert=True, repairs=repairs)
+        _, info = env.reset()
+        for _ in range(15):
+            options = [a for a in info["admissible_actions"] if rng.random() < 0.3 or not a.startswith("go")]
+            *_, over, _, info = env.step(str(rng.choice(options)))
+            if over:
+                break
+        for _ in range(30):
+            if info["won"] or info["expert_action"] == "":
+                break
+            *_, info = env.step(info["expert_action"])
+        assert info["won"] or math.isinf(env.distance())
+
+
+def test_snapshots_work_across_games_and_keep_the_walkthrough() -> None:
+    env, other = ALFWorldEnv(data="generated", expert=True), ALFWorldEnv(data="generated", expert=True)
+    other.reset(options={"index": 3})
+    _, info = env.reset(options={"index": 2})
+    while not info["won"]:
+        saved = pickle.loads(pickle.dumps(env.snapshot()))
+        assert len(pickle.dumps(saved)) < 4000
+        observation, restored = other.restore(saved)
+        assert (observation, restored) == (env.observe(), info)
+        assert other.world.game is env.world.game
+        *_, info = env.step(info["expert_action"])
+    assert other.restore(env.snapshot())[1]["won"]
+    with pytest.raises(gym.error.ResetNeeded):
+        other.step("look")
+
+
+def test_groups_share_their_game() -> None:
+    envs = ALFWorldVectorEnv(6, data="generated", autoreset_mode="Disabled")
+    _, infos = envs.reset(options=[{"index": i // 3} for i in range(6)])
+    assert len(set(infos["task_id"])) == 2
+    assert len({id(env.world.game) for env in envs.envs}) == 2  # type: ignore[attr-defined]
+
+
+def test_keys_of_the_papers_are_made_of_info() -> None:
+    envs = CanonicalStates(
+        ALFWorldVectorEnv(2, data="generated"),
+        key=enriched_key("location", "inventory"),
+    )
+    _, infos = envs.reset(seed=0)
+    assert infos["canonical_key"][0].endswith("| location=the middle of the room | inventory=nothing")
+
+
+def test_task_types_of_generated_games() -> None:
+    env = ALFWorldEnv(data="generated", task_types=[CLEAN, 6])
+    assert {env.reset(seed=seed)[1]["task_type"] for seed in range(30)} == {CLEAN, TWO}
+    assert env.reset(options={"task_type": "look_at_obj_in_light"})[1]["task_type"] == LOOK
+    first = ALFWorldEnv(data="generated", num_games=2)
+    assert len({first.reset(seed=seed)[1]["task_id"] for seed in range(30)}) == 2
+    other = ALFWorldEnv(data="generated", game_seed=1)
+    assert other.reset(options={"index": 0})[0] != first.reset(options={"index": 0})[0]
+    every = ALFWorldEnv(data="generated")
+    assert {every.reset(seed=seed)[1]["task_type"] for seed in range(60)} == set(TASK_TYPES)
+
+
+def test_instructions_speak_the_wording_of_the_data() -> None:
+    assert "move <thing> to <receptacle>" in ALFWorldEnv(data="generated").instructions
+    old = ALFWorldEnv(data="generated", dialect="put")
+    assert "put <thing> in/on <receptacle>" in old.instructions
+    observation, _ = old.reset(seed=0)
+    assert old.step(old.world.admissible()[0])[0].startswith("You arrive at loc ")
+    assert "help" not in old.world.admissible()
+    assert observation.startswith("-= Welcome to TextWorld, ALFRED! =-")
+
+
+def test_rendering() -> None:
+    env = ALFWorldEnv(data="generated", render_mode="ansi")
+    observation, _ = env.reset(seed=0)
+    assert env.render() == observation
+    with pytest.warns(UserWarning, match="render"):
+        assert ALFWorldEnv(data="generated").render() is None
+
+
+def test_the_registered_time_limit() -> None:
+    env = gym.make("AgentRL/ALFWorld-v0", data="generated")
+    env.reset(seed=0)
+    results = [env.step("nothing of the kind")[2:4] for _ in range(50)]
+    assert results == [(False, False)] * 49 + [(False, True)]
