@@ -188,15 +188,16 @@ class ALFWorldEnv(TextEnv[str]):
         return info
 
     def get_state(self) -> Any:
-        """Return (task_id, state of the world, last text, steps of the walkthrough that were followed)."""
-        return self.world.game.task_id, self.world.get_state(), self._text, self._followed
+        """Return (task_id, state of the world, its changes in words, last text, steps of the walkthrough followed)."""
+        world = self.world
+        return world.game.task_id, world.get_state(), world.changes(), self._text, self._followed
 
     def set_state(self, state: Any) -> None:
         """Load what `get_state` returned."""
-        task_id, world, text, followed = state
+        task_id, world, changes, text, followed = state
         if not self._begun or self.world.game.task_id != task_id:
             self._load(self.source.by_task_id(task_id, None))
-        self.world.set_state(world)
+        self.world.set_state(world, changes)
         self._text, self._followed = text, followed
 
     def render(self) -> str | None:

@@ -48,10 +48,17 @@ def condition(world: World) -> str:
     ):
         if objects:
             parts.append(f"{word}: " + ", ".join(game.names(objects)))
-    contents, taken = world.contents, world.taken
-    expected: dict[int, int] = {}
-    for receptacle, first in enumerate(game.contents):
-        now, gone = contents[receptacle], taken[receptacle]
+    if tuple(world.contents) != game.contents or tuple(world.seen_from) != game.seen_from or any(world.taken):
+        parts += _placement(world)
+    return "; ".join(parts)
+
+
+def _placement(world: World) -> list[str]:
+    """Say where objects are, for each receptacle and location that is not as at the beginning."""
+    game = world.game
+    parts = []
+    expected = list(game.seen_from)
+    for receptacle, (first, now, gone) in enumerate(zip(game.contents, world.contents, world.taken, strict=True)):
         if now == first and not gone:
             continue
         marks = ["+" + name for name in game.names(now & ~first)]
@@ -60,12 +67,10 @@ def condition(world: World) -> str:
         marks += ["~" + name for name in game.names(gone & ~first)]
         parts.append(f"{game.receptacles[receptacle]}: {', '.join(marks)}")
         place = game.places[receptacle]
-        seen = expected.get(place, game.seen_from[place])
-        expected[place] = (seen & ~gone) | (now & ~first)
-    for place, seen in enumerate(world.seen_from):
-        strange = seen ^ expected.get(place, game.seen_from[place])
-        if strange:
-            parts.append(
-                f"seen from {game.room.facing[place]}: {', '.join(['!' + game.objects[i] for i in bits(strange)])}"
-            )
-    return "; ".join(parts)
+        expected[place] = (expected[place] & ~gone) | (now & ~first)
+    if expected != world.seen_from:
+        for place, seen in enumerate(world.seen_from):
+            if seen != expected[place]:
+                names = ["!" + name for name in game.names(seen ^ expected[place])]
+                parts.append(f"seen from {game.room.facing[place]}: {', '.join(names)}")
+    return parts

@@ -52,13 +52,14 @@ class OfficialGames:
     def __init__(self, data: str | os.PathLike[str], cache: str | Path | bool | None) -> None:
         self._folder = find_folder(data)
         self._cache = cache
+        self._splits = tuple([name for name in SPLITS if (self._folder / name).is_dir()])
+        self._opened: dict[str, Split] = {}
         self.name = str(self._folder)
 
     def check_split(self, split: object) -> str:
         """Return the split's name when the folder has it."""
-        known = [name for name in SPLITS if (self._folder / name).is_dir()]
-        if split not in known:
-            raise ValueError(f"unknown split {split!r}: {self._folder} has {suggest(split, known)}")
+        if split not in self._splits:
+            raise ValueError(f"unknown split {split!r}: {self._folder} has {suggest(split, self._splits)}")
         return str(split)
 
     def dialect(self, split: str) -> str:
@@ -76,7 +77,7 @@ class OfficialGames:
 
     def by_task_id(self, task_id: str, split: str | None) -> Game:
         """Return the game of the folder <split>/<task_id>."""
-        for name in SPLITS if split is None else (split,):
+        for name in self._splits if split is None else (split,):
             # other splits are not read for nothing
             if name == split or (self._folder / name / task_id).is_dir():
                 games = self._open(name)
@@ -94,7 +95,9 @@ class OfficialGames:
         )
 
     def _open(self, split: str) -> Split:
-        return open_split(self._folder, split, self._cache)
+        if split not in self._opened:
+            self._opened[split] = open_split(self._folder, split, self._cache)
+        return self._opened[split]
 
     def _positions(self, games: Split, kinds: Collection[str]) -> Sequence[int]:
         return range(len(games)) if len(kinds) == len(TASK_TYPES) else games.of_types(tuple(kinds))

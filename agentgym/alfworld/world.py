@@ -66,6 +66,7 @@ class World:
         self.seen_from = list(game.seen_from)
         self.taken = [0] * len(game.receptacles)
         self._changed()
+        self._condition = ""
         self.won = reached(self)
 
     def step(self, command: str) -> Outcome:
@@ -90,10 +91,15 @@ class World:
 
     def state_key(self) -> str:
         """Return the exact state as text: equal for equal states of a game, different for different ones."""
+        changes = self.changes()
+        where = self.game.room.facing[self.loc]
+        return f"at {where}; {changes}" if changes else f"at {where}"
+
+    def changes(self) -> str:
+        """Return the part of `state_key` after the location: what differs from the beginning."""
         if self._condition is None:
             self._condition = condition(self)
-        where = self.game.room.facing[self.loc]
-        return f"at {where}; {self._condition}" if self._condition else f"at {where}"
+        return self._condition
 
     def location(self) -> str:
         """Return where the agent is: the receptacles in reach, or "the middle of the room"."""
@@ -112,14 +118,20 @@ class World:
             *self.contents, *self.taken, *self.seen_from,
         )  # fmt: skip
 
-    def set_state(self, state: State) -> None:
-        """Load what `get_state` returned for the same game."""
+    def set_state(self, state: State, changes: str | None = None) -> None:
+        """Load what `get_state` returned for the same game.
+
+        Args:
+            state: the state.
+            changes: what `changes` returned in that state; saves working it out again.
+        """
         n = len(self.contents)
         self.loc, self.held, self.open, self.clean, self.hot, self.cool, self.toggled, self.sliced = state[:8]
         self.contents = list(state[8 : 8 + n])
         self.taken = list(state[8 + n : 8 + 2 * n])
         self.seen_from = list(state[8 + 2 * n :])
         self._changed()
+        self._condition = changes
         self.won = reached(self)
 
     def _changed(self) -> None:
