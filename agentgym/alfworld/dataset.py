@@ -59,7 +59,7 @@ class Split:
         return _unpacked(self.games.packed[position])
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=2048)
 def _unpacked(packed: bytes) -> Game:
     return unpack(packed)
 
