@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -133,9 +134,7 @@ class ALFWorldEnv(TextEnv[str]):
         self.source = find_source(data, cache, generator)
         self.split = self.source.check_split(split)
         self.task_types = check_task_types(task_types)
-        if isinstance(reward, bool) or not isinstance(reward, (int, float)) or not math.isfinite(reward):
-            raise ValueError(f"reward must be a finite number, got {reward!r}")
-        self.reward = float(reward)
+        self.reward = _finite(reward)
         self.repairs = check_repairs(repairs)
         self._show_status = "status" in self.repairs
         self.observation_space = TextSpace()
@@ -224,10 +223,12 @@ class ALFWorldEnv(TextEnv[str]):
         world, step = self.world, self._followed
         before = world.get_state()
         outcome = world.step(command)
-        if step != _OFF and world.get_state() != before:
+        if step != _OFF and outcome.valid:
             walkthrough = world.game.walkthrough
-            follows = step < len(walkthrough) and walkthrough[step] == command.strip()
-            self._followed = step + 1 if follows else _OFF
+            if step < len(walkthrough) and walkthrough[step] == command.strip():
+                self._followed = step + 1
+            elif world.get_state() != before:
+                self._followed = _OFF
         return outcome
 
     def _expert_action(self) -> str:
@@ -247,3 +248,9 @@ class ALFWorldVectorEnv(TextVectorEnv):
     """Many `ALFWorldEnv` in one process; games are shared."""
 
     env_class = ALFWorldEnv
+
+
+def _finite(reward: Any) -> float:
+    if isinstance(reward, bool) or not isinstance(reward, numbers.Real) or not math.isfinite(reward):
+        raise ValueError(f"reward must be a finite number, got {reward!r}")
+    return float(reward)

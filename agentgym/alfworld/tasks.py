@@ -79,7 +79,7 @@ class OfficialGames:
         """Return the game of the folder <split>/<task_id>."""
         for name in self._splits if split is None else (split,):
             # other splits are not read for nothing
-            if name == split or (self._folder / name / task_id).is_dir():
+            if name == split or os.path.isdir(self._folder / name / task_id):
                 games = self._open(name)
                 position = games.index.get(task_id)
                 if position is not None:

@@ -213,6 +213,8 @@ def test_games_are_chosen_by_index_type_and_name(data: Path) -> None:
         ({"task_id": "c/unsolvable"}, "the game 'c/unsolvable' of split 'train' is left out: it is one that cannot"),
         ({"task_id": "a/movable", "split": "train"}, "left out: it is one with movable receptacles"),
         ({"task_id": "b/trial_2", "index": 1}, "in more than one way"),
+        ({"task_id": "x" * 5000 + "/y"}, "unknown task_id 'xxx"),
+        ({"task_id": "../train"}, "unknown task_id"),
         ({"task_id": 7}, "'task_id' must be a string"),
     ],
 )

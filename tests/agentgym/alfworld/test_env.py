@@ -77,10 +77,10 @@ def test_observations_can_show_what_they_hide() -> None:
 
 
 def test_the_expert_follows_the_walkthrough_then_plans() -> None:
-    # by way of the shelf, which no shortest plan would do
+    # by way of the shelf, with a look around, which no shortest plan would do
     walkthrough = (
-        "go to shelf 1", "go to sinkbasin 1", "take mug 1 from sinkbasin 1", "go to cabinet 1", "open cabinet 1",
-        "move mug 1 to cabinet 1",
+        "go to shelf 1", "look", "go to sinkbasin 1", "take mug 1 from sinkbasin 1", "go to cabinet 1",
+        "open cabinet 1", "move mug 1 to cabinet 1",
     )  # fmt: skip
     env = env_of(mugs(PICK, walkthrough=walkthrough), expert=True)
     for detour in ((), ("look", "fly", "inventory"), ("go to cabinet 1",)):
