@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import gymnasium as gym
@@ -23,12 +23,14 @@ class Evaluation:
         returns: float64 (n, repeats), undiscounted sums of rewards.
         lengths: int64 (n, repeats), steps.
         invalid: int64 (n, repeats), steps whose action the environment did not accept.
+        columns: object arrays (n,), info entries of the tasks as they were after the reset, by name.
     """
 
     success: NDArray[np.bool_]
     returns: NDArray[np.float64]
     lengths: NDArray[np.int64]
     invalid: NDArray[np.int64]
+    columns: Mapping[str, NDArray[np.object_]] = field(default_factory=dict)
 
     @classmethod
     def from_table(cls, table: StepTable) -> Evaluation:
@@ -55,6 +57,26 @@ class Evaluation:
         """Share of episodes that succeeded."""
         return float(self.success.mean())
 
+    def success_by(self, column: str) -> dict[Any, NDArray[np.bool_]]:
+        """Return the outcomes of the tasks of each kind: value of the column -> bool (tasks of that kind, repeats).
+
+        Args:
+            column: one of those that `evaluate` was asked for, such as ALFWorld's "task_type".
+
+        Raises:
+            KeyError: it is not.
+
+        >>> nothing = np.zeros((3, 1), np.int64)
+        >>> kinds = {"kind": np.array(["cool", "heat", "cool"], dtype=object)}
+        >>> played = Evaluation(np.array([[True], [True], [False]]), nothing.astype(float), nothing, nothing, kinds)
+        >>> {kind: float(success.mean()) for kind, success in played.success_by("kind").items()}
+        {'cool': 0.5, 'heat': 1.0}
+        """
+        if column not in self.columns:
+            raise KeyError(f"no column {column!r}, only {sorted(self.columns)}: name it in evaluate(..., columns=...)")
+        labels = self.columns[column]
+        return {label: self.success[labels == label] for label in sorted(set(labels.tolist()))}
+
     def summary(self) -> dict[str, float]:
         """Return success, mean_return, episode_length and invalid_rate (per step), as a trainer logs them."""
         return {
@@ -73,6 +95,7 @@ def evaluate(
     seed: int,
     temperature: float | None = None,
     repeats: int = 1,
+    columns: Sequence[str] = (),
 ) -> Evaluation:
     """Play every task and return the outcomes per task.
 
@@ -83,13 +106,40 @@ def evaluate(
         seed: of the episodes and the draws.
         temperature: overrides the policy's own, 0 = greedy; needs a policy with `with_settings`.
         repeats: episodes per task.
+        columns: info entries to be kept for each task, see `Evaluation.success_by`.
 
     Raises:
+        KeyError: the infos have no such entry.
         TypeError: a temperature was given and the policy has none.
     """
-    return Evaluation.from_table(
-        collect(envs, at_temperature(policy, temperature), tasks=tasks, group_size=repeats, seed=seed)
+    noted = _Noted(envs, columns)
+    played = Evaluation.from_table(
+        collect(noted, at_temperature(policy, temperature), tasks=tasks, group_size=repeats, seed=seed)
     )
+    return replace(played, columns=noted.of_tasks(len(tasks), repeats))
+
+
+class _Noted(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
+    """Keeps info entries of every reset; `collect` resets wave by wave, in the order of the episodes."""
+
+    def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], names: Sequence[str]) -> None:
+        super().__init__(env)
+        self._kept: dict[str, list[Any]] = {name: [] for name in names}
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        observations, infos = self.env.reset(seed=seed, options=options)
+        for name, kept in self._kept.items():
+            if name not in infos:
+                raise KeyError(f"infos have no {name!r}, only {sorted(infos)}")
+            kept += list(infos[name])
+        return observations, infos
+
+    def of_tasks(self, count: int, repeats: int) -> dict[str, NDArray[np.object_]]:
+        columns = {}
+        for name, kept in self._kept.items():
+            columns[name] = np.empty(count, np.object_)
+            columns[name][:] = kept[: count * repeats : repeats]
+        return columns
 
 
 def at_temperature(policy: Policy, temperature: float | None) -> Policy:

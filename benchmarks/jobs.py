@@ -15,11 +15,20 @@ from pathlib import Path
 from typing import Any
 
 from agentgym.rollout import Policy
-from baselines.evaluation import evaluate
+from baselines.evaluation import Evaluation, evaluate
 from benchmarks import results
-from benchmarks.results import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, Config, CurvePoint, Run, Score
+from benchmarks.results import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, Config, CurvePoint, KindScore, Run, Score
 from benchmarks.showcase import clone_graphs, show_episodes, trained_graph
-from benchmarks.stack import TINY, make_envs, new_policy, tasks, trainer_config
+from benchmarks.stack import (
+    TINY,
+    held_out_tasks,
+    make_envs,
+    new_policy,
+    tasks,
+    trainer_config,
+    training_tasks,
+    validation_tasks,
+)
 
 FINISHED = "finished.json"
 #: Called with (done, total, a few words).
@@ -78,17 +87,33 @@ def run_job(config: Config, folder: Path, job: Job, progress: Progress) -> None:
 
 def score(config: Config, policy: Policy, name: str, seed: int, mode: str, seconds: float) -> Score:
     """Play all test levels once. `mode` sets the temperature of policies that have one."""
-    temperature = None
-    if name not in (RANDOM, EXPERT):
-        temperature = 0.0 if mode == GREEDY else config.temperature
-    played = evaluate(
-        make_envs(config, config.eval_levels, expert=name == EXPERT), policy, tasks("test", config.eval_levels),
-        seed=_EVALUATION_SEED + seed, temperature=temperature,
-    )  # fmt: skip
+    played = _play(config, policy, name, seed, mode, config.setup.test)
     summary = played.summary()
     success = "".join("1" if won else "0" for won in played.success[:, 0])
     return Score(
         name, seed, mode, success, summary["mean_return"], summary["episode_length"], summary["invalid_rate"], seconds
+    )  # fmt: skip
+
+
+def kind_scores(config: Config, policy: Policy, name: str, seed: int, mode: str) -> list[KindScore]:
+    """Play the test levels and those of the splits beside, kind by kind; nothing where there are no kinds."""
+    kind, found = config.setup.kinds, []
+    for split in (config.setup.test, *config.setup.beside) if kind else ():
+        by_kind = _play(config, policy, name, seed, mode, split).success_by(kind)
+        won = {label: int(success.sum()) for label, success in by_kind.items()}
+        played = {label: int(success.size) for label, success in by_kind.items()}
+        found.append(KindScore(name, seed, mode, split, won, played))
+    return found
+
+
+def _play(config: Config, policy: Policy, name: str, seed: int, mode: str, split: str) -> Evaluation:
+    temperature = None
+    if name not in (RANDOM, EXPERT):
+        temperature = 0.0 if mode == GREEDY else config.temperature
+    kind = config.setup.kinds
+    return evaluate(
+        make_envs(config, config.eval_levels, expert=name == EXPERT), policy, held_out_tasks(config, split),
+        seed=_EVALUATION_SEED + seed, temperature=temperature, columns=(kind,) if kind else (),
     )  # fmt: skip
 
 
@@ -97,12 +122,14 @@ def _references(config: Config, folder: Path, job: Job, progress: Progress) -> d
 
     total = 2 * len(config.seeds)
     scores: list[Score] = []
+    kinds: list[KindScore] = []
     for seed in config.seeds:
         for name, policy, mode in ((RANDOM, RandomPolicy(), SAMPLED), (EXPERT, ExpertPolicy(), GREEDY)):
             scores.append(score(config, policy, name, seed, mode, 0.0))
+            kinds += kind_scores(config, policy, name, seed, mode)
             progress(len(scores), total, f"{name} {_share(scores[-1])}")
     episodes = show_episodes(config, RandomPolicy(), RANDOM) + show_episodes(config, ExpertPolicy(), EXPERT)
-    return {"scores": scores, "episodes": episodes}
+    return {"scores": scores, "episodes": episodes, "kinds": kinds}
 
 
 def _clone(config: Config, folder: Path, job: Job, progress: Progress) -> dict[str, list[Any]]:
@@ -112,7 +139,7 @@ def _clone(config: Config, folder: Path, job: Job, progress: Progress) -> dict[s
     started = time.perf_counter()
     if config.clone_levels:
         history = clone(
-            policy, make_envs(config, config.clone_levels, expert=True), tasks("train", config.clone_levels),
+            policy, make_envs(config, config.clone_levels, expert=True), tasks(config.setup.train, config.clone_levels),
             epochs=config.clone_epochs, seed=job.seed,
             # Random weights take large steps; pretrained ones are fine-tuned.
             learning_rate=3e-3 if config.model == TINY else 1e-5,
@@ -125,7 +152,8 @@ def _clone(config: Config, folder: Path, job: Job, progress: Progress) -> dict[s
     policy.save_pretrained(model)
     scores = [score(config, policy, CLONE, job.seed, mode, seconds) for mode in (GREEDY, SAMPLED)]
     progress(1, 1, f"greedy {_share(scores[0])}, sampled {_share(scores[1])} of test levels")
-    found: dict[str, list[Any]] = {"scores": scores}
+    kinds = [item for mode in (GREEDY, SAMPLED) for item in kind_scores(config, policy, CLONE, job.seed, mode)]
+    found: dict[str, list[Any]] = {"scores": scores, "kinds": kinds}
     if job.seed == config.seeds[0]:
         task, found["graphs"] = clone_graphs(config, policy, job.seed)
         found["task"] = [task]
@@ -153,8 +181,8 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> dict[
 
     trainer = Trainer(
         policy, make_envs(config, max(config.groups * config.group_size, config.validation_levels)), method,
-        tasks("train", config.training_levels, config.clone_levels), trainer_config(config, job.seed, method),
-        validation_tasks=tasks("validation", config.validation_levels),
+        training_tasks(config), trainer_config(config, job.seed, method),
+        validation_tasks=validation_tasks(config),
         folder=folder / job.name, resume=True, tensorboard=True,
     )  # fmt: skip
     rows = trainer.run(report)
@@ -170,7 +198,9 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> dict[
         for row in rows
         if "validation_greedy_success" in row
     ]  # fmt: skip
-    found: dict[str, list[Any]] = {"scores": scores, "runs": [Run(job.method, job.seed, seconds, curve)]}
+    kinds = [item for mode in (GREEDY, SAMPLED) for item in kind_scores(config, policy, job.method, job.seed, mode)]
+    run = Run(job.method, job.seed, seconds, curve)
+    found: dict[str, list[Any]] = {"scores": scores, "runs": [run], "kinds": kinds}
     if job.seed == config.seeds[0]:
         task = read_finished(folder, start)["task"][0]
         found["graphs"] = [trained_graph(config, policy, job.method, job.seed, task)]

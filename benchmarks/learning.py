@@ -27,7 +27,8 @@ from benchmarks.jobs import Job, all_jobs, is_finished, read_finished
 from benchmarks.machine import describe_machine
 from benchmarks.processes import run_jobs
 from benchmarks.progress import shown
-from benchmarks.results import Config, Episode, Graph, Results, ResultsError, Run, Score
+from benchmarks.results import Config, Episode, Graph, KindScore, Results, ResultsError, Run, Score
+from benchmarks.setup import Setup
 
 CONFIG, RESULTS = "config.json", "results.json"
 
@@ -80,6 +81,7 @@ def claim(folder: Path, config: Config) -> None:
             noted = dict(json.loads(path.read_text(encoding="utf-8")))
         except (ValueError, TypeError) as error:
             raise OtherConfigurationError(f"{path} is not a configuration ({error}); delete it or {folder}") from None
+        noted.setdefault("setup", results.encode(Setup()))  # older files lack it
         differing = [
             f"  {name}: there {noted.get(name)}, asked for {asked.get(name)}"
             for name in {**noted, **asked}
@@ -101,8 +103,8 @@ def gather(config: Config, folder: Path) -> Results:
     Raises:
         ResultsError: a job's file is missing or malformed.
     """
-    parts: dict[str, list[Any]] = {"scores": [], "runs": [], "episodes": [], "graphs": []}
-    kinds = {"scores": Score, "runs": Run, "episodes": Episode, "graphs": Graph}
+    parts: dict[str, list[Any]] = {"scores": [], "runs": [], "episodes": [], "graphs": [], "kinds": []}
+    kinds = {"scores": Score, "runs": Run, "episodes": Episode, "graphs": Graph, "kinds": KindScore}
     for job in all_jobs(config):
         if not is_finished(folder, job):
             raise ResultsError(f"{folder}: job {job.name} is not finished; run the same command again")

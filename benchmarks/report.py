@@ -17,6 +17,7 @@ import jinja2
 from benchmarks.curves import band_words, colour_of, curve_series, draw_curves
 from benchmarks.layout import layered_positions
 from benchmarks.results import CLONE, EXPERT, RANDOM, Config, Graph, Results
+from benchmarks.settings import settings_of
 from benchmarks.table import NONE, Row, caption, percent, points, table_rows
 
 _SCRIPTS = ("board.js", "chart.js", "episodes.js", "graph.js")
@@ -73,12 +74,9 @@ def page_data(results: Results) -> dict[str, Any]:
 
 
 def tile_names(env: str) -> dict[str, str] | None:
-    """Map the symbols of a Sokoban board to tiles; None for environments whose text is no board."""
-    if "Sokoban" not in env:
-        return None
-    from agentgym.sokoban.text import DEFAULT
-
-    return {symbol: name for name, symbol in dataclasses.asdict(DEFAULT).items()}
+    """Map the symbols of an environment's boards to tiles; None for environments whose text is no board."""
+    tiles = settings_of(env).tiles
+    return None if tiles is None else tiles()
 
 
 def _graph(graph: Graph) -> dict[str, Any]:

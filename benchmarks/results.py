@@ -7,6 +7,7 @@
       scores    one Score per (policy, seed, mode): success on every held-out test level
       episodes  a few test episodes with their boards
       graphs    state graphs of one training task, before and after training, per method
+      kinds     success per kind of task, in the test split and in others, where an environment has kinds
 
 Success per level is kept as a string of "0" and "1", one character per level in the order of the test split, so that
 every interval and paired comparison of the report can be computed again from the file alone.
@@ -21,9 +22,11 @@ import math
 import os
 import types
 import typing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
+
+from benchmarks.setup import Setup
 
 VERSION = 1
 GREEDY, SAMPLED = "greedy", "sampled"
@@ -59,6 +62,7 @@ class Config:
         validation_every: iterations between two points of the curve.
         training_levels: levels that reinforcement learning draws its tasks from.
         training: settings of `baselines.config.TrainerConfig`, the same for all methods.
+        setup: what is particular to the environment.
     """
 
     env: str
@@ -78,6 +82,7 @@ class Config:
     validation_levels: int
     validation_every: int
     training: dict[str, Any]
+    setup: Setup = field(default_factory=Setup)
 
 
 @dataclass(frozen=True)
@@ -142,6 +147,25 @@ class Score:
     mean_length: float
     invalid_rate: float
     seconds: float
+
+
+@dataclass(frozen=True)
+class KindScore:
+    """One policy on the levels of one split, kind by kind.
+
+    Attributes:
+        policy, seed, mode: as in `Score`.
+        split: whose levels were played.
+        won: per kind, the levels that were solved.
+        played: per kind, the levels that were played.
+    """
+
+    policy: str
+    seed: int
+    mode: str
+    split: str
+    won: dict[str, int]
+    played: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -240,6 +264,7 @@ class Results:
     scores: list[Score]
     episodes: list[Episode]
     graphs: list[Graph]
+    kinds: list[KindScore] = field(default_factory=list)
 
 
 def encode(value: Any) -> Any:
@@ -279,13 +304,17 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
         _expect(isinstance(value, dict), where, f"an object ({kind.__name__})", value)  # type: ignore[union-attr]
         hints = typing.get_type_hints(kind)
         unknown = sorted(set(value) - set(hints))
-        missing = [name for name in hints if name not in value]
+        # What was added later has a default: older files lack it.
+        optional = {f.name for f in dataclasses.fields(kind) if f.default_factory is not dataclasses.MISSING}
+        missing = [name for name in hints if name not in value and name not in optional]
         if unknown:
             close = difflib.get_close_matches(unknown[0], hints, n=1)
             raise ResultsError(f"{where}: unknown name {unknown[0]!r}" + (f", expected {close[0]!r}" if close else ""))
         if missing:
             raise ResultsError(f"{where}: {missing[0]!r} is missing")
-        return kind(**{name: _decode(hint, value[name], f"{where}.{name}") for name, hint in hints.items()})  # type: ignore[operator]
+        return kind(  # type: ignore[operator]
+            **{name: _decode(hint, value[name], f"{where}.{name}") for name, hint in hints.items() if name in value}
+        )
     if kind is float:
         _expect(
             isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value),

@@ -55,20 +55,25 @@ def _known_env(env: str) -> str:
 
     import agentgym.registry
     from agentgym.core import TextSpace
+    from benchmarks.settings import SETTINGS
 
-    known = [row.id for row in agentgym.registry.ROWS]
-    names = _choices(env, known, "--env")
+    short = {row.name: row.id for row in SETTINGS}
+    names = _choices(env, [*short, *(row.id for row in agentgym.registry.ROWS)], "--env")
     if len(names) > 1:
-        raise typer.BadParameter(f"expected one id, got {env!r}", param_hint="--env")
-    if not isinstance(gym.make(names[0]).observation_space, TextSpace):
-        raise typer.BadParameter(f"{names[0]} shows pictures, which no policy here reads", param_hint="--env")
-    return names[0]
+        raise typer.BadParameter(f"expected one environment, got {env!r}", param_hint="--env")
+    name = short.get(names[0], names[0])
+    if not isinstance(gym.make(name).observation_space, TextSpace):
+        raise typer.BadParameter(f"{name} shows pictures, which no policy here reads", param_hint="--env")
+    return name
 
 
 @app.callback(invoke_without_command=True)
 def learning(
     context: typer.Context,
-    env: Annotated[str, typer.Option(help="Environment id.", rich_help_panel="What")] = "AgentRL/Sokoban-v0",
+    env: Annotated[
+        str,
+        typer.Option(help="[bold]sokoban[/], [bold]alfworld[/], or the id of an environment.", rich_help_panel="What"),
+    ] = "sokoban",
     methods: Annotated[
         str,
         typer.Option(help="Credit methods, separated by commas: names in baselines.recipes.", rich_help_panel="What"),
@@ -112,7 +117,7 @@ def learning(
         int | None,
         typer.Option(
             min=0,
-            help="Earlier (observation, action) pairs in the prompt. Default: 0 for tiny, 2 otherwise.",
+            help="Earlier steps in the prompt. Default for tiny: 0 in Sokoban, 8 in ALFWorld; 2 otherwise.",
             rich_help_panel=_SIZES,
         ),
     ] = None,
@@ -124,7 +129,8 @@ def learning(
         Path | None,
         typer.Option(
             help="Folder of the results. The same command in the same folder continues an "
-            "interrupted benchmark. Default: runs/learning, or runs/quick.",
+            "interrupted benchmark. Default: runs/learning, or runs/quick; runs/alfworld and runs/alfworld-quick for "
+            "ALFWorld.",
             rich_help_panel=_WHERE,
         ),
     ] = None,
@@ -138,15 +144,17 @@ def learning(
     if context.invoked_subcommand is not None:
         return
     from baselines.recipes import RECIPES
-    from benchmarks.defaults import FULL, QUICK, make_config
+    from benchmarks.defaults import make_config
+    from benchmarks.settings import SOKOBAN, settings_of
 
+    row = settings_of(_known_env(env))
     chosen = {
         "steps": steps, "groups": groups, "group_size": group_size, "clone_levels": clone_levels,
         "clone_epochs": clone_epochs, "eval_levels": eval_levels, "validation_levels": validation_levels,
         "validation_every": validation_every,
     }  # fmt: skip
     sizes = dataclasses.replace(
-        QUICK if quick else FULL, **{name: value for name, value in chosen.items() if value is not None}
+        row.quick if quick else row.full, **{name: value for name, value in chosen.items() if value is not None}
     )
     if model != "tiny" and not (Path(model) / "config.json").is_file():
         hint = "; did you mean 'tiny'?" if difflib.get_close_matches(model, ["tiny"]) else ""
@@ -154,10 +162,11 @@ def learning(
             f"no Hugging Face model in the folder {model!r} (no config.json){hint}", param_hint="--model"
         )
     config = make_config(
-        env=_known_env(env), methods=_choices(methods, list(RECIPES), "--methods"), seeds=_seeds(seeds), model=model,
+        env=row.id, methods=_choices(methods, list(RECIPES), "--methods"), seeds=_seeds(seeds), model=model,
         history=history, sizes=sizes,
     )  # fmt: skip
-    folder = out or Path("runs") / ("quick" if quick else "learning")
+    names = ("learning", "quick") if row.name == SOKOBAN.name else (row.name, f"{row.name}-quick")
+    folder = out or Path("runs") / names[quick]
     _learn(config, folder, jobs or usable_cores())
 
 

@@ -11,7 +11,7 @@ from baselines.evaluation import at_temperature
 from baselines.recipes import RECIPES
 from benchmarks.observation_log import ObservationLog
 from benchmarks.results import CLONE, TRAINED, Config, Episode, Frame, Graph
-from benchmarks.stack import make_envs, tasks
+from benchmarks.stack import held_out_tasks, make_envs, tasks
 from benchmarks.state_graph import build_graph, pick_group
 
 #: Test levels whose episodes are shown.
@@ -32,7 +32,7 @@ def show_episodes(config: Config, policy: Policy, name: str) -> list[Episode]:
     count = min(SHOWN, config.eval_levels)
     envs = make_envs(config, count, expert=True, log=True)
     log = _log_of(envs)
-    table = collect(envs, policy, tasks=tasks("test", count), seed=_SEED)
+    table = collect(envs, policy, tasks=held_out_tasks(config)[:count], seed=_SEED)
     episodes = []
     for level, trajectory in enumerate(table.to_trajectories()):
         texts = log.frames[level]
@@ -54,7 +54,7 @@ def clone_graphs(config: Config, clone: Policy, seed: int) -> tuple[int, list[Gr
         Index of the task in the training split, and one graph per method: same episodes, different advantages.
     """
     first = config.clone_levels
-    table, texts = _play(config, clone, tasks("train", CANDIDATES, first), seed)
+    table, texts = _play(config, clone, tasks(config.setup.train, CANDIDATES, first), seed)
     group = pick_group(table)
     return first + group, [
         build_graph(table, group, texts[group], RECIPES[method](table), method=method, stage=CLONE, seed=seed)
@@ -72,7 +72,7 @@ def trained_graph(config: Config, policy: Policy, method: str, seed: int, index:
         seed: training seed of the policy.
         index: of the task in the training split.
     """
-    table, texts = _play(config, policy, tasks("train", 1, index), seed)
+    table, texts = _play(config, policy, tasks(config.setup.train, 1, index), seed)
     return build_graph(table, 0, texts[0], RECIPES[method](table), method=method, stage=TRAINED, seed=seed)
 
 

@@ -12,6 +12,8 @@ import agentgym  # noqa: F401  # registers the environments
 from baselines.config import TrainerConfig
 from benchmarks.observation_log import ObservationLog
 from benchmarks.results import Config
+from benchmarks.settings import ADVISERS, settings_of
+from wrappers.advice import VectorAdvice
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 #: Episodes that are played side by side.
 PLACES = 128
 TINY = "tiny"
-#: Boards that the tiny policy's tokenizer is made from.
+#: Training levels whose first prompts and commands the tiny policy's tokenizer is made from.
 _TOKENIZER_LEVELS = 64
 #: What a model that is not ours is asked to write, and how its reply is completed.
 _REPLY_FORMAT = "Answer with exactly one command inside <action> and </action>, and nothing else."
@@ -38,6 +40,24 @@ def tasks(split: str, count: int, first: int = 0) -> list[dict[str, Any]]:
     return [{"split": split, "index": first + i} for i in range(count)]
 
 
+def training_tasks(config: Config) -> list[dict[str, Any]]:
+    """Tasks of reinforcement learning: those after the cloned ones."""
+    return tasks(config.setup.train, config.training_levels, config.clone_levels)
+
+
+def held_out_tasks(config: Config, split: str = "") -> list[dict[str, Any]]:
+    """Held-out tasks of the table, or as many of another split."""
+    return tasks(split or config.setup.test, config.eval_levels)
+
+
+def validation_tasks(config: Config) -> list[dict[str, Any]]:
+    """Tasks of the learning curve, none of them a test task."""
+    setup = config.setup
+    return tasks(
+        setup.validation, config.validation_levels, config.eval_levels if setup.validation == setup.test else 0
+    )
+
+
 def make_envs(
     config: Config, episodes: int, *, expert: bool = False, log: bool = False
 ) -> gym.vector.VectorEnv[Any, Any, Any]:
@@ -46,15 +66,21 @@ def make_envs(
     Args:
         config: names the environment and the prompt.
         episodes: how many will be played; at most `PLACES` of them side by side.
-        expert: infos hold the expert's action.
+        expert: infos hold the action of the expert that is cloned.
         log: keep the observations in an `ObservationLog`.
     """
-    envs: Any = gym.make_vec(config.env, min(episodes, PLACES), autoreset_mode="Disabled", expert=expert)
+    setup = config.setup
+    envs: Any = gym.make_vec(
+        config.env, min(episodes, PLACES), autoreset_mode="Disabled", expert=expert and not setup.adviser,
+        **setup.options,
+    )  # fmt: skip
+    if expert and setup.adviser:
+        envs = VectorAdvice(envs, ADVISERS[setup.adviser])
     if log:
         envs = ObservationLog(envs)
     envs = VectorReplyParser(envs)
     return VectorPromptWindow(
-        envs, history=config.history, instructions=config.instructions, reply_format=_REPLY_FORMAT
+        envs, history=config.history, instructions=config.instructions, reply_format=_REPLY_FORMAT, **setup.prompt
     )
 
 
@@ -71,13 +97,17 @@ def new_policy(config: Config, seed: int) -> HuggingFacePolicy:
         return HuggingFacePolicy.from_pretrained(config.model, dtype=torch.float32, **settings)
     from policies.tiny import tiny_policy
 
-    envs: Any = gym.make_vec(config.env, _TOKENIZER_LEVELS, autoreset_mode="Disabled")
-    observations, infos = envs.reset(options=tasks("train", _TOKENIZER_LEVELS))
+    row = settings_of(config.env)
+    envs: Any = gym.make_vec(config.env, _TOKENIZER_LEVELS, autoreset_mode="Disabled", **config.setup.options)
+    observations, infos = envs.reset(options=tasks(config.setup.train, _TOKENIZER_LEVELS))
     texts = list(observations["text"] if isinstance(observations, dict) else observations)
     words = sorted({action for actions in infos["admissible_actions"] for action in actions})
     if config.instructions:
         texts.append(envs.unwrapped.instructions)
-    return tiny_policy(texts, seed=seed, extra_words=words)
+    settings = dict(config.setup.policy)
+    if row.pieces is not None:
+        settings["pieces"] = row.pieces
+    return tiny_policy(texts, seed=seed, extra_words=[*words, *row.words()], **settings)
 
 
 def trainer_config(config: Config, seed: int, method: Recipe) -> TrainerConfig:

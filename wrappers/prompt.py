@@ -8,9 +8,9 @@ that a policy without memory sees more of the state.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, SupportsFloat
+from typing import Any, Literal, SupportsFloat
 
 import gymnasium as gym
 import numpy as np
@@ -25,6 +25,7 @@ REPLY_FORMAT = (
     "and stop there."
 )
 CUT = " [cut]"
+UNREADABLE = "(no readable command)"
 
 
 @dataclass
@@ -49,12 +50,17 @@ class PromptStyle:
         keep_first: show the episode's first observation once it is no longer among those shown (for environments
             that state the task only at the start).
         admissible: list the admissible commands after the observation.
+        shown: what the history shows of a step: "pairs", observation and action, or "actions" alone, which is much
+            shorter.
+        facts: info entries that are shown below the current observation, for what the environment's text leaves out:
+            `("location", "inventory")` repairs ALFWorld's, as the GraphGPO paper's prompt does.
         max_chars: longest text of the user message, in characters; None for no limit. The oldest pairs go first; if
             the rest is still too long, the end of the current observation is cut and marked. The first observation
             and the commands are never cut.
 
     Raises:
-        ValueError: on a negative `history`, or a `max_chars` below 1.
+        ValueError: on a negative `history`, a `max_chars` below 1, or a `shown` that does not exist.
+        TypeError: when `facts` is not a sequence of names.
     """
 
     history: int | None = 2
@@ -63,9 +69,15 @@ class PromptStyle:
     keep_first: bool = False
     admissible: bool = False
     max_chars: int | None = None
+    shown: Literal["pairs", "actions"] = "pairs"
+    facts: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Refuse sizes that mean nothing."""
+        """Refuse options that mean nothing."""
+        if self.shown not in ("pairs", "actions"):
+            raise ValueError(f"shown must be 'pairs' or 'actions', got {self.shown!r}")
+        if isinstance(self.facts, str) or not all(isinstance(name, str) for name in self.facts):
+            raise TypeError(f"facts must be a sequence of names of info entries, got {self.facts!r}")
         for name, least in (("history", 0), ("max_chars", 1)):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, (int, np.integer)) and value >= least):
@@ -93,19 +105,42 @@ class PromptStyle:
                 del episode.pairs[: -self.history]
         episode.now = text_of(observation)
 
-    def messages(self, episode: Episode, observation: Any, commands: Sequence[str] = ()) -> Messages:
-        """Render the prompt at the episode's current observation: an optional system message and a user message."""
-        content: Any = self.user_text(episode, commands)
+    def messages(
+        self, episode: Episode, observation: Any, commands: Sequence[str] = (), facts: Mapping[str, Any] | None = None
+    ) -> Messages:
+        """Render the prompt at the episode's current observation: an optional system message and a user message.
+
+        Args:
+            episode: what was seen and done so far.
+            observation: the current observation; a picture in it is shown.
+            commands: the admissible commands.
+            facts: the info entries named by `self.facts`.
+        """
+        content: Any = self.user_text(episode, commands, facts)
         if isinstance(observation, dict) and "image" in observation:
             content = [{"type": "image", "image": observation["image"]}, {"type": "text", "text": content}]
         user: Message = {"role": "user", "content": content}
         return ({"role": "system", "content": self.instructions}, user) if self.instructions else (user,)
 
-    def user_text(self, episode: Episode, commands: Sequence[str] = ()) -> str:
+    def known(self, info: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the entries of an info dict that the prompt shows as facts.
+
+        Raises:
+            KeyError: when one is missing.
+        """
+        missing = [name for name in self.facts if name not in info]
+        if missing:
+            raise KeyError(f"facts: info has no {missing[0]!r}; it has {sorted(info)}")
+        return {name: info[name] for name in self.facts}
+
+    def user_text(self, episode: Episode, commands: Sequence[str] = (), facts: Mapping[str, Any] | None = None) -> str:
         """Render the text of the user message; without pairs and extras it is the observation itself."""
+        below = ["\n".join(f"{name}: {value}" for name, value in facts.items())] if facts else []
+        if self.admissible and commands:
+            below.append("Commands you can give now: " + ", ".join(commands))
 
         def without(dropped: int) -> str:
-            return self._layout(episode, episode.pairs[dropped:], episode.now, commands)
+            return self._layout(episode, episode.pairs[dropped:], episode.now, below)
 
         text = without(0)
         if self.max_chars is None or len(text) <= self.max_chars:
@@ -117,18 +152,20 @@ class PromptStyle:
             return without(drops[fewest])
         text = without(len(drops))
         excess = len(text) - self.max_chars + len(CUT)
-        return self._layout(episode, (), episode.now[: max(0, len(episode.now) - excess)] + CUT, commands)
+        return self._layout(episode, (), episode.now[: max(0, len(episode.now) - excess)] + CUT, below)
 
-    def _layout(self, episode: Episode, pairs: Sequence[tuple[str, str]], now: str, commands: Sequence[str]) -> str:
+    def _layout(self, episode: Episode, pairs: Sequence[tuple[str, str]], now: str, below: Sequence[str]) -> str:
         parts = []
-        if self.keep_first and episode.steps > len(pairs):
+        actions = self.shown == "actions"
+        if self.keep_first and episode.steps > (0 if actions else len(pairs)):
             parts.append(f"At the start you saw:\n{episode.first}")
-        for step, (seen, command) in enumerate(pairs, episode.steps - len(pairs) + 1):
-            parts.append(f"Step {step}, you saw:\n{seen}\nStep {step}, you did: {command or '(no readable command)'}")
+        if actions and pairs:
+            parts.append("You did: " + "; ".join(command or UNREADABLE for _, command in pairs))
+        elif not actions:
+            for step, (seen, command) in enumerate(pairs, episode.steps - len(pairs) + 1):
+                parts.append(f"Step {step}, you saw:\n{seen}\nStep {step}, you did: {command or UNREADABLE}")
         parts.append(f"Now you see:\n{now}" if parts else now)
-        if self.admissible and commands:
-            parts.append("Commands you can give now: " + ", ".join(commands))
-        return "\n\n".join(parts)
+        return "\n\n".join([*parts, *below])
 
 
 def text_of(observation: Any) -> str:
@@ -183,7 +220,8 @@ class PromptWindow(gym.Wrapper[Messages, str, Any, str], RecordConstructorArgs):
         return self._render(observation, info), reward, terminated, truncated, info
 
     def _render(self, observation: Any, info: dict[str, Any]) -> Messages:
-        return self.style.messages(self._episode, observation, info.get("admissible_actions", ()))
+        commands = info.get("admissible_actions", ())
+        return self.style.messages(self._episode, observation, commands, self.style.known(info))
 
 
 class VectorPromptWindow(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
@@ -243,4 +281,5 @@ class VectorPromptWindow(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[An
 
     def _render(self, place: int, observation: Any, infos: dict[str, Any]) -> Messages:
         commands = infos["admissible_actions"][place] if "admissible_actions" in infos else ()
-        return self.style.messages(self._episodes[place], observation, commands)
+        facts = {name: column[place] for name, column in self.style.known(infos).items()}
+        return self.style.messages(self._episodes[place], observation, commands, facts)

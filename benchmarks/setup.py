@@ -1,0 +1,48 @@
+"""What of a benchmark's configuration is particular to an environment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Environment, splits, prompt and policy; the defaults are those of Sokoban.
+
+    Attributes:
+        options: keyword arguments of `gymnasium.make_vec`.
+        train: split of cloning and reinforcement learning.
+        validation: split of the learning curve. Where it is the test split, its levels begin after those of the test.
+        test: split of the table.
+        beside: further splits that the finished policies play, reported beside the test split.
+        kinds: info entry by which episodes are sorted into kinds, such as "task_type"; "": they are all of one kind.
+        adviser: who is cloned: "" for the environment's own expert, else a name in `benchmarks.settings.ADVISERS`.
+        prompt: options of `wrappers.prompt.PromptStyle` besides history and instructions.
+        policy: keyword arguments of `policies.tiny.tiny_policy`.
+    """
+
+    options: dict[str, Any] = field(default_factory=dict)
+    train: str = "train"
+    validation: str = "validation"
+    test: str = "test"
+    beside: list[str] = field(default_factory=list)
+    kinds: str = ""
+    adviser: str = ""
+    prompt: dict[str, Any] = field(default_factory=dict)
+    policy: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The numbers of `benchmarks.results.Config` that make a benchmark long or short; see there."""
+
+    steps: int
+    groups: int
+    group_size: int
+    clone_levels: int
+    clone_epochs: int
+    training_levels: int
+    eval_levels: int
+    validation_levels: int
+    validation_every: int
