@@ -85,25 +85,35 @@ def run_job(config: Config, folder: Path, job: Job, progress: Progress) -> None:
     )
 
 
-def score(config: Config, policy: Policy, name: str, seed: int, mode: str, seconds: float) -> Score:
-    """Play all test levels once. `mode` sets the temperature of policies that have one."""
-    played = _play(config, policy, name, seed, mode, config.setup.test)
+def score(
+    config: Config, policy: Policy, name: str, seed: int, mode: str, seconds: float
+) -> tuple[Score, list[KindScore]]:
+    """Play all test levels once, and those of the splits beside. `mode` is for policies that have a temperature.
+
+    Returns:
+        The score on the test levels, and for every split the score kind by kind; none where there are no kinds.
+    """
+    setup, kinds = config.setup, []
+    played = _play(config, policy, name, seed, mode, setup.test)
+    for split in (setup.test, *setup.beside) if setup.kinds else ():
+        beside = played if split == setup.test else _play(config, policy, name, seed, mode, split)
+        by_kind = beside.success_by(setup.kinds)
+        won = {label: int(success.sum()) for label, success in by_kind.items()}
+        kinds.append(
+            KindScore(name, seed, mode, split, won, {label: success.size for label, success in by_kind.items()})
+        )
     summary = played.summary()
     success = "".join("1" if won else "0" for won in played.success[:, 0])
-    return Score(
+    found = Score(
         name, seed, mode, success, summary["mean_return"], summary["episode_length"], summary["invalid_rate"], seconds
     )  # fmt: skip
+    return found, kinds
 
 
-def kind_scores(config: Config, policy: Policy, name: str, seed: int, mode: str) -> list[KindScore]:
-    """Play the test levels and those of the splits beside, kind by kind; nothing where there are no kinds."""
-    kind, found = config.setup.kinds, []
-    for split in (config.setup.test, *config.setup.beside) if kind else ():
-        by_kind = _play(config, policy, name, seed, mode, split).success_by(kind)
-        won = {label: int(success.sum()) for label, success in by_kind.items()}
-        played = {label: int(success.size) for label, success in by_kind.items()}
-        found.append(KindScore(name, seed, mode, split, won, played))
-    return found
+def _scores(config: Config, policy: Policy, name: str, seed: int, seconds: float) -> dict[str, list[Any]]:
+    """Scores of greedy and of sampled play, as a job returns them."""
+    both = [score(config, policy, name, seed, mode, seconds) for mode in (GREEDY, SAMPLED)]
+    return {"scores": [found for found, _ in both], "kinds": [item for _, kinds in both for item in kinds]}
 
 
 def _play(config: Config, policy: Policy, name: str, seed: int, mode: str, split: str) -> Evaluation:
@@ -125,8 +135,9 @@ def _references(config: Config, folder: Path, job: Job, progress: Progress) -> d
     kinds: list[KindScore] = []
     for seed in config.seeds:
         for name, policy, mode in ((RANDOM, RandomPolicy(), SAMPLED), (EXPERT, ExpertPolicy(), GREEDY)):
-            scores.append(score(config, policy, name, seed, mode, 0.0))
-            kinds += kind_scores(config, policy, name, seed, mode)
+            found, by_kind = score(config, policy, name, seed, mode, 0.0)
+            scores.append(found)
+            kinds += by_kind
             progress(len(scores), total, f"{name} {_share(scores[-1])}")
     episodes = show_episodes(config, RandomPolicy(), RANDOM) + show_episodes(config, ExpertPolicy(), EXPERT)
     return {"scores": scores, "episodes": episodes, "kinds": kinds}
@@ -150,10 +161,9 @@ def _clone(config: Config, folder: Path, job: Job, progress: Progress) -> dict[s
     model = folder / job.name / "model"
     shutil.rmtree(model, ignore_errors=True)
     policy.save_pretrained(model)
-    scores = [score(config, policy, CLONE, job.seed, mode, seconds) for mode in (GREEDY, SAMPLED)]
+    found = _scores(config, policy, CLONE, job.seed, seconds)
+    scores = found["scores"]
     progress(1, 1, f"greedy {_share(scores[0])}, sampled {_share(scores[1])} of test levels")
-    kinds = [item for mode in (GREEDY, SAMPLED) for item in kind_scores(config, policy, CLONE, job.seed, mode)]
-    found: dict[str, list[Any]] = {"scores": scores, "kinds": kinds}
     if job.seed == config.seeds[0]:
         task, found["graphs"] = clone_graphs(config, policy, job.seed)
         found["task"] = [task]
@@ -188,7 +198,8 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> dict[
     rows = trainer.run(report)
     policy.save_pretrained(folder / job.name / "model")
     seconds = trainer.seconds
-    scores = [score(config, policy, job.method, job.seed, mode, warm_start + seconds) for mode in (GREEDY, SAMPLED)]
+    found = _scores(config, policy, job.method, job.seed, warm_start + seconds)
+    scores = found["scores"]
     progress(config.steps, config.steps, f"greedy {_share(scores[0])}, sampled {_share(scores[1])} of test levels")
     curve = [
         CurvePoint(
@@ -198,9 +209,7 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> dict[
         for row in rows
         if "validation_greedy_success" in row
     ]  # fmt: skip
-    kinds = [item for mode in (GREEDY, SAMPLED) for item in kind_scores(config, policy, job.method, job.seed, mode)]
-    run = Run(job.method, job.seed, seconds, curve)
-    found: dict[str, list[Any]] = {"scores": scores, "runs": [run], "kinds": kinds}
+    found["runs"] = [Run(job.method, job.seed, seconds, curve)]
     if job.seed == config.seeds[0]:
         task = read_finished(folder, start)["task"][0]
         found["graphs"] = [trained_graph(config, policy, job.method, job.seed, task)]

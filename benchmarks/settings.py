@@ -95,7 +95,10 @@ SOKOBAN = EnvSettings(
 )
 
 # Few layers, little history and two task types in rooms without a kitchen: what a CPU core can train on in minutes.
-ALFWORLD_TINY = dataclasses.replace(SOKOBAN_TINY, iterations=100, groups=8, group_size=8, validate_every=10)
+# Sampled at a lower temperature than Sokoban's single tokens: a command is up to seven tokens, and one slip spoils it.
+ALFWORLD_TINY = dataclasses.replace(
+    SOKOBAN_TINY, iterations=100, groups=4, group_size=8, temperature=0.7, validate_every=10
+)
 ALFWORLD = EnvSettings(
     name="alfworld",
     id="AgentRL/ALFWorld-v0",
@@ -105,11 +108,11 @@ ALFWORLD = EnvSettings(
         steps=ALFWORLD_TINY.iterations,
         groups=ALFWORLD_TINY.groups,
         group_size=ALFWORLD_TINY.group_size,
-        clone_levels=1000,
-        clone_epochs=6,
-        training_levels=8000,
-        eval_levels=256,
-        validation_levels=128,
+        clone_levels=1600,
+        clone_epochs=5,
+        training_levels=4000,
+        eval_levels=128,
+        validation_levels=64,
         validation_every=10,
     ),
     quick=Sizes(
@@ -127,7 +130,7 @@ ALFWORLD = EnvSettings(
         options={
             "data": "generated",
             "task_types": ["pick_and_place_simple", "look_at_obj_in_light"],
-            "max_episode_steps": 30,
+            "max_episode_steps": 20,
         },
         validation="valid_unseen",
         test="valid_unseen",
