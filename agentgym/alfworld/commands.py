@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from agentgym.alfworld.world import World
 
 
-#: Lists worked out before, of all games of the process; emptied when full (some 8 MB).
+#: Lists worked out before, of all games of the process; emptied when full (some 12 MB).
 _KNOWN: dict[tuple[int, ...], tuple[str, ...]] = {}
-_MAX_KNOWN = 1 << 13
+_MAX_KNOWN = 1 << 14
 
 
 def admissible(world: World) -> tuple[str, ...]:

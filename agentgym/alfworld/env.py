@@ -170,17 +170,18 @@ class ALFWorldEnv(TextEnv[str]):
     def describe(self, valid: bool) -> Info:
         """Return the info dict of the current state."""
         world = self.world
-        won = world.won
+        game, won = world.game, world.won
+        possible, key, location, inventory = world.report()
         info: Info = {
-            "admissible_actions": world.admissible(),
+            "admissible_actions": possible,
             "is_action_valid": valid,
-            "state_key": world.state_key(),
-            "task_id": world.game.task_id,
+            "state_key": key,
+            "task_id": game.task_id,
             "won": won,
             "score": 1.0 if won else 0.0,
-            "task_type": world.game.task_type,
-            "location": world.location(),
-            "inventory": world.inventory(),
+            "task_type": game.task_type,
+            "location": location,
+            "inventory": inventory,
         }
         if self.expert:
             info["expert_action"] = self._expert_action()

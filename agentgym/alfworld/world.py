@@ -85,21 +85,11 @@ class World:
 
     def admissible(self) -> tuple[str, ...]:
         """Return the commands that can be done now, sorted."""
-        if self._commands is None:
-            self._commands = commands.admissible(self)
-        return self._commands
+        return self.report()[0]
 
     def state_key(self) -> str:
         """Return the exact state as text: equal for equal states of a game, different for different ones."""
-        changes = self.changes()
-        where = self.game.room.facing[self.loc]
-        return f"at {where}; {changes}" if changes else f"at {where}"
-
-    def changes(self) -> str:
-        """Return the part of `state_key` after the location: what differs from the beginning."""
-        if self._condition is None:
-            self._condition = condition(self)
-        return self._condition
+        return self.report()[1]
 
     def location(self) -> str:
         """Return where the agent is: the receptacles in reach, or "the middle of the room"."""
@@ -107,9 +97,25 @@ class World:
 
     def inventory(self) -> str:
         """Return what the agent carries and in what condition, "nothing" with empty hands."""
-        if self._carried is None:
-            self._carried = carried(self)
-        return self._carried
+        return self.report()[3]
+
+    def changes(self) -> str:
+        """Return the part of `state_key` after the location: what differs from the beginning."""
+        if self._condition is None:
+            self._condition = condition(self)
+        return self._condition
+
+    def report(self) -> tuple[tuple[str, ...], str, str, str]:
+        """Return (`admissible`, `state_key`, `location`, `inventory`) at once."""
+        possible, changes, carries = self._commands, self._condition, self._carried
+        if possible is None:
+            possible = self._commands = commands.admissible(self)
+        if changes is None:
+            changes = self._condition = condition(self)
+        if carries is None:
+            carries = self._carried = carried(self)
+        where = self.game.room.facing[self.loc]
+        return possible, f"at {where}; {changes}" if changes else f"at {where}", where, carries
 
     def get_state(self) -> State:
         """Return the exact state as a hashable tuple of ints."""
