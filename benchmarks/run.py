@@ -10,6 +10,8 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from benchmarks.aliasing_command import aliasing
+from benchmarks.evaluate_command import evaluate
 from benchmarks.machine import usable_cores
 from benchmarks.ranking_command import ranking
 
@@ -196,10 +198,14 @@ def _stop(message: str, status: int) -> typer.Exit:
 
 
 def _show(found: Any, folder: Path, console: Console) -> None:
+    from benchmarks.kind_table import learned_tables
     from benchmarks.report import write_report
+    from benchmarks.settings import settings_of
     from benchmarks.table import rich_table
 
     console.print(rich_table(found, console.width))
+    for table in learned_tables(found, settings_of(found.config.env).kind_names):
+        console.print(table)
     try:
         picture, page = write_report(found, folder)
     except OSError as error:
@@ -264,6 +270,8 @@ def throughput(
 
 
 app.command()(ranking)
+app.command()(evaluate)
+app.command()(aliasing)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from baselines.config import TrainerConfig
@@ -29,6 +29,7 @@ class EnvSettings:
         history: pairs in the tiny policy's prompt.
         words: what the tiny policy's tokenizer must know besides the texts and commands of some training levels.
         pieces: what it keeps in one token, see `policies.tiny.tiny_tokenizer`; None for its default.
+        kind_names: kinds of tasks and the heads of their columns, as papers print them.
         tiles: symbols of a board mapped to tiles of the page; None where observations are shown as they are.
     """
 
@@ -43,6 +44,7 @@ class EnvSettings:
     history: int = 0
     words: Callable[[], Sequence[str]] = tuple
     pieces: Sequence[str] | None = None
+    kind_names: Mapping[str, str] = field(default_factory=dict)
     tiles: Callable[[], dict[str, str]] | None = None
 
 
@@ -152,6 +154,14 @@ ALFWORLD = EnvSettings(
     history=8,
     words=household_words,
     pieces=PIECES,
+    kind_names={
+        "pick_and_place_simple": "Pick",
+        "look_at_obj_in_light": "Look",
+        "pick_clean_then_place_in_recep": "Clean",
+        "pick_heat_then_place_in_recep": "Heat",
+        "pick_cool_then_place_in_recep": "Cool",
+        "pick_two_obj_and_place": "Pick2",
+    },
 )
 
 SETTINGS: tuple[EnvSettings, ...] = (SOKOBAN, ALFWORLD)

@@ -4,7 +4,15 @@ The functions behind the credit wrappers are named like their files and imported
 (`from wrappers.rewardflow import rewardflow`): exported here, they would hide their modules.
 """
 
-from wrappers.canonical import CanonicalStates, enriched_key, observation_key, relabel_states
+from wrappers.advice import VectorAdvice
+from wrappers.canonical import (
+    CanonicalStates,
+    enriched_key,
+    graphgpo_key,
+    observation_key,
+    relabel_states,
+    rewardflow_key,
+)
 from wrappers.clusters import cosine_clusters, merge_similar_states
 from wrappers.dapo import DAPO
 from wrappers.gae import GAE
@@ -48,14 +56,17 @@ __all__ = [
     "StateGraph",
     "SymbolPlanes",
     "TaskGraphs",
+    "VectorAdvice",
     "VectorGraphShaping",
     "VectorInvalidActionPenalty",
     "VectorPromptWindow",
     "VectorReplyParser",
     "cosine_clusters",
     "enriched_key",
+    "graphgpo_key",
     "merge_similar_states",
     "observation_key",
     "parse_reply",
     "relabel_states",
+    "rewardflow_key",
 ]

@@ -5,7 +5,7 @@ strict to loose:
 
 * the environment's `info["state_key"]`, the exact latent state (no wrapper needed);
 * `CanonicalStates(envs, key=...)`: a key of one's own while the episodes run: the bare observation, or the observation
-  enriched with what it hides;
+  enriched with what it hides, by `enriched_key` or as the papers do it in ALFWorld;
 * `relabel_states(table, label)`: merge the distinct states of a finished table; by the similarity of text embeddings,
   `wrappers.clusters` does.
 """
@@ -46,6 +46,28 @@ def enriched_key(*names: str) -> Key:
         return " | ".join([text_of(observation), *(f"{name}={info[name]}" for name in names)])
 
     return key
+
+
+def rewardflow_key(observation: Any, info: dict[str, Any]) -> str:
+    """The text of the observation, and what is carried with its status: RewardFlow's states of ALFWorld.
+
+    >>> rewardflow_key("You arrive at shelf 1.", {"inventory": "apple 1 (cleaned)"})
+    'You arrive at shelf 1. | inventory=apple 1 (cleaned)'
+    """
+    return _rewardflow(observation, info)
+
+
+def graphgpo_key(observation: Any, info: dict[str, Any]) -> str:
+    """The text of the observation, the location, and what is carried with its status: GraphGPO's states of ALFWorld.
+
+    >>> graphgpo_key("Nothing happens.", {"inventory": "nothing", "location": "shelf 1"})
+    'Nothing happens. | location=shelf 1 | inventory=nothing'
+    """
+    return _graphgpo(observation, info)
+
+
+_rewardflow = enriched_key("inventory")
+_graphgpo = enriched_key("location", "inventory")
 
 
 class CanonicalStates(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):

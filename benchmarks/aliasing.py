@@ -1,0 +1,130 @@
+"""How often state keys take different states for the same: random play, each key held against the exact state.
+
+    python -m benchmarks.run aliasing
+
+A visit is a state in which an action was taken. All visits of one task with the same key form a group; a visit is
+aliased when the states of its group are not all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+from wrappers.canonical import Key, enriched_key, graphgpo_key, observation_key, rewardflow_key
+
+#: The keys that are compared, with what they are made of.
+KEYS: dict[str, Key] = {
+    "observation (GiGPO)": observation_key,
+    "observation, inventory with status (RewardFlow)": rewardflow_key,
+    "observation, location, inventory with status (GraphGPO)": graphgpo_key,
+    "location, inventory with status": lambda observation, info: f"{info['location']} | {info['inventory']}",
+    "observation, admissible commands": enriched_key("admissible_actions"),
+}
+
+
+@dataclass(frozen=True)
+class Aliasing:
+    """What one key does.
+
+    Attributes:
+        key: what it is made of.
+        aliased: share of visits in groups that mix different states, in 0..1.
+        groups: distinct (task, key) pairs.
+    """
+
+    key: str
+    aliased: float
+    groups: int
+
+
+@dataclass(frozen=True)
+class AliasingReport:
+    """All keys on the same `visits`, which are of `states` distinct (task, exact state) pairs."""
+
+    visits: int
+    states: int
+    keys: list[Aliasing]
+
+
+def aliased_share(groups: Sequence[Hashable], states: Sequence[Hashable]) -> float:
+    """Return the share of visits whose group holds more than one state.
+
+    Args:
+        groups: one label per visit: task and key.
+        states: one exact state per visit.
+
+    >>> aliased_share(["a", "a", "a", "b"], [1, 1, 2, 3])
+    0.75
+    """
+    seen: dict[Hashable, set[Hashable]] = {}
+    for group, state in zip(groups, states, strict=True):
+        seen.setdefault(group, set()).add(state)
+    return sum(len(seen[group]) > 1 for group in groups) / max(len(groups), 1)
+
+
+def any_command(commands: Sequence[str], rng: np.random.Generator) -> str:
+    """Draw a command, all with the same probability."""
+    return commands[int(rng.integers(len(commands)))]
+
+
+def any_verb(commands: Sequence[str], rng: np.random.Generator) -> str:
+    """Draw a verb, then a command that begins with it: walking about is not most of what is done then."""
+    verbs = sorted({command.partition(" ")[0] for command in commands})
+    verb = verbs[int(rng.integers(len(verbs)))]
+    return any_command([command for command in commands if command.partition(" ")[0] == verb], rng)
+
+
+#: How commands may be drawn.
+PLAYERS: dict[str, Callable[[Sequence[str], np.random.Generator], str]] = {"commands": any_command, "verbs": any_verb}
+
+
+def measure_aliasing(
+    envs: gym.vector.VectorEnv[Any, Any, Any],
+    tasks: Sequence[Mapping[str, Any]],
+    *,
+    repeats: int,
+    player: str,
+    seed: int,
+    keys: Mapping[str, Key] | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> AliasingReport:
+    """Play every task several times at random, and compare the keys.
+
+    Args:
+        envs: bare environments with autoreset `DISABLED`.
+        tasks: reset options.
+        repeats: episodes per task.
+        player: how commands are drawn, a key of `PLAYERS`.
+        seed: of the draws.
+        keys: names and functions; None: `KEYS`.
+        progress: called with the episodes begun and their number.
+    """
+    draw, rng = PLAYERS[player], np.random.default_rng(seed)
+    keys = KEYS if keys is None else keys
+    labels: dict[str, list[Hashable]] = {name: [] for name in keys}
+    states: list[Hashable] = []
+    episodes = [dict(task) for task in tasks for _ in range(repeats)]
+    for start in range(0, len(episodes), envs.num_envs):
+        wave = episodes[start : start + envs.num_envs]
+        padded = wave + [wave[-1]] * (envs.num_envs - len(wave))
+        observations, infos = envs.reset(seed=seed, options=padded)  # type: ignore[arg-type]  # per place
+        running = np.arange(envs.num_envs) < len(wave)
+        while running.any():
+            actions = [""] * envs.num_envs
+            for place in np.flatnonzero(running).tolist():
+                info = {name: column[place] for name, column in infos.items() if not name.startswith("_")}
+                task = info["task_id"]
+                states.append((task, info["state_key"]))
+                for name, key in keys.items():
+                    labels[name].append((task, key(observations[place], info)))
+                actions[place] = draw(info["admissible_actions"], rng)
+            observations, _, terminated, truncated, infos = envs.step(actions)
+            running &= ~(terminated | truncated)
+        progress(start + len(wave), len(episodes))
+    found = [Aliasing(name, aliased_share(groups, states), len(set(groups))) for name, groups in labels.items()]
+    return AliasingReport(len(states), len(set(states)), found)
