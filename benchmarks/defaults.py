@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
@@ -47,6 +48,6 @@ def make_config(
         instructions=not tiny,
         temperature=settings.temperature,
         training=training,
-        setup=row.setup if tiny or row.pretrained_setup is None else row.pretrained_setup,
+        setup=copy.deepcopy(row.setup if tiny or row.pretrained_setup is None else row.pretrained_setup),
         **dataclasses.asdict(sizes),
     )

@@ -1,4 +1,4 @@
-"""Speeds: environment steps, levels and credit, beside peers and limits measured in the same run.
+"""Speeds: environment steps, levels, ALFWorld and credit, beside peers and limits measured in the same run.
 
     python -m benchmarks.run throughput
 
@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from benchmarks import peers
 from benchmarks.credit_speed import measure_credit
+from benchmarks.household_speed import measure_households, package_stepper
 from benchmarks.level_speed import measure_levels
 from benchmarks.machine import describe_machine
 from benchmarks.results import Machine
@@ -58,6 +59,9 @@ def ratios(found: Sequence[Measurement]) -> list[Ratio]:
         ("levels", f"levels_{boxes}", f"levels_gym_sokoban_{boxes}", f"generator / gym-sokoban, boxes: {boxes}")
         for boxes in (1, 2, 3)
     ]
+    pairs.append(
+        ("households", "households_vector_128", "households_package", "make_vec, 128 places / alfworld package")
+    )
     result = [
         Ratio(section, what, value[ours] / value[other])
         for section, ours, other, what in pairs
@@ -78,10 +82,19 @@ def measure(quick: bool, progress: Callable[[str], None] = lambda words: None) -
         progress: called with what is being measured.
     """
     found: list[Measurement] = []
-    for words, part in (("steps", measure_steps), ("levels", measure_levels), ("credit", measure_credit)):
+    parts: dict[str, Callable[[bool], list[Measurement]]] = {
+        "steps": measure_steps,
+        "levels": measure_levels,
+        "households": measure_households,
+        "credit": measure_credit,
+    }
+    for words, part in parts.items():
         progress(words)
         found += part(quick)
     skipped = []
     if peers.gym_sokoban_classes() is None:
         skipped.append("gym-sokoban is not installed: pip install gym gym-sokoban==0.0.6 and run again to compare")
+    package = package_stepper()
+    if isinstance(package, str):
+        skipped.append(package)
     return Throughput(describe_machine(), quick, found, ratios(found), skipped)

@@ -8,7 +8,12 @@ from rich.table import Table
 from benchmarks.throughput import Throughput
 from benchmarks.timing import Measurement
 
-_TITLES = {"steps": "environment steps", "levels": "new levels", "credit": "credit"}
+_TITLES = {
+    "steps": "environment steps, Sokoban",
+    "levels": "new levels, Sokoban",
+    "households": "environment steps, ALFWorld",
+    "credit": "credit",
+}
 
 
 def print_throughput(found: Throughput, console: Console) -> None:

@@ -40,6 +40,25 @@ def test_waves_of_any_width_give_the_same_tasks() -> None:
     assert lengths == [[[2], [1]], [[2], [1]]]
 
 
+def test_outcomes_are_sorted_by_an_info_entry_whatever_the_waves() -> None:
+    # Places 3 do not divide 3 tasks x 2 episodes; the wave that is filled up must not add entries.
+    for places in (1, 4, 3):
+        tasks = [{"index": 3}, {"index": 1}, {"index": 2}]
+        found = evaluate(corridor(places), RightPolicy(), tasks, seed=0, repeats=2, columns=("score", "task_id"))
+        assert found.columns["score"].tolist() == [0.75, 0.25, 0.5]
+        assert found.columns["task_id"].tolist() == ["start-3", "start-1", "start-2"]
+        assert {score: won.tolist() for score, won in found.success_by("score").items()} == {
+            0.25: [[True, True]], 0.5: [[True, True]], 0.75: [[True, True]],
+        }  # fmt: skip
+
+
+def test_an_info_entry_that_is_not_there_is_named() -> None:
+    with pytest.raises(KeyError, match="infos have no 'task_type'"):
+        evaluate(corridor(2), RightPolicy(), TASKS, seed=0, columns=("task_type",))
+    with pytest.raises(KeyError, match="no column 'score'"):
+        evaluate(corridor(2), RightPolicy(), TASKS, seed=0).success_by("score")
+
+
 def test_temperature_zero_is_greedy_and_repeats_agree() -> None:
     policy = babbling_policy()
     greedy = evaluate(corridor(), policy, TASKS, seed=0, temperature=0.0, repeats=5)

@@ -7,7 +7,14 @@ from gymnasium.vector import AutoresetMode
 from agentgym.recorder import TableBuilder
 from agentgym.trajectory import StepTable
 from tests.corridor import CorridorVectorEnv
-from wrappers.canonical import CanonicalStates, enriched_key, observation_key, relabel_states
+from wrappers.canonical import (
+    CanonicalStates,
+    enriched_key,
+    graphgpo_key,
+    observation_key,
+    relabel_states,
+    rewardflow_key,
+)
 
 
 def _parity(observation: str, info: dict) -> str:
@@ -107,3 +114,24 @@ def test_labels_that_would_swallow_an_end_are_refused() -> None:
         relabel_states(_table(), lambda states: ["goal"] * len(states))
     with pytest.raises(ValueError, match=r"one label per state \(3\), got 1"):
         relabel_states(_table(), lambda states: ["one"])
+
+
+@pytest.mark.parametrize("key", [observation_key, rewardflow_key, graphgpo_key])
+def test_the_papers_keys_tell_apart_what_they_name_in_a_household(key) -> None:
+    """A clean and a dirty apple in hand, and a refused command in two places: who sees the difference."""
+    import gymnasium as gym
+
+    envs = gym.make_vec("AgentRL/ALFWorld-v0", num_envs=2, autoreset_mode="Disabled", data="generated", expert=True)
+    envs = CanonicalStates(envs, key=key)
+    _, infos = envs.reset(options={"split": "train", "index": 0})
+    for command in ("go to fridge 1", "open fridge 1", "take apple 1 from fridge 1", "go to sinkbasin 1"):
+        *_, infos = envs.step([command, command])
+    envs.step(["clean apple 1 with sinkbasin 1", "xyzzy"])
+    *_, infos = envs.step(["xyzzy", "xyzzy"])
+    clean, dirty = infos["canonical_key"]
+    assert infos["inventory"].tolist() == ["apple 1 (cleaned) (cooled)", "apple 1 (cooled)"]
+    assert (clean == dirty) == (key is observation_key)
+    envs.step(["go to fridge 1", "clean apple 1 with sinkbasin 1"])
+    *_, infos = envs.step(["xyzzy", "xyzzy"])
+    fridge, sink = infos["canonical_key"]
+    assert (fridge == sink) == (key is not graphgpo_key)

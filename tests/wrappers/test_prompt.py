@@ -246,3 +246,42 @@ def test_it_wraps_the_stock_vector_environment_as_well() -> None:
     observations, *_, infos = envs.step(["right", "left"])
     assert _user(infos["final_obs"][0]).endswith("Step 1, you did: right\n\nNow you see:\ncell 4")
     assert _user(observations[1]).endswith("Now you see:\ncell 2")
+
+
+def test_actions_alone_are_shown_on_request_with_the_first_observation() -> None:
+    env = PromptWindow(ReplyParser(CorridorEnv()), history=2, instructions=False, shown="actions", keep_first=True)
+    messages, _ = env.reset(options={"index": 2})
+    assert _user(messages) == "cell 2"
+    for reply in ("<action>right</action>", "<action>left</action>", "hm"):
+        messages, *_ = env.step(reply)
+    assert _user(messages) == (
+        "At the start you saw:\ncell 2\n\nYou did: left; (no readable command)\n\nNow you see:\ncell 2"
+    )
+
+
+def test_facts_stand_below_the_current_observation_and_are_never_cut() -> None:
+    style = {"history": 1, "instructions": False, "facts": ("task_id", "score"), "admissible": True}
+    env = PromptWindow(CorridorEnv(), **style)
+    messages, _ = env.reset(options={"index": 2})
+    below = "task_id: start-2\nscore: 0.5\n\nCommands you can give now: left, right"
+    assert _user(messages) == f"cell 2\n\n{below}"
+    messages, *_ = env.step("left")
+    now = "Step 1, you saw:\ncell 2\nStep 1, you did: left\n\nNow you see:\ncell 1"
+    assert _user(messages) == f"{now}\n\n{below.replace('0.5', '0.25')}"
+    short = PromptWindow(CorridorEnv(), **style, max_chars=10)
+    assert _user(short.reset(options={"index": 2})[0]).endswith(below)
+
+
+def test_facts_are_the_same_in_the_vector_form() -> None:
+    envs = VectorPromptWindow(CorridorVectorEnv(2), history=0, instructions=False, facts=("score",))
+    messages, _ = envs.reset(options=[{"index": 1}, {"index": 2}])
+    assert [_user(one) for one in messages] == ["cell 1\n\nscore: 0.25", "cell 2\n\nscore: 0.5"]
+
+
+def test_facts_that_are_not_there_are_named() -> None:
+    with pytest.raises(KeyError, match="info has no 'location'"):
+        PromptWindow(CorridorEnv(), facts=("location",)).reset(seed=0)
+    with pytest.raises(TypeError, match="sequence of names"):
+        PromptStyle(facts="location")
+    with pytest.raises(ValueError, match="'pairs' or 'actions'"):
+        PromptStyle(shown="commands")  # type: ignore[arg-type]
