@@ -53,11 +53,12 @@ def draw_shaping(results: ShapingResults, path: Path, dpi: int = 110) -> None:
             steps, bands = curve(results, reward, kind)
             colour = COLOURS[reward]
             low, high = [100 * band.low for band in bands], [100 * band.high for band in bands]
-            panel.fill_between(steps, low, high, color=colour, alpha=0.16, lw=0)
+            x = [count / 1000 for count in steps]
+            panel.fill_between(x, low, high, color=colour, alpha=0.16, lw=0)
             means = [100 * band.mean for band in bands]
-            panel.plot(steps, means, color=colour, marker="o", ms=3.5, lw=1.8, label=NAMES[reward])
+            panel.plot(x, means, color=colour, marker="o", ms=3.5, lw=1.8, label=NAMES[reward])
         panel.set_title(title, fontsize=10)
-        panel.set_xlabel("environment steps")
+        panel.set_xlabel("environment steps [thousands]")
         panel.grid(alpha=0.25, lw=0.6)
         panel.spines[["top", "right"]].set_visible(False)
         panel.margins(x=0.02)

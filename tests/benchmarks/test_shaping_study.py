@@ -104,7 +104,7 @@ def test_results_survive_the_file_and_the_page_holds_table_and_picture(tmp_path)
     picture, page = write_shaping_report(found, tmp_path)
     assert picture.read_bytes().startswith(b"\x89PNG")
     text = page.read_text("utf-8")
-    assert text.count('<tr class="method">') == 3
+    assert text.count('<tr class="method">') == 8
     assert "data:image/png;base64," in text
     assert "+37.5" in text
     # Nothing is fetched from elsewhere.
