@@ -58,7 +58,8 @@ class Config:
         validation_levels: levels of the learning curve; not trained on and not part of the test.
         validation_every: iterations between two points of the curve.
         training_levels: levels that reinforcement learning draws its tasks from.
-        training: settings of `baselines.config.TrainerConfig`, the same for all methods.
+        training: settings of `baselines.config.TrainerConfig`, the same for all methods but for what a
+            recipe's `training` replaces.
     """
 
     env: str
