@@ -74,8 +74,8 @@ def number_pairs(first: Ints, n_first: int, second: Ints, n_second: int) -> tupl
         example = content[distinct]
         content[distinct] = np.arange(len(distinct))
         return content[cell], example
-    order = _counting_sort(second, n_second)
-    order = order[_counting_sort(first[order], n_first)]
+    order = counting_sort(second, n_second)
+    order = order[counting_sort(first[order], n_first)]
     a, b = first[order], second[order]
     new = np.ones(n, np.bool_)
     new[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
@@ -209,7 +209,7 @@ def visit_advantages(
     return result
 
 
-def _counting_sort(keys: Ints, n_keys: int) -> Ints:
+def counting_sort(keys: Ints, n_keys: int) -> Ints:
     """Stable order of small integers in linear time: numpy sorts 16 bits by counting."""
     order = keys.astype(np.uint16).argsort(kind="stable")
     for shift in range(16, (n_keys - 1).bit_length(), 16):

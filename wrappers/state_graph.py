@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, dijkstra
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
-from wrappers.group import StatisticsOptions, number_pairs, visit_advantages
+from wrappers.group import StatisticsOptions, counting_sort, number_pairs, visit_advantages
 from wrappers.pruning import Transitions, transitions
 
 Unreachable = Literal["infinite", "d_max+1"]
@@ -126,11 +126,14 @@ class StateGraph:
     def _hops_to(self, goals: Ints) -> Floats:
         """Hops to the nearest of some nodes: one breadth-first search against the edges, from a node before all."""
         distance = np.full(self.n_nodes, np.inf)
-        rows = np.flatnonzero(self.is_edge)
-        root = self.n_nodes
-        starts = np.concatenate((self.target[rows], np.full(len(goals), root)))
-        ends = np.concatenate((self.source[rows], goals))
-        against = csr_array((np.ones(len(starts)), (starts, ends)), shape=(root + 1, root + 1))
+        source, target = self.source[self.is_edge], self.target[self.is_edge]
+        root, n = self.n_nodes, len(source)
+        # Rows of the matrix: what leads to each node, sorted by counting, and last what the extra node leads to.
+        first = np.zeros(root + 2, np.int64)
+        np.cumsum(np.bincount(target, minlength=root), out=first[1:-1])
+        first[-1] = n + len(goals)
+        before = np.concatenate((source[counting_sort(target, root)], goals))
+        against = csr_array((np.ones(len(before), np.float64), before, first), shape=(root + 1, root + 1))
         order, parent = breadth_first_order(against, root)
         # Nodes come out level by level, and a level's parents are the level before: where it ends is one look-up in
         # the parents' positions, which never decrease.
