@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -133,7 +133,7 @@ class StateGraph:
         np.cumsum(np.bincount(target, minlength=root), out=first[1:-1])
         first[-1] = n + len(goals)
         before = np.concatenate((source[counting_sort(target, root)], goals))
-        against = csr_array((np.ones(len(before), np.float64), before, first), shape=(root + 1, root + 1))
+        against: Any = csr_array((np.ones(len(before)), before, first), shape=(root + 1, root + 1))
         order, parent = breadth_first_order(against, root)
         # Nodes come out level by level, and a level's parents are the level before: where it ends is one look-up in
         # the parents' positions, which never decrease.
