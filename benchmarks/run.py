@@ -12,6 +12,8 @@ from rich.console import Console
 
 from benchmarks.machine import usable_cores
 from benchmarks.ranking_command import ranking
+from benchmarks.seed_list import parse_seeds
+from benchmarks.shaping_command import shaping
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode="rich", no_args_is_help=False, pretty_exceptions_enable=False,
@@ -35,19 +37,10 @@ def _choices(values: str, known: list[str], option: str) -> list[str]:
 
 
 def _seeds(values: str) -> list[int]:
-    """Read "0,1,2" or "0-2"."""
     try:
-        found = []
-        for part in values.split(","):
-            first, _, last = part.partition("-")
-            found += list(range(int(first), int(last or first) + 1))
-    except ValueError:
-        found = []
-    if not found or len(set(found)) < len(found):
-        raise typer.BadParameter(
-            f"expected distinct numbers such as 0,1,2 or 0-2, got {values!r}", param_hint="--seeds"
-        )
-    return found
+        return parse_seeds(values)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--seeds") from None
 
 
 def _known_env(env: str) -> str:
@@ -255,6 +248,7 @@ def throughput(
 
 
 app.command()(ranking)
+app.command()(shaping)
 
 
 if __name__ == "__main__":
