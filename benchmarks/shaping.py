@@ -36,7 +36,7 @@ from benchmarks.workers import run_parallel
 RESULTS = "shaping.json"
 #: What is compared: the reward without shaping first, it is what the others are compared with.
 COMPARED: tuple[Reward, ...] = ("success", "shaped", "own")
-#: The default: about seven minutes on two cores for five seeds.
+#: The default: about five minutes on two quiet cores for five seeds.
 FULL = SB3Config()
 #: For CI: every part of it, none of the luck.
 QUICK = SB3Config(
