@@ -66,7 +66,12 @@ def read_finished(folder: Path, job: Job) -> dict[str, Any]:
 
 
 def run_job(config: Config, folder: Path, job: Job, progress: Progress) -> None:
-    """Do the job in this process and write its result."""
+    """Do the job in this process, with one thread, and write its result."""
+    import torch
+    import transformers
+
+    torch.set_num_threads(1)
+    transformers.utils.logging.disable_progress_bar()  # whoever started the process draws the bars
     place = folder / job.name
     place.mkdir(parents=True, exist_ok=True)
     work = {"references": _references, "clone": _clone, "method": _method}[job.kind]

@@ -14,6 +14,7 @@ process of its own; the same command continues an interrupted benchmark. The fol
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from collections.abc import Sequence
@@ -23,7 +24,7 @@ from typing import Any
 from rich.console import Console
 
 from benchmarks import results
-from benchmarks.jobs import Job, all_jobs, is_finished, read_finished
+from benchmarks.jobs import Job, all_jobs, is_finished, read_finished, run_job
 from benchmarks.machine import describe_machine
 from benchmarks.processes import run_jobs
 from benchmarks.progress import shown
@@ -61,7 +62,8 @@ def run_learning(config: Config, folder: Path, *, processes: int, console: Conso
             return job.kind != "method" or is_finished(folder, Job("clone", job.seed))
 
         with shown(left, console) as progress:
-            run_jobs(config, folder, left, processes=processes, ready=ready, progress=progress)
+            work = functools.partial(run_job, config, folder)
+            run_jobs(left, work, processes=processes, progress=progress, ready=ready)
     found = gather(config, folder)
     results.save(found, folder / RESULTS)
     return found

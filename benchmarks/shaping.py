@@ -28,10 +28,10 @@ from baselines.symbolic_sokoban import Levels, Reward
 from benchmarks.jobs import Job
 from benchmarks.learning import claim
 from benchmarks.machine import describe_machine
+from benchmarks.processes import run_jobs
 from benchmarks.progress import shown
 from benchmarks.results import decode, encode, write_json
 from benchmarks.shaping_results import VERSION, ShapingConfig, ShapingResults, ShapingRun, read_json, save
-from benchmarks.workers import run_parallel
 
 RESULTS = "shaping.json"
 #: What is compared: the reward without shaping first, it is what the others are compared with.
@@ -73,7 +73,7 @@ def run_shaping(config: ShapingConfig, folder: Path, *, processes: int, console:
         console.print(f"continuing in {folder}: {len(jobs) - len(left)} of {len(jobs)} trainings are finished")
     if left:
         with shown(left, console) as progress:
-            run_parallel(left, functools.partial(_train, config, folder), processes=processes, progress=progress)
+            run_jobs(left, functools.partial(_train, config, folder), processes=processes, progress=progress)
     runs = [
         decode(ShapingRun, read_json(_path(folder, job)), job.name)
         for job in sorted(jobs, key=lambda job: (config.rewards.index(job.method), config.seeds.index(job.seed)))
