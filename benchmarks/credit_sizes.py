@@ -57,7 +57,7 @@ def measure_sizes(quick: bool, sizes: Sequence[tuple[int, int, int]]) -> list[Si
         quick: fewer repetitions.
         sizes: groups, episodes per group, steps per episode.
     """
-    return [_measure(FreshTexts(*shape), shape, 3 if quick else 20) for shape in sizes]
+    return [_measure(FreshTexts(*shape), shape, 3 if quick else 12) for shape in sizes]
 
 
 def _measure(texts: FreshTexts, shape: tuple[int, int, int], repeats: int) -> SizeTimes:
