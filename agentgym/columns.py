@@ -61,14 +61,12 @@ def intern(name: str, *columns: Any) -> tuple[list[Ints], tuple[Hashable, ...]]:
     )
     bounds = np.cumsum([0, *map(len, columns)]).tolist()
     first, names = _first_rows_of_integers(columns, bounds[-1]) or _first_rows(name, columns, bounds)
-    tensors = [
-        kind for kind in set(map(type, names)) if hasattr(kind, "__array__") and not issubclass(kind, np.generic)
-    ]
-    if tensors:
-        raise TypeError(
-            f"column '{name}' must hold one hashable value per row, such as a string, got {tensors[0].__name__}s; "
-            "convert them first, for instance by .item()"
-        )
+    for kind in set(map(type, names)):
+        if hasattr(kind, "__array__") and not issubclass(kind, np.generic):
+            raise TypeError(
+                f"column '{name}' must hold one hashable value per row, such as a string, got {kind.__name__}s; "
+                "convert them first, for instance by .item()"
+            )
     ids = (np.cumsum(first == np.arange(len(first))) - 1)[first]
     return [ids[begin:end] for begin, end in itertools.pairwise(bounds)], names
 

@@ -147,6 +147,34 @@ def standardise(
     return np.where(still, 0.0, centred / np.where(scale > 0, scale, 1.0)[groups])
 
 
+def whitened(values: Floats, weights: Floats | None = None, *, ddof: int = 1, eps: float = 1e-8) -> Floats:
+    """Bring values to mean 0 and variance 1: `(x - mean) / sqrt(variance + eps)`, exactly 0 without contrast.
+
+    Args:
+        values: float64 (N,).
+        weights: float64 (N,), how often a value counts in mean and variance, at least one above 0; once by default.
+        ddof: 1 sample, 0 population variance.
+        eps: added to the variance.
+
+    Returns:
+        float64 (N,).
+
+    >>> whitened(np.array([1.0, 1.0, 4.0])).round(3)
+    array([-0.577, -0.577,  1.155])
+    """
+    times = np.ones(len(values)) if weights is None else weights
+    inside = values[times > 0]
+    noise = TOLERANCE * np.abs(inside).max(initial=0.0)
+    if len(inside) == 0 or np.ptp(inside) <= noise:
+        return np.zeros(len(values))
+    mean = float(np.average(values, weights=times))
+    if abs(mean) <= noise:  # only rounding: what is 0 stays exactly 0
+        mean = 0.0
+    variance = float(np.sum(times * (values - mean) ** 2)) / max(float(times.sum()) - ddof, 1.0)
+    scores: Floats = (values - mean) / np.sqrt(variance + eps)
+    return scores
+
+
 def first_rows(table: StepTable) -> Ints:
     """Return int64 (M,): the row of each trajectory's first step."""
     return table.order[table.offsets[:-1]]

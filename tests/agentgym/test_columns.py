@@ -116,10 +116,10 @@ def test_tensors_are_numbered_by_their_values():
 @pytest.mark.parametrize("column", ["state", "group", "action", "t", "reward", "won", "valid", "replies"])
 @pytest.mark.parametrize("values", ["s", iter([0]), {0: 1}, {0}, 0, np.array(0)])
 def test_what_is_no_sequence_of_rows_is_refused(column, values):
-    columns = dict.fromkeys(("group", "trajectory", "t", "state", "action", "next_state", "reward", "won"), [0])
+    columns = {key: [0] for key in ("group", "trajectory", "t", "state", "action", "next_state", "reward", "won")}
     with pytest.raises(TypeError, match=f"column '{column}' must be a list or an array with one value per row, got "):
         StepTable.from_arrays(**{**columns, column: values})
-    with pytest.raises(TypeError, match="column 'won' must be a list or an array .* got NoneType"):
+    with pytest.raises(TypeError, match=r"column 'won' must be a list or an array .* got NoneType"):
         StepTable.from_arrays(**{**columns, "won": None})
 
 
