@@ -78,7 +78,8 @@ class _Shaper:
         self, gamma: float, decay: float, scale: float, key: Key | None, task: Task | None, success: Success | None,
         graphs: TaskGraphs | None, truncation: Truncation,
     ) -> None:  # fmt: skip
-        for name, value in (("gamma", gamma), ("decay", decay), ("scale", scale)):
+        given: dict[str, Any] = {"gamma": gamma, "decay": decay, "scale": scale}
+        for name, value in given.items():
             if isinstance(value, bool) or not isinstance(value, numbers.Real):
                 raise TypeError(f"{name} must be a number, got {value!r}")
         if not 0 < gamma <= 1:
