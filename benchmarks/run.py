@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from agentgym.core import suggest
 from benchmarks.machine import usable_cores
 from benchmarks.ranking_command import ranking
 from benchmarks.seed_list import parse_seeds
@@ -28,9 +29,7 @@ def _choices(values: str, known: list[str], option: str) -> list[str]:
     names = [name.strip() for name in values.split(",") if name.strip()]
     for name in names:
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise typer.BadParameter(f"unknown name {name!r}{hint} Known: {', '.join(known)}", param_hint=option)
+            raise typer.BadParameter(f"unknown name {name!r}; {suggest(name, known)}", param_hint=option)
     if not names or len(set(names)) < len(names):
         raise typer.BadParameter(f"expected distinct names separated by commas, got {values!r}", param_hint=option)
     return names
@@ -223,28 +222,35 @@ def check(
 
 @app.command()
 def throughput(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, half a minute.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, about a minute.")] = False,
     out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
 ) -> None:
-    """Measure environment steps, levels and credit, beside peers and limits, as ratios."""
+    """Measure environment steps, levels, credit and clusters, beside peers and limits, as ratios."""
     from benchmarks.results import encode, write_json
     from benchmarks.throughput import measure
     from benchmarks.throughput_table import print_throughput
 
     console = Console()
-    with console.status("measuring") as status:
+    try:
+        if out is not None:
+            # Before minutes of measuring, not after them.
+            out.parent.mkdir(parents=True, exist_ok=True)
+        with console.status("measuring") as status:
 
-        def tell(words: str) -> None:
-            status.update(f"measuring {words}")
-            if not console.is_terminal:
-                console.print(f"measuring {words}")
+            def tell(words: str) -> None:
+                status.update(f"measuring {words}")
+                if not console.is_terminal:
+                    console.print(f"measuring {words}")
 
-        found = measure(quick, tell)
-    print_throughput(found, console)
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        write_json(encode(found), out)
-        console.print(f"figures: {out}", markup=False, highlight=False)
+            found = measure(quick, tell)
+        print_throughput(found, console)
+        if out is not None:
+            write_json(encode(found), out)
+            console.print(f"figures: {out}", markup=False, highlight=False, soft_wrap=True)
+    except KeyboardInterrupt:
+        raise _stop("stopped; nothing is kept", 130) from None
+    except OSError as error:
+        raise _stop(str(error), 1) from None
 
 
 app.command()(ranking)
