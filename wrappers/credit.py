@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from agentgym.recorder import TableBuilder
 from agentgym.trajectory import Bools, Floats, StepTable
+from wrappers.places import for_inside
 
 Array = NDArray[Any]
 
@@ -50,7 +51,7 @@ class CreditWrapper(gym.vector.VectorWrapper[Any, Any, Array]):
         options: Any = None,
     ) -> tuple[Any, dict[str, Any]]:
         """Reset the environment and begin to record the episodes it starts."""
-        observations, infos = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # per place
+        observations, infos = self.env.reset(seed=seed, options=for_inside(options))  # type: ignore[arg-type]
         mask = options.get("reset_mask") if isinstance(options, Mapping) else None
         if self._builder is None or mask is None:
             # Places are recorded until their episode ends, whatever the environment's autoreset mode does then.

@@ -30,7 +30,7 @@ from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
 from wrappers.one_place import info_of, observation_of
-from wrappers.places import Places, with_column
+from wrappers.places import Places, for_inside, with_column
 from wrappers.task_graph import TaskGraphs
 
 Key = Callable[[Any, dict[str, Any]], Hashable]
@@ -270,7 +270,7 @@ class VectorGraphShaping(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[An
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         """Start episodes."""
-        observations, infos = self.env.reset(seed=seed, options=options)
+        observations, infos = self.env.reset(seed=seed, options=for_inside(options))
         for place in np.flatnonzero(self._places.reset(options)).tolist():
             self._begin(observations, infos, place)
         return observations, {**infos, "shaping": np.zeros(self.num_envs), "unshaped_reward": np.zeros(self.num_envs)}
