@@ -90,6 +90,7 @@ def standardise(
     n_groups: int,
     *,
     members: Ints | None = None,
+    member_values: Floats | None = None,
     std: Std = "group",
     ddof: int = 1,
     eps: float = 1e-6,
@@ -103,6 +104,7 @@ def standardise(
         n_groups: number of groups.
         members: rows that make the statistics (for instance one per trajectory); all by default. Every group
             with rows must have a member.
+        member_values: float64 (len(members),), what the members count with; by default their own values.
         std: divide by the standard deviation of the group, of all groups' centred values, or not.
         ddof: 1 sample, 0 population standard deviation.
         eps: added to the standard deviation.
@@ -117,6 +119,7 @@ def standardise(
     if len(values) == 0:
         return np.zeros(0)
     sample, inside = (values, groups) if members is None else (values[members], groups[members])
+    sample = sample if member_values is None else member_values
     count = np.bincount(inside, minlength=n_groups)
     mean = np.bincount(inside, weights=sample, minlength=n_groups) / np.maximum(count, 1)
     low, high = np.full(n_groups, np.inf), np.full(n_groups, -np.inf)
@@ -208,6 +211,7 @@ def visit_advantages(
     *,
     scored: Bools | None = None,
     members: Ints | None = None,
+    member_values: Floats | None = None,
 ) -> Floats:
     """Compare steps that start in the same state; groups of one, and rows that are not scored, get 0.
 
@@ -218,6 +222,7 @@ def visit_advantages(
         options: statistics; `std`, `ddof` and `eps` are used.
         scored: bool (N,), rows that take part; all by default.
         members: rows, all of them scored, that make the statistics; all scored rows by default.
+        member_values: float64 (len(members),), what these count with; by default their own values.
     """
     take: NDArray[np.int64] = np.arange(len(values)) if scored is None else np.flatnonzero(scored)
     if members is not None:
@@ -230,6 +235,7 @@ def visit_advantages(
         groups[take],
         n_groups,
         members=members,
+        member_values=member_values,
         std=options["std"],
         ddof=options["ddof"],
         eps=options["eps"],

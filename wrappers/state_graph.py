@@ -215,14 +215,21 @@ def step_advantages(graph: StateGraph, values: Floats, unit: Unit, options: Stat
     Args:
         graph: N rows.
         values: float64 (N,), what is compared.
-        unit: what makes the statistics at a state: every "visit", or every distinct "edge" once.
+        unit: what makes the statistics at a state: every "visit", or every distinct "edge" once, with the mean over
+            its visits (they differ where rows have penalties or costs of their own).
         options: see `wrappers.group.visit_advantages`.
     """
-    members = None
+    members = means = None
     if unit == "edge":
-        _, example = graph.edges
-        members = example[graph.is_edge[example]]
-    return visit_advantages(values, graph.source, graph.n_nodes, options, scored=graph.is_edge, members=members)
+        edge, example = graph.edges
+        rows = np.flatnonzero(graph.is_edge)
+        count = np.bincount(edge[rows], minlength=len(example))
+        total = np.bincount(edge[rows], weights=values[rows], minlength=len(example))
+        kept = graph.is_edge[example]
+        members, means = example[kept], total[kept] / count[kept]
+    return visit_advantages(
+        values, graph.source, graph.n_nodes, options, scored=graph.is_edge, members=members, member_values=means
+    )
 
 
 class StepDistances(NamedTuple):
