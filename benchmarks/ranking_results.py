@@ -10,9 +10,9 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from baselines.comparison import Interval
 from benchmarks.ranking_measures import MEASURES
 from benchmarks.results import Machine, ResultsError, decode, encode, write_json
-from benchmarks.statistics import Interval
 
 VERSION = 1
 

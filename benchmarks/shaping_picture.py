@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from baselines.comparison import Interval
 from benchmarks.shaping_results import ShapingResults
 from benchmarks.shaping_table import NAMES
-from benchmarks.statistics import Interval, seed_band
+from benchmarks.statistics import seed_band
 
 #: One colour per reward (Okabe and Ito's palette).
 COLOURS = {"success": "#E69F00", "shaped": "#009E73", "own": "#999999"}

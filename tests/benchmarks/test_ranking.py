@@ -136,7 +136,7 @@ def test_a_name_cannot_end_the_data_of_the_page(study):
     assert "</script><b>" not in page
 
 
-@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("width", [60, 80, 120])
 def test_the_terminal_shows_every_credit_and_cuts_nothing(study, width):
     console = Console(file=io.StringIO(), width=width)
     print_ranking(study, console)
