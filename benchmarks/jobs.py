@@ -178,7 +178,7 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> dict[
     found: dict[str, list[Any]] = {"scores": scores, "runs": [Run(job.method, job.seed, seconds, curve)]}
     if job.seed == config.seeds[0]:
         task = read_finished(folder, start)["task"][0]
-        found["graphs"] = [trained_graph(config, policy, job.method, job.seed, task)]
+        found["graphs"] = [trained_graph(config, trainer, job.method, job.seed, task)]
         found["episodes"] = show_episodes(config, policy.with_settings(temperature=0.0), job.method)
     return found
 
