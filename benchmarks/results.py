@@ -15,7 +15,6 @@ every interval and paired comparison of the report can be computed again from th
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import json
 import math
 import os
@@ -24,6 +23,8 @@ import typing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
+
+from agentgym.core import suggest
 
 VERSION = 1
 GREEDY, SAMPLED = "greedy", "sampled"
@@ -282,8 +283,7 @@ def _decode(kind: Any, value: Any, where: str) -> Any:
         unknown = sorted(set(value) - set(hints))
         missing = [name for name in hints if name not in value]
         if unknown:
-            close = difflib.get_close_matches(unknown[0], hints, n=1)
-            raise ResultsError(f"{where}: unknown name {unknown[0]!r}" + (f", expected {close[0]!r}" if close else ""))
+            raise ResultsError(f"{where}: unknown name {unknown[0]!r}; {suggest(unknown[0], hints)}")
         if missing:
             raise ResultsError(f"{where}: {missing[0]!r} is missing")
         return kind(**{name: _decode(hint, value[name], f"{where}.{name}") for name, hint in hints.items()})  # type: ignore[operator]

@@ -41,7 +41,7 @@ def change(value, path, new):
         (("runs", 0, "curve"), [], r"results\.runs\[0\]\.curve: iterations must rise"),
         (("runs", 0, "seed"), True, r"runs\[0\]\.seed: expected a value of type int, got True"),
         (("runs", 0, "seed"), KeyError, r"results\.runs\[0\]: 'seed' is missing"),
-        (("runs", 0, "seconsd"), 1.0, r"unknown name 'seconsd', expected 'seconds'"),
+        (("runs", 0, "seconsd"), 1.0, r"unknown name 'seconsd'; known: .*; did you mean 'seconds'"),
         (("scores",), [], r"no sampled score of 'random' with seed 0"),
         (
             ("graphs", 0, "edges", 0, "target"),

@@ -147,3 +147,21 @@ def test_a_pretrained_model_is_not_trained_at_the_tiny_models_rate() -> None:
     assert tiny.training["learning_rate"] == 4e-4
     assert pretrained.training["learning_rate"] == 1e-6
     assert (tiny.history, pretrained.history, pretrained.instructions) == (0, 2, True)
+
+
+def test_throughput_finds_an_unusable_folder_before_it_measures(tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks.throughput.measure", lambda quick, tell: pytest.fail("measured"))
+    (tmp_path / "file").write_text("")
+    status, words = invoke("throughput", "--out", str(tmp_path / "file" / "figures.json"))
+    assert status == 1
+    assert "file" in words
+    assert "Traceback" not in words
+
+
+def test_throughput_ends_in_a_sentence_after_ctrl_c(monkeypatch):
+    def interrupted(quick, tell):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("benchmarks.throughput.measure", interrupted)
+    status, words = invoke("throughput", "--quick")
+    assert (status, "stopped; nothing is kept" in words) == (130, True)
