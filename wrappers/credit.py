@@ -29,7 +29,8 @@ class CreditWrapper(gym.vector.VectorWrapper[Any, Any, Array]):
         env: a vector environment with this project's info keys; inside a reply wrapper's `"command"` and a
             state wrapper's `"canonical_key"` are used where present.
         preset: "paper" or "authors".
-        **options: of the method, see the function in `method`.
+        **options: of the method, see the function in `method`. Those with one number per row (`weights`, `kl`, an
+            array of `cost`) cannot be given before there are rows: call the function with `table()`.
 
     Raises:
         ValueError, TypeError: at once, when the preset or an option is unknown or out of range.

@@ -25,7 +25,8 @@ class StatisticsOptions(TypedDict, total=False):
 
     over: what the episode-level mean and standard deviation are taken over: "trajectories" (papers) or "steps"
         (authors' code: a trajectory counts as often as it has steps).
-    std: divide by the standard deviation of the "group", of the whole "batch", or "none".
+    std: divide by the standard deviation of the "group", of the whole "batch" (of what is left of the values of all
+        groups when their means are taken off), or "none".
     ddof: 1 sample, 0 population standard deviation.
     eps: added to the standard deviation.
     singleton: episode-level score of a group of one: "zero", or the "raw" value (authors' code).

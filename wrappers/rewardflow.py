@@ -28,7 +28,7 @@ from wrappers.state_graph import Aggregate, GraphCredit, StateGraph, Unit, Unrea
 class RewardFlowOptions(StatisticsOptions, total=False):
     """Those of `StatisticsOptions` (std, ddof, eps at both levels, the rest for episodes) and of the step level.
 
-    gamma: value kept per step of distance, above 0 and at most 1.
+    gamma: share of the value kept per step of distance, above 0 and at most 1.
     success_value: value of a success state.
     unreachable: distance of a state without a way to success: "infinite" (value 0) or "d_max+1" of its group.
     aggregate: distance to the nearest success node ("min"), or the "mean" over those of the group that can be
