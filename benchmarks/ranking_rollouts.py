@@ -15,8 +15,8 @@ from agentgym.trajectory import Floats, Ints, StepTable
 from baselines.evaluation import at_temperature
 from benchmarks.noisy_expert import NoisyExpert
 from benchmarks.ranking_measures import Comparisons
-from benchmarks.ranking_results import RankingConfig, read_json
-from benchmarks.results import Config, ResultsError, decode
+from benchmarks.ranking_results import RankingConfig
+from benchmarks.results import Config, ResultsError, decode, read_json
 from benchmarks.stack import PLACES, make_envs, tasks
 from wrappers.group import number_pairs
 

@@ -370,6 +370,21 @@ def load(path: Path) -> Results:
     return results
 
 
+def read_json(path: Path) -> object:
+    """Return what a JSON file of a benchmark holds.
+
+    Raises:
+        ResultsError: no such file, or not JSON.
+    """
+    if not path.is_file():
+        raise ResultsError(f"{path}: no such file; run the benchmark that writes it first")
+    try:
+        found: object = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ResultsError(f"{path}: not JSON ({error}); delete it and run the same command again") from None
+    return found
+
+
 def write_json(value: Any, path: Path) -> None:
     """Write JSON through a temporary file beside it, so that an interrupted write leaves the old file."""
     temporary = path.with_name(path.name + ".part")

@@ -30,8 +30,8 @@ from benchmarks.learning import claim
 from benchmarks.machine import describe_machine
 from benchmarks.processes import run_jobs
 from benchmarks.progress import shown
-from benchmarks.results import decode, encode, write_json
-from benchmarks.shaping_results import VERSION, ShapingConfig, ShapingResults, ShapingRun, read_json, save
+from benchmarks.results import decode, encode, read_json, write_json
+from benchmarks.shaping_results import VERSION, ShapingConfig, ShapingResults, ShapingRun, save
 
 RESULTS = "shaping.json"
 #: What is compared: the reward without shaping first, it is what the others are compared with.
