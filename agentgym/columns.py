@@ -4,13 +4,34 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
+
+
+def length(name: str, column: Any) -> int:
+    """Return how many rows a column has.
+
+    Args:
+        name: of the column, for the message of an error.
+        column: a list, a tuple, an array, or any other sequence but a string.
+
+    Raises:
+        TypeError: when it is nothing of the kind, such as a generator, a single value or a dict.
+
+    >>> length("t", [0, 1])
+    2
+    """
+    sized = hasattr(column, "__len__") and hasattr(column, "__getitem__") and getattr(column, "ndim", 1) > 0
+    if not sized or isinstance(column, (str, bytes, Mapping)):
+        raise TypeError(
+            f"column {name!r} must be a list or an array with one value per row, got {type(column).__name__}"
+        )
+    return len(column)
 
 
 def intern(name: str, *columns: Any) -> tuple[list[Ints], tuple[Hashable, ...]]:
@@ -25,16 +46,27 @@ def intern(name: str, *columns: Any) -> tuple[list[Ints], tuple[Hashable, ...]]:
 
     Returns:
         int64 arrays, one per column and as long as it; and the distinct values, first column first, each in order of
-        first appearance. Numpy values come back as Python values.
+        first appearance. Values of arrays come back as Python values.
 
     Raises:
-        TypeError: when a value is not hashable.
+        TypeError: when a value is not hashable, or is an array or tensor itself: those are equal to nothing else.
 
     >>> intern("state", ["s", "u", "s"], ["u", "goal", "s"])
     ([array([0, 1, 0]), array([1, 2, 0])], ('s', 'u', 'goal'))
     """
+    # Iterated over, a tensor gives tensors, no two of which are equal to a dict.
+    columns = tuple(
+        np.asarray(column) if hasattr(column, "__array__") and not isinstance(column, np.ndarray) else column
+        for column in columns
+    )
     bounds = np.cumsum([0, *map(len, columns)]).tolist()
     first, names = _first_rows_of_integers(columns, bounds[-1]) or _first_rows(name, columns, bounds)
+    for kind in set(map(type, names)):
+        if hasattr(kind, "__array__") and not issubclass(kind, np.generic):
+            raise TypeError(
+                f"column '{name}' must hold one hashable value per row, such as a string, got {kind.__name__}s; "
+                "convert them first, for instance by .item()"
+            )
     ids = (np.cumsum(first == np.arange(len(first))) - 1)[first]
     return [ids[begin:end] for begin, end in itertools.pairwise(bounds)], names
 
@@ -56,9 +88,12 @@ def numbers(name: str, values: Any, dtype: type[np.generic]) -> NDArray[Any]:
     given = _python_numbers(values, dtype)
     if given is not None:
         return given
-    given = np.asarray(values)
-    if given.dtype == np.object_:
-        given = np.asarray(given.tolist())
+    try:
+        given = np.asarray(values)
+        if given.dtype == np.object_:
+            given = np.asarray(given.tolist())
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"column {name!r} must hold one number per row ({error})") from error
     if given.ndim != 1 or given.dtype.kind not in "biuf":
         raise ValueError(f"column {name!r} must hold one number per row, got shape {given.shape}, {given.dtype}")
     with np.errstate(invalid="ignore"):
@@ -81,7 +116,7 @@ def _first_rows(name: str, columns: Sequence[Any], bounds: list[int]) -> tuple[I
             first[begin:end] = np.fromiter(rows, np.int64, end - begin)
         except TypeError as error:
             raise TypeError(
-                f"column {name!r} must hold one hashable value per row, such as a string ({error})"
+                f"column '{name}' must hold one hashable value per row, such as a string ({error})"
             ) from error
     return first, tuple(index)
 

@@ -120,7 +120,8 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
       not accept is an invalid action: it is never an exception;
     * `observe()`: the current observation;
     * `describe(valid)`: the info dict, with at least the keys of `INFO_TYPES`, the same keys at every step;
-    * `get_state()` / `set_state(state)`: the exact latent state as a small picklable value.
+    * `get_state()` / `set_state(state)`: the exact latent state as a small picklable value;
+    * `num_tasks(split)`: how many tasks there are.
 
     Info keys: `admissible_actions` (commands that the world accepts now), `is_action_valid` (the last command was
     accepted; `True` after a reset), `state_key` (exact latent state), `task_id` (accepted back by
@@ -173,6 +174,10 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     @abstractmethod
     def set_state(self, state: Any) -> None:
         """Load what `get_state` returned, of any episode of an environment built with the same arguments."""
+
+    @abstractmethod
+    def num_tasks(self, split: str) -> int:
+        """Return the number of tasks in a split: indices from 0 on, and what a reset without index draws from."""
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ObsT, Info]:
         """Start an episode.

@@ -19,7 +19,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from agentgym.columns import intern, numbers
+from agentgym.columns import intern, length, numbers
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -150,16 +150,17 @@ class StepTable:
 
         Raises:
             ValueError: when lengths differ, or a rule above is broken; the message names the first bad row.
-            TypeError: when a group, trajectory, state or action is not hashable.
+            TypeError: when a column is no list or array, or a group, trajectory, state or action is not hashable.
         """
-        n = len(state)  # type: ignore[arg-type]
+        n = length("state", state)
         for name, column in (
             ("group", group), ("trajectory", trajectory), ("t", t), ("action", action), ("next_state", next_state),
             ("reward", reward), ("won", won), ("valid", valid), ("terminated", terminated), ("truncated", truncated),
             ("replies", replies),
         ):  # fmt: skip
-            if column is not None and len(column) != n:  # type: ignore[arg-type]
-                raise ValueError(f"column {name!r} has {len(column)} rows, 'state' has {n}")  # type: ignore[arg-type]
+            optional = name in ("valid", "terminated", "truncated", "replies")
+            if not (optional and column is None) and length(name, column) != n:
+                raise ValueError(f"column {name!r} has {length(name, column)} rows, 'state' has {n}")
         (state_ids, next_state_ids), states = intern("state' or 'next_state", state, next_state)
         (group_ids,), groups = intern("group", group)
         (trajectory_ids,), trajectories = intern("trajectory", trajectory)

@@ -11,28 +11,25 @@ from scipy import stats
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """A mean difference with a confidence interval.
+class Interval:
+    """An estimate with a confidence interval, `low <= mean <= high`."""
 
-    Attributes:
-        difference: mean of first - second.
-        low, high: ends of the interval.
-        standard_error: of the difference, over levels and seeds.
-    """
-
-    difference: float
+    mean: float
     low: float
     high: float
-    standard_error: float
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether the interval lies wholly on one side of zero."""
+        """Whether the whole interval lies on one side of zero."""
         return self.low > 0 or self.high < 0
 
+    def within(self, least: float, most: float) -> Interval:
+        """Return the interval cut to what is possible, such as 0..1 for a share."""
+        return Interval(self.mean, max(least, self.low), min(most, self.high))
 
-def paired_comparison(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.95) -> Comparison:
-    """Compare two policies that played the same levels with the same training seeds.
+
+def paired_comparison(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.95) -> Interval:
+    """Return the mean of first - second, of two policies that played the same levels with the same training seeds.
 
     The differences d[s, l] (seed s, level l) are taken as mean + seed effect + level effect + rest, with seeds and
     levels both drawn at random, so the answer speaks about new seeds and new levels. With the mean squares of the
@@ -53,8 +50,8 @@ def paired_comparison(first: ArrayLike, second: ArrayLike, *, confidence: float 
         ValueError: shapes differ, a single score, a score that is not finite, or a confidence outside (0, 1).
 
     >>> result = paired_comparison([[1, 1, 0, 1], [1, 1, 1, 1]], [[0, 1, 0, 0], [0, 1, 0, 1]])
-    >>> round(result.difference, 3), round(result.standard_error, 3), result.excludes_zero
-    (0.5, 0.204, False)
+    >>> result.mean, round(result.low, 3), round(result.high, 3), result.excludes_zero
+    (0.5, -0.15, 1.15, False)
     """
     a, b = np.atleast_2d(np.asarray(first, np.float64)), np.atleast_2d(np.asarray(second, np.float64))
     if a.shape != b.shape or a.ndim != 2 or a.size < 2:
@@ -83,6 +80,5 @@ def paired_comparison(first: ArrayLike, second: ArrayLike, *, confidence: float 
             total = parts[0][0]
         scale = sum(square**2 / degrees for square, degrees in parts)
         variance, freedom = total / d.size, total**2 / scale if scale > 0 else math.inf
-    error = math.sqrt(variance)
-    reach = float(stats.t.ppf(0.5 + confidence / 2, freedom)) * error if error > 0 else 0.0
-    return Comparison(mean, mean - reach, mean + reach, error)
+    reach = float(stats.t.ppf(0.5 + confidence / 2, freedom)) * math.sqrt(variance) if variance > 0 else 0.0
+    return Interval(mean, mean - reach, mean + reach)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,10 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym.core import suggest
 from agentgym.trajectory import Bools, StepTable
 from baselines.config import TrainerConfig
 from baselines.critic import CriticConfig, ValueLevel
-from baselines.ppo import Estimate, ppo
+from baselines.ppo import PRESETS, Estimate, ppo
 from wrappers.dapo import contrasting_groups, dapo
 from wrappers.gigpo import gigpo
 from wrappers.graphgpo import graphgpo
@@ -66,7 +66,8 @@ class Recipe:
         """What the critic's values are wanted for: "turn" or "token"; None: no critic."""
         if self.critic is None:
             return None
-        return "turn" if self.options.get("level", "turn") == "turn" else "token"
+        preset = PRESETS.get(self.options.get("preset", "paper"), PRESETS["paper"])
+        return "turn" if {**preset, **self.options}["level"] == "turn" else "token"
 
     def contrasting(self, table: StepTable) -> Bools:
         """Return bool (n_groups,), the groups that dynamic sampling keeps: by the option `contrast` if there is one."""
@@ -125,7 +126,7 @@ _ALL = (
     Recipe(
         "ppo",
         ppo,
-        {"preset": "paper", "level": "turn", **_PENALTY},
+        {"preset": "paper", **_PENALTY},
         "Generalised advantage estimation with a learned critic; no groups are compared.",
         critic=CriticConfig(),
     ),
@@ -191,7 +192,5 @@ def recipe(name: str) -> Recipe:
     0.9
     """
     if name not in RECIPES:
-        close = difflib.get_close_matches(name, RECIPES, n=1)
-        hint = f"did you mean {close[0]!r}?" if close else ""
-        raise ValueError(f"unknown method {name!r}; {hint} known: {', '.join(RECIPES)}")
+        raise ValueError(f"unknown method {name!r}; {suggest(name, RECIPES)}")
     return RECIPES[name]

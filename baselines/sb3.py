@@ -6,6 +6,8 @@ how many levels greedy play solves. Needs the extra `sb3` (`pip install "stepcre
 
 from __future__ import annotations
 
+import contextlib
+import io
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -146,8 +148,10 @@ def train(
 
 def _library() -> tuple[Any, Any]:
     try:
-        from stable_baselines3 import PPO
-        from stable_baselines3.common.vec_env import DummyVecEnv
+        # It also imports the old gym where that is installed, which prints an advertisement of its successor.
+        with contextlib.redirect_stderr(io.StringIO()):
+            from stable_baselines3 import PPO
+            from stable_baselines3.common.vec_env import DummyVecEnv
     except ImportError as error:
         raise ImportError('Stable-Baselines3 is not installed: pip install "stepcredit[sb3]"') from error
     return PPO, DummyVecEnv

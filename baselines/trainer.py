@@ -212,7 +212,7 @@ class Trainer:
         )
         table = sample.table
         collected = time.perf_counter()
-        values, estimate = self._estimate(table)
+        values, estimate = self.estimate(table)
         credited = time.perf_counter()
         batch = make_batch(table, estimate.advantages, weighting=config.weighting, keep_zero=config.keep_zero)
         rate = config.learning_rate
@@ -245,8 +245,11 @@ class Trainer:
             **{f"share_{name}": 100 * value / (end - begin) for name, value in spent.items()},
         }
 
-    def _estimate(self, table: StepTable) -> tuple[NDArray[np.float64], Estimate]:
-        """The critic's values and what they amount to; both empty but for the advantages where there is no critic."""
+    def estimate(self, table: StepTable) -> tuple[NDArray[np.float64], Estimate]:
+        """Return the critic's values of a table, as it is now, and what they amount to.
+
+        Without a critic both are empty but for the advantages.
+        """
         credit: Any = self.credit
         if self.critic is None:
             nothing = np.zeros(0)

@@ -28,7 +28,7 @@ def aliasing(
 
     import agentgym  # noqa: F401  # registers the environments
     from benchmarks.aliasing import PLAYERS, measure_aliasing
-    from benchmarks.results import encode, write_json
+    from benchmarks.json_files import encode, write_json
     from benchmarks.stack import PLACES, tasks
 
     if player not in PLAYERS:

@@ -36,7 +36,7 @@ def check_artefacts(folder: Path) -> Iterator[str]:
 
     Raises:
         ArtefactError: at the first thing that is not.
-        benchmarks.results.ResultsError: `results.json` is missing or malformed.
+        benchmarks.json_files.ResultsError: `results.json` is missing or malformed.
     """
     found = load(folder / RESULTS)
     yield f"{RESULTS}: {len(found.scores)} scores on {found.config.eval_levels} levels, {len(found.runs)} runs"
@@ -102,9 +102,9 @@ def _method(folder: Path, job: Job, found: Results) -> str:
     _expect((place / "checkpoint.pt").is_file(), f"{place}: no checkpoint")
     moved = _distance(folder / f"clone-seed{job.seed}" / "model", place / "model")
     _expect(moved > 0, f"{place}: the weights are those of the clone")
-    return (
-        f"{job.name}: {found.config.steps} iterations, KL to the clone {rows[-1]['kl']:.3f}, weights moved {moved:.3f}"
-    )
+    # 0 where the method keeps no reference to measure against.
+    kl = f"KL to the clone {rows[-1]['kl']:.3f}, " if rows[-1]["kl"] > 0 else ""
+    return f"{job.name}: {found.config.steps} iterations, {kl}weights moved {moved:.3f}"
 
 
 def _json(path: Path, text: str) -> Any:

@@ -1,59 +1,48 @@
-"""Time to give credit to 16 groups x 8 episodes x 50 steps, per method."""
+"""Time to give credit to 16 groups x 8 episodes x 50 steps, per method and the way published code does it."""
 
 from __future__ import annotations
 
 import functools
 import time
-from typing import Any
 
-import numpy as np
-
-from agentgym.trajectory import StepTable
-from benchmarks import peers
+from benchmarks.credit_peers import dict_gigpo
+from benchmarks.peers import sweeping_propagation
+from benchmarks.synthetic_rollouts import FreshTexts, random_walk_table
 from benchmarks.timing import Measurement, best_milliseconds
 
-GROUPS, GROUP_SIZE, LENGTH = 16, 8, 50
+SHAPE = (16, 8, 50)
+#: Four times as many rows: what is scanned for every row costs sixteen times as much.
+LARGER = (32, 16, 50)
 #: Sweeps that published code makes over every graph, converged or not.
 SWEEPS = 1000
 
 
-def random_walk_table(seed: int, groups: int, size: int, length: int, states: int = 300) -> StepTable:
-    """Synthetic groups of full-length episodes: walks over a ring of `states` states with chords; half succeed.
-
-    Returns:
-        A table of `groups * size * length` rows; the reward is 1 in the last step of a successful walk.
-    """
-    rng = np.random.default_rng(seed)
-    episodes = groups * size
-    moves = rng.integers(0, 4, (episodes, length))
-    chords = rng.integers(0, states, (groups, states))
-    columns: dict[str, list[Any]] = {name: [] for name in ("group", "trajectory", "t", "state", "action", "next_state")}
-    for episode in range(episodes):
-        group, here = divmod(episode, size)[0], 0
-        for t, move in enumerate(moves[episode].tolist()):
-            there = int(chords[group, here]) if move == 3 else (here + (1, -1, 2)[move]) % states
-            after = states + int(episode % 2) if t == length - 1 else there
-            for name, value in zip(columns, (group, episode, t, here, move, after), strict=True):
-                columns[name].append(value)
-            here = there
-    won = np.repeat(np.arange(episodes) % 2 == 0, length)
-    last = np.tile(np.arange(length) == length - 1, episodes)
-    return StepTable.from_arrays(**columns, reward=(won & last).astype(float), won=won)
-
-
 def measure_credit(quick: bool) -> list[Measurement]:
-    """Processor milliseconds to score 16 groups x 8 episodes x 50 steps, per method, and to propagate by sweeps."""
+    """Processor milliseconds to score a table, per method, and of plain Python for two of them."""
     from baselines.recipes import RECIPES
 
-    table = random_walk_table(0, GROUPS, GROUP_SIZE, LENGTH)
-    shape = f"{GROUPS} x {GROUP_SIZE} x {LENGTH} steps"
+    table = random_walk_table(0, *SHAPE)
+    shape = _words(SHAPE)
     found = []
     for name, recipe in RECIPES.items():
         spent = best_milliseconds(functools.partial(recipe, table), 5 if quick else 20)
         found.append(Measurement(f"credit_{name}", "credit", f"{name}, {shape}", True, spent, "ms"))
     begin = time.process_time()
-    peers.sweeping_propagation(table, sweeps=SWEEPS)
-    spent = (time.process_time() - begin) * 1e3
+    sweeping_propagation(table, sweeps=SWEEPS)
     what = f"{SWEEPS:,} sweeps over a dict graph, {shape}"
-    found.append(Measurement("credit_sweeps", "credit", what, False, spent, "ms"))
+    found.append(Measurement("credit_sweeps", "credit", what, False, _since(begin), "ms"))
+    for key, size in [("credit_dicts", SHAPE)] if quick else [("credit_dicts", SHAPE), ("credit_dicts_larger", LARGER)]:
+        columns = FreshTexts(*size).columns()
+        begin = time.process_time()
+        dict_gigpo(columns)
+        what = f"gigpo from texts, scanning all rows for every row, {_words(size)}"
+        found.append(Measurement(key, "credit", what, False, _since(begin), "ms"))
     return found
+
+
+def _words(shape: tuple[int, int, int]) -> str:
+    return f"{' x '.join(map(str, shape))} steps"
+
+
+def _since(begin: float) -> float:
+    return (time.process_time() - begin) * 1e3

@@ -91,13 +91,15 @@ def draw_curves(results: Results, path: Path) -> None:
     figure = Figure(figsize=(11, 7.4), dpi=130, layout="constrained")
     FigureCanvasAgg(figure)
     grid: Any = figure.subplots(2, 2, sharey="row")
+    # Many bands on top of each other would hide all of them.
+    alpha = min(0.15, 0.6 / len(results.config.methods))
     for row, mode in enumerate(("greedy", "sampled")):
         series = curve_series(results, mode)
         for column, (axis, label) in enumerate((("iteration", "iteration"), ("seconds", "training time [s]"))):
             panel = grid[row][column]
             for line in series:
                 x = getattr(line, axis)
-                panel.fill_between(x, _percent(line.low), _percent(line.high), color=line.colour, alpha=0.15, lw=0)
+                panel.fill_between(x, _percent(line.low), _percent(line.high), color=line.colour, alpha=alpha, lw=0)
                 panel.plot(x, _percent(line.mean), color=line.colour, marker="o", ms=3.5, lw=1.8, label=line.method)
             panel.set_xlabel(label)
             panel.grid(alpha=0.25, lw=0.6)
@@ -105,7 +107,8 @@ def draw_curves(results: Results, path: Path) -> None:
             panel.margins(x=0.02)
         temperature = "" if mode == "greedy" else f", T = {results.config.temperature:g}"
         grid[row][0].set_ylabel(f"validation success [%]\n({mode} play{temperature})")
-    grid[0][0].legend(frameon=False, fontsize=9)
+    handles, labels = grid[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
     figure.suptitle(f"{results.config.env} from one clone per seed: {band_words(results)}", fontsize=10.5)
     figure.savefig(path)
 

@@ -33,13 +33,14 @@ def evaluate(
     out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
 ) -> None:
     """Play a whole split and print success per kind of task, as papers do."""
+    from benchmarks.json_files import ResultsError, write_json
     from benchmarks.kind_table import KindRow, kind_table
-    from benchmarks.results import ResultsError, write_json
     from benchmarks.settings import settings_of
     from benchmarks.whole_split import Request, play_split
 
     row, options = settings_of(env), _options(data, split, task_types, steps)
-    console, rows, figures = Console(), [], {}
+    console, rows = Console(), []
+    figures: dict[str, dict[str, Any]] = {}
     try:
         for player in policy or ["random", "explorer", "expert"]:
             played = play_split(Request(row.id, split, player, options, levels, temperature, seed))

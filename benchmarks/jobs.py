@@ -16,7 +16,7 @@ from typing import Any
 
 from agentgym.rollout import Policy
 from baselines.evaluation import Evaluation, evaluate
-from benchmarks import results
+from benchmarks import json_files
 from benchmarks.results import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, Config, CurvePoint, KindScore, Run, Score
 from benchmarks.showcase import clone_graphs, show_episodes, trained_graph
 from benchmarks.stack import (
@@ -70,18 +70,23 @@ def read_finished(folder: Path, job: Job) -> dict[str, Any]:
     try:
         found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise results.ResultsError(f"{path}: not JSON ({error}); delete it and run the same command again") from None
+        raise json_files.ResultsError(f"{path}: not JSON ({error}); delete it and run the same command again") from None
     return found
 
 
 def run_job(config: Config, folder: Path, job: Job, progress: Progress) -> None:
-    """Do the job in this process and write its result."""
+    """Do the job in this process, with one thread, and write its result."""
+    import torch
+    import transformers
+
+    torch.set_num_threads(1)
+    transformers.utils.logging.disable_progress_bar()  # whoever started the process draws the bars
     place = folder / job.name
     place.mkdir(parents=True, exist_ok=True)
     work = {"references": _references, "clone": _clone, "method": _method}[job.kind]
     found = work(config, folder, job, progress)
-    results.write_json(
-        {name: [results.encode(item) for item in items] for name, items in found.items()}, place / FINISHED
+    json_files.write_json(
+        {name: [json_files.encode(item) for item in items] for name, items in found.items()}, place / FINISHED
     )
 
 
@@ -212,7 +217,7 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> dict[
     found["runs"] = [Run(job.method, job.seed, seconds, curve)]
     if job.seed == config.seeds[0]:
         task = read_finished(folder, start)["task"][0]
-        found["graphs"] = [trained_graph(config, policy, job.method, job.seed, task)]
+        found["graphs"] = [trained_graph(config, trainer, job.method, job.seed, task)]
         found["episodes"] = show_episodes(config, policy.with_settings(temperature=0.0), job.method)
     return found
 

@@ -14,6 +14,7 @@ process of its own; the same command continues an interrupted benchmark. The fol
 
 from __future__ import annotations
 
+import functools
 import json
 import time
 from collections.abc import Sequence
@@ -22,12 +23,13 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks import results
-from benchmarks.jobs import Job, all_jobs, is_finished, read_finished
+from benchmarks import json_files, results
+from benchmarks.jobs import Job, all_jobs, is_finished, read_finished, run_job
+from benchmarks.json_files import ResultsError
 from benchmarks.machine import describe_machine
 from benchmarks.processes import run_jobs
 from benchmarks.progress import shown
-from benchmarks.results import Config, Episode, Graph, KindScore, Results, ResultsError, Run, Score
+from benchmarks.results import Config, Episode, Graph, KindScore, Results, Run, Score
 from benchmarks.setup import Setup
 
 CONFIG, RESULTS = "config.json", "results.json"
@@ -62,7 +64,8 @@ def run_learning(config: Config, folder: Path, *, processes: int, console: Conso
             return job.kind != "method" or is_finished(folder, Job("clone", job.seed))
 
         with shown(left, console) as progress:
-            run_jobs(config, folder, left, processes=processes, ready=ready, progress=progress)
+            work = functools.partial(run_job, config, folder)
+            run_jobs(left, work, processes=processes, progress=progress, ready=ready)
     found = gather(config, folder)
     results.save(found, folder / RESULTS)
     return found
@@ -75,13 +78,14 @@ def claim(folder: Path, config: Config) -> None:
         OtherConfigurationError: another one is; the message names what differs.
     """
     path = folder / CONFIG
-    asked = json.loads(json.dumps(results.encode(config)))
+    asked = json.loads(json.dumps(json_files.encode(config)))
     if path.is_file():
         try:
             noted = dict(json.loads(path.read_text(encoding="utf-8")))
         except (ValueError, TypeError) as error:
             raise OtherConfigurationError(f"{path} is not a configuration ({error}); delete it or {folder}") from None
-        noted.setdefault("setup", results.encode(Setup()))  # older files lack it
+        if "setup" in asked:
+            noted.setdefault("setup", json_files.encode(Setup()))  # older files lack it
         differing = [
             f"  {name}: there {noted.get(name)}, asked for {asked.get(name)}"
             for name in {**noted, **asked}
@@ -94,7 +98,7 @@ def claim(folder: Path, config: Config) -> None:
             )
         return
     folder.mkdir(parents=True, exist_ok=True)
-    results.write_json(asked, path)
+    json_files.write_json(asked, path)
 
 
 def gather(config: Config, folder: Path) -> Results:
@@ -111,6 +115,6 @@ def gather(config: Config, folder: Path) -> Results:
         found = read_finished(folder, job)
         for name, kind in kinds.items():
             items: Sequence[Any] = found.get(name, [])
-            parts[name] += [results.decode(kind, item, f"{job.name}.{name}[{i}]") for i, item in enumerate(items)]
+            parts[name] += [json_files.decode(kind, item, f"{job.name}.{name}[{i}]") for i, item in enumerate(items)]
     created = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     return Results(results.VERSION, created, config, describe_machine(), **parts)

@@ -10,7 +10,16 @@ from pathlib import Path
 from benchmarks.results import Machine
 
 #: Distributions whose version may change a result.
-_DISTRIBUTIONS = ("numpy", "scipy", "gymnasium", "torch", "transformers", "tokenizers", "gym-sokoban")
+_DISTRIBUTIONS = (
+    "numpy",
+    "scipy",
+    "gymnasium",
+    "torch",
+    "transformers",
+    "tokenizers",
+    "stable-baselines3",
+    "gym-sokoban",
+)
 
 
 def describe_machine() -> Machine:

@@ -16,12 +16,12 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from multiprocessing.context import SpawnProcess
-from pathlib import Path
 from typing import Any
 
-from benchmarks.jobs import Job, run_job
-from benchmarks.results import Config
+from benchmarks.jobs import Job, Progress
 
+#: Does one job and tells its progress; must be picklable: a function of a module, or a `functools.partial` of one.
+Work = Callable[[Job, Progress], None]
 _ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
@@ -55,23 +55,21 @@ class _Worker:
 
 
 def run_jobs(
-    config: Config,
-    folder: Path,
     jobs: Sequence[Job],
+    work: Work,
     *,
     processes: int,
-    ready: Callable[[Job], bool],
     progress: Callable[[Job, int, int, str], None],
+    ready: Callable[[Job], bool] = lambda job: True,
 ) -> None:
     """Run all jobs, at most `processes` at a time, each as soon as it is ready, in the order given.
 
     Args:
-        config: of the benchmark.
-        folder: where jobs write.
         jobs: what to do.
+        work: does one of them in its process.
         processes: most processes at a time.
-        ready: whether a job may start now; asked again whenever another has finished.
         progress: called in this process with a job, the steps it has done, their number, and a few words.
+        ready: whether a job may start now; asked again whenever another has finished.
 
     Raises:
         JobFailedError: a job failed; the others were told to stop.
@@ -90,7 +88,7 @@ def run_jobs(
                         break
                     if worker is None:
                         inbox = context.Queue()
-                        process = context.Process(target=_work, args=(config, folder, inbox, messages))
+                        process = context.Process(target=_work, args=(work, inbox, messages))
                         process.start()
                         worker = _Worker(process, inbox)
                         workers.append(worker)
@@ -153,21 +151,16 @@ class _Reporter:
         self.messages.put(Message(self.job, done, total, words))
 
 
-def _work(config: Config, folder: Path, inbox: Any, messages: Any) -> None:
+def _work(work: Work, inbox: Any, messages: Any) -> None:
     """First function of a worker: do the jobs of the inbox until told to stop."""
     # Ctrl-C in a terminal reaches the whole process group; only the parent shall hear it and pass it on, once.
     with contextlib.suppress(OSError):
         os.setpgid(0, 0)
     threading.Thread(target=_stop_with_parent, daemon=True).start()
-    import torch
-    import transformers
-
-    torch.set_num_threads(1)
-    transformers.utils.logging.disable_progress_bar()  # the parent draws the bars
     while True:
         job: Job = inbox.get()
         try:
-            run_job(config, folder, job, _Reporter(job, messages))
+            work(job, _Reporter(job, messages))
         except Exception:
             messages.put(Message(job, error=traceback.format_exc()))
         else:

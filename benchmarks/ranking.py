@@ -22,13 +22,13 @@ from typing import Any, cast
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
+from benchmarks.json_files import ResultsError, decode, encode, read_json, write_json
 from benchmarks.learning import claim
 from benchmarks.machine import describe_machine
 from benchmarks.ranking_credit import BASELINE, Credit, credits
 from benchmarks.ranking_measures import Sample, bootstrap_weights, intervals
-from benchmarks.ranking_results import VERSION, PlayerResult, Ranking, RankingConfig, Score, read_json, save
+from benchmarks.ranking_results import VERSION, PlayerResult, Ranking, RankingConfig, Score, save
 from benchmarks.ranking_rollouts import comparisons, learned_config, mixed_groups, play, split_groups
-from benchmarks.results import ResultsError, decode, encode, write_json
 from benchmarks.true_distance import distance_changes, state_distances
 
 RESULTS = "ranking.json"

@@ -34,11 +34,11 @@ def ranking(
     against the moves that the step really gained. Prints one table per player and writes [bold]ranking.json[/],
     [bold]ranking.png[/] and a self-contained [bold]report.html[/].
     """
+    from benchmarks.json_files import ResultsError
     from benchmarks.learning import OtherConfigurationError
     from benchmarks.ranking import FULL_TASKS, QUICK_TASKS, RESULTS, make_config, run_ranking
     from benchmarks.ranking_report import write_ranking_report
     from benchmarks.ranking_table import print_ranking
-    from benchmarks.results import ResultsError
 
     folder = out or Path("runs") / ("ranking-quick" if quick else "ranking")
     console = Console()

@@ -17,6 +17,7 @@ from wrappers.group import number_pairs, visit_advantages
 from wrappers.grpo import grpo
 from wrappers.hgpo import hgpo
 from wrappers.presets import choose
+from wrappers.reinforce_plus_plus import reinforce_plus_plus
 from wrappers.rewardflow import rewardflow
 from wrappers.rloo import rloo
 
@@ -29,7 +30,7 @@ class Credit:
 
     Attributes:
         method: name of the credit method, "oracle" or "random".
-        part: "episode" (a method that knows nothing else), "step" (the step level alone), "total" or "reference".
+        part: "episode" (a method that knows nothing of states), "step" (the step level alone), "total" or "reference".
         variant: preset and options, "" for the papers' and for references.
         give: float64 (N,) of a table.
     """
@@ -75,6 +76,7 @@ def _of_methods() -> Iterator[Credit]:
     }
     yield Credit("grpo", EPISODE, "", grpo)
     yield Credit("rloo", EPISODE, "", rloo)
+    yield Credit("reinforce_plus_plus", EPISODE, "", reinforce_plus_plus)
     for method, give in steps.items():
         yield Credit(method, STEP, "", give)
     # RewardFlow's paper gives no step credit to moves that change nothing; as self loops they are compared as well.

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.trajectory import Bools, Floats, Ints
-from benchmarks.statistics import CONFIDENCE, Interval
+from baselines.comparison import Interval
+from benchmarks.statistics import CONFIDENCE
 
 #: Name of each measure, in the order of `measures`.
 MEASURES = ("within", "same", "overall", "sign", "coverage", "sign_all")

@@ -6,13 +6,13 @@ were credited, each with one `Score` per credit and group size: every measure wi
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from baselines.comparison import Interval
+from benchmarks.json_files import ResultsError, decode, encode, read_json, write_json
 from benchmarks.ranking_measures import MEASURES
-from benchmarks.results import Machine, ResultsError, decode, encode, write_json
-from benchmarks.statistics import Interval
+from benchmarks.results import Machine
 
 VERSION = 1
 
@@ -149,18 +149,3 @@ def load(path: Path) -> Ranking:
             if set(score.measures) != set(MEASURES) or set(score.differences) != set(MEASURES):
                 raise ResultsError(f"{path}: {player.name}, {score.credit!r}: expected the measures {MEASURES}")
     return ranking
-
-
-def read_json(path: Path) -> object:
-    """Return what a JSON file holds.
-
-    Raises:
-        ResultsError: no such file, or not JSON.
-    """
-    if not path.is_file():
-        raise ResultsError(f"{path}: no such file; run the ranking benchmark with --out {path.parent} first")
-    try:
-        found: object = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ResultsError(f"{path}: not JSON ({error}); delete it and run the same command again") from None
-    return found

@@ -13,10 +13,11 @@ import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import Policy, collect
 from agentgym.trajectory import Floats, Ints, StepTable
 from baselines.evaluation import at_temperature
+from benchmarks.json_files import ResultsError, decode, read_json
 from benchmarks.noisy_expert import NoisyExpert
 from benchmarks.ranking_measures import Comparisons
-from benchmarks.ranking_results import RankingConfig, read_json
-from benchmarks.results import Config, ResultsError, decode
+from benchmarks.ranking_results import RankingConfig
+from benchmarks.results import Config
 from benchmarks.stack import PLACES, make_envs, tasks
 from wrappers.group import number_pairs
 

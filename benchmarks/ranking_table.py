@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from baselines.comparison import Interval
 from benchmarks.ranking_results import PlayerResult, Ranking, credit_names, score_of
-from benchmarks.statistics import Interval
 from benchmarks.table import NONE
 
 #: Title and explanation of every measure.
@@ -108,7 +108,7 @@ def player_table(ranking: Ranking, player: PlayerResult, narrow: bool = False) -
         title=f"{player.name}: credit against the true change of distance", title_justify="left",
         box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False,
     )  # fmt: skip
-    table.add_column("credit\nin groups of", no_wrap=True)
+    table.add_column("credit\nin groups of")
     columns = [(measure, size) for measure in (_ALL_SIZES[:1] if narrow else _ALL_SIZES) for size in sizes]
     columns += [(measure, sizes[-1]) for measure in (_ALL_SIZES[1:] if narrow else _LARGEST)]
     for i, (measure, size) in enumerate(columns):

@@ -125,8 +125,8 @@ def _lead(config: Config) -> str:
     policies = "Tiny language-model policies" if config.model == "tiny" else "Language-model policies"
     begin = "cloned from an expert and then trained" if config.clone_levels else "trained without a warm start"
     return (
-        f"{policies} are {begin} by reinforcement learning; the methods differ only in how they credit the steps of "
-        "a group of episodes."
+        f"{policies} are {begin} by reinforcement learning; the methods differ in how they credit the steps of "
+        "episodes, and in nothing but the settings that belong to a method."
     )
 
 
@@ -153,6 +153,6 @@ def _about(results: Results) -> list[tuple[str, str]]:
         ("written", results.created),
         ("machine", f"{machine.cpu}, {machine.cores} cores, {machine.memory_gib:g} GiB, {machine.system}"),
         ("software", ", ".join([f"Python {machine.python}", *(f"{k} {v}" for k, v in machine.versions.items())])),
-        ("training", settings),
+        ("training", f"{settings}; on top of these come a method's own settings, see baselines.recipes"),
         ("data", "results.json beside this page holds every number, success level by level included"),
     ]

@@ -10,10 +10,13 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from agentgym.core import suggest
 from benchmarks.aliasing_command import aliasing
 from benchmarks.evaluate_command import evaluate
 from benchmarks.machine import usable_cores
 from benchmarks.ranking_command import ranking
+from benchmarks.seed_list import parse_seeds
+from benchmarks.shaping_command import shaping
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode="rich", no_args_is_help=False, pretty_exceptions_enable=False,
@@ -28,28 +31,17 @@ def _choices(values: str, known: list[str], option: str) -> list[str]:
     names = [name.strip() for name in values.split(",") if name.strip()]
     for name in names:
         if name not in known:
-            close = difflib.get_close_matches(name, known, n=1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
-            raise typer.BadParameter(f"unknown name {name!r}{hint} Known: {', '.join(known)}", param_hint=option)
+            raise typer.BadParameter(f"unknown name {name!r}; {suggest(name, known)}", param_hint=option)
     if not names or len(set(names)) < len(names):
         raise typer.BadParameter(f"expected distinct names separated by commas, got {values!r}", param_hint=option)
     return names
 
 
 def _seeds(values: str) -> list[int]:
-    """Read "0,1,2" or "0-2"."""
     try:
-        found = []
-        for part in values.split(","):
-            first, _, last = part.partition("-")
-            found += list(range(int(first), int(last or first) + 1))
-    except ValueError:
-        found = []
-    if not found or len(set(found)) < len(found):
-        raise typer.BadParameter(
-            f"expected distinct numbers such as 0,1,2 or 0-2, got {values!r}", param_hint="--seeds"
-        )
-    return found
+        return parse_seeds(values)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--seeds") from None
 
 
 def _known_env(env: str) -> str:
@@ -173,9 +165,9 @@ def learning(
 
 
 def _learn(config: Any, folder: Path, processes: int) -> None:
+    from benchmarks.json_files import ResultsError
     from benchmarks.learning import OtherConfigurationError, run_learning
     from benchmarks.processes import JobFailedError
-    from benchmarks.results import ResultsError
 
     console = Console()
     try:
@@ -219,7 +211,8 @@ def report(
     folder: Annotated[Path, typer.Argument(help="Folder with a results.json.")],
 ) -> None:
     """Print the table and rebuild the pictures and the page from [bold]results.json[/]."""
-    from benchmarks.results import ResultsError, load
+    from benchmarks.json_files import ResultsError
+    from benchmarks.results import load
 
     try:
         found = load(folder / "results.json")
@@ -234,7 +227,7 @@ def check(
 ) -> None:
     """Check that a finished benchmark left all that learning leaves behind (for CI)."""
     from benchmarks.artefacts import ArtefactError, check_artefacts
-    from benchmarks.results import ResultsError
+    from benchmarks.json_files import ResultsError
 
     try:
         for line in check_artefacts(folder):
@@ -245,31 +238,39 @@ def check(
 
 @app.command()
 def throughput(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, half a minute.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, about a minute.")] = False,
     out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
 ) -> None:
-    """Measure environment steps, levels and credit, beside peers and limits, as ratios."""
-    from benchmarks.results import encode, write_json
+    """Measure environment steps, levels, credit and clusters, beside peers and limits, as ratios."""
+    from benchmarks.json_files import encode, write_json
     from benchmarks.throughput import measure
     from benchmarks.throughput_table import print_throughput
 
     console = Console()
-    with console.status("measuring") as status:
+    try:
+        if out is not None:
+            # Before minutes of measuring, not after them.
+            out.parent.mkdir(parents=True, exist_ok=True)
+        with console.status("measuring") as status:
 
-        def tell(words: str) -> None:
-            status.update(f"measuring {words}")
-            if not console.is_terminal:
-                console.print(f"measuring {words}")
+            def tell(words: str) -> None:
+                status.update(f"measuring {words}")
+                if not console.is_terminal:
+                    console.print(f"measuring {words}")
 
-        found = measure(quick, tell)
-    print_throughput(found, console)
-    if out is not None:
-        out.parent.mkdir(parents=True, exist_ok=True)
-        write_json(encode(found), out)
-        console.print(f"figures: {out}", markup=False, highlight=False)
+            found = measure(quick, tell)
+        print_throughput(found, console)
+        if out is not None:
+            write_json(encode(found), out)
+            console.print(f"figures: {out}", markup=False, highlight=False, soft_wrap=True)
+    except KeyboardInterrupt:
+        raise _stop("stopped; nothing is kept", 130) from None
+    except OSError as error:
+        raise _stop(str(error), 1) from None
 
 
 app.command()(ranking)
+app.command()(shaping)
 app.command()(evaluate)
 app.command()(aliasing)
 

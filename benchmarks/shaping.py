@@ -26,17 +26,17 @@ from rich.console import Console
 from baselines.sb3 import SB3Config, train
 from baselines.symbolic_sokoban import Levels, Reward
 from benchmarks.jobs import Job
+from benchmarks.json_files import decode, encode, read_json, write_json
 from benchmarks.learning import claim
 from benchmarks.machine import describe_machine
+from benchmarks.processes import run_jobs
 from benchmarks.progress import shown
-from benchmarks.results import decode, encode, write_json
-from benchmarks.shaping_results import VERSION, ShapingConfig, ShapingResults, ShapingRun, read_json, save
-from benchmarks.workers import run_parallel
+from benchmarks.shaping_results import VERSION, ShapingConfig, ShapingResults, ShapingRun, save
 
 RESULTS = "shaping.json"
 #: What is compared: the reward without shaping first, it is what the others are compared with.
 COMPARED: tuple[Reward, ...] = ("success", "shaped", "own")
-#: The default: about seven minutes on two cores for five seeds.
+#: The default: about five minutes on two quiet cores for five seeds.
 FULL = SB3Config()
 #: For CI: every part of it, none of the luck.
 QUICK = SB3Config(
@@ -73,7 +73,7 @@ def run_shaping(config: ShapingConfig, folder: Path, *, processes: int, console:
         console.print(f"continuing in {folder}: {len(jobs) - len(left)} of {len(jobs)} trainings are finished")
     if left:
         with shown(left, console) as progress:
-            run_parallel(left, functools.partial(_train, config, folder), processes=processes, progress=progress)
+            run_jobs(left, functools.partial(_train, config, folder), processes=processes, progress=progress)
     runs = [
         decode(ShapingRun, read_json(_path(folder, job)), job.name)
         for job in sorted(jobs, key=lambda job: (config.rewards.index(job.method), config.seeds.index(job.seed)))

@@ -16,7 +16,7 @@ def shaping(
         str | None, typer.Option(help="Training seeds: 0,1,2 or 0-2. Default: 0-4, with --quick 0-1.")
     ] = None,
     gae_lambda: Annotated[
-        float | None, typer.Option(min=0.0, max=1.0, help="Of the learner, for all rewards. Default: 0.8.")
+        float | None, typer.Option(min=0.0, max=1.0, help="Of the learner; near 1 shaping cancels out. Default: 0.8.")
     ] = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Processes of one thread each. Default: the number of cores.")
@@ -35,10 +35,10 @@ def shaping(
     environment's own. Prints one table and writes [bold]shaping.json[/], [bold]shaping.png[/] and a self-contained
     [bold]report.html[/]. Ctrl-C and the same command again: finished trainings are kept.
     """
+    from benchmarks.json_files import ResultsError
     from benchmarks.learning import OtherConfigurationError
     from benchmarks.machine import usable_cores
     from benchmarks.processes import JobFailedError
-    from benchmarks.results import ResultsError
     from benchmarks.seed_list import parse_seeds
     from benchmarks.shaping import FULL, QUICK, RESULTS, make_config, run_shaping
     from benchmarks.shaping_report import write_shaping_report

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from baselines.comparison import Interval
 from benchmarks.shaping_results import ShapingResults
 from benchmarks.shaping_table import NAMES
-from benchmarks.statistics import Interval, seed_band
+from benchmarks.statistics import seed_band
 
 #: One colour per reward (Okabe and Ito's palette).
 COLOURS = {"success": "#E69F00", "shaped": "#009E73", "own": "#999999"}
@@ -53,11 +54,12 @@ def draw_shaping(results: ShapingResults, path: Path, dpi: int = 110) -> None:
             steps, bands = curve(results, reward, kind)
             colour = COLOURS[reward]
             low, high = [100 * band.low for band in bands], [100 * band.high for band in bands]
-            panel.fill_between(steps, low, high, color=colour, alpha=0.16, lw=0)
+            x = [count / 1000 for count in steps]
+            panel.fill_between(x, low, high, color=colour, alpha=0.16, lw=0)
             means = [100 * band.mean for band in bands]
-            panel.plot(steps, means, color=colour, marker="o", ms=3.5, lw=1.8, label=NAMES[reward])
+            panel.plot(x, means, color=colour, marker="o", ms=3.5, lw=1.8, label=NAMES[reward])
         panel.set_title(title, fontsize=10)
-        panel.set_xlabel("environment steps")
+        panel.set_xlabel("environment steps [thousands]")
         panel.grid(alpha=0.25, lw=0.6)
         panel.spines[["top", "right"]].set_visible(False)
         panel.margins(x=0.02)

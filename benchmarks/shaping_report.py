@@ -32,22 +32,21 @@ def render(results: ShapingResults, picture: bytes) -> str:
     template = environment.from_string((files / "shaping.html.j2").read_text(encoding="utf-8"))
     training, machine = results.config.training, results.machine
     levels = training.levels
+    rows = table_rows(results)
     settings = {name: value for name, value in dataclasses.asdict(training).items() if name != "levels"}
     return template.render(
         chips=[
-            ("levels", f"{levels.training}, {levels.size}x{levels.size}, {levels.boxes} box(es)"),
+            ("levels", f"{levels.training}, {levels.size}x{levels.size}, boxes: {levels.boxes}"),
             ("solutions", f"{levels.min_length} to {levels.max_length} moves"),
             ("steps", f"{training.steps:,}"),
             ("seeds", ", ".join(map(str, results.config.seeds))),
             ("gamma", f"{training.gamma:g}"),
+            ("GAE lambda", f"{training.gae_lambda:g}"),
             ("decay", f"{training.decay:g}"),
             ("scale", f"{training.scale:g}"),
         ],
-        columns=COLUMNS,
-        rows=[
-            {"name": NAMES[row.reward], "colour": COLOURS[row.reward], "cells": cells(row)}
-            for row in table_rows(results)
-        ],
+        rewards=[(NAMES[row.reward], COLOURS[row.reward]) for row in rows],
+        lines=list(zip(COLUMNS, zip(*map(cells, rows), strict=True), strict=True)),
         caption=caption(results),
         band=band_words(results),
         picture=base64.b64encode(picture).decode("ascii"),

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 
 from baselines.sb3 import Point, SB3Config
-from benchmarks.results import Machine, ResultsError, decode, encode, write_json
+from benchmarks.json_files import ResultsError, decode, encode, read_json, write_json
+from benchmarks.results import Machine
 
 VERSION = 1
 
@@ -93,17 +93,3 @@ def load(path: Path) -> ShapingResults:
     results = decode(ShapingResults, read_json(path), "results")
     check(results)
     return results
-
-
-def read_json(path: Path) -> object:
-    """Read a file.
-
-    Raises:
-        ResultsError: it is missing or not JSON.
-    """
-    try:
-        return json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ResultsError(f"{path}: {error.strerror}; run the benchmark first") from None
-    except ValueError as error:
-        raise ResultsError(f"{path}: not JSON ({error}); delete it and run the same command again") from None

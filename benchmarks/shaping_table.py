@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,9 +9,9 @@ from rich.table import Table
 from rich.text import Text
 
 from agentgym.trajectory import Floats
-from baselines.comparison import paired_comparison
+from baselines.comparison import Interval, paired_comparison
 from benchmarks.shaping_results import ShapingResults
-from benchmarks.statistics import CONFIDENCE, Interval, bits, paired_difference, success_interval
+from benchmarks.statistics import CONFIDENCE, bits, paired_difference, success_interval
 from benchmarks.table import NONE, percent, points
 
 #: What a reward is called in tables.
@@ -54,22 +53,28 @@ class Row:
 def table_rows(results: ShapingResults) -> list[Row]:
     """One row per reward, in the order of the configuration; differences are to the first."""
     first = results.config.rewards[0]
+    base, base_area = [run.points[-1] for run in results.of(first)], averages(results, first)
     rows = []
     for reward in results.config.rewards:
-        runs, other = results.of(reward), results.of(first)
-        ends, base = [run.points[-1] for run in runs], [run.points[-1] for run in other]
+        ends, area = [run.points[-1] for run in results.of(reward)], averages(results, reward)
         training, held_out = [end.training for end in ends], [end.held_out for end in ends]
-        area = averages(results, reward)
-        same = reward == first
+        differences: list[Interval | None] = [None, None, None]
+        if reward != first:
+            found = (
+                paired_difference(training, [end.training for end in base]),
+                paired_comparison(area, base_area, confidence=CONFIDENCE),
+                paired_difference(held_out, [end.held_out for end in base]),
+            )
+            differences = [interval.within(-1.0, 1.0) for interval in found]
         rows.append(
             Row(
                 reward,
                 final=success_interval(training),
-                final_difference=None if same else _difference(training, [end.training for end in base]),
-                average=_within(_compared(area, np.zeros_like(area)), 0.0),
-                average_difference=None if same else _within(_compared(area, averages(results, first)), -1.0),
+                final_difference=differences[0],
+                average=paired_comparison(area, np.zeros_like(area), confidence=CONFIDENCE).within(0.0, 1.0),
+                average_difference=differences[1],
                 held_out=success_interval(held_out),
-                held_out_difference=None if same else _difference(held_out, [end.held_out for end in base]),
+                held_out_difference=differences[2],
                 known=float(np.mean([end.known for end in ends])) if reward == "shaped" else None,
                 seconds=float(np.mean([end.seconds for end in ends])),
             )
@@ -80,20 +85,6 @@ def table_rows(results: ShapingResults) -> list[Row]:
 def averages(results: ShapingResults, reward: str) -> Floats:
     """Mean success over the evaluations after the start; float64 (seeds, training levels)."""
     return np.array([bits([point.training for point in run.points[1:]]).mean(axis=0) for run in results.of(reward)])
-
-
-def _difference(success: Sequence[str], other: Sequence[str]) -> Interval:
-    return _within(paired_difference(success, other), -1.0)
-
-
-def _compared(one: Floats, other: Floats) -> Interval:
-    found = paired_comparison(one, other, confidence=CONFIDENCE)
-    return Interval(found.difference, found.low, found.high)
-
-
-def _within(interval: Interval, least: float) -> Interval:
-    """Cut an interval to what is possible: shares to 0..1, their differences to -1..1."""
-    return Interval(interval.mean, max(least, interval.low), min(1.0, interval.high))
 
 
 def caption(results: ShapingResults) -> str:
@@ -147,7 +138,7 @@ def rich_table(results: ShapingResults, width: int = 120) -> Table:
     rows = table_rows(results)
     table.add_column("", style="bold")
     for row in rows:
-        table.add_column(NAMES[row.reward], justify="right", max_width=18 if narrow else None)
+        table.add_column(NAMES[row.reward], justify="right", overflow="fold", max_width=18 if narrow else None)
     styles = {"up": "green", "down": "red", "": ""}
     for title, *texts in zip(COLUMNS, *map(cells, rows), strict=True):
         shown = [Text(text.replace(" [", "\n[") if narrow else text, styles[sign]) for text, sign in texts]

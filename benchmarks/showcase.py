@@ -9,6 +9,7 @@ from agentgym.rollout import Policy, collect
 from agentgym.trajectory import StepTable
 from baselines.evaluation import at_temperature
 from baselines.recipes import RECIPES
+from baselines.trainer import Trainer
 from benchmarks.observation_log import ObservationLog
 from benchmarks.results import CLONE, TRAINED, Config, Episode, Frame, Graph
 from benchmarks.stack import held_out_tasks, make_envs, tasks
@@ -62,18 +63,19 @@ def clone_graphs(config: Config, clone: Policy, seed: int) -> tuple[int, list[Gr
     ]
 
 
-def trained_graph(config: Config, policy: Policy, method: str, seed: int, index: int) -> Graph:
-    """Play one group of a training task with a trained policy and score it by its method.
+def trained_graph(config: Config, trainer: Trainer, method: str, seed: int, index: int) -> Graph:
+    """Play one group of a training task with a trained policy and score it by its method, critic included.
 
     Args:
         config: environment, prompt, group size and temperature.
-        policy: what the method trained.
+        trainer: has trained the policy by the method.
         method: name of the recipe.
         seed: training seed of the policy.
         index: of the task in the training split.
     """
-    table, texts = _play(config, policy, tasks(config.setup.train, 1, index), seed)
-    return build_graph(table, 0, texts[0], RECIPES[method](table), method=method, stage=TRAINED, seed=seed)
+    table, texts = _play(config, trainer.policy, tasks(config.setup.train, 1, index), seed)
+    advantages = trainer.estimate(table)[1].advantages
+    return build_graph(table, 0, texts[0], advantages, method=method, stage=TRAINED, seed=seed)
 
 
 def _play(

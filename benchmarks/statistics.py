@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import norm, t
 
-from baselines.comparison import paired_comparison
+from baselines.comparison import Interval, paired_comparison
 
 #: Coverage of every interval in tables and figures.
 CONFIDENCE = 0.95
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An estimate with its 95 % confidence interval, `low <= mean <= high`."""
-
-    mean: float
-    low: float
-    high: float
-
-    @property
-    def excludes_zero(self) -> bool:
-        """Whether the whole interval lies on one side of zero."""
-        return self.low > 0 or self.high < 0
 
 
 def bits(success: Sequence[str]) -> NDArray[np.float64]:
@@ -62,8 +47,7 @@ def success_interval(success: Sequence[str]) -> Interval:
     matrix = bits(success)
     if matrix.shape[0] == 1 or matrix.min() == matrix.max():
         return wilson_interval(float(matrix.mean(axis=0).sum()), matrix.shape[1])
-    interval = paired_comparison(matrix, np.zeros_like(matrix), confidence=CONFIDENCE)
-    return Interval(interval.difference, max(0.0, interval.low), min(1.0, interval.high))
+    return paired_comparison(matrix, np.zeros_like(matrix), confidence=CONFIDENCE).within(0.0, 1.0)
 
 
 def paired_difference(success: Sequence[str], other: Sequence[str]) -> Interval:
@@ -77,8 +61,7 @@ def paired_difference(success: Sequence[str], other: Sequence[str]) -> Interval:
     >>> paired_difference(["1110"], ["1100"]).mean
     0.25
     """
-    result = paired_comparison(bits(success), bits(other), confidence=CONFIDENCE)
-    return Interval(result.difference, result.low, result.high)
+    return paired_comparison(bits(success), bits(other), confidence=CONFIDENCE)
 
 
 def seed_band(values: Sequence[float], trials: int) -> Interval:
@@ -96,4 +79,4 @@ def seed_band(values: Sequence[float], trials: int) -> Interval:
         return wilson_interval(float(rates[0]) * trials, trials)
     half = float(t.ppf(0.5 + CONFIDENCE / 2, len(rates) - 1)) * float(rates.std(ddof=1)) / len(rates) ** 0.5
     mean = float(rates.mean())
-    return Interval(mean, max(0.0, mean - half), min(1.0, mean + half))
+    return Interval(mean, mean - half, mean + half).within(0.0, 1.0)

@@ -7,13 +7,16 @@ from dataclasses import dataclass
 from rich.table import Table
 from rich.text import Text
 
+from baselines.comparison import Interval
 from benchmarks.results import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, Results, Score
-from benchmarks.statistics import Interval, paired_difference, success_interval
+from benchmarks.statistics import paired_difference, success_interval
 
 #: Shown where there is no value.
 NONE = "-"
 #: Columns that the table needs with every row on one line.
 _FULL_WIDTH = 120
+#: Columns of a policy's name on a narrow terminal.
+_NARROW_NAME = 10
 
 
 @dataclass(frozen=True)
@@ -119,9 +122,10 @@ def rich_table(results: Results, width: int = 120) -> Table:
         title=f"{results.config.env}: success on held-out levels", caption=caption(results), caption_justify="left",
         show_lines=narrow,
     )  # fmt: skip
-    table.add_column("policy", style="bold", no_wrap=True)
+    # A long name takes several lines rather than room from the numbers; whatever the width, nothing is cut off.
+    table.add_column("policy", style="bold", overflow="fold", width=_NARROW_NAME if narrow else None)
     for name in ("greedy %", "sampled %", "return", "steps", "refused %", "greedy - clone", "train s"):
-        table.add_column(name.replace(" - ", "\n- ") if narrow else name, justify="right")
+        table.add_column(name.replace(" - ", "\n- ") if narrow else name, justify="right", overflow="fold")
     for row in table_rows(results):
         style = ""
         if row.difference is not None and row.difference.excludes_zero:

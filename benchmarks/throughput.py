@@ -1,4 +1,4 @@
-"""Speeds: environment steps, levels, ALFWorld and credit, beside peers and limits measured in the same run.
+"""Speeds: environment steps, levels, ALFWorld, credit and clusters, beside peers and limits measured in the same run.
 
     python -m benchmarks.run throughput
 
@@ -9,16 +9,21 @@ on the machine disturb little.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from benchmarks import peers
-from benchmarks.credit_speed import measure_credit
+from benchmarks.cluster_speed import measure_clusters
+from benchmarks.credit_sizes import QUICK_SIZES, SIZES, SizeTimes, measure_sizes
+from benchmarks.credit_speed import LARGER, SHAPE, measure_credit
 from benchmarks.household_speed import measure_households, package_stepper
 from benchmarks.level_speed import measure_levels
 from benchmarks.machine import describe_machine
 from benchmarks.results import Machine
 from benchmarks.step_speed import measure_steps
 from benchmarks.timing import Measurement
+
+#: Methods on a state graph.
+_GRAPHS = ("rewardflow", "graphgpo")
 
 
 @dataclass(frozen=True)
@@ -39,9 +44,10 @@ class Throughput:
     measurements: list[Measurement]
     ratios: list[Ratio]
     skipped: list[str]
+    sizes: list[SizeTimes] = field(default_factory=list)
 
 
-def ratios(found: Sequence[Measurement]) -> list[Ratio]:
+def ratios(found: Sequence[Measurement], sizes: Sequence[SizeTimes] = ()) -> list[Ratio]:
     """Compare ours with every peer and limit that was measured."""
     value = {measurement.key: measurement.value for measurement in found}
     peers_of_steps = {
@@ -67,10 +73,21 @@ def ratios(found: Sequence[Measurement]) -> list[Ratio]:
         for section, ours, other, what in pairs
         if ours in value and other in value
     ]
-    for name in ("rewardflow", "graphgpo"):
-        # Milliseconds: less is better, so the ratio is turned round.
-        speed = value["credit_sweeps"] / value[f"credit_{name}"]
-        result.append(Ratio("credit", f"{name} / sweeps over a dict graph", speed))
+    # Milliseconds: less is better, so these ratios are turned round.
+    value |= {f"texts_{times.shape}": times.whole["gigpo"] for times in sizes}
+    pairs = [("credit", "credit_sweeps", f"credit_{name}", f"{name} / sweeps over a dict graph") for name in _GRAPHS]
+    for key, shape in (("credit_dicts", SHAPE), ("credit_dicts_larger", LARGER)):
+        size = " x ".join(map(str, shape))
+        pairs.append(("credit", key, f"texts_{size}", f"gigpo from texts / scanning rows, {size} steps"))
+    pairs += [
+        ("clusters", "clusters_pairwise", "clusters_leader", "leaders / cosine by cosine"),
+        ("clusters", "clusters_difflib", "clusters_leader", "leaders, vectors given / difflib on texts"),
+    ]
+    result += [
+        Ratio(section, what, value[other] / value[ours])
+        for section, other, ours, what in pairs
+        if ours in value and other in value
+    ]
     return result
 
 
@@ -82,19 +99,22 @@ def measure(quick: bool, progress: Callable[[str], None] = lambda words: None) -
         progress: called with what is being measured.
     """
     found: list[Measurement] = []
-    parts: dict[str, Callable[[bool], list[Measurement]]] = {
-        "steps": measure_steps,
-        "levels": measure_levels,
-        "households": measure_households,
-        "credit": measure_credit,
-    }
-    for words, part in parts.items():
+    parts = (
+        ("steps", measure_steps),
+        ("levels", measure_levels),
+        ("households", measure_households),
+        ("credit", measure_credit),
+        ("clusters", measure_clusters),
+    )
+    for words, part in parts:
         progress(words)
         found += part(quick)
+    progress("credit over the size of a batch")
+    sizes = measure_sizes(quick, QUICK_SIZES if quick else SIZES)
     skipped = []
     if peers.gym_sokoban_classes() is None:
         skipped.append("gym-sokoban is not installed: pip install gym gym-sokoban==0.0.6 and run again to compare")
     package = package_stepper()
     if isinstance(package, str):
         skipped.append(package)
-    return Throughput(describe_machine(), quick, found, ratios(found), skipped)
+    return Throughput(describe_machine(), quick, found, ratios(found, sizes), skipped, sizes)

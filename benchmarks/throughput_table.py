@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.credit_sizes import SizeTimes
 from benchmarks.throughput import Throughput
 from benchmarks.timing import Measurement
 
@@ -13,6 +16,7 @@ _TITLES = {
     "levels": "new levels, Sokoban",
     "households": "environment steps, ALFWorld",
     "credit": "credit",
+    "clusters": "clusters of similar states",
 }
 
 
@@ -38,8 +42,46 @@ def print_throughput(found: Throughput, console: Console) -> None:
             if ratio.section == section:
                 console.print(f"  x {ratio.value:<8.3g} {ratio.what}", markup=False, highlight=False)
         console.print()
+    for title, rows in size_rows(found.sizes).items():
+        console.print(_size_table(title, found.sizes, rows))
+        console.print()
     for words in found.skipped:
         console.print(words, style="yellow", markup=False)
+
+
+def size_rows(sizes: Sequence[SizeTimes]) -> dict[str, list[tuple[str, ...]]]:
+    r"""Two tables with a column per size, in milliseconds and in microseconds per step.
+
+    >>> times = SizeTimes(8, 4, 50, 1600, 2.0, 2.4, {"grpo": 0.16}, {"grpo": 2.4})
+    >>> size_rows([times])["from a table to advantages"]
+    [('grpo', '0.16 ms\n0.10 µs')]
+    """
+    if not sizes:
+        return {}
+
+    def row(name: str, milliseconds: Iterable[float]) -> tuple[str, ...]:
+        cells = [f"{ms:.3g} ms\n{ms * 1e3 / times.rows:.2f} µs" for ms, times in zip(milliseconds, sizes, strict=True)]
+        return (name, *cells)
+
+    methods = list(sizes[0].alone)
+    return {
+        "from fresh texts of 600 characters to advantages": [
+            row("only the table", (times.interning for times in sizes)),
+            row("only the table, no text shared", (times.interning_apart for times in sizes)),
+            *(row(name, (times.whole[name] for times in sizes)) for name in methods),
+        ],
+        "from a table to advantages": [row(name, (times.alone[name] for times in sizes)) for name in methods],
+    }
+
+
+def _size_table(title: str, sizes: Sequence[SizeTimes], rows: list[tuple[str, ...]]) -> Table:
+    table = Table(show_edge=False)
+    table.add_column(f"{title}, all and per step")
+    for times in sizes:
+        table.add_column(times.shape.replace(" ", ""), justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    return table
 
 
 def amount(measurement: Measurement) -> str:

@@ -14,7 +14,7 @@ class Measurement:
 
     Attributes:
         key: short name, unique in a report.
-        section: "steps", "levels", "households" or "credit".
+        section: "steps", "levels", "households", "credit" or "clusters".
         what: what was measured, in words.
         ours: whether it is this project's code (otherwise a peer or a limit).
         value: the best repetition, in `unit`.

@@ -17,13 +17,11 @@ import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import Policy
 from baselines.evaluation import Evaluation, evaluate
 from benchmarks.defaults import make_config
+from benchmarks.json_files import ResultsError
 from benchmarks.ranking_rollouts import learned_config
-from benchmarks.results import EXPERT, RANDOM, Config, ResultsError
+from benchmarks.results import EXPERT, RANDOM, Config
 from benchmarks.settings import ADVISERS, EnvSettings, settings_of
 from benchmarks.stack import TINY, make_envs, tasks
-
-#: Levels of a split that has no end.
-_ENOUGH = 512
 
 
 @dataclass(frozen=True)
@@ -72,12 +70,9 @@ def play_split(request: Request) -> Evaluation:
 
 
 def split_size(config: Config, split: str) -> int:
-    """Number of levels of a split; 512 where there is no end of them."""
+    """Number of levels of a split."""
     env: Any = gym.make(config.env, **config.setup.options).unwrapped
-    source = getattr(env, "source", None)
-    if source is None or not hasattr(source, "count"):
-        return _ENOUGH
-    return int(source.count(source.check_split(split), env.task_types))
+    return int(env.num_tasks(split))
 
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -23,6 +23,9 @@ class CorridorEnv(TextEnv[str]):
             options = {"index": int(options["task_id"].removeprefix("start-"))}
         self.cell = self.start = int(options.get("index", self.np_random.integers(1, 4)))
 
+    def num_tasks(self, split: str) -> int:
+        return 3
+
     def act(self, command: str) -> tuple[float, bool, bool]:
         if command not in ("left", "right"):
             return -0.5, False, False

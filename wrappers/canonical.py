@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.trajectory import StepTable
-from wrappers.places import Places, with_column
+from wrappers.places import Places, for_inside, with_column
 from wrappers.prompt import observation_at, text_of
 
 Key = Callable[[Any, dict[str, Any]], str]
@@ -97,7 +97,7 @@ class CanonicalStates(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         """Start episodes and name their first states."""
-        observations, infos = self.env.reset(seed=seed, options=options)
+        observations, infos = self.env.reset(seed=seed, options=for_inside(options))
         for place in np.flatnonzero(self._places.reset(options)).tolist():
             self._keys[place] = self._name(observation_at(observations, place), infos, place)
         return observations, {**infos, "canonical_key": self._keys.copy()}

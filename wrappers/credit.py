@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from agentgym.recorder import TableBuilder
 from agentgym.trajectory import Bools, Floats, StepTable
+from wrappers.places import for_inside
 
 Array = NDArray[Any]
 
@@ -28,7 +29,8 @@ class CreditWrapper(gym.vector.VectorWrapper[Any, Any, Array]):
         env: a vector environment with this project's info keys; inside a reply wrapper's `"command"` and a
             state wrapper's `"canonical_key"` are used where present.
         preset: "paper" or "authors".
-        **options: of the method, see the function in `method`.
+        **options: of the method, see the function in `method`. Those with one number per row (`weights`, `kl`, an
+            array of `cost`) cannot be given before there are rows: call the function with `table()`.
 
     Raises:
         ValueError, TypeError: at once, when the preset or an option is unknown or out of range.
@@ -50,7 +52,7 @@ class CreditWrapper(gym.vector.VectorWrapper[Any, Any, Array]):
         options: Any = None,
     ) -> tuple[Any, dict[str, Any]]:
         """Reset the environment and begin to record the episodes it starts."""
-        observations, infos = self.env.reset(seed=seed, options=options)  # type: ignore[arg-type]  # per place
+        observations, infos = self.env.reset(seed=seed, options=for_inside(options))  # type: ignore[arg-type]
         mask = options.get("reset_mask") if isinstance(options, Mapping) else None
         if self._builder is None or mask is None:
             # Places are recorded until their episode ends, whatever the environment's autoreset mode does then.

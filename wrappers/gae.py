@@ -11,11 +11,11 @@ from __future__ import annotations
 from typing import Literal, TypedDict, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit import CreditWrapper
-from wrappers.presets import choose
+from wrappers.presets import choose, finite_numbers
 from wrappers.returns import discounted_returns, episode_scores, penalties
 
 
@@ -109,13 +109,10 @@ def lambda_returns(
 def _advantages(table: StepTable, values: ArrayLike, last_values: ArrayLike | None, options: GAEOptions) -> Floats:
     """Advantages before the penalty "advantage"."""
     gamma, lam = options["gamma"], options["lam"]
-    for name, value in (("gamma", gamma), ("lam", lam)):
-        if not 0 <= value <= 1:
-            raise ValueError(f"{name} must be between 0 and 1, got {value}")
-    now = _checked("values", values, len(table), "row")
+    now = finite_numbers("values", values, len(table))
     behind = np.zeros(table.n_trajectories)
     if last_values is not None:
-        behind = _checked("last_values", last_values, table.n_trajectories, "trajectory")
+        behind = finite_numbers("last_values", last_values, table.n_trajectories, "trajectory")
     if options["horizon"] == "step":
         score = episode_scores(
             table, {"outcome": "return", "invalid_penalty": options["invalid_penalty"], "penalty": options["penalty"]}
@@ -131,16 +128,6 @@ def _advantages(table: StepTable, values: ArrayLike, last_values: ArrayLike | No
 
 def _penalties(table: StepTable, options: GAEOptions, where: str) -> Floats:
     return penalties(table, {"invalid_penalty": options["invalid_penalty"], "penalty": options["penalty"]}, where)
-
-
-def _checked(name: str, values: ArrayLike, length: int, unit: str) -> NDArray[np.float64]:
-    array = np.asarray(values, np.float64)
-    if array.shape != (length,):
-        raise ValueError(f"{name} must hold one number per {unit}, shape ({length},), got shape {array.shape}")
-    if not np.isfinite(array).all():
-        place = int(np.argmin(np.isfinite(array)))
-        raise ValueError(f"{name} must be finite, {unit} {place} has {array[place]}")
-    return array
 
 
 def _without_a_critic(table: StepTable, **options: Unpack[GAEOptions]) -> Floats:

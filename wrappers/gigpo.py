@@ -57,8 +57,6 @@ def gigpo(table: StepTable, *, preset: str = "paper", **options: Unpack[GiGPOOpt
     array([ 1.414,  0.707, -1.414])
     """
     chosen = choose(GiGPOOptions, PRESETS, preset, options)
-    if not 0 <= chosen["gamma"] <= 1:
-        raise ValueError(f"gamma must be between 0 and 1, got {chosen['gamma']}")
     steps = visit_advantages(step_returns(table, chosen), *_visits(table), chosen)
     episodes = episode_advantages(table, episode_scores(table, chosen), chosen)
     return episodes + chosen["omega"] * steps - penalties(table, chosen, "advantage")

@@ -28,8 +28,8 @@ from wrappers.state_graph import GraphCredit, StateGraph, Unit, Unreachable, ste
 class GraphGPOOptions(StatisticsOptions, total=False):
     """Those of `StatisticsOptions` (std, ddof, eps at both levels, the rest for episodes) and of the step level.
 
-    omega: value lost per unit of cost; the paper has .1 for ALFWorld, .2 for WebShop, .8 for Sokoban. The default
-        is .8: at .1 far states differ by less than eps.
+    omega: share of the value kept per unit of cost; the paper has .1 for ALFWorld, .2 for WebShop, .8 for Sokoban. The
+        default is .8: at .1 far states differ by less than eps.
     success_value: value at success.
     cost: of a step: one number, float64 (N,), or a mapping from action to cost (1 for actions not in it).
     exponent: "next_plus_cost" (paper) or "next": d(s') alone (authors' code).

@@ -25,7 +25,8 @@ class StatisticsOptions(TypedDict, total=False):
 
     over: what the episode-level mean and standard deviation are taken over: "trajectories" (papers) or "steps"
         (authors' code: a trajectory counts as often as it has steps).
-    std: divide by the standard deviation of the "group", of the whole "batch", or "none".
+    std: divide by the standard deviation of the "group", of the whole "batch" (of what is left of the values of all
+        groups when their means are taken off), or "none".
     ddof: 1 sample, 0 population standard deviation.
     eps: added to the standard deviation.
     singleton: episode-level score of a group of one: "zero", or the "raw" value (authors' code).
@@ -74,8 +75,8 @@ def number_pairs(first: Ints, n_first: int, second: Ints, n_second: int) -> tupl
         example = content[distinct]
         content[distinct] = np.arange(len(distinct))
         return content[cell], example
-    order = _counting_sort(second, n_second)
-    order = order[_counting_sort(first[order], n_first)]
+    order = counting_sort(second, n_second)
+    order = order[counting_sort(first[order], n_first)]
     a, b = first[order], second[order]
     new = np.ones(n, np.bool_)
     new[1:] = (a[1:] != a[:-1]) | (b[1:] != b[:-1])
@@ -90,6 +91,7 @@ def standardise(
     n_groups: int,
     *,
     members: Ints | None = None,
+    member_values: Floats | None = None,
     std: Std = "group",
     ddof: int = 1,
     eps: float = 1e-6,
@@ -103,6 +105,7 @@ def standardise(
         n_groups: number of groups.
         members: rows that make the statistics (for instance one per trajectory); all by default. Every group
             with rows must have a member.
+        member_values: float64 (len(members),), what the members count with; by default their own values.
         std: divide by the standard deviation of the group, of all groups' centred values, or not.
         ddof: 1 sample, 0 population standard deviation.
         eps: added to the standard deviation.
@@ -117,6 +120,7 @@ def standardise(
     if len(values) == 0:
         return np.zeros(0)
     sample, inside = (values, groups) if members is None else (values[members], groups[members])
+    sample = sample if member_values is None else member_values
     count = np.bincount(inside, minlength=n_groups)
     mean = np.bincount(inside, weights=sample, minlength=n_groups) / np.maximum(count, 1)
     low, high = np.full(n_groups, np.inf), np.full(n_groups, -np.inf)
@@ -145,6 +149,34 @@ def standardise(
         scale[alone] = 1.0 if std == "none" else 1.0 + eps
         still &= ~alone[groups]
     return np.where(still, 0.0, centred / np.where(scale > 0, scale, 1.0)[groups])
+
+
+def whitened(values: Floats, weights: Floats | None = None, *, ddof: int = 1, eps: float = 1e-8) -> Floats:
+    """Bring values to mean 0 and variance 1: `(x - mean) / sqrt(variance + eps)`, exactly 0 without contrast.
+
+    Args:
+        values: float64 (N,).
+        weights: float64 (N,), how often a value counts in mean and variance, at least one above 0; once by default.
+        ddof: 1 sample, 0 population variance.
+        eps: added to the variance.
+
+    Returns:
+        float64 (N,).
+
+    >>> whitened(np.array([1.0, 1.0, 4.0])).round(3)
+    array([-0.577, -0.577,  1.155])
+    """
+    times = np.ones(len(values)) if weights is None else weights
+    inside = values[times > 0]
+    noise = TOLERANCE * np.abs(inside).max(initial=0.0)
+    if len(inside) == 0 or np.ptp(inside) <= noise:
+        return np.zeros(len(values))
+    mean = float(np.average(values, weights=times))
+    if abs(mean) <= noise:  # only rounding: what is 0 stays exactly 0
+        mean = 0.0
+    variance = float(np.sum(times * (values - mean) ** 2)) / max(float(times.sum()) - ddof, 1.0)
+    scores: Floats = (values - mean) / np.sqrt(variance + eps)
+    return scores
 
 
 def first_rows(table: StepTable) -> Ints:
@@ -180,6 +212,7 @@ def visit_advantages(
     *,
     scored: Bools | None = None,
     members: Ints | None = None,
+    member_values: Floats | None = None,
 ) -> Floats:
     """Compare steps that start in the same state; groups of one, and rows that are not scored, get 0.
 
@@ -190,6 +223,7 @@ def visit_advantages(
         options: statistics; `std`, `ddof` and `eps` are used.
         scored: bool (N,), rows that take part; all by default.
         members: rows, all of them scored, that make the statistics; all scored rows by default.
+        member_values: float64 (len(members),), what these count with; by default their own values.
     """
     take: NDArray[np.int64] = np.arange(len(values)) if scored is None else np.flatnonzero(scored)
     if members is not None:
@@ -202,6 +236,7 @@ def visit_advantages(
         groups[take],
         n_groups,
         members=members,
+        member_values=member_values,
         std=options["std"],
         ddof=options["ddof"],
         eps=options["eps"],
@@ -209,7 +244,7 @@ def visit_advantages(
     return result
 
 
-def _counting_sort(keys: Ints, n_keys: int) -> Ints:
+def counting_sort(keys: Ints, n_keys: int) -> Ints:
     """Stable order of small integers in linear time: numpy sorts 16 bits by counting."""
     order = keys.astype(np.uint16).argsort(kind="stable")
     for shift in range(16, (n_keys - 1).bit_length(), 16):

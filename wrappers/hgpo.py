@@ -8,6 +8,7 @@ Source: the HGPO paper and its recipe in verl-agent; see docs/credit/hgpo.md for
 
 from __future__ import annotations
 
+import math
 import numbers
 from typing import Any, Literal, Unpack, cast
 
@@ -20,6 +21,9 @@ from wrappers.group import StatisticsOptions, episode_advantages, number_pairs, 
 from wrappers.grpo import PRESETS as GRPO_PRESETS
 from wrappers.presets import choose
 from wrappers.returns import episode_scores, penalties
+
+#: Weights of contexts beyond 1e100 or below 1e-100 are refused.
+_LARGEST_LOG_WEIGHT = 100 * math.log(10)
 
 
 class HGPOOptions(StatisticsOptions, total=False):
@@ -151,8 +155,8 @@ def _check(options: HGPOOptions) -> None:
         raise TypeError(f"k must be an integer, got {k!r}")
     if k < 0:
         raise ValueError(f"k must be at least 0, got {k}")
-    if not 0 <= options["gamma"] <= 1:
-        raise ValueError(f"gamma must be between 0 and 1, got {options['gamma']}")
+    if abs(options["alpha"]) * math.log(int(k) + options["first_weight"]) > _LARGEST_LOG_WEIGHT:
+        raise ValueError(f"alpha={options['alpha']} with k={k} makes weights beyond 1e100 or 1e-100")
 
 
 class HGPO(CreditWrapper):

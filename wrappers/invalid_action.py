@@ -14,7 +14,7 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-from wrappers.places import Places, with_column
+from wrappers.places import Places, for_inside, with_column
 
 
 def _checked(penalty: float) -> float:
@@ -80,7 +80,7 @@ class VectorInvalidActionPenalty(gym.vector.VectorWrapper[Any, Any, Any, Any, ND
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         """Start episodes and their counts."""
-        observations, infos = self.env.reset(seed=seed, options=options)
+        observations, infos = self.env.reset(seed=seed, options=for_inside(options))
         self._counts[self._places.reset(options)] = 0
         return observations, {**infos, "invalid_actions": self._counts.copy()}
 

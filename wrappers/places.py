@@ -82,6 +82,15 @@ class Places:
         return Phase(played=~idle, ended=over & ~idle, began=began)
 
 
+def for_inside(options: Any) -> Any:
+    """Return the options of a reset for the environment inside.
+
+    It gets a copy: Gymnasium's vector environments take `reset_mask` out of the mapping they are given, which the
+    wrapper (and whoever called it) still needs.
+    """
+    return dict(options) if isinstance(options, Mapping) else options
+
+
 def with_column(
     infos: Mapping[str, Any], phase: Phase, key: str, now: NDArray[Any], last: NDArray[Any]
 ) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Named sets of options of a credit method, and the check of what a caller overrides."""
+"""Named sets of options of a credit method, and the check of what a caller gives instead or besides."""
 
 from __future__ import annotations
 
@@ -8,10 +8,16 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
 
+import numpy as np
+from numpy.typing import ArrayLike
+
 from agentgym.core import suggest
+from agentgym.trajectory import Floats
 
 #: Options of which a negative number has no meaning in any method.
 _NOT_NEGATIVE = ("eps", "invalid_penalty")
+#: Options that are a share in every method.
+_SHARES = ("gamma", "lam")
 OptionsT = TypeVar("OptionsT", bound=Mapping[str, object])
 
 
@@ -30,7 +36,7 @@ def choose(
         ValueError: on an unknown preset, or a value outside an option's choices or not finite.
         TypeError: on an unknown option, or a value of the wrong type.
     """
-    if preset not in presets:
+    if not isinstance(preset, str) or preset not in presets:
         raise ValueError(f"unknown preset {preset!r}; {suggest(preset, presets)}")
     kinds = _kinds(options_type)
     for name, value in options.items():
@@ -40,9 +46,44 @@ def choose(
     return cast(OptionsT, {**presets[preset], **options})
 
 
+def finite_numbers(name: str, values: ArrayLike, length: int, unit: str = "row") -> Floats:
+    """Return an argument that holds one number per row (or other unit) as float64 (length,).
+
+    Args:
+        name: of the argument, for the message of an error.
+        values: what the caller gave.
+        length: how many numbers are expected.
+        unit: what there is one number for.
+
+    Raises:
+        ValueError: when there are more or fewer numbers, something else than numbers, or one that is not finite.
+
+    >>> finite_numbers("last_values", [0, 1], 2, "trajectory")
+    array([0., 1.])
+    """
+    expected = f"{name} must hold one finite number per {unit}, shape ({length},)"
+    try:
+        array = np.asarray(values, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{expected} ({error})") from error
+    if array.shape != (length,):
+        raise ValueError(f"{expected}, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        place = int(np.argmin(np.isfinite(array)))
+        raise ValueError(f"{expected}; {unit} {place} has {array[place]}")
+    return array
+
+
+def check_shares(**shares: float) -> None:
+    """Raise ValueError unless the numbers given by name are in 0..1."""
+    for name, value in shares.items():
+        if not 0 <= value <= 1:
+            raise ValueError(f"{name} must be between 0 and 1, got {value}")
+
+
 def _check(name: str, value: Any, kind: Any) -> None:
     if get_origin(kind) is Literal:
-        if value not in get_args(kind):
+        if not isinstance(value, (str, numbers.Number)) or value not in get_args(kind):
             raise ValueError(f"unknown {name} {value!r}; {suggest(value, map(str, get_args(kind)))}")
     elif kind is bool:
         if not isinstance(value, bool):
@@ -50,12 +91,21 @@ def _check(name: str, value: Any, kind: Any) -> None:
     elif kind is float:
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise TypeError(f"{name} must be a number, got {value!r}")
-        if not math.isfinite(value):
+        if not _is_finite(value):
             raise ValueError(f"{name} must be finite, got {value!r}")
         if name in _NOT_NEGATIVE and value < 0:
             raise ValueError(f"{name} must be at least 0, got {value!r}")
+        if name in _SHARES:
+            check_shares(**{name: float(value)})
     elif kind == tuple[str, ...] and not (isinstance(value, tuple) and all(isinstance(v, str) and v for v in value)):
         raise TypeError(f"{name} must be a tuple of words, got {value!r}")
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # an integer beyond all floats
+        return False
 
 
 @cache

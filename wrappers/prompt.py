@@ -18,7 +18,7 @@ from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
 from wrappers.messages import Message, Messages, MessageSpace
-from wrappers.places import Places
+from wrappers.places import Places, for_inside
 
 REPLY_FORMAT = (
     "Think first, inside <think> and </think>. Then give exactly one command, inside <action> and </action>, "
@@ -246,7 +246,7 @@ class VectorPromptWindow(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[An
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[tuple[Messages, ...], dict[str, Any]]:
         """Start episodes; the places that begin have an empty history."""
-        observations, infos = self.env.reset(seed=seed, options=options)
+        observations, infos = self.env.reset(seed=seed, options=for_inside(options))
         for place in np.flatnonzero(self._places.reset(options)).tolist():
             self._begin(place, observations, infos)
         return tuple(self._messages), infos

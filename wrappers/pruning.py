@@ -37,7 +37,8 @@ def transitions(
 
     A text environment answers a refused action with a noise text ("Nothing happens.") and an action that only looks
     with a description. Taken as states these are hubs that join unrelated places. The state an episode is in is
-    therefore the one its last *changing* step led to, whatever was shown since.
+    therefore the one its last *changing* step led to, whatever was shown since. Where a row does not begin in the
+    state that the row before it in the trajectory showed, rows are missing in between: it is taken as it is.
 
     Args:
         table: N rows.
@@ -58,12 +59,15 @@ def transitions(
         words = frozenset(noise_states)
         noise = np.fromiter((state in words for state in table.states), np.bool_, len(table.states))
         changes &= ~noise[table.next_state[order]]
-    # Position (in order) of the last changing row before each row of the same trajectory, -1 where there is none.
+    # Position (in order) of the last changing row before each row of the same unbroken run, -1 where there is none.
     position = np.arange(len(order))
+    begins = np.ones(len(order), np.bool_)
+    begins[1:] = table.state[order[1:]] != table.next_state[order[:-1]]
+    begins[table.offsets[:-1]] = True
+    start = np.maximum.accumulate(np.where(begins, position, 0))
     before = np.empty(len(order), np.int64)
     before[0] = -1
     before[1:] = np.maximum.accumulate(np.where(changes, position, -1))[:-1]
-    start = np.repeat(table.offsets[:-1], np.diff(table.offsets))
     reached = before >= start
     source_in_order = np.where(reached, table.next_state[order][before], table.state[order][start])
     source = np.empty(len(order), np.int64)

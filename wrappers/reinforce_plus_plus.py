@@ -10,15 +10,14 @@ Source: the REINFORCE++ paper and verl-agent; see docs/credit/reinforce_plus_plu
 
 from __future__ import annotations
 
-import math
-from typing import Any, Literal, TypedDict, Unpack, cast
+from typing import Literal, TypedDict, Unpack, cast
 
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit import CreditWrapper
-from wrappers.group import TOLERANCE, Singleton, StatisticsOptions, episode_advantages
-from wrappers.presets import choose
+from wrappers.group import Singleton, StatisticsOptions, episode_advantages, whitened
+from wrappers.presets import choose, finite_numbers
 from wrappers.returns import discounted_returns, episode_scores, penalties
 
 
@@ -110,10 +109,8 @@ def reinforce_plus_plus(
     array([ 0.577,  0.577, -1.155])
     """
     chosen = choose(ReinforcePlusPlusOptions, PRESETS, preset, options)
-    if not 0 <= chosen["gamma"] <= 1:
-        raise ValueError(f"gamma must be between 0 and 1, got {chosen['gamma']}")
     statistics = cast(StatisticsOptions, chosen)
-    kl = np.zeros(len(table)) if chosen["kl"] is None else _column(table, "kl", chosen["kl"])
+    kl = np.zeros(len(table)) if chosen["kl"] is None else finite_numbers("kl", chosen["kl"], len(table))
     if chosen["score"] == "episode":
         scores = episode_scores(table, statistics) - kl
     else:
@@ -153,25 +150,14 @@ def reinforce_plus_plus_baseline(
 
 def _whitened(table: StepTable, scores: Floats, options: WhiteningOptions) -> Floats:
     given = options["weights"]
-    weights = np.ones(len(table)) if given is None else _column(table, "weights", given)
+    weights = np.ones(len(table)) if given is None else finite_numbers("weights", given, len(table))
     bad = (weights < 0) | (weights != np.floor(weights))
     if bad.any():
         row = int(np.argmax(bad))
         raise ValueError(f"weights must be whole numbers of at least 0, such as tokens; row {row} has {weights[row]}")
-    if len(table) == 0:
-        return np.zeros(0)
-    if not weights.any():
+    if len(table) and not weights.any():
         raise ValueError("weights are 0 in every row: leave out rows without tokens, or pass no weights")
-    inside = scores[weights > 0]
-    noise = TOLERANCE * np.abs(inside).max()
-    if np.ptp(inside) <= noise:
-        return np.zeros(len(table))
-    mean = float(np.average(scores, weights=weights))
-    if abs(mean) <= noise:  # only rounding: groups without contrast stay exactly 0 where all groups are centred
-        mean = 0.0
-    variance = float(np.sum(weights * (scores - mean) ** 2)) / max(float(weights.sum()) - options["ddof"], 1.0)
-    centred: Floats = scores - mean
-    return centred / math.sqrt(variance + options["eps"])
+    return whitened(scores, weights, ddof=options["ddof"], eps=options["eps"])
 
 
 def _reward(table: StepTable, outcome: str) -> Floats:
@@ -180,16 +166,6 @@ def _reward(table: StepTable, outcome: str) -> Floats:
     reward = np.zeros(len(table))
     reward[table.last] = table.trajectory_won
     return reward
-
-
-def _column(table: StepTable, name: str, values: Any) -> Floats:
-    column = np.asarray(values, np.float64)
-    if column.shape != (len(table),):
-        raise ValueError(f"{name} must have one number per row, shape ({len(table)},), got shape {column.shape}")
-    if not np.isfinite(column).all():
-        row = int(np.argmin(np.isfinite(column)))
-        raise ValueError(f"{name} must be finite; row {row} has {column[row]}")
-    return column
 
 
 class ReinforcePlusPlus(CreditWrapper):

@@ -31,7 +31,7 @@ from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
 from agentgym.core import TextSpace
-from wrappers.places import Places, with_column
+from wrappers.places import Places, for_inside, with_column
 
 
 class ReplyError(StrEnum):
@@ -256,7 +256,7 @@ class VectorReplyParser(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         """Start episodes; the entries of the places that begin are empty."""
-        observations, infos = self.env.reset(seed=seed, options=options)
+        observations, infos = self.env.reset(seed=seed, options=for_inside(options))
         began = self._places.reset(options)
         self._commands[began] = self._errors[began] = ""
         return observations, {**infos, "command": self._commands.copy(), "reply_error": self._errors.copy()}

@@ -28,7 +28,7 @@ from wrappers.state_graph import Aggregate, GraphCredit, StateGraph, Unit, Unrea
 class RewardFlowOptions(StatisticsOptions, total=False):
     """Those of `StatisticsOptions` (std, ddof, eps at both levels, the rest for episodes) and of the step level.
 
-    gamma: value lost per step of distance.
+    gamma: share of the value kept per step of distance, above 0 and at most 1.
     success_value: value of a success state.
     unreachable: distance of a state without a way to success: "infinite" (value 0) or "d_max+1" of its group.
     aggregate: distance to the nearest success node ("min"), or the "mean" over those of the group that can be
@@ -131,8 +131,8 @@ def rewardflow_values(table: StepTable, *, preset: str = "paper", **options: Unp
 def _flow(table: StepTable, options: RewardFlowOptions) -> tuple[GraphCredit, StateGraph]:
     """Values and step rewards, and the graph whose edges are compared with each other."""
     gamma = options["gamma"]
-    if not 0 < gamma <= 1:
-        raise ValueError(f"gamma must be above 0 and at most 1, got {gamma}")
+    if gamma == 0:
+        raise ValueError("gamma must be above 0, got 0: nothing would flow back")
     steps = transitions(table, options["invalid"], options["no_change_actions"], options["noise_states"])
     lost = in_lost_transitions(table) if options["lose_last"] else np.zeros(len(table), np.bool_)
     whole = StateGraph.from_table(table, steps)

@@ -18,6 +18,8 @@ Over an episode of T steps the discounted shaping is then `gamma^T phi(s_T) - ph
 
 from __future__ import annotations
 
+import math
+import numbers
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -28,7 +30,7 @@ from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
 from wrappers.one_place import info_of, observation_of
-from wrappers.places import Places, with_column
+from wrappers.places import Places, for_inside, with_column
 from wrappers.task_graph import TaskGraphs
 
 Key = Callable[[Any, dict[str, Any]], Hashable]
@@ -76,6 +78,10 @@ class _Shaper:
         self, gamma: float, decay: float, scale: float, key: Key | None, task: Task | None, success: Success | None,
         graphs: TaskGraphs | None, truncation: Truncation,
     ) -> None:  # fmt: skip
+        given: dict[str, Any] = {"gamma": gamma, "decay": decay, "scale": scale}
+        for name, value in given.items():
+            if isinstance(value, bool) or not isinstance(value, numbers.Real):
+                raise TypeError(f"{name} must be a number, got {value!r}")
         if not 0 < gamma <= 1:
             raise ValueError(f"gamma is the learner's discount: pass a number in (0, 1], got {gamma!r}")
         if not 0 < decay <= 1:
@@ -129,7 +135,8 @@ class _Shaper:
         return state
 
     def _potential(self, task: Hashable, state: Hashable) -> float:
-        return self.scale * self.decay ** self.graphs.distance(task, state) if self.scale else 0.0
+        distance = self.graphs.distance(task, state) if self.scale else math.inf
+        return 0.0 if distance == math.inf else self.scale * self.decay**distance  # 1**inf would be 1
 
 
 class GraphShaping(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
@@ -142,7 +149,7 @@ class GraphShaping(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         env: an environment.
         gamma: the learner's discount, in (0, 1].
         decay: value kept per step from success, in (0, 1]. Below gamma every step of a shortest way gains; at gamma
-            it gains nothing and every detour loses.
+            it gains nothing and every detour loses; at 1 every state with a known way is worth the same.
         scale: potential at success, in units of reward; at least 0 (0: the graph grows, rewards stay).
         key: `key(observation, info)`, a hashable name of the state. Default: `info["canonical_key"]`, else
             `info["state_key"]`. Any function is safe for the optimal policy; one that merges states that are far
@@ -263,7 +270,7 @@ class VectorGraphShaping(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[An
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         """Start episodes."""
-        observations, infos = self.env.reset(seed=seed, options=options)
+        observations, infos = self.env.reset(seed=seed, options=for_inside(options))
         for place in np.flatnonzero(self._places.reset(options)).tolist():
             self._begin(observations, infos, place)
         return observations, {**infos, "shaping": np.zeros(self.num_envs), "unshaped_reward": np.zeros(self.num_envs)}

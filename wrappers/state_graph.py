@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, dijkstra
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
-from wrappers.group import StatisticsOptions, number_pairs, visit_advantages
+from wrappers.group import StatisticsOptions, counting_sort, number_pairs, visit_advantages
 from wrappers.pruning import Transitions, transitions
 
 Unreachable = Literal["infinite", "d_max+1"]
@@ -126,11 +126,14 @@ class StateGraph:
     def _hops_to(self, goals: Ints) -> Floats:
         """Hops to the nearest of some nodes: one breadth-first search against the edges, from a node before all."""
         distance = np.full(self.n_nodes, np.inf)
-        rows = np.flatnonzero(self.is_edge)
-        root = self.n_nodes
-        starts = np.concatenate((self.target[rows], np.full(len(goals), root)))
-        ends = np.concatenate((self.source[rows], goals))
-        against = csr_array((np.ones(len(starts)), (starts, ends)), shape=(root + 1, root + 1))
+        source, target = self.source[self.is_edge], self.target[self.is_edge]
+        root, n = self.n_nodes, len(source)
+        # Rows of the matrix: what leads to each node, sorted by counting, and last what the extra node leads to.
+        first = np.zeros(root + 2, np.int64)
+        np.cumsum(np.bincount(target, minlength=root), out=first[1:-1])
+        first[-1] = n + len(goals)
+        before = np.concatenate((source[counting_sort(target, root)], goals))
+        against: Any = csr_array((np.ones(len(before)), before, first), shape=(root + 1, root + 1))
         order, parent = breadth_first_order(against, root)
         # Nodes come out level by level, and a level's parents are the level before: where it ends is one look-up in
         # the parents' positions, which never decrease.
@@ -212,14 +215,21 @@ def step_advantages(graph: StateGraph, values: Floats, unit: Unit, options: Stat
     Args:
         graph: N rows.
         values: float64 (N,), what is compared.
-        unit: what makes the statistics at a state: every "visit", or every distinct "edge" once.
+        unit: what makes the statistics at a state: every "visit", or every distinct "edge" once, with the mean over
+            its visits (they differ where rows have penalties or costs of their own).
         options: see `wrappers.group.visit_advantages`.
     """
-    members = None
+    members = means = None
     if unit == "edge":
-        _, example = graph.edges
-        members = example[graph.is_edge[example]]
-    return visit_advantages(values, graph.source, graph.n_nodes, options, scored=graph.is_edge, members=members)
+        edge, example = graph.edges
+        rows = np.flatnonzero(graph.is_edge)
+        count = np.bincount(edge[rows], minlength=len(example))
+        total = np.bincount(edge[rows], weights=values[rows], minlength=len(example))
+        kept = graph.is_edge[example]
+        members, means = example[kept], total[kept] / count[kept]
+    return visit_advantages(
+        values, graph.source, graph.n_nodes, options, scored=graph.is_edge, members=members, member_values=means
+    )
 
 
 class StepDistances(NamedTuple):

@@ -163,5 +163,5 @@ def _sokoban_board(env: gym.Env[Any, Any]) -> tuple[str, tuple[int, int], str] |
     inner = env.unwrapped
     if not isinstance(inner, SokobanBase):
         return None
-    style = inner._style
+    style = inner.style
     return str(style.symbols), inner.source.size, style.separator

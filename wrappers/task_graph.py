@@ -146,7 +146,7 @@ class TaskGraphs:
         """
         graphs: OrderedDict[Hashable, _Graph] = OrderedDict()
         try:
-            max_tasks = state["max_tasks"]
+            max_tasks = TaskGraphs(max_tasks=state["max_tasks"]).max_tasks
             for part in state["tasks"]:
                 states = part["states"]
                 graph = _Graph({name: {} for name in states})

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agentgym.trajectory import Bools, Floats
-from wrappers.group import TOLERANCE
+from wrappers.group import whitened
+from wrappers.presets import check_shares, finite_numbers
 
 
 def token_gae(
@@ -48,7 +49,7 @@ def token_gae(
     (array([[0.4, 0. , 0.2]]), array([[0.9, 0. , 1. ]]))
     """
     reward, value, kept = _arrays(rewards, values, mask)
-    _in_unit_interval(gamma=gamma, lam=lam)
+    check_shares(gamma=gamma, lam=lam)
     ahead = _behind(last_values, len(reward))
     carry = np.zeros(len(reward))
     advantages = np.zeros(reward.shape)
@@ -102,7 +103,7 @@ def bi_level_gae(
     array([[0.25, 0.3 , 0.2 ]])
     """
     reward, value, kept = _arrays(rewards, values, mask)
-    _in_unit_interval(gamma=gamma, lam=lam, turn_gamma=turn_gamma)
+    check_shares(gamma=gamma, lam=lam, turn_gamma=turn_gamma)
     ends = _flags("turn_ends", turn_ends, kept.shape)
     _check_turns(reward, kept, ends)
     turn_ahead = _behind(last_values, len(reward))
@@ -138,9 +139,7 @@ def whiten(values: ArrayLike, mask: ArrayLike | None = None) -> Floats:
     array = np.asarray(values, np.float64)
     kept = ~np.isnan(array) if mask is None else _flags("mask", mask, array.shape)
     result = np.where(kept, 0.0, np.where(np.isnan(array), np.nan, 0.0))
-    chosen = array[kept]
-    if len(chosen) > 1 and np.ptp(chosen) > TOLERANCE * np.abs(chosen).max():
-        result[kept] = (chosen - chosen.mean()) / np.sqrt(chosen.var(ddof=1) + 1e-8)
+    result[kept] = whitened(array[kept])
     return result
 
 
@@ -191,18 +190,7 @@ def _flags(name: str, flags: ArrayLike, shape: tuple[int, ...]) -> Bools:
 
 
 def _behind(last_values: ArrayLike | None, n: int) -> Floats:
-    if last_values is None:
-        return np.zeros(n)
-    array = np.asarray(last_values, np.float64)
-    if array.shape != (n,) or not np.isfinite(array).all():
-        raise ValueError(f"last_values must hold one finite number per sequence, shape ({n},), got {array!r}")
-    return array
-
-
-def _in_unit_interval(**numbers: float) -> None:
-    for name, value in numbers.items():
-        if not 0 <= value <= 1:
-            raise ValueError(f"{name} must be between 0 and 1, got {value}")
+    return np.zeros(n) if last_values is None else finite_numbers("last_values", last_values, n, "sequence")
 
 
 def _first(flags: Bools) -> list[int]:

@@ -145,6 +145,10 @@ class ALFWorldEnv(TextEnv[str]):
         """Load a game; without options its index is drawn from `self.np_random`."""
         self._load(choose(self.source, self.split, self.task_types, options, self.np_random))
 
+    def num_tasks(self, split: str) -> int:
+        """Return the number of games of the environment's task types in a split."""
+        return self.source.count(self.source.check_split(split), self.task_types)
+
     def _load(self, game: Game) -> None:
         self.world = World(game, self.repairs)
         self._text = introduction(game)

@@ -53,19 +53,23 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
         else:
             self.source = FileLevels(levels)
             self.split = check_split(split, also=("all",))
-        self._style = Style(symbols, separator)
+        self.style = Style(symbols, separator)
         self._painter = Painter(tile_size)
         self.action_space = TextSpace(samples=DIRECTIONS)
         self.instructions = (
             "You are playing Sokoban. Push every box onto a target. You move one cell at a time and can push a box "
             "that is ahead of you when the cell behind it is free; you cannot pull, and you cannot push two boxes at "
-            f"once. Board symbols: {self._style.legend()}. Actions: up, down, left, right."
+            f"once. Board symbols: {self.style.legend()}. Actions: up, down, left, right."
         )
 
     def begin(self, options: dict[str, Any]) -> None:
         """Load a level; without options its index is drawn from `self.np_random`."""
         task_id, level = choose(self.source, self.split, options, self.np_random)
         self._load(task_id, level, level.player, level.boxes)
+
+    def num_tasks(self, split: str) -> int:
+        """Return the number of levels in a split (of generated ones, `num_levels`; larger indices exist)."""
+        return self.source.count(split)
 
     def _load(self, task_id: str, level: Level, player: int, boxes: int) -> None:
         self._task_id = task_id
@@ -133,7 +137,7 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
             gym.logger.warn("render() does nothing without a render_mode: make the environment with one")
             return None
         self.need_episode("render")
-        return self._style(self._key) if self.render_mode == "ansi" else self.picture()
+        return self.style(self._key) if self.render_mode == "ansi" else self.picture()
 
     def picture(self) -> Image:
         """Draw the current board, uint8 (H, W, 3); smaller boards of a collection are framed with wall."""
@@ -230,7 +234,7 @@ class SokobanEnv(SokobanBase[str]):
 
     def observe(self) -> str:
         """Return the board as text."""
-        return self._key if self._style.plain else self._style(self._key)
+        return self._key if self.style.plain else self.style(self._key)
 
 
 class VisualSokobanEnv(SokobanBase[dict[str, Any]]):
@@ -271,7 +275,7 @@ class VisualSokobanEnv(SokobanBase[dict[str, Any]]):
         """Return status line (and board) with the picture."""
         text = f"Boxes on targets: {self._board.on_target} of {self._count}."
         if self.show_board:
-            text = f"{text}\n{self._style(self._key)}"
+            text = f"{text}\n{self.style(self._key)}"
         return {"text": text, "image": self.picture()}
 
 

@@ -44,7 +44,7 @@
     for (const series of shown()) {
       const x = series[view.axis].map(X);
       const up = series.high.map((v, i) => `${x[i]} ${Y(v)}`), down = series.low.map((v, i) => `${x[i]} ${Y(v)}`).reverse();
-      svg("path", { d: `M${up.join("L")}L${down.join("L")}Z`, fill: series.colour, opacity: 0.14 }, picture);
+      svg("path", { d: `M${up.join("L")}L${down.join("L")}Z`, fill: series.colour, opacity: Math.min(0.14, 0.6 / shown().length) }, picture);
     }
     for (const series of shown()) {
       const points = series.mean.map((v, i) => [X(series[view.axis][i]), Y(v)]);

@@ -81,12 +81,46 @@ def test_equal_strings_that_are_other_objects_are_one_state():
 def test_what_is_not_hashable_is_named_with_its_column():
     with pytest.raises(TypeError, match=r"column .state. must hold one hashable value per row, .*: .list."):
         intern("state", ["s", ["s"]])
-    with pytest.raises(TypeError, match="column \"state' or 'next_state\" must hold"):
+    with pytest.raises(TypeError, match="column 'state' or 'next_state' must hold"):
         StepTable.from_arrays(
             group=[0], trajectory=[0], t=[0], state=["s"], action=[0], next_state=[{}], reward=[0], won=[0]
         )
     with pytest.raises(TypeError, match="unhashable"):
         intern("state", np.zeros((2, 2), np.int64))
+
+
+class Tensor:
+    """What matters of a tensor: rows are tensors, hashed by identity; numpy can read it."""
+
+    def __init__(self, values):
+        self.values = np.asarray(values)
+        self.ndim = self.values.ndim
+
+    def __len__(self):
+        return len(self.values)
+
+    def __getitem__(self, row):
+        return Tensor(self.values[row])
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
+def test_tensors_are_numbered_by_their_values():
+    same(intern("group", Tensor([3, 3, 4]), [4]), ([[0, 0, 1], [1]], (3, 4)))
+    # In a list they are single objects: every row would silently be a group of its own.
+    with pytest.raises(TypeError, match=r"column 'group' must hold .* got Tensors; convert them .* \.item"):
+        intern("group", [0, Tensor(3), Tensor(3)])
+
+
+@pytest.mark.parametrize("column", ["state", "group", "action", "t", "reward", "won", "valid", "replies"])
+@pytest.mark.parametrize("values", ["s", iter([0]), {0: 1}, {0}, 0, np.array(0)])
+def test_what_is_no_sequence_of_rows_is_refused(column, values):
+    columns = {key: [0] for key in ("group", "trajectory", "t", "state", "action", "next_state", "reward", "won")}
+    with pytest.raises(TypeError, match=f"column '{column}' must be a list or an array with one value per row, got "):
+        StepTable.from_arrays(**{**columns, column: values})
+    with pytest.raises(TypeError, match=r"column 'won' must be a list or an array .* got NoneType"):
+        StepTable.from_arrays(**{**columns, "won": None})
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -131,6 +165,7 @@ def test_numbers_are_read_exactly_into_a_column_of_its_own(values, dtype, expect
         ([0, 256], np.bool_, "row 1: column 'x' must hold True or False, got 256"),
         ([0, -1], np.bool_, "row 1: column 'x' must hold True or False, got -1"),
         ([0, None], np.bool_, "one number per row, got shape .2,., object"),
+        ([1, [2]], np.float64, "column 'x' must hold one number per row .*inhomogeneous"),
         ([0, "1"], np.float64, "one number per row, got shape .2,., <U21"),
     ],
 )

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from baselines.comparison import paired_comparison
+from baselines.comparison import Interval, paired_comparison
 
 
 def test_one_seed_is_the_paired_t_interval() -> None:
@@ -12,7 +12,7 @@ def test_one_seed_is_the_paired_t_interval() -> None:
     found = paired_comparison(first, second)
     expected = stats.ttest_rel(first, second).confidence_interval(0.95)
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
-    assert found.difference == pytest.approx(1 / 6)
+    assert found.mean == pytest.approx(1 / 6)
     assert not found.excludes_zero
 
 
@@ -21,13 +21,13 @@ def test_two_seeds_by_hand() -> None:
     # MS_seeds = 2 * var(3, 1) = 4 = MS_levels, MS_rest = 0; variance (4 + 4 - 0) / 4 = 2;
     # degrees of freedom 8^2 / (4^2/1 + 4^2/1) = 2; t = 4.3027.
     found = paired_comparison([[4, 2], [2, 0]], np.zeros((2, 2)))
-    assert (found.difference, found.standard_error) == pytest.approx((2.0, 2**0.5))
-    assert found.high - found.difference == pytest.approx(4.30265 * 2**0.5, rel=1e-5)
+    assert found.mean == 2.0
+    assert found.high - found.mean == pytest.approx(4.30265 * 2**0.5, rel=1e-5)
 
 
 def test_equal_scores_have_no_width() -> None:
     found = paired_comparison(np.ones((3, 5)), np.ones((3, 5)))
-    assert (found.difference, found.low, found.high, found.excludes_zero) == (0.0, 0.0, 0.0, False)
+    assert (found.mean, found.low, found.high, found.excludes_zero) == (0.0, 0.0, 0.0, False)
 
 
 def test_a_lucky_seed_does_not_count_as_many_levels() -> None:
@@ -35,7 +35,7 @@ def test_a_lucky_seed_does_not_count_as_many_levels() -> None:
     first = np.zeros((3, 500))
     first[0] = 0.3
     found = paired_comparison(first, np.zeros((3, 500)))
-    assert found.difference == pytest.approx(0.1)
+    assert found.mean == pytest.approx(0.1)
     assert not found.excludes_zero
 
 
@@ -60,6 +60,11 @@ def test_coverage_over_new_seeds_and_levels() -> None:
 def test_wrong_input_is_named(first: object, second: object, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         paired_comparison(first, second)  # type: ignore[arg-type]
+
+
+def test_an_interval_is_cut_to_what_is_possible() -> None:
+    assert Interval(0.9, 0.7, 1.1).within(0.0, 1.0) == Interval(0.9, 0.7, 1.0)
+    assert Interval(0.0, -1.5, 1.5).within(-1.0, 1.0) == Interval(0.0, -1.0, 1.0)
 
 
 def test_confidence_is_a_share() -> None:

@@ -1,5 +1,6 @@
 """Critic: which positions it reads, that it learns returns, and that a trainer resumes it exactly."""
 
+import copy
 import os
 import signal
 from dataclasses import replace
@@ -106,6 +107,28 @@ def test_the_gradient_is_that_of_the_mean_over_steps_however_it_is_cut() -> None
         states.append(critic.model.state_dict())
     for name, value in states[0].items():
         torch.testing.assert_close(value, states[1][name], atol=2e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("level", ["turn", "token"])
+def test_the_gradient_is_that_of_a_loop_over_steps_and_tokens(level: Any) -> None:
+    table = played(max_new_tokens=3)
+    critic = awake(small_policy(), minibatch_rows=1000, microbatch_rows=5, max_grad_norm=1e9)
+    values = critic.values(table, level)
+    returns = values + np.random.default_rng(0).normal(size=values.shape)
+    naive = copy.deepcopy(critic.model)
+    critic.update(table, values, returns, np.random.default_rng(0), 1e-3)
+    loss, count = torch.zeros(()), 0
+    for row, reply in enumerate(table.replies):  # type: ignore[arg-type]
+        hidden = naive.trunk(input_ids=torch.tensor([(*reply.prompt_ids, *reply.token_ids)])).last_hidden_state[0]
+        for place in range(len(reply.token_ids) if level == "token" else 1):
+            value = naive.head(hidden[len(reply.prompt_ids) - 1 + place])[0]
+            loss = loss + 0.5 * (value - returns[(row, place) if level == "token" else row]) ** 2
+            count += 1
+    (loss / count).backward()
+    for (name, weight), expected in zip(critic.model.named_parameters(), naive.parameters(), strict=True):
+        if weight.requires_grad and expected.grad is not None and weight.grad is not None:
+            torch.testing.assert_close(weight.grad, expected.grad, atol=1e-5, rtol=1e-3, msg=name)
+    assert critic.model.head.weight.grad is not None
 
 
 def test_the_unit_of_the_rewards_does_not_matter() -> None:

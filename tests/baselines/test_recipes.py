@@ -54,6 +54,7 @@ def test_the_level_says_which_values_a_method_wants() -> None:
         "token",
         "token",
     ]
+    assert ppo.with_options(preset="authors").value_level == "token"  # the preset's level where none is given
 
 
 def test_a_method_with_another_idea_of_contrast_keeps_other_groups() -> None:
@@ -68,7 +69,7 @@ def test_a_method_with_another_idea_of_contrast_keeps_other_groups() -> None:
 
 
 def test_unknown_method_is_named_with_a_suggestion() -> None:
-    with pytest.raises(ValueError, match="unknown method 'reward-flow'; did you mean 'rewardflow'"):
+    with pytest.raises(ValueError, match=r"unknown method 'reward-flow'; known: 'grpo', .*; did you mean 'rewardflow'"):
         recipe("reward-flow")
 
 

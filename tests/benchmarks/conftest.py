@@ -1,5 +1,6 @@
-"""One very small but real benchmark run, shared by all tests (and by all test processes)."""
+"""Shared by all tests: one very small but real benchmark run (for all test processes as well), and a browser."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,29 @@ SMALL = [
     "--clone-levels", "40", "--clone-epochs", "4", "--eval-levels", "12", "--validation-levels", "6",
     "--validation-every", "1", "--jobs", "2",
 ]  # fmt: skip
+
+
+FLAGS = (
+    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1240,2000",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory):
+    """A headless browser whose console can be read; the test is skipped where there is none."""
+    webdriver = pytest.importorskip("selenium.webdriver")
+    program, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if not (program and driver):
+        pytest.skip("needs Debian's packages chromium and chromium-driver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = program
+    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('browser')}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    window = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
+    yield window
+    window.quit()
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,7 @@
 """What a run leaves behind: logs, checkpoints, scores that belong together."""
 
 import dataclasses
+import functools
 import json
 import shutil
 
@@ -8,11 +9,11 @@ import pytest
 
 pytest.importorskip("torch")
 
-from benchmarks.jobs import Job, all_jobs, is_finished
+from benchmarks.jobs import Job, all_jobs, is_finished, run_job
+from benchmarks.json_files import ResultsError
 from benchmarks.learning import OtherConfigurationError, claim, gather
 from benchmarks.processes import JobFailedError, run_jobs
-from benchmarks.results import Config as BenchmarkConfig
-from benchmarks.results import ResultsError, decode, load
+from benchmarks.results import load
 from benchmarks.stack import new_policy
 
 
@@ -87,7 +88,7 @@ def test_gather_names_the_job_that_is_missing(finished_run, config, tmp_path):
 def test_claim_accepts_the_same_and_names_what_differs(config, tmp_path):
     claim(tmp_path, config)
     claim(tmp_path, config)
-    other = decode(BenchmarkConfig, {**vars(config), "groups": 99}, "config")
+    other = dataclasses.replace(config, groups=99)
     with pytest.raises(OtherConfigurationError, match=r"groups: there 4, asked for 99"):
         claim(tmp_path, other)
 
@@ -101,10 +102,10 @@ def test_jobs_are_clones_first_and_have_distinct_names(config):
 
 
 def test_a_failing_job_is_reported_with_its_traceback(config, tmp_path):
-    broken = decode(BenchmarkConfig, {**vars(config), "env": "AgentRL/Nowhere-v0"}, "config")
+    broken = dataclasses.replace(config, env="AgentRL/Nowhere-v0")
     with pytest.raises(JobFailedError, match=r"(?s)references failed:.*`Nowhere` doesn't exist"):
         run_jobs(
-            broken, tmp_path, [Job("references")], processes=1, ready=lambda job: True, progress=lambda *words: None
+            [Job("references")], functools.partial(run_job, broken, tmp_path), processes=1, progress=lambda *words: None
         )
     assert not is_finished(tmp_path, Job("references"))
 
@@ -112,8 +113,8 @@ def test_a_failing_job_is_reported_with_its_traceback(config, tmp_path):
 def test_a_job_that_waits_for_nothing_is_an_error_not_a_hang(config, tmp_path):
     with pytest.raises(JobFailedError, match="grpo-seed0 can never start"):
         run_jobs(
-            config, tmp_path, [Job("method", 0, "grpo")], processes=1,
-            ready=lambda job: False, progress=lambda *words: None,
+            [Job("method", 0, "grpo")], functools.partial(run_job, config, tmp_path), processes=1,
+            progress=lambda *words: None, ready=lambda job: False,
         )  # fmt: skip
 
 

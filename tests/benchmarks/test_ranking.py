@@ -18,6 +18,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from agentgym.trajectory import StepTable
+from benchmarks.json_files import ResultsError
 from benchmarks.ranking import make_config, measure_player, run_ranking
 from benchmarks.ranking_command import ranking
 from benchmarks.ranking_measures import MEASURES
@@ -25,7 +26,6 @@ from benchmarks.ranking_report import page_data, render
 from benchmarks.ranking_results import credit_names, load, score_of
 from benchmarks.ranking_rollouts import mixed_groups, split_groups
 from benchmarks.ranking_table import print_ranking
-from benchmarks.results import ResultsError
 
 APP = typer.Typer()
 APP.command()(ranking)
@@ -136,12 +136,13 @@ def test_a_name_cannot_end_the_data_of_the_page(study):
     assert "</script><b>" not in page
 
 
-@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("width", [60, 80, 120])
 def test_the_terminal_shows_every_credit_and_cuts_nothing(study, width):
     console = Console(file=io.StringIO(), width=width)
     print_ranking(study, console)
     text = console.file.getvalue()
-    assert all(text.count(name) >= 4 for name in credit_names(study))
+    # On 60 columns long names take two lines.
+    assert all(text.count(name) >= 4 for name in credit_names(study) if len(name) < 22 or width > 60)
     assert "…" not in text
     assert max(map(len, text.splitlines())) <= width
 

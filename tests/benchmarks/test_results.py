@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from benchmarks.results import CurvePoint, ResultsError, decode, encode, load, save
+from benchmarks.json_files import ResultsError, decode, encode
+from benchmarks.results import CurvePoint, load, save
 
 
 def test_load_gives_back_what_was_saved(finished_run, tmp_path):
@@ -41,7 +42,7 @@ def change(value, path, new):
         (("runs", 0, "curve"), [], r"results\.runs\[0\]\.curve: iterations must rise"),
         (("runs", 0, "seed"), True, r"runs\[0\]\.seed: expected a value of type int, got True"),
         (("runs", 0, "seed"), KeyError, r"results\.runs\[0\]: 'seed' is missing"),
-        (("runs", 0, "seconsd"), 1.0, r"unknown name 'seconsd', expected 'seconds'"),
+        (("runs", 0, "seconsd"), 1.0, r"unknown name 'seconsd'; known: .*; did you mean 'seconds'"),
         (("scores",), [], r"no sampled score of 'random' with seed 0"),
         (
             ("graphs", 0, "edges", 0, "target"),

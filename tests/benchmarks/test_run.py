@@ -41,8 +41,9 @@ def test_help_names_every_option_and_command():
         (["--env", "AgentRL/Sokobam-v0"], "did you mean 'AgentRL/Sokoban-v0'?"),
         (["--env", "AgentRL/Sokoban-v0,AgentRL/VisualSokoban-v0"], "expected one environment"),
         (["--env", "AgentRL/VisualSokoban-v0"], "shows pictures, which no policy here reads"),
-        (["--seeds", "0,x"], "expected distinct numbers such as 0,1,2 or 0-2, got '0,x'"),
-        (["--seeds", "1,1"], "expected distinct numbers"),
+        (["--seeds", "0,x"], "expected at most 1000 distinct numbers such as 0,1,2 or 0-2, got '0,x'"),
+        (["--seeds", "1,1"], "distinct numbers"),
+        (["--seeds", "0-99999999999"], "at most 1000"),
         (["--model", "tinny"], "did you mean 'tiny'?"),
         (["--model", "/nowhere/at/all"], "no Hugging Face model in the folder '/nowhere/at/all'"),
         (["--steps", "0"], "--steps"),
@@ -147,3 +148,21 @@ def test_a_pretrained_model_is_not_trained_at_the_tiny_models_rate() -> None:
     assert tiny.training["learning_rate"] == 4e-4
     assert pretrained.training["learning_rate"] == 1e-6
     assert (tiny.history, pretrained.history, pretrained.instructions) == (0, 2, True)
+
+
+def test_throughput_finds_an_unusable_folder_before_it_measures(tmp_path, monkeypatch):
+    monkeypatch.setattr("benchmarks.throughput.measure", lambda quick, tell: pytest.fail("measured"))
+    (tmp_path / "file").write_text("")
+    status, words = invoke("throughput", "--out", str(tmp_path / "file" / "figures.json"))
+    assert status == 1
+    assert "file" in words
+    assert "Traceback" not in words
+
+
+def test_throughput_ends_in_a_sentence_after_ctrl_c(monkeypatch):
+    def interrupted(quick, tell):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("benchmarks.throughput.measure", interrupted)
+    status, words = invoke("throughput", "--quick")
+    assert (status, "stopped; nothing is kept" in words) == (130, True)

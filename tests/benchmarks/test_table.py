@@ -1,12 +1,14 @@
 """The table, from a real run."""
 
 import io
+import json
 
 import pytest
 
 pytest.importorskip("rich")
 
-from benchmarks.results import load
+from benchmarks.json_files import decode, encode
+from benchmarks.results import Results, load
 from benchmarks.table import caption, rich_table, scores_of, table_rows
 
 
@@ -51,6 +53,22 @@ def test_the_terminal_shows_every_policy_and_no_cell_is_cut(found, width):
     assert all(name in text for name in ("random", "expert", "clone", "grpo", "rewardflow"))
     assert "…" not in text
     assert max(map(len, text.splitlines())) <= width
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_a_long_name_takes_no_room_from_the_numbers(found, width):
+    from rich.console import Console
+
+    long = "reinforce_plus_plus_baseline"
+    renamed = json.loads(json.dumps(encode(found)).replace("rewardflow", long))
+    console = Console(file=io.StringIO(), width=width)
+    console.print(rich_table(decode(Results, renamed, "results"), width))
+    text = console.file.getvalue()
+    assert "…" not in text
+    folded = "".join(line.split("│")[1].strip() for line in text.splitlines() if line.startswith("│"))
+    assert long in folded
+    if width == 80:
+        assert "100.0" in text
 
 
 def test_the_caption_says_how_many_levels_and_seeds(found):

@@ -9,10 +9,10 @@ import pytest
 
 import agentgym  # noqa: F401
 from benchmarks import peers
-from benchmarks.credit_speed import random_walk_table
 from benchmarks.level_speed import _Counter
 from benchmarks.machine import describe_machine
 from benchmarks.step_speed import ENV, record_actions, single_rate, vector_rate
+from benchmarks.synthetic_rollouts import random_walk_table
 from benchmarks.throughput import Throughput, ratios
 from benchmarks.timing import Measurement, best_milliseconds, best_rate
 from wrappers.state_graph import StateGraph

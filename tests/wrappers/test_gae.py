@@ -109,9 +109,9 @@ def test_where_the_penalty_is_felt(horizon: Any, where: Any, advantages: Any, ta
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ({"values": [0.0]}, r"values must hold one number per row, shape \(3,\), got shape \(1,\)"),
-        ({"values": [0.0, np.nan, 0.0]}, "values must be finite, row 1 has nan"),
-        ({"values": np.zeros(3), "last_values": [0.0]}, r"one number per trajectory, shape \(2,\)"),
+        ({"values": [0.0]}, r"values must hold one finite number per row, shape \(3,\), got shape \(1,\)"),
+        ({"values": [0.0, np.nan, 0.0]}, "values must hold one finite number per row, .*; row 1 has nan"),
+        ({"values": np.zeros(3), "last_values": [0.0]}, r"one finite number per trajectory, shape \(2,\)"),
         ({"values": np.zeros(3), "gamma": 1.5}, "gamma must be between 0 and 1, got 1.5"),
         ({"values": np.zeros(3), "lam": -0.1}, "lam must be between 0 and 1"),
         ({"values": np.zeros(3), "horizon": "episode"}, "unknown horizon 'episode'"),

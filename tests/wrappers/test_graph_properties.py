@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.wrappers.naive_credit import naive
-from tests.wrappers.random_tables import random_table
+from tests.wrappers.random_tables import random_table, rebuild
+from tests.wrappers.small_tables import episodes
 from wrappers.graphgpo import graphgpo, graphgpo_values
 from wrappers.group import TOLERANCE
 from wrappers.rewardflow import rewardflow, rewardflow_values
@@ -53,6 +54,32 @@ def test_step_scores_have_zero_mean_where_steps_are_compared(method, seed):
     edge, example = StateGraph.from_table(table).edges
     _close(np.bincount(node[example], weights=edges[example]), 0.0)
     _close(edges, edges[example][edge])  # every visit of an edge scores the same
+
+
+@pytest.mark.parametrize("method", [rewardflow, graphgpo])
+@given(seed=SEEDS)
+@quick
+def test_visits_of_an_edge_may_differ_in_worth_and_their_order_does_not_matter(method, seed):
+    rng = np.random.default_rng(seed)
+    table = random_table(seed, clean=True)
+    table = dataclasses.replace(table, valid=rng.random(len(table)) < 0.5)
+    rows = rng.permutation(len(table))
+    options = {"unit": "edge", "invalid": "keep", "invalid_penalty": 0.5}
+    _close(method(rebuild(table, rows), **options), method(table, **options)[rows])
+    if method is graphgpo:
+        cost = rng.uniform(0.5, 2.0, len(table))
+        _close(graphgpo(rebuild(table, rows), cost=cost[rows]), graphgpo(table, cost=cost)[rows])
+
+
+def test_an_edge_counts_with_the_mean_of_its_visits():
+    # From s, right to the goal (worth 1/8, and 1/8 - 1/4 where it was refused) and left to the pit (unreachable: 0).
+    # The edges are worth 0 and 0, and the visits differ from their mean by 1/8, -1/8 and 0.
+    table = episodes("s -right-> goal +", "s -right!-> goal +", "s -left-> pit")
+    scores = graphgpo(
+        table, success_value=0.125, unreachable="infinite", exponent="next", std="none", beta_episode=0.0,
+        invalid_penalty=0.25,
+    )  # fmt: skip
+    assert scores == pytest.approx([0.125, -0.125, 0])
 
 
 @pytest.mark.parametrize("aggregate", ["min", "mean"])

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.wrappers.random_tables import random_table
-from wrappers.group import number_pairs, standardise, visit_advantages
+from wrappers.group import counting_sort, number_pairs, standardise, visit_advantages
 from wrappers.grpo import PRESETS
 
 
@@ -16,6 +16,26 @@ def test_number_pairs_equals_sorting(pairs):
     distinct = sorted(set(pairs))
     assert ids.tolist() == [distinct.index(pair) for pair in pairs]
     assert example.tolist() == [pairs.index(pair) for pair in distinct]
+
+
+@pytest.mark.parametrize("bounds", [(1, 1), (300, 70_000), (70_000, 3), (2**33, 2**40)])
+def test_pairs_of_any_range_equal_sorting(bounds):
+    # Few possible pairs are numbered in a table of them, others are sorted 16 bits at a time.
+    rng = np.random.default_rng(bounds[0])
+    first, second = (rng.choice(rng.integers(0, bound, 9), 200) for bound in bounds)
+    ids, example = number_pairs(first, bounds[0], second, bounds[1])
+    pairs = list(zip(first.tolist(), second.tolist(), strict=True))
+    distinct = sorted(set(pairs))
+    assert ids.tolist() == [distinct.index(pair) for pair in pairs]
+    assert example.tolist() == [pairs.index(pair) for pair in distinct]
+
+
+@pytest.mark.parametrize("n_keys", [1, 2, 65_536, 65_537, 2**32 + 1])
+def test_counting_sort_is_stable(n_keys):
+    keys = np.random.default_rng(0).integers(0, n_keys, 300)
+    keys[::7] = n_keys - 1
+    keys[::5] = 0
+    assert counting_sort(keys, n_keys).tolist() == sorted(range(300), key=lambda i: keys[i])
 
 
 def test_standardise_by_hand():

@@ -124,6 +124,10 @@ def test_wrong_options():
         hgpo(TABLE, k=True)
     with pytest.raises(ValueError, match="k must be at least 0, got -1"):
         hgpo(TABLE, k=-1)
+    for alpha in (1000.0, -1000.0):  # 3^1000 is no float, and where all weights are 0 nothing can be divided
+        with pytest.raises(ValueError, match=f"alpha={alpha} with k=2 makes weights beyond"):
+            hgpo(TABLE, alpha=alpha)
+    assert np.isfinite(hgpo(TABLE, alpha=200.0, k=1)).all()
     with pytest.raises(ValueError, match="gamma must be between 0 and 1, got 2"):
         hgpo(TABLE, gamma=2.0)
     with pytest.raises(ValueError, match="unknown divide_by 'some'"):

@@ -9,7 +9,7 @@ from wrappers.gigpo import gigpo
 from wrappers.graphgpo import graphgpo
 from wrappers.grpo import grpo
 from wrappers.hgpo import hgpo
-from wrappers.reinforce_plus_plus import reinforce_plus_plus_baseline
+from wrappers.reinforce_plus_plus import reinforce_plus_plus, reinforce_plus_plus_baseline
 from wrappers.rewardflow import rewardflow
 from wrappers.rloo import rloo
 
@@ -23,6 +23,10 @@ def test_wrong_names_are_answered_with_the_right_ones(method):
         ValueError, match=r"unknown preset 'autors'; known: 'paper', 'authors'; did you mean 'authors'\?"
     ):
         method(table, preset="autors")
+    with pytest.raises(ValueError, match=r"unknown preset \['paper'\]; known: 'paper'"):
+        method(table, preset=["paper"])
+    with pytest.raises(ValueError, match=r"unknown outcome array\(\[1, 2\]\); known: 'return'"):
+        method(table, outcome=np.array([1, 2]))
     with pytest.raises(TypeError, match=r"unknown option 'singletons'; known: .*; did you mean 'singleton'\?"):
         method(table, singletons="zero")
     with pytest.raises(
@@ -37,19 +41,23 @@ def test_wrong_names_are_answered_with_the_right_ones(method):
 
 def test_numbers_out_of_range():
     table = random_table(0)
-    with pytest.raises(ValueError, match=r"gamma must be above 0 and at most 1, got 1.5"):
-        rewardflow(table, gamma=1.5)
+    with pytest.raises(ValueError, match=r"gamma must be above 0, got 0"):
+        rewardflow(table, gamma=0)
     with pytest.raises(ValueError, match=r"omega must be above 0 and at most 1, got 0"):
         graphgpo(table, omega=0)
     for gamma in (-0.1, 1.5):
-        with pytest.raises(ValueError, match=rf"gamma must be between 0 and 1, got {gamma}"):
-            gigpo(table, gamma=gamma)
+        for method in (gigpo, hgpo, rewardflow, reinforce_plus_plus):
+            with pytest.raises(ValueError, match=rf"gamma must be between 0 and 1, got {gamma}"):
+                method(table, gamma=gamma)
     for ddof in (0.5, -1, 2):
         with pytest.raises(ValueError, match=rf"unknown ddof {ddof}; known: '0', '1'"):
             grpo(table, ddof=ddof)
     for method in METHODS:
         with pytest.raises(ValueError, match=r"invalid_penalty must be at least 0, got -0.1"):
             method(table, invalid_penalty=-0.1)
+    for huge in (math.inf, 10**400):
+        with pytest.raises(ValueError, match="eps must be finite, got"):
+            grpo(table, eps=huge)
     with pytest.raises(ValueError, match=r"eps must be at least 0, got -1"):
         grpo(table, eps=-1)
     with pytest.raises(TypeError, match=r"lose_last must be True or False, got 1"):

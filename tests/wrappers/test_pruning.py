@@ -1,6 +1,7 @@
 import numpy as np
 
 from agentgym.trajectory import StepTable
+from tests.wrappers.random_tables import rebuild
 from wrappers.pruning import transitions
 
 # One ALFWorld-like episode. After the refused action the world is still at the desk, whatever the text says.
@@ -57,6 +58,18 @@ def test_keep_is_as_recorded():
     assert (steps.source == table.state).all()
     assert (steps.target == table.next_state).all()
     assert steps.scored.all()
+
+
+def test_where_rows_are_missing_the_next_one_is_taken_as_it_is():
+    # Without the step from desk to desk with mug (row 3), the next row begins where no row has led.
+    full = _table()
+    rows = [0, 1, 2, 4, 5]
+    table = rebuild(full, np.array(rows))
+    steps = _named(table, transitions(table))
+    assert steps == [_named(full, transitions(full))[row] for row in rows]
+    # Missing from its look on, it begins in a text of which nothing else is known.
+    table = rebuild(full, np.array([0, 3]))
+    assert _named(table, transitions(table))[1] == ("On the desk you see a mug.", "desk with mug", True)
 
 
 def test_other_looking_actions():

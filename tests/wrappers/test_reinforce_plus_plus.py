@@ -122,14 +122,16 @@ def test_a_group_without_contrast_scores_exactly_0_where_all_groups_are_centred(
 
 
 def test_wrong_options():
-    with pytest.raises(ValueError, match=r"weights must have one number per row, shape \(3,\), got shape \(2,\)"):
+    with pytest.raises(ValueError, match=r"weights must hold one finite .* per row, shape \(3,\), got shape \(2,\)"):
         reinforce_plus_plus(TABLE, weights=np.ones(2))
     with pytest.raises(ValueError, match=r"whole numbers of at least 0, such as tokens; row 1 has 0\.5"):
         reinforce_plus_plus_baseline(TABLE, weights=np.array([1, 0.5, 2]))
     with pytest.raises(ValueError, match="weights are 0 in every row"):
         reinforce_plus_plus(TABLE, weights=np.zeros(3))
-    with pytest.raises(ValueError, match="kl must be finite; row 2 has nan"):
+    with pytest.raises(ValueError, match=r"kl must hold one finite number per row, .*; row 2 has nan"):
         reinforce_plus_plus(TABLE, kl=np.array([0, 0, np.nan]))
+    with pytest.raises(ValueError, match=r"kl must hold one finite number per row, .* \(could not convert"):
+        reinforce_plus_plus(TABLE, kl=["a", "b", "c"])
     with pytest.raises(ValueError, match="gamma must be between 0 and 1"):
         reinforce_plus_plus(TABLE, gamma=-0.1)
     with pytest.raises(TypeError, match="unknown option 'kl'"):

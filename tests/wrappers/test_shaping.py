@@ -45,6 +45,14 @@ def test_a_corridor_by_hand() -> None:
     assert env.graphs.distances("start-2") == {"2": 2, "3": 1, "4": 0, "1": 3, "0": np.inf}
 
 
+def test_without_decay_only_states_with_a_known_way_are_worth_something() -> None:
+    env = GraphShaping(CorridorEnv(), gamma=0.5, decay=1.0)
+    assert shapings(env, "rr") == [0.0, 0.0]  # no way is known: no potential
+    # phi(2) = phi(3) = 1: 1/2 - 1, then 0 - 1; cell 1 is new: 0 - 1.
+    assert shapings(env, "rr") == [-0.5, -1.0]
+    assert shapings(env, "l") == [-1.0]
+
+
 def test_info_keeps_the_reward_that_came_from_inside() -> None:
     env = GraphShaping(CorridorEnv(), gamma=0.5, decay=0.5, scale=2.0)
     shapings(env, "rr")
@@ -157,6 +165,9 @@ def test_graphs_are_shared_where_they_are_given() -> None:
     [
         ({"gamma": 0.0}, ValueError, "discount"),
         ({"gamma": 1.1}, ValueError, "discount"),
+        ({"gamma": "0.9"}, TypeError, "gamma must be a number, got '0.9'"),
+        ({"decay": True}, TypeError, "decay must be a number, got True"),
+        ({"scale": None}, TypeError, "scale must be a number, got None"),
         ({"decay": float("nan")}, ValueError, "decay"),
         ({"scale": -1.0}, ValueError, "scale"),
         ({"truncation": "drop"}, ValueError, "'keep' or 'zero'"),

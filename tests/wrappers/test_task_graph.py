@@ -137,6 +137,7 @@ def test_what_is_no_state_is_refused_and_changes_nothing() -> None:
     for bad in (
         {},
         {"max_tasks": None, "tasks": [{"task": "t"}]},
+        {**good, "max_tasks": "all"},
         {**good, "tasks": [{**good["tasks"][0], "distance": []}]},
     ):
         with pytest.raises(ValueError, match="state_dict"):

@@ -10,8 +10,7 @@ import pytest
 pytest.importorskip("torch")
 
 from benchmarks.jobs import Job
-from benchmarks.processes import JobFailedError
-from benchmarks.workers import run_parallel
+from benchmarks.processes import JobFailedError, run_jobs
 
 JOBS = [Job("method", seed, "work") for seed in range(5)]
 
@@ -36,7 +35,7 @@ def quiet(job: Job, done: int, total: int, words: str) -> None:
 
 def test_every_job_is_done_in_a_process_of_one_thread(tmp_path) -> None:
     told = []
-    run_parallel(JOBS, functools.partial(note, tmp_path), processes=2, progress=lambda *words: told.append(words))
+    run_jobs(JOBS, functools.partial(note, tmp_path), processes=2, progress=lambda *words: told.append(words))
     found = [(tmp_path / job.name).read_text().split() for job in JOBS]
     assert {threads for _, threads in found} == {"1"}
     assert 1 <= len({pid for pid, _ in found} - {str(os.getpid())}) <= 2
@@ -46,12 +45,12 @@ def test_every_job_is_done_in_a_process_of_one_thread(tmp_path) -> None:
 
 def test_a_failure_is_told_with_its_traceback() -> None:
     with pytest.raises(JobFailedError, match=r"(?s)work-seed0 failed:.*no luck with 0"):
-        run_parallel(JOBS[:1], fail, processes=1, progress=quiet)
+        run_jobs(JOBS[:1], fail, processes=1, progress=quiet)
 
 
 def test_a_process_that_dies_is_noticed() -> None:
     with pytest.raises(JobFailedError, match="status 3"):
-        run_parallel(JOBS[:1], die, processes=1, progress=quiet)
+        run_jobs(JOBS[:1], die, processes=1, progress=quiet)
 
 
 def test_what_progress_raises_stops_the_others() -> None:
@@ -59,7 +58,7 @@ def test_what_progress_raises_stops_the_others() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_parallel(JOBS, fail_slowly, processes=2, progress=interrupt)
+        run_jobs(JOBS, fail_slowly, processes=2, progress=interrupt)
     assert multiprocessing.active_children() == []
 
 
