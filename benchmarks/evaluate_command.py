@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,20 +13,21 @@ from rich.console import Console
 
 def evaluate(
     env: Annotated[str, typer.Option(help="[bold]alfworld[/], [bold]sokoban[/] or an id.")] = "alfworld",
-    split: Annotated[str, typer.Option(help="Whose levels.")] = "valid_unseen",
+    split: Annotated[str | None, typer.Option(help="Whose levels. Default: the split of the test.")] = None,
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="[bold]random[/], [bold]expert[/] (the environment's own), [bold]explorer[/] (knows what it has "
-            "seen), a job folder such as runs/alfworld/clone-seed0, or the folder of a Hugging Face model. May be "
-            "given several times. Default: random, explorer and expert."
+            help="[bold]random[/], [bold]expert[/] (the environment's own), ALFWorld's [bold]explorer[/] (knows only "
+            "what it has seen), a job folder such as runs/alfworld/clone-seed0, or the folder of a Hugging Face model. "
+            "May be given several times. Default: all that need no folder."
         ),
     ] = None,
-    data: Annotated[
-        Path | None, typer.Option(help="ALFWorld: folder of the official games; without it they are generated.")
-    ] = None,
-    task_types: Annotated[
-        str | None, typer.Option(help="ALFWorld: numbers (1 to 6) or names of task types, separated by commas.")
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Argument of the environment, such as [bold]data=FOLDER[/] or [bold]task_types=\\[1,2][/]. May be "
+            "given several times."
+        ),
     ] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Longest episode. Default: the environment's.")] = None,
     levels: Annotated[int | None, typer.Option(min=1, help="Number of levels. Default: the whole split.")] = None,
@@ -36,13 +39,17 @@ def evaluate(
     from benchmarks.json_files import ResultsError, write_json
     from benchmarks.kind_table import KindRow, kind_table
     from benchmarks.settings import settings_of
-    from benchmarks.whole_split import Request, play_split
+    from benchmarks.whole_split import Request, play_split, scripted
 
-    row, options = settings_of(env), _options(data, split, task_types, steps)
+    row = settings_of(env)
+    split = split or row.setup.test
+    options = {**arguments(option or ()), "split": split}
+    if steps is not None:
+        options["max_episode_steps"] = steps
     console, rows = Console(), []
     figures: dict[str, dict[str, Any]] = {}
     try:
-        for player in policy or ["random", "explorer", "expert"]:
+        for player in policy or scripted(row):
             played = play_split(Request(row.id, split, player, options, levels, temperature, seed))
             kinds = played.success_by(row.setup.kinds) if row.setup.kinds else {"": played.success}
             label = Path(player).name or player
@@ -62,13 +69,19 @@ def evaluate(
         write_json(figures, out)
 
 
-def _options(data: Path | None, split: str, task_types: str | None, steps: int | None) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    if data is not None:
-        options |= {"data": str(data), "split": split}  # the folder may hold no other split
-    if task_types is not None:
-        names = [name.strip() for name in task_types.split(",")]
-        options["task_types"] = [int(name) if name.isdigit() else name for name in names]
-    if steps is not None:
-        options["max_episode_steps"] = steps
-    return options
+def arguments(given: Sequence[str]) -> dict[str, Any]:
+    """Read "name=value" words; a value that is JSON is what it says, any other is text.
+
+    >>> arguments(["data=~/alfworld", "task_types=[1, 2]", "reward=10"])
+    {'data': '~/alfworld', 'task_types': [1, 2], 'reward': 10}
+    """
+    found: dict[str, Any] = {}
+    for word in given:
+        name, equals, value = word.partition("=")
+        if not (equals and name.isidentifier()):
+            raise typer.BadParameter(f"expected name=value, got {word!r}", param_hint="--option")
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
+    return found

@@ -20,7 +20,7 @@ from benchmarks.defaults import make_config
 from benchmarks.json_files import ResultsError
 from benchmarks.ranking_rollouts import learned_config
 from benchmarks.results import EXPERT, RANDOM, Config
-from benchmarks.settings import ADVISERS, EnvSettings, settings_of
+from benchmarks.settings import EnvSettings, settings_of
 from benchmarks.stack import TINY, make_envs, tasks
 
 
@@ -31,8 +31,8 @@ class Request:
     Attributes:
         env: environment id.
         split: which split.
-        policy: "random", "expert" (the environment's own), the name of an adviser, the job folder of a learning
-            benchmark, or the folder of a Hugging Face model.
+        policy: "random", "expert" (the environment's own), the name of the adviser that is cloned, the job folder of a
+            learning benchmark, or the folder of a Hugging Face model.
         options: keyword arguments of the environment that count instead of those of the benchmark.
         levels: how many levels; None: all.
         temperature: of a model; 0 is greedy.
@@ -59,8 +59,11 @@ def play_split(request: Request) -> Evaluation:
     policy, config = _player(request, row)
     options = {**_plain(config.setup.options), **request.options}
     config = dataclasses.replace(config, setup=dataclasses.replace(config.setup, options=options))
-    levels = request.levels or split_size(config, request.split)
-    model = request.policy not in (RANDOM, EXPERT, *ADVISERS)
+    size = split_size(config, request.split)
+    levels = request.levels or size
+    if not levels:
+        raise ResultsError(f"split {request.split!r} has no level for these arguments: {options}")
+    model = request.policy not in scripted(row)
     kinds = config.setup.kinds
     return evaluate(
         make_envs(config, levels, expert=not model and request.policy != RANDOM), policy,
@@ -70,8 +73,15 @@ def play_split(request: Request) -> Evaluation:
 
 
 def split_size(config: Config, split: str) -> int:
-    """Number of levels of a split."""
-    env: Any = gym.make(config.env, **config.setup.options).unwrapped
+    """Number of levels of a split.
+
+    Raises:
+        ResultsError: the environment takes no argument of that name.
+    """
+    try:
+        env: Any = gym.make(config.env, **config.setup.options).unwrapped
+    except TypeError as error:
+        raise ResultsError(f"{config.env}: {error}") from error
     return int(env.num_tasks(split))
 
 
@@ -80,14 +90,19 @@ def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name not in ("task_types", "max_episode_steps")}
 
 
+def scripted(row: EnvSettings) -> tuple[str, ...]:
+    """Players of an environment that are no models, by name."""
+    return RANDOM, *filter(None, [row.setup.adviser]), EXPERT
+
+
 def _player(request: Request, row: EnvSettings) -> tuple[Policy, Config]:
     from policies.scripted import ExpertPolicy, RandomPolicy
 
     name, folder = request.policy, Path(request.policy)
     common: dict[str, Any] = {"env": row.id, "methods": ["grpo"], "seeds": [0], "history": None, "sizes": row.full}
-    if name in (RANDOM, EXPERT, *ADVISERS):
+    if name in scripted(row):
         config = make_config(model=TINY, **common)
-        setup = dataclasses.replace(config.setup, adviser=name if name in ADVISERS else "")
+        setup = dataclasses.replace(config.setup, adviser=name if name not in (RANDOM, EXPERT) else "")
         return RandomPolicy() if name == RANDOM else ExpertPolicy(), dataclasses.replace(config, setup=setup)
     from policies.huggingface import HuggingFacePolicy
 
@@ -102,6 +117,6 @@ def _player(request: Request, row: EnvSettings) -> tuple[Policy, Config]:
         config = make_config(model=name, **common)
         return new_policy(config, 0), config
     raise ResultsError(
-        f"unknown policy {name!r}; expected {', '.join((RANDOM, EXPERT, *ADVISERS))}, a job folder of a learning "
+        f"unknown policy {name!r}; expected {', '.join(scripted(row))}, a job folder of a learning "
         "benchmark such as runs/alfworld/clone-seed0, or the folder of a Hugging Face model"
     )
