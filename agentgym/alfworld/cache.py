@@ -10,16 +10,15 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
+import uuid
 import zlib
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import gymnasium as gym
 
 #: Raise it whenever reading a game file or packing a game changes.
-VERSION = 1
+VERSION = 2
 _MAGIC = b"agentgym alfworld games\n"
 VARIABLE = "AGENTGYM_CACHE"
 
@@ -45,18 +44,22 @@ def cache_folder(given: str | Path | bool | None = None) -> Path | None:
     """Return the folder of cache files, or None when caching is off.
 
     Args:
-        given: a folder, False for no cache, or None for the default: the variable AGENTGYM_CACHE (a folder, or "off"),
-            else "agentgym" in the user's cache folder.
+        given: a folder; "off" or False for no cache; None or True for the default: the variable AGENTGYM_CACHE (a
+            folder, or "off"), else "agentgym" in the user's cache folder, if there is one.
+
+    Raises:
+        ValueError: when `given` is something else.
     """
     if given is None or given is True:
-        variable = os.environ.get(VARIABLE, "")
-        if variable == "off":
-            return None
-        if variable:
-            return Path(variable).expanduser()
-        home = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-        return Path(home).expanduser() / "agentgym"
-    return None if given is False else Path(given).expanduser()
+        given = os.environ.get(VARIABLE) or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "agentgym"
+    if given is False or given == "off":
+        return None
+    if not isinstance(given, (str, os.PathLike)):
+        raise ValueError(f"cache must be a folder, 'off', True, False or None, got {given!r}")
+    try:
+        return Path(given).expanduser().absolute()
+    except RuntimeError:  # the user has no home folder
+        return None
 
 
 def cache_file(folder: Path, source: Path) -> Path:
@@ -75,12 +78,13 @@ def load(file: Path, state: str) -> PackedGames | None:
     if len(data) < start or not data.startswith(_MAGIC):
         return None
     head_size = int.from_bytes(data[len(_MAGIC) : start], "big")
+    body = data[start + head_size :]
     try:
         head = json.loads(zlib.decompress(data[start : start + head_size]))
-    except (zlib.error, ValueError):
+        known = head["version"], head["state"], head["digest"]
+    except (zlib.error, ValueError, LookupError, TypeError):
         return None
-    body = data[start + head_size :]
-    if head["version"] != VERSION or head["state"] != state or head["digest"] != hashlib.sha256(body).hexdigest():
+    if known != (VERSION, state, hashlib.sha256(body).hexdigest()):
         return None
     packed, position = [], 0
     for size in head["sizes"]:
@@ -103,17 +107,15 @@ def save(file: Path, state: str, games: PackedGames) -> None:
         "left_out": games.left_out,
     }
     packed_head = zlib.compress(json.dumps(head).encode(), 9)
-    parts: Sequence[bytes] = (_MAGIC, len(packed_head).to_bytes(8, "big"), packed_head, body)
-    temporary = None
+    parts = (_MAGIC, len(packed_head).to_bytes(8, "big"), packed_head, body)
+    temporary = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=file.name, delete=False) as stream:
-            temporary = stream.name
-            stream.writelines(parts)
-        os.replace(temporary, file)
+        temporary.write_bytes(b"".join(parts))
+        temporary.replace(file)
     except OSError as error:
-        if temporary is not None and os.path.exists(temporary):
-            os.remove(temporary)
+        if temporary.is_file():
+            temporary.unlink()
         gym.logger.warn(
             f"the ALFWorld games cannot be cached in {file.parent} ({error}): they are read anew by every process; "
             f"set {VARIABLE} to a folder that can be written, or to 'off'"

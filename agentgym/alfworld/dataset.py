@@ -13,7 +13,7 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from agentgym.alfworld.cache import PackedGames, cache_file, cache_folder, load, save
+from agentgym.alfworld.cache import PackedGames, cache_file, load, save
 from agentgym.alfworld.game import TASK_TYPES, Game, GameError
 from agentgym.alfworld.problem import read_game
 from agentgym.alfworld.record import pack, unpack
@@ -73,23 +73,28 @@ def find_folder(data: str | os.PathLike[str]) -> Path:
     Raises:
         GameError: when there is no such folder.
     """
-    given = Path(data).expanduser()
+    given = Path(os.path.expanduser(data)).absolute()
     if not given.is_dir():
         raise GameError(f"ALFWorld data: {given} is not a folder; {_HOW}")
     for folder in (given, given / "json_2.1.1", *sorted(given.glob("json_*"), reverse=True)):
         if any((folder / split).is_dir() for split in SPLITS):
             return folder
+    if given.name in SPLITS:
+        raise GameError(
+            f"ALFWorld data: {given} holds no split, it looks like one: pass {given.parent} as data= and "
+            f"{given.name!r} as split="
+        )
     raise GameError(f"ALFWorld data: {given} holds no split ({', '.join(SPLITS)}); {_HOW}")
 
 
 @cache
-def open_split(folder: Path, split: str, cache_in: str | Path | bool | None = None) -> Split:
+def open_split(folder: Path, split: str, cache_in: Path | None) -> Split:
     """Return a split, read once per process: from the cache file when there is one, else from the game files.
 
     Args:
         folder: as from `find_folder`.
         split: one of `SPLITS`.
-        cache_in: see `cache.cache_folder`.
+        cache_in: folder of the cache file, as from `cache.cache_folder`; None for no cache.
 
     Raises:
         ValueError: when there is no such split.
@@ -101,8 +106,7 @@ def open_split(folder: Path, split: str, cache_in: str | Path | bool | None = No
         raise ValueError(f"unknown split {split!r} of {folder}; {suggest(split, known)}")
     entries = list(_trials(source))
     state = _state(entries)
-    where = cache_folder(cache_in)
-    file = None if where is None else cache_file(where, source)
+    file = None if cache_in is None else cache_file(cache_in, source)
     games = None if file is None else load(file, state)
     if games is None:
         games = _import(source, entries)
@@ -131,7 +135,7 @@ def _trials(source: Path) -> Iterator[_Trial]:
             files = {}
             with os.scandir(trial.path) as found:
                 for entry in found:
-                    if entry.name in (_GAME, _TRAJECTORY):
+                    if entry.name in (_GAME, _TRAJECTORY) and entry.is_file():
                         status = entry.stat()
                         files[entry.name] = (status.st_size, status.st_mtime_ns)
             yield _Trial(f"{task.name}/{trial.name}", trial.path, files)
@@ -152,7 +156,12 @@ def _import(source: Path, trials: list[_Trial]) -> PackedGames:
     task_ids, task_types, packed = [], [], []
     left_out: list[tuple[str, str]] = []
     for trial in trials:
-        game = _read(trial)
+        try:
+            game = _read(trial)
+        except GameError as error:
+            raise GameError(
+                f"{trial.folder}: {error}; download the game again, or remove its folder to do without it"
+            ) from error
         if isinstance(game, str):
             left_out.append((trial.task_id, game))
         else:
@@ -173,7 +182,7 @@ def _read(trial: _Trial) -> Game | str:
         return "of another task type"
     if _GAME not in trial.files:
         return f"without {_GAME}"
-    data = _json(trial, _GAME, _bytes(trial, _GAME))
+    data = _json(_GAME, _bytes(trial, _GAME))
     if isinstance(data, dict) and "solvable" not in data:
         return "without the key 'solvable'"
     if isinstance(data, dict) and not data["solvable"]:
@@ -181,8 +190,8 @@ def _read(trial: _Trial) -> Game | str:
     game = read_game(data, trial.task_id)
     if game.task_type != task_type:
         raise GameError(
-            f"{trial.task_id}: {_TRAJECTORY} says {task_type!r}, the goal in {_GAME} is that of "
-            f"{game.task_type!r}; the files do not belong together: download the game again"
+            f"{_TRAJECTORY} says {task_type!r}, the goal in {_GAME} is that of {game.task_type!r}: the files do not "
+            "belong together"
         )
     return game
 
@@ -193,7 +202,7 @@ def _task_type(trial: _Trial) -> Any:
     found = _TASK_TYPE.findall(content)
     if len(found) == 1:
         return found[0].decode()
-    trajectory = _json(trial, _TRAJECTORY, content)
+    trajectory = _json(_TRAJECTORY, content)
     return trajectory.get("task_type") if isinstance(trajectory, dict) else None
 
 
@@ -202,16 +211,11 @@ def _bytes(trial: _Trial, name: str) -> bytes:
         with open(os.path.join(trial.folder, name), "rb") as stream:
             return stream.read()
     except OSError as error:
-        raise _unreadable(trial, name, error) from error
+        raise GameError(f"{name} cannot be read ({error})") from error
 
 
-def _json(trial: _Trial, name: str, content: bytes) -> Any:
+def _json(name: str, content: bytes) -> Any:
     try:
         return json.loads(content)
-    except ValueError as error:
-        raise _unreadable(trial, name, error) from error
-
-
-def _unreadable(trial: _Trial, name: str, error: Exception) -> GameError:
-    path = os.path.join(trial.folder, name)
-    return GameError(f"{path} cannot be read ({error}): download the game again, or remove its folder to do without it")
+    except (ValueError, RecursionError) as error:
+        raise GameError(f"{name} cannot be read ({error})") from error

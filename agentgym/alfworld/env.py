@@ -91,8 +91,8 @@ class ALFWorldEnv(TextEnv[str]):
         task_types: names or numbers (1 to 6) of the task types to play; None for all.
         reward: reward for doing the task.
         repairs: names of repairs, or "all".
-        cache: folder of the import cache; None for the variable AGENTGYM_CACHE ("off" for no cache) or else
-            ~/.cache/agentgym; False for no cache.
+        cache: folder of the import cache; "off" or False for none; None for the variable AGENTGYM_CACHE (likewise) or
+            else ~/.cache/agentgym.
         game_seed: another number gives another family of generated games (generator only, as the next three).
         num_games: a reset without index draws it from this many games; None for about as many as the official splits
             have.
@@ -130,7 +130,7 @@ class ALFWorldEnv(TextEnv[str]):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(render_mode=render_mode, expert=expert)
-        generator = {"seed": game_seed, "num_games": num_games, "dialect": dialect, "ghosts": ghosts}
+        generator = {"game_seed": game_seed, "num_games": num_games, "dialect": dialect, "ghosts": ghosts}
         self.source = find_source(data, cache, generator)
         self.split = self.source.check_split(split)
         self.task_types = check_task_types(task_types)

@@ -24,7 +24,7 @@ class GeneratedGames:
     """The games of the generator; task_id "<task type>-<object>-None-<receptacle>-<scene>/trial_<split>_<index>".
 
     Args:
-        seed: another one gives other layouts and games.
+        game_seed: another one gives other layouts and games.
         num_games: number of games of each split that a reset without index draws from; None for `NUM_GAMES`. Larger
             indices are there too when asked for.
         dialect: wording, one of `game.DIALECTS`.
@@ -36,21 +36,23 @@ class GeneratedGames:
     True
     """
 
-    def __init__(self, *, seed: Any = 0, num_games: Any = None, dialect: str = "move", ghosts: float = 0.0) -> None:
-        for name, value, least in (("seed", seed, 0), ("num_games", num_games, 1)):
+    def __init__(
+        self, *, game_seed: Any = 0, num_games: Any = None, dialect: str = "move", ghosts: float = 0.0
+    ) -> None:
+        for name, value, least in (("game_seed", game_seed, 0), ("num_games", num_games, 1)):
             if value is None and name == "num_games":
                 continue
             if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
                 raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
         self._num_games = None if num_games is None else int(num_games)
-        self._fixed: dict[str, Any] = {"seed": int(seed), "dialect": dialect, "ghosts": float(ghosts)}
+        self._fixed: dict[str, Any] = {"seed": int(game_seed), "dialect": dialect, "ghosts": ghosts}
         GameSpec("train", 0, **self._fixed)  # checks the values
         self.name = "the generated games"
 
     def check_split(self, split: object) -> str:
         """Return the split's name when it is one of `layouts.SPLITS`."""
-        if split not in SPLITS:
-            raise ValueError(f"unknown split {split!r}: {self.name} have {suggest(split, SPLITS)}")
+        if split not in tuple(SPLITS):
+            raise ValueError(f"unknown split {split!r} of {self.name}; {suggest(split, SPLITS)}")
         return str(split)
 
     def dialect(self, split: str) -> str:
@@ -86,8 +88,8 @@ class GeneratedGames:
         game = self._game(trial[1], int(trial[2]))
         if game.task_id != task_id:
             raise ValueError(
-                f"unknown task_id {task_id!r}: with seed={self._fixed['seed']}, game {trial[2]} of split {trial[1]!r} "
-                f"is {game.task_id!r}; was the task_id made with another seed?"
+                f"unknown task_id {task_id!r}: with game_seed={self._fixed['seed']}, game {trial[2]} of split "
+                f"{trial[1]!r} is {game.task_id!r}; was the task_id made with another game_seed?"
             )
         return game
 

@@ -6,10 +6,12 @@ closed doors at the start, a start where nothing is in reach, shared places, a w
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
@@ -78,8 +80,9 @@ class GameSpec:
             raise ValueError(f"index and seed must be at least 0, got index={self.index}, seed={self.seed}")
         if self.dialect not in DIALECTS:
             raise ValueError(f"unknown dialect {self.dialect!r}; {suggest(self.dialect, DIALECTS)}")
-        if not 0 <= self.ghosts <= 1:
-            raise ValueError(f"ghosts must be a probability from 0 to 1, got {self.ghosts}")
+        ghosts: Any = self.ghosts
+        if isinstance(ghosts, bool) or not isinstance(ghosts, numbers.Real) or not 0 <= ghosts <= 1:
+            raise ValueError(f"ghosts must be a probability from 0 to 1, got {ghosts!r}")
 
 
 @lru_cache(maxsize=8192)

@@ -21,6 +21,7 @@ _TASK = re.compile(r'"(Your task is to: (?:[^"\\]|\\.)*)"')
 _GOAL_TYPES = re.compile(r"\((object|receptacle)type\s+\?\w+\s+([^\s()]+?)type\s*\)")
 _FLAGS = ("pickupable", "cleanable", "heatable", "coolable", "toggleable", "sliceable")
 _CONDITIONS = {"isclean": CLEAN, "ishot": HEAT, "iscool": COOL, "istoggled": LOOK}
+_NEVER_AT_FIRST = frozenset(("holds", "holdsany", "isclean", "ishot", "ison", "issliced", "istoggled", "opened"))
 _NEEDS = {CLEAN: "cleanable", HEAT: "heatable", COOL: "coolable"}
 
 #: Phrases by which the grammar of each dialect is known, spaces collapsed.
@@ -62,25 +63,26 @@ def read_game(data: Any, task_id: str) -> Game:
     """Return the game of a decoded `game.tw-pddl`.
 
     Args:
-        data: the file's content, a JSON object with at least `pddl_problem` and `grammar`.
+        data: the file's content, a JSON object with at least `pddl_problem` and `grammar`; `walkthrough` is a list of
+            commands, if there is one.
         task_id: "<task folder>/<trial folder>".
 
     Raises:
         GameError: when something is missing, malformed, or of a version whose texts are not known.
     """
     if not isinstance(data, Mapping):
-        raise GameError(f"{task_id}: game.tw-pddl must hold a JSON object, got {type(data).__name__}")
+        raise GameError(f"game.tw-pddl must hold a JSON object, got {type(data).__name__}")
     for key in ("pddl_problem", "grammar"):
         if not isinstance(data.get(key), str):
-            raise GameError(f"{task_id}: game.tw-pddl has no text {key!r} (it has {sorted(data)}); download it again")
+            raise GameError(f"game.tw-pddl has no text {key!r} (it has {sorted(data)})")
     walkthrough = data.get("walkthrough") or ()
-    if not isinstance(walkthrough, Sequence) or not all(isinstance(command, str) for command in walkthrough):
-        raise GameError(f"{task_id}: 'walkthrough' must be a list of commands, got {walkthrough!r}")
-    task, dialect = _read_grammar(data["grammar"], task_id)
+    if not isinstance(walkthrough, (list, tuple)) or not all(isinstance(command, str) for command in walkthrough):
+        raise GameError(f"'walkthrough' must be a list of commands, got {walkthrough!r}")
+    task, dialect = _read_grammar(data["grammar"])
     problem = data["pddl_problem"].lower()
     start, goal = problem.find("(:init"), problem.find("(:goal")
     if not 0 <= start < goal:
-        raise GameError(f"{task_id}: pddl_problem has no (:init ...) followed by (:goal ...); download it again")
+        raise GameError("pddl_problem has no (:init ...) followed by (:goal ...)")
     # what a receptacle can contain is said again for each receptacle: a line is read once
     lines = dict.fromkeys(problem[start + len("(:init") : goal].split("\n"))
     facts: Facts = {}
@@ -89,13 +91,17 @@ def read_game(data: Any, task_id: str) -> Game:
             facts[name].append((first, second))
         else:
             facts[name] = [(first, second)]
+    for name in sorted(_NEVER_AT_FIRST & facts.keys()):
+        raise GameError(f"the game begins with {name!r}; known are games that begin with closed doors and empty hands")
     try:
         return _build(facts, _read_goal(problem[goal:]), task_id, task, dialect, tuple(map(intern, walkthrough)))
-    except (LookupError, ValueError) as error:
-        raise GameError(f"{task_id}: pddl_problem cannot be understood: {error}; download it again") from error
+    except KeyError as error:
+        raise GameError(f"pddl_problem cannot be understood: it does not say enough about {error}") from error
+    except ValueError as error:
+        raise GameError(f"pddl_problem cannot be understood: {error}") from error
 
 
-def _read_grammar(grammar: str, task_id: str) -> tuple[str, str]:
+def _read_grammar(grammar: str) -> tuple[str, str]:
     """Return the task sentence, without prefix and full stop, and the dialect."""
     found = _TASK.search(grammar)
     try:
@@ -103,11 +109,11 @@ def _read_grammar(grammar: str, task_id: str) -> tuple[str, str]:
     except ValueError:
         task = ""
     if not found or not task.endswith("."):
-        raise GameError(f"{task_id}: the grammar has no sentence 'Your task is to: ... .'; download the game again")
+        raise GameError("the grammar has no sentence 'Your task is to: ... .'")
     dialect, missing = _dialect(grammar[: found.start()] + grammar[found.end() :])
     if missing:
         raise GameError(
-            f"{task_id}: the texts of this game are of an unknown version; known are those of json_2.1.1 "
+            "the texts of this game are of an unknown version; known are those of json_2.1.1 "
             f"('put x in/on y') and json_2.1.2 or later ('move x to y'). Not found in its grammar: {missing}"
         )
     return task.removeprefix("Your task is to: ").removesuffix("."), dialect

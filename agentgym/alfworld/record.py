@@ -23,9 +23,9 @@ def pack(game: Game) -> bytes:
     record: list[Any] = [getattr(game, name) for name in _PLAIN]
     record += [TASK_TYPES.index(game.task_type), DIALECTS.index(game.dialect)]
     for names in (game.receptacles, game.objects, game.locations):
-        record.append(",".join(names))
+        record.append("\n".join(names))
     for names, kinds in ((game.receptacles, game.receptacle_types), (game.objects, game.object_types)):
-        record.append("" if kinds == _bases(names) else ",".join(kinds))
+        record.append("" if kinds == _bases(names) else "\n".join(kinds))
     record.append(dict(zip(game.receptacle_types, game.fits, strict=True)))
     return zlib.compress(json.dumps(record, separators=(",", ":")).encode(), 9)
 
@@ -63,7 +63,7 @@ def unpack(data: bytes) -> Game:
 
 
 def _split(names: str) -> tuple[str, ...]:
-    return tuple(map(intern, names.split(","))) if names else ()
+    return tuple(map(intern, names.split("\n"))) if names else ()
 
 
 class _Types(dict[str, str]):

@@ -21,7 +21,7 @@ REPAIRS: dict[str, str] = {
 
 
 def check_repairs(repairs: Iterable[str] | str) -> frozenset[str]:
-    """Return the named repairs as a set; "all" stands for every one of them.
+    """Return the named repairs as a set; "all" among them stands for every one.
 
     Raises:
         ValueError: on a name that is not in `REPAIRS`.
@@ -29,10 +29,9 @@ def check_repairs(repairs: Iterable[str] | str) -> frozenset[str]:
     >>> sorted(check_repairs(["look", "toggle"]))
     ['look', 'toggle']
     """
-    if isinstance(repairs, str):
-        repairs = REPAIRS if repairs == "all" else (repairs,)
-    names = frozenset(repairs)
-    for name in sorted(names, key=str):
-        if name not in REPAIRS:
-            raise ValueError(f"unknown repair {name!r}; {suggest(name, ('all', *REPAIRS))}")
-    return names
+    given = (repairs,) if isinstance(repairs, str) or not isinstance(repairs, Iterable) else tuple(repairs)
+    known = ("all", *REPAIRS)
+    for name in given:
+        if name not in known:
+            raise ValueError(f"unknown repair {name!r}; {suggest(name, known)}")
+    return frozenset(REPAIRS if "all" in given else given)

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from agentgym.alfworld.cache import cache_folder
 from agentgym.alfworld.dataset import SPLITS, VARIABLE, Split, find_folder, open_split
 from agentgym.alfworld.game import TASK_TYPES, Game
 from agentgym.alfworld.generated import GeneratedGames
@@ -46,10 +47,10 @@ class OfficialGames:
 
     Args:
         data: see `dataset.find_folder`.
-        cache: see `cache.cache_folder`.
+        cache: folder of the import cache, None for no cache.
     """
 
-    def __init__(self, data: str | os.PathLike[str], cache: str | Path | bool | None) -> None:
+    def __init__(self, data: str | os.PathLike[str], cache: Path | None) -> None:
         self._folder = find_folder(data)
         self._cache = cache
         self._splits = tuple([name for name in SPLITS if (self._folder / name).is_dir()])
@@ -59,7 +60,7 @@ class OfficialGames:
     def check_split(self, split: object) -> str:
         """Return the split's name when the folder has it."""
         if split not in self._splits:
-            raise ValueError(f"unknown split {split!r}: {self._folder} has {suggest(split, self._splits)}")
+            raise ValueError(f"unknown split {split!r} of {self._folder}; {suggest(split, self._splits)}")
         return str(split)
 
     def dialect(self, split: str) -> str:
@@ -135,31 +136,30 @@ def choose(
         source: where games come from.
         split: split to use unless the options name one.
         kinds: task types to choose from unless the options name one.
-        options: `task_id`, with or without `split`; or any of `split`, `index`, `task_type`.
+        options: `task_id`, with or without `split`; or any of `split`, `index`, `task_type`; None is as none.
         rng: draws the index when the options leave it open.
 
     Raises:
         ValueError: when options exclude each other or name something that does not exist.
     """
-    named = source.check_split(options["split"]) if options.get("split") is not None else None
-    if "task_id" in options:
-        if "index" in options or "task_type" in options:
+    given = {name: value for name, value in options.items() if value is not None}
+    named = source.check_split(given["split"]) if "split" in given else None
+    if "task_id" in given:
+        if "index" in given or "task_type" in given:
             raise ValueError(
-                f"reset options {sorted(options)} name the game in more than one way: give 'task_id' (with or without "
+                f"reset options {sorted(given)} name the game in more than one way: give 'task_id' (with or without "
                 "'split'), or any of 'split', 'index' and 'task_type'"
             )
-        if not isinstance(options["task_id"], str):
-            raise ValueError(f"option 'task_id' must be a string, got {options['task_id']!r}")
-        return source.by_task_id(options["task_id"], named)
+        if not isinstance(given["task_id"], str):
+            raise ValueError(f"option 'task_id' must be a string, got {given['task_id']!r}")
+        return source.by_task_id(given["task_id"], named)
     split = source.check_split(split) if named is None else named
-    if options.get("task_type") is not None:
-        kinds = check_task_types(options["task_type"])
+    if "task_type" in given:
+        kinds = check_task_types(given["task_type"])
     count = source.count(split, kinds)
     if not count:
         raise ValueError(f"split {split!r} of {source.name} has no game of the types {', '.join(kinds)}")
-    index: Any = options.get("index")
-    if index is None:
-        index = int(rng.integers(count))
+    index: Any = given["index"] if "index" in given else int(rng.integers(count))
     if isinstance(index, bool) or not isinstance(index, numbers.Integral) or index < 0:
         raise ValueError(f"option 'index' must be an integer of at least 0, got {index!r}")
     try:
@@ -181,12 +181,13 @@ def find_source(data: Any, cache: Any, generator: Mapping[str, Any]) -> GameSour
         generator: arguments of `generated.GeneratedGames`.
 
     Raises:
-        ValueError: when `data` is something else, or a folder without games.
+        ValueError: when `data` or `cache` is something else, or `data` a folder without games.
     """
+    where = cache_folder(cache)
     if data is None:
         data = os.environ.get(VARIABLE) or GENERATED
     if data == GENERATED:
         return GeneratedGames(**generator)
-    if not isinstance(data, (str, os.PathLike)):
+    if not isinstance(data, (str, os.PathLike)) or data == "":
         raise ValueError(f"data must be a folder, {GENERATED!r} or None, got {data!r}")
-    return OfficialGames(data, cache)
+    return OfficialGames(data, where)

@@ -1,6 +1,8 @@
 """Folders of official games: which games count, in which order, how they are named, and the import cache."""
 
 import os
+import stat
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -43,10 +45,10 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def fresh(folder: Path, split: str = "train", **options: Any) -> dataset.Split:
+def fresh(folder: Path, split: str = "train", cache_in: Any = None) -> dataset.Split:
     """As in another process."""
     dataset.open_split.cache_clear()
-    return open_split(find_folder(folder), split, **options)
+    return open_split(find_folder(folder), split, cache.cache_folder(cache_in))
 
 
 def test_which_games_count_and_their_order(data: Path) -> None:
@@ -80,12 +82,25 @@ def test_another_version_folder_is_found(data: Path) -> None:
 def test_missing_folders_are_explained(data: Path, tmp_path: Path) -> None:
     with pytest.raises(GameError, match=r"nowhere is not a folder; .*alfworld-download.*\$ALFWORLD_DATA"):
         ALFWorldEnv(data=tmp_path / "nowhere")
-    with pytest.raises(GameError, match="holds no split"):
-        ALFWorldEnv(data=data / "json_2.1.1" / "train")
+    with pytest.raises(GameError, match=r"holds no split.*pass .*json_2.1.1 as data= and 'train' as split="):
+        ALFWorldEnv(data=data / "json_2.1.1" / "train", split="train")
+    with pytest.raises(GameError, match="~nobody_of_this_name/x is not a folder"):
+        ALFWorldEnv(data="~nobody_of_this_name/x")
     with pytest.raises(ValueError, match=r"unknown split 'valid_sen'.*did you mean 'valid_seen'"):
         ALFWorldEnv(data=data, split="valid_sen")
-    with pytest.raises(ValueError, match="data must be a folder"):
-        ALFWorldEnv(data=3)  # type: ignore[arg-type]
+    for wrong in (3, b"/tmp", ""):
+        with pytest.raises(ValueError, match="data must be a folder"):
+            ALFWorldEnv(data=wrong)  # type: ignore[arg-type]
+
+
+def test_a_relative_folder_stays_the_same_when_the_process_moves(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(data)
+    env = ALFWorldEnv(data=".")
+    (data / "other").mkdir()
+    write_trial(data / "other" / "json_2.1.1" / "train", "z/trial_1")
+    monkeypatch.chdir(data / "other")
+    assert env.reset(options={"task_id": "d/trial_4"})[1]["task_id"] == "d/trial_4"
+    assert ALFWorldEnv(data=".").num_tasks("train") == 1
 
 
 def test_a_split_without_a_playable_game_is_explained(tmp_path: Path) -> None:
@@ -98,17 +113,28 @@ def test_a_split_without_a_playable_game_is_explained(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("game", "trajectory", "message"),
     [
-        ('{"grammar": "', ..., r"game.tw-pddl cannot be read \(.*\): download the game again, or remove its folder"),
+        ('{"grammar": "', ..., r"x/y: game.tw-pddl cannot be read \(.*\); download the game again, or remove"),
+        ("[" * 100_000, ..., r"x/y: game.tw-pddl cannot be read \(.*\); download the game again"),
         (..., "{", r"traj_data.json cannot be read"),
+        (..., "[" * 100_000, r"traj_data.json cannot be read"),
         (content(grammar=grammar().replace("You close", "You shut")), ..., "x/y: the texts.*unknown version"),
         (content(CLEAN), {"task_type": "pick_and_place_simple"}, "do not belong together"),
         ([1], ..., "x/y: game.tw-pddl must hold a JSON object"),
     ],
 )
 def test_damaged_games_are_named(data: Path, game: object, trajectory: object, message: str) -> None:
-    write_trial(data / "json_2.1.1" / "train", "x/y", game=game, trajectory=trajectory)
-    with pytest.raises(GameError, match=f"(?s){message}"):
+    folder = write_trial(data / "json_2.1.1" / "train", "x/y", game=game, trajectory=trajectory)
+    with pytest.raises(GameError, match=f"(?s){message}") as caught:
         fresh(data)
+    assert str(folder) in str(caught.value)
+    assert "remove its folder to do without it" in str(caught.value)
+
+
+def test_links_to_nothing_are_missing_files(data: Path) -> None:
+    train = data / "json_2.1.1" / "train"
+    (write_trial(train, "x/y", game=None) / "game.tw-pddl").symlink_to(data / "nowhere")
+    (train / "x" / "z").symlink_to(data / "nowhere")
+    assert ("x/y", "without game.tw-pddl") in fresh(data).games.left_out
 
 
 def test_the_task_type_is_read_even_if_it_stands_there_twice(tmp_path: Path) -> None:
@@ -125,6 +151,9 @@ def test_the_second_process_reads_the_cache_only(data: Path, own_cache: Path, mo
     monkeypatch.setattr(dataset, "read_game", None)  # no game file is read
     assert fresh(data) == first
     assert list(own_cache.iterdir()) == [file]
+    # others may read it where files can be read by others
+    (own_cache / "file").touch()
+    assert stat.S_IMODE(file.stat().st_mode) == stat.S_IMODE((own_cache / "file").stat().st_mode)
 
 
 def test_a_changed_folder_is_read_again(data: Path) -> None:
@@ -138,7 +167,9 @@ def test_a_changed_folder_is_read_again(data: Path) -> None:
     assert fresh(data)[1].task == "put a cup in drawer"
 
 
-@pytest.mark.parametrize("damage", ["", "agentgym alfworld games\n", "cut", "flip", "other version"])
+@pytest.mark.parametrize(
+    "damage", ["", "agentgym alfworld games\n", "cut", "flip", "head is a list", "head is empty", "other version"]
+)
 def test_a_damaged_cache_is_written_again(
     data: Path, own_cache: Path, damage: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,10 +178,12 @@ def test_a_damaged_cache_is_written_again(
     good = file.read_bytes()
     if damage == "other version":
         monkeypatch.setattr(cache, "VERSION", cache.VERSION + 1)
+    elif damage.startswith("head"):
+        head = zlib.compress(b"[]" if damage == "head is a list" else b"{}")
+        file.write_bytes(good[: good.index(b"\n") + 1] + len(head).to_bytes(8, "big") + head)
     else:
         file.write_bytes({"cut": good[:-1], "flip": good[:-9] + b"#" + good[-8:]}.get(damage, damage.encode()))
     assert fresh(data) == first
-    assert len(file.read_bytes()) == len(good)
     assert (file.read_bytes() == good) == (damage != "other version")
 
 
@@ -162,7 +195,9 @@ def test_the_cache_can_be_moved_and_switched_off(
     assert fresh(data, cache_in=tmp_path / "else").games == first.games
     assert len(list((tmp_path / "else").iterdir())) == 1
     monkeypatch.setenv(cache.VARIABLE, "off")
-    assert cache.cache_folder() is None
+    assert cache.cache_folder() is cache.cache_folder("off") is cache.cache_folder(False) is None
+    with pytest.raises(ValueError, match="cache must be a folder, 'off', True, False or None, got 3"):
+        ALFWorldEnv(data=data, cache=3)  # type: ignore[arg-type]
     monkeypatch.delenv(cache.VARIABLE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     assert cache.cache_folder() == tmp_path / "xdg" / "agentgym"
@@ -191,7 +226,7 @@ def test_games_are_chosen_by_index_type_and_name(data: Path) -> None:
     assert chosen(split="valid_seen") == "d/trial_4"
     assert chosen(task_id="b/trial_2") == chosen(task_id="b/trial_2", split="train") == "b/trial_2"
     assert chosen(task_id="d/trial_4") == "d/trial_4"
-    assert {chosen(index=None) for _ in range(2)} == {chosen()}
+    assert {chosen(index=None, task_id=None, split=None, task_type=None) for _ in range(2)} == {chosen()}
     only = ALFWorldEnv(data=data, task_types=[3])
     assert {only.reset(seed=seed)[1]["task_type"] for seed in range(20)} == {CLEAN}
 
@@ -199,6 +234,7 @@ def test_games_are_chosen_by_index_type_and_name(data: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"split": ["train"]}, r"unknown split \['train'\]"),
         ({"index": 3}, r"index 3 is out of range: split 'train' of .* has 3 games, use 0 to 2"),
         ({"index": 1, "task_type": 1}, r"has 1 games of the types pick_and_place_simple, use 0 to 0"),
         ({"index": -1}, "'index' must be an integer of at least 0"),

@@ -219,8 +219,8 @@ def test_unknown_task_ids_are_explained() -> None:
     known = GAMES[0].task_id
     with pytest.raises(ValueError, match="is one of split 'train', not of 'valid_seen'"):
         games.by_task_id(known, "valid_seen")
-    with pytest.raises(ValueError, match="made with another seed"):
-        GeneratedGames(seed=9).by_task_id(known, None)
+    with pytest.raises(ValueError, match=r"with game_seed=9, game 0 .*made with another game_seed"):
+        GeneratedGames(game_seed=9).by_task_id(known, None)
     for wrong in ("nonsense", known.replace("_0", "_00"), known + "x", known.replace("trial_train", "trial_test")):
         with pytest.raises(ValueError, match="unknown task_id"):
             games.by_task_id(wrong, None)
@@ -228,8 +228,13 @@ def test_unknown_task_ids_are_explained() -> None:
         games.check_split("test")
     with pytest.raises(ValueError, match="num_games must be an integer of at least 1, got 0"):
         GeneratedGames(num_games=0)
-    with pytest.raises(ValueError, match=r"seed must be an integer of at least 0, got 1.5"):
-        GeneratedGames(seed=1.5)
+    with pytest.raises(ValueError, match=r"game_seed must be an integer of at least 0, got 1.5"):
+        GeneratedGames(game_seed=1.5)
+    for wrong in ("a", True, None, 2):
+        with pytest.raises(ValueError, match=f"ghosts must be a probability from 0 to 1, got {wrong!r}"):
+            GeneratedGames(ghosts=wrong)
+    with pytest.raises(ValueError, match=r"unknown split \['train'\]"):
+        games.count(["train"], TASK_TYPES)  # type: ignore[arg-type]
 
 
 def test_objects_that_count_are_more_than_enough_now_and_then() -> None:

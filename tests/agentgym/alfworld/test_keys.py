@@ -9,9 +9,11 @@ import pytest
 
 from agentgym.alfworld.game import PICK, Game
 from agentgym.alfworld.generator import GameSpec, generate
+from agentgym.alfworld.problem import read_game
 from agentgym.alfworld.record import pack, unpack
 from agentgym.alfworld.repairs import REPAIRS
 from agentgym.alfworld.world import World
+from tests.agentgym.alfworld.game_files import GOALS, PROBLEM, content
 from tests.agentgym.alfworld.official import games
 from tests.agentgym.alfworld.small_games import random_game, small_game
 
@@ -107,7 +109,9 @@ def same(one: Game, other: Game) -> bool:
 
 def test_games_survive_packing_and_pickling() -> None:
     rng = np.random.default_rng(3)
-    known = [*games("old_put").values()][:5] + [random_game(rng) for _ in range(10)]
+    mug = PROBLEM.replace("GOAL", GOALS[PICK]).replace("Mug_bar_1", 'Mu,g"ü_bar_1')
+    known = [read_game(content(pddl_problem=mug), "ä,b/ c")]
+    known += [*games("old_put").values()][:5] + [random_game(rng) for _ in range(10)]
     known += [generate(GameSpec("valid_unseen", index)) for index in range(10)]
     for game in known:
         packed, pickled = unpack(pack(game)), pickle.loads(pickle.dumps(game))

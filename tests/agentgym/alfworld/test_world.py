@@ -280,6 +280,10 @@ def every_command(game: Game) -> set[str]:
 
 def test_names_of_repairs_are_checked() -> None:
     assert check_repairs("all") == frozenset(REPAIRS)
+    assert check_repairs(["all"]) == check_repairs(("all", "look")) == frozenset(REPAIRS)
     assert check_repairs("look") == {"look"}
+    for wrong in (None, 3, [["look"]], [None]):
+        with pytest.raises(ValueError, match=r"unknown repair .*known: 'all', 'colocated'"):
+            check_repairs(wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="did you mean 'ghosts'"):
         check_repairs(["ghost"])
