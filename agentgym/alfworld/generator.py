@@ -81,7 +81,7 @@ class GameSpec:
         if self.dialect not in DIALECTS:
             raise ValueError(f"unknown dialect {self.dialect!r}; {suggest(self.dialect, DIALECTS)}")
         ghosts: Any = self.ghosts
-        if isinstance(ghosts, bool) or not isinstance(ghosts, numbers.Real) or not 0 <= ghosts <= 1:
+        if isinstance(ghosts, bool) or not isinstance(ghosts, numbers.Real) or not 0 <= float(ghosts) <= 1:
             raise ValueError(f"ghosts must be a probability from 0 to 1, got {ghosts!r}")
 
 

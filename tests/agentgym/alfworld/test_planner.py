@@ -3,12 +3,13 @@
 import numpy as np
 import pytest
 
-from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TASK_TYPES, TWO
+from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game
 from agentgym.alfworld.generator import GameSpec, generate
 from agentgym.alfworld.planner import distance, optimal_commands, plan
 from agentgym.alfworld.world import World
 from tests.agentgym.alfworld.official import games
-from tests.agentgym.alfworld.small_games import Search, random_game, small_game
+from tests.agentgym.alfworld.small_games import IDLE, Search, random_game, small_game
+from tests.agentgym.alfworld.small_games import key as what_matters
 
 _VERBS = ("go", "open", "close", "take", "move", "use")
 _TREATS = {CLEAN: "clean", HEAT: "heat", COOL: "cool"}
@@ -56,6 +57,37 @@ def test_every_state_of_small_games_has_the_length_and_the_first_commands_that_a
 @pytest.mark.slow
 def test_many_more_small_games() -> None:
     assert compare(seed=1, count=240)[0] > 60_000
+
+
+@pytest.mark.parametrize(
+    ("kind", "count"), [*((kind, 1) for kind in TASK_TYPES), pytest.param("", 40, marks=pytest.mark.slow)]
+)
+def test_no_search_finds_a_shorter_way_in_generated_games(kind: str, count: int) -> None:
+    """Whole rooms, the smallest there are, with all commands that change anything, from the first state on."""
+    games = [generate(GameSpec("train", index, ghosts=0.1)) for index in range(200)]
+    games = sorted((game for game in games if kind in game.task_type), key=lambda game: len(game.receptacles))
+    for game in games[:count]:
+        assert first_win(game) == len(game.walkthrough) == distance(World(game)), game.task_id
+
+
+def first_win(game: Game) -> int:
+    """Commands to the nearest won state, breadth first."""
+    world, length = World(game), 0
+    known, layer = {what_matters(world)}, [world.get_state()]
+    while layer:
+        length, before, layer = length + 1, layer, []
+        for state in before:
+            world.set_state(state)
+            for command in world.admissible():
+                if not command.startswith(IDLE):
+                    world.set_state(state)
+                    world.step(command)
+                    if world.won:
+                        return length
+                    if what_matters(world) not in known:
+                        known.add(what_matters(world))
+                        layer.append(world.get_state())
+    raise AssertionError(f"{game.task_id} cannot be won")
 
 
 def kitchen(task_type: str, goal: tuple[str, str], objects: list[tuple[str, list[int]]]) -> World:
