@@ -9,16 +9,17 @@ from functools import lru_cache
 from agentgym.alfworld import types
 from agentgym.alfworld.beliefs import Beliefs, kind_of
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO
-from agentgym.alfworld.households import ROOMS
+from agentgym.alfworld.households import MACHINES, ROOMS
 
-_TREATMENT = {CLEAN: ("clean", "sinkbasin"), HEAT: ("heat", "microwave"), COOL: ("cool", "fridge")}
+_TREATMENT = {CLEAN: "clean", HEAT: "heat", COOL: "cool"}
 #: What tells a kind of room from the others.
 _SIGNS = (("fridge", "kitchen"), ("toilet", "bathroom"), ("bed", "bedroom"))
 _WITH_DOOR = frozenset(kind.lower() for kind in types.ALWAYS_OPENABLE | types.SOMETIMES_OPENABLE)
 #: Weights for a receptacle that accepts the object, and for one that does not, where the tables say nothing.
 _POSSIBLE, _UNLIKELY = 1.0, 0.01
-#: Factor for receptacles of the kind where the thing belongs, in tasks whose things never lie there at the start.
-_BELONGS = 0.02
+#: Factor for receptacles of the kind in which the things of a task never lie at the start: where they belong, or what
+#: treats them.
+_NEVER = 0.02
 #: How often a command may be repeated with the same thing in hand.
 _PATIENCE = 3
 _IDLE = ("help", "look", "inventory", "examine", "close")
@@ -81,7 +82,7 @@ class Explorer:
         if task.kind == LOOK:
             return self._light(known)
         if task.kind in _TREATMENT:
-            verb, machine = _TREATMENT[task.kind]
+            verb, machine = _TREATMENT[task.kind], MACHINES[task.kind]
             if (verb, known.held) not in known.treated:
                 choice = self._nearest(known, (name for name in known.receptacles if kind_of(name) == machine))
                 return f"{verb} {known.held} with {choice}" if choice in known.here else f"go to {choice}"
@@ -143,8 +144,9 @@ class Explorer:
             )
         weights = _weights(tuple(known.receptacles), kind)
         steps = {name: 1.0 if name in known.here or kind_of(name) not in _WITH_DOOR else 2.0 for name in unseen}
-        if known.task.kind in (PICK, TWO):
-            weights = {name: w * (_BELONGS if kind_of(name) == known.task.place else 1) for name, w in weights.items()}
+        if kind == known.task.thing:
+            never = known.task.place if known.task.kind in (PICK, TWO) else MACHINES.get(known.task.kind)
+            weights = {name: w * (_NEVER if kind_of(name) == never else 1) for name, w in weights.items()}
         choice = max(unseen, key=lambda name: weights[name] / steps[name])
         if choice in known.closed:
             return f"open {choice}"

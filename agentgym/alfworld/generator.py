@@ -18,10 +18,11 @@ import numpy as np
 from agentgym.alfworld import types
 from agentgym.alfworld.game import CLEAN, COOL, DIALECTS, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game, bits, numbered
 from agentgym.alfworld.households import (
+    DOORS,
     FILLED,
     GOAL_WEIGHTS,
+    MACHINES,
     NEVER_GOAL,
-    NOT_GOAL_OF,
     NOWHERE,
     PAIRS,
     PROPORTIONS,
@@ -142,8 +143,7 @@ class _Household:
         self.taken: set[int] = set()
         self.copies.clear()
         counts = PAIRS if task_type == TWO else TARGETS
-        without = self.target if task_type in (PICK, TWO) else ""
-        self._place(self.wanted, counts[draws.below(len(counts))], without)
+        self._place(self.wanted, counts[draws.below(len(counts))], _without(task_type, self.target), DOORS)
         if task_type == LOOK:
             self._place(LAMP, 1)
             return bool(self.copies[LAMP] and self.copies[self.wanted])
@@ -158,10 +158,10 @@ class _Household:
             if self.copies.get(kind) and draws.uniform() < NOWHERE:
                 self.copies[kind].insert(draws.below(len(self.copies[kind]) + 1), -1)
 
-    def _place(self, kind: str, count: int, without: str = "") -> None:
-        """Place some copies; those for which there is no room are left out."""
+    def _place(self, kind: str, count: int, without: str = "", doors: float = 1) -> None:
+        """Place some copies (see `Layout.spots`); those for which there is no room are left out."""
         layout, draws = self.layout, self.draws
-        totals, receptacles = layout.spots(kind, without)
+        totals, receptacles = layout.spots(kind, without, doors)
         copies = self.copies[kind] = []
         if not receptacles:
             return
@@ -196,7 +196,7 @@ class _Household:
         folder = f"{task_type}-{spelled(self.wanted)}-None-{spelled(self.target)}-{layout.scene}"
         goals = [] if task_type == LOOK else [i for i, kind in enumerate(layout.kinds) if kind == self.target]
         if spec.ghosts:
-            contents = self._haunted(contents, fits, flags["pickupable"], goals)
+            contents = self._haunted(contents, fits, flags["pickupable"])
         return Game(
             task_id=f"{folder}/trial_{spec.split}_{spec.index}",
             task_type=task_type,
@@ -237,15 +237,16 @@ class _Household:
             masks[kind] = (1 << len(kinds)) - (1 << first)
         return kinds, contents, masks
 
-    def _haunted(self, contents: list[int], fits: dict[str, int], pickupable: int, goals: list[int]) -> list[int]:
+    def _haunted(self, contents: list[int], fits: dict[str, int], pickupable: int) -> list[int]:
         """List some objects in a second receptacle, never where that would bring the goal nearer."""
         draws, layout = self.draws, self.layout
+        near = self.target, MACHINES.get(self.task_type)
         haunted = list(contents)
         for content in contents:
             for item in bits(content & pickupable):
                 if draws.uniform() < self.spec.ghosts:
                     receptacle = draws.below(len(contents))
-                    if fits[layout.kinds[receptacle]] >> item & 1 and receptacle not in goals:
+                    if fits[layout.kinds[receptacle]] >> item & 1 and layout.kinds[receptacle] not in near:
                         haunted[receptacle] |= 1 << item
         return haunted
 
@@ -275,12 +276,12 @@ def _goals(layout: Layout, task_type: str) -> list[tuple[float, str, list[str], 
     needed = _lower(_NEEDED.get(task_type, types.PICKUPABLE))
     portable = _lower(types.PICKUPABLE)
     accepted = _accepted(layout.room)
-    never = NEVER_GOAL | {NOT_GOAL_OF.get(task_type, "")} | (SINGLE if task_type == TWO else frozenset())
+    never = NEVER_GOAL | {MACHINES.get(task_type, "")} | (SINGLE if task_type == TWO else frozenset())
     goals = []
     total = 0.0
     for target in [LAMP] if task_type == LOOK else sorted(set(layout.kinds) - never):
         fitting = set().union(*(accepted[kind] for kind in layout.kinds)) if target == LAMP else accepted[target]
-        without = target if task_type in (PICK, TWO) else ""
+        without = _without(task_type, target)
         kinds = [
             kind
             for kind in stock
@@ -290,6 +291,11 @@ def _goals(layout: Layout, task_type: str) -> list[tuple[float, str, list[str], 
             total += GOAL_WEIGHTS.get(target, 1)
             goals.append((total, target, kinds, list(accumulate(stock[kind].likely for kind in kinds))))
     return goals
+
+
+def _without(task_type: str, target: str) -> str:
+    """Kind of receptacle in which nothing that counts lies at first."""
+    return target if task_type in (PICK, TWO) else MACHINES.get(task_type, "")
 
 
 @lru_cache(maxsize=16)

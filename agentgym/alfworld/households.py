@@ -301,13 +301,21 @@ PAIRS: tuple[int, ...] = (2, 2, 2, 2, 3, 3, 3, 4, 4)
 #: Receptacles that hold one object at most.
 SINGLE = frozenset({"coffeemachine", "handtowelholder", "stoveburner", "toaster", "toiletpaperhanger", "towelholder"})
 
+#: What cleans, heats or cools: things to be treated never lie there at first.
+MACHINES: dict[str, str] = {CLEAN: "sinkbasin", HEAT: "microwave", COOL: "fridge"}
+
+#: Factor for receptacles with doors when things that count for the goal are placed.
+DOORS = 0.5
+
 #: Receptacles that are never the goal, and what heats or cools is not where the hot or cool thing belongs.
 NEVER_GOAL = frozenset(
     {"bathtubbasin", "handtowelholder", "laundryhamper", "sinkbasin", "toaster", "towelholder", "tvstand"}
 )
-NOT_GOAL_OF: dict[str, str] = {HEAT: "microwave", COOL: "fridge"}
 #: How often a kind of receptacle is the goal, 1 where not named.
-GOAL_WEIGHTS: dict[str, float] = {"armchair": 2, "desk": 2, "garbagecan": 0.35, "sofa": 2, "toilet": 2}
+GOAL_WEIGHTS: dict[str, float] = {
+    "armchair": 2, "cart": 5, "coffeemachine": 0.5, "coffeetable": 2, "desk": 2, "dresser": 2, "garbagecan": 0.5,
+    "sidetable": 2, "sofa": 2, "stoveburner": 0.5, "toilet": 1.5,
+}  # fmt: skip
 
 #: Probability that an object has a copy which lies nowhere: it leaves a gap in the numbers.
 NOWHERE = 0.04

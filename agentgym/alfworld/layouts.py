@@ -52,6 +52,10 @@ class Draws:
         return bisect(totals, self.uniform() * totals[-1])
 
 
+#: Running totals of weights, and the receptacles they belong to.
+Spots = tuple[list[float], list[int]]
+
+
 @dataclass(frozen=True, eq=False)
 class Layout:
     """A room with its receptacles.
@@ -73,25 +77,26 @@ class Layout:
     places: tuple[int, ...]
     signs: tuple[int, ...]
     openable: int
-    _spots: dict[tuple[str, str], tuple[list[float], list[int]]] = field(default_factory=dict, init=False, repr=False)
+    _spots: dict[tuple[str, str, float], Spots] = field(default_factory=dict, init=False, repr=False)
 
-    def spots(self, kind: str, without: str = "") -> tuple[list[float], list[int]]:
-        """Return where a kind of object may lie: running totals of the weights, and the receptacles.
+    def spots(self, kind: str, without: str = "", doors: float = 1) -> Spots:
+        """Return where a kind of object may lie.
 
         Args:
             kind: kind of object.
             without: kind of receptacle to leave out.
+            doors: factor for the weights of receptacles that can be opened.
         """
-        found = self._spots.get((kind, without))
+        found = self._spots.get((kind, without, doors))
         if found is None:
             weights = [
-                (weight / self.kinds.count(name), receptacle)
+                (weight / self.kinds.count(name) * (doors if self.openable >> receptacle & 1 else 1), receptacle)
                 for name, weight in ROOMS[self.room].stock[kind].where
                 for receptacle, other in enumerate(self.kinds)
                 if other == name != without
             ]
             found = list(accumulate(weight for weight, _ in weights)), [receptacle for _, receptacle in weights]
-            self._spots[kind, without] = found
+            self._spots[kind, without, doors] = found
         return found
 
 

@@ -109,6 +109,8 @@ class Planner:
                 commands.append(f"use {things[item]}")
             elif verb:
                 commands.append(f"{verb} {things[item]} with {names[receptacle]}")
+        if [command.partition(" ")[0] for command in commands[-2:]] == ["take", "use"]:
+            commands[-2:] = commands[:-3:-1]  # as official walkthroughs have it: the lamp here first, then the object
         return tuple(commands)
 
     def first(self, now: Situation) -> tuple[str, ...]:
