@@ -67,7 +67,7 @@ def _placement(world: World) -> list[str]:
         marks += ["~" + name for name in game.names(gone & ~first)]
         parts.append(f"{game.receptacles[receptacle]}: {', '.join(marks)}")
         place = game.places[receptacle]
-        expected[place] = (expected[place] & ~gone) | (now & ~first)
+        expected[place] = expected[place] & ~(gone | first & ~now) | (now & ~first)
     if expected != world.seen_from:
         for place, seen in enumerate(world.seen_from):
             if seen != expected[place]:

@@ -214,6 +214,7 @@ class World:
         self.held = item
         if self.one_copy:
             self.contents = [objects & ~bit for objects in self.contents]
+            self.seen_from = [objects & ~bit for objects in self.seen_from]
         self._changed()
         self.won = reached(self)
         return f"You pick up the {name} from the {where}."

@@ -252,6 +252,22 @@ def test_each_repair(repair: str, script: list[str], answers: list[str]) -> None
     assert tell(World(kitchen()), *script) != answers
 
 
+def test_a_ghost_that_was_taken_cannot_be_sliced_where_it_seemed_to_be() -> None:
+    rooms = [("countertop", 0, False), ("sidetable", 1, False), ("sinkbasin", 2, False)]
+    game = small_game(PICK, ("mug", "sidetable"), rooms, [("apple", [0, 1]), ("knife", [2])])
+    script = (
+        "go to countertop 1", "take apple 1 from countertop 1", "go to sinkbasin 1", "move apple 1 to sinkbasin 1",
+        "take knife 1 from sinkbasin 1", "go to sidetable 1",
+    )  # fmt: skip
+    for repairs, possible in ((), True), (("ghosts",), False):
+        world = World(game, repairs)
+        tell(world, *script)
+        assert ("slice apple 1 with knife 1" in world.admissible()) == possible
+        assert world.step("slice apple 1 with knife 1").valid == possible
+        tell(world, "go to sinkbasin 1")
+        assert "slice apple 1 with knife 1" in world.admissible()
+
+
 @pytest.mark.parametrize("repairs", [*((name,) for name in REPAIRS), tuple(REPAIRS)], ids="+".join)
 def test_admissible_is_what_can_be_done_under_every_repair(repairs: tuple[str, ...]) -> None:
     rng = np.random.default_rng(2)
