@@ -99,7 +99,7 @@ SOKOBAN = EnvSettings(
 # Few layers, little history and two task types in rooms without a kitchen: what a CPU core can train on in minutes.
 # Sampled at a lower temperature than Sokoban's single tokens: a command is up to seven tokens, and one slip spoils it.
 ALFWORLD_TINY = dataclasses.replace(
-    SOKOBAN_TINY, iterations=100, groups=4, group_size=8, temperature=0.7, validate_every=10
+    SOKOBAN_TINY, iterations=120, groups=8, group_size=8, temperature=0.7, validate_every=15
 )
 ALFWORLD = EnvSettings(
     name="alfworld",
@@ -110,12 +110,13 @@ ALFWORLD = EnvSettings(
         steps=ALFWORLD_TINY.iterations,
         groups=ALFWORLD_TINY.groups,
         group_size=ALFWORLD_TINY.group_size,
-        clone_levels=1600,
-        clone_epochs=5,
+        # Games cost nothing: many of them twice teach more than few of them often.
+        clone_levels=6000,
+        clone_epochs=2,
         training_levels=4000,
-        eval_levels=128,
-        validation_levels=64,
-        validation_every=10,
+        eval_levels=256,
+        validation_levels=128,
+        validation_every=15,
     ),
     quick=Sizes(
         steps=2,

@@ -171,9 +171,6 @@ def _weights(receptacles: tuple[str, ...], kind: str) -> dict[str, float]:
     table = dict(stock.where) if stock else {}
     weights = {}
     for name, place in zip(receptacles, kinds, strict=True):
-        possible = kind in {content.lower() for content in _ACCEPTED.get(place, ())}
+        possible = kind in types.ACCEPTED.get(place, ())
         weights[name] = table.get(place, _POSSIBLE if possible else _UNLIKELY) / kinds.count(place)
     return weights
-
-
-_ACCEPTED = {kind.lower(): content for kind, content in types.CAN_CONTAIN.items()}

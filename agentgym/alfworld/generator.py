@@ -86,7 +86,7 @@ class GameSpec:
             raise ValueError(f"ghosts must be a probability from 0 to 1, got {ghosts!r}")
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=4096)
 def generate(spec: GameSpec) -> Game:
     """Return the game of a spec; games are remembered.
 
@@ -301,9 +301,10 @@ def _without(task_type: str, target: str) -> str:
 @lru_cache(maxsize=16)
 def _accepted(room: str) -> dict[str, tuple[str, ...]]:
     """Kinds of objects of a room that each of its kinds of receptacles accepts."""
-    accepted = {kind.lower(): _lower(content) for kind, content in types.CAN_CONTAIN.items()}
     stock = ROOMS[room].stock
-    return {kind: tuple(item for item in stock if item in accepted.get(kind, ())) for kind in ROOMS[room].receptacles}
+    return {
+        kind: tuple(item for item in stock if item in types.ACCEPTED.get(kind, ())) for kind in ROOMS[room].receptacles
+    }
 
 
 @lru_cache(maxsize=16)

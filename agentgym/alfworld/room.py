@@ -98,17 +98,8 @@ class Room:
         return Stand(accessible, closes, examines, routes, self._always, opens, everything)
 
 
-@lru_cache(maxsize=1024)
-def room_of(
-    receptacles: tuple[str, ...],
-    types: tuple[str, ...],
-    places: tuple[int, ...],
-    locations: int,
-    openable: int,
-    dialect: str,
-) -> Room:
-    """Return the room with these properties, the same one every time."""
-    return Room(receptacles, types, places, locations, openable, dialect)
+#: Room by its properties, the same one every time.
+room_of = lru_cache(maxsize=1024)(Room)
 
 
 def listing(names: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from agentgym.alfworld.game import Game, bits
+from agentgym.alfworld.room import listing
 
 if TYPE_CHECKING:
     from agentgym.alfworld.world import World
@@ -33,14 +34,12 @@ HELP = """Available commands:
 
 
 def with_articles(names: Sequence[str]) -> str:
-    """List names with the article, which is always "a"; two of them have a comma too.
+    """List names with the article, which is always "a".
 
     >>> with_articles([]), with_articles(["apple 1"]), with_articles(["apple 1", "pen 2"])
     ('nothing', 'a apple 1', 'a apple 1, and a pen 2')
     """
-    if len(names) > 1:
-        return "a " + ", a ".join(names[:-1]) + ", and a " + names[-1]
-    return "a " + names[0] if names else "nothing"
+    return listing(["a " + name for name in names])
 
 
 def introduction(game: Game) -> str:

@@ -6,9 +6,6 @@ a game says itself what can be opened, picked up or put where, and the rules fol
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
-
 #: Objects that a receptacle accepts, by type; 436 pairs.
 CAN_CONTAIN: dict[str, tuple[str, ...]] = {
     name: tuple(words.split())
@@ -87,6 +84,10 @@ CAN_CONTAIN: dict[str, tuple[str, ...]] = {
     }.items()
 }
 
+#: The same in lower case, as games name types.
+ACCEPTED: dict[str, frozenset[str]] = {
+    name.lower(): frozenset(word.lower() for word in words) for name, words in CAN_CONTAIN.items()
+}
 
 #: Types of receptacles, in alphabetical order.
 RECEPTACLE_TYPES: tuple[str, ...] = tuple(CAN_CONTAIN)
@@ -118,26 +119,3 @@ TOGGLEABLE = frozenset({"DeskLamp", "FloorLamp"})
 PICKUPABLE = frozenset(f"{_CUTLERY} {_FOOD} {_DISHES} {_POTS} {_PLAIN} Box Bread Lettuce WineBottle".split())
 #: Types of objects, in alphabetical order.
 OBJECT_TYPES: tuple[str, ...] = tuple(sorted({*PICKUPABLE, *TOGGLEABLE, *_FIXED.split()}))
-
-
-@cache
-def _accepted(receptacle_type: str) -> frozenset[str]:
-    """Object types in lower case that go into a receptacle type in lower case."""
-    for name, accepted in CAN_CONTAIN.items():
-        if name.lower() == receptacle_type:
-            return frozenset(kind.lower() for kind in accepted)
-    return frozenset()
-
-
-def fits(receptacle_types: Sequence[str], object_types: Sequence[str]) -> tuple[int, ...]:
-    """Return, per receptacle, the bit mask of the objects it accepts; types are in lower case.
-
-    >>> fits(["desk", "fridge"], ["apple", "pen", "mug"])
-    (6, 5)
-    """
-    masks: dict[str, int] = {}
-    for kind in receptacle_types:
-        if kind not in masks:
-            accepted = _accepted(kind)
-            masks[kind] = sum(1 << i for i, name in enumerate(object_types) if name in accepted)
-    return tuple([masks[kind] for kind in receptacle_types])

@@ -20,6 +20,12 @@ def flag(kinds: Sequence[str], names: frozenset[str]) -> int:
     return mask(i for i, kind in enumerate(kinds) if kind in lower)
 
 
+def fits(receptacle_types: Sequence[str], object_types: Sequence[str]) -> tuple[int, ...]:
+    """Per receptacle, the objects that it accepts by the table of the official games."""
+    accepted = [types.ACCEPTED.get(kind, frozenset()) for kind in receptacle_types]
+    return tuple(mask(i for i, kind in enumerate(object_types) if kind in some) for some in accepted)
+
+
 def small_game(
     task_type: str,
     goal: tuple[str, str],
@@ -77,7 +83,7 @@ def small_game(
         "goal_receptacles": () if task_type == LOOK else tuple(i for i, kind in enumerate(rooms) if kind == goal[1]),
         "goal_lamps": mask(i for i, kind in enumerate(kinds) if kind == goal[1]) if task_type == LOOK else 0,
         "walkthrough": (),
-        "fits": types.fits(rooms, kinds),
+        "fits": fits(rooms, kinds),
         **flags,
     }
     return Game(**fields | changes)

@@ -17,6 +17,7 @@ from agentgym.alfworld.planner import distance
 from agentgym.alfworld.text import introduction
 from agentgym.alfworld.world import World
 from tests.agentgym.alfworld.official import games
+from tests.agentgym.alfworld.small_games import fits
 
 GAMES = [generate(GameSpec(split, index)) for split in SPLITS for index in range(2 * BLOCK)]
 FORM = re.compile(
@@ -89,7 +90,7 @@ def test_flags_and_fits_are_those_of_the_official_kinds() -> None:
         for name, kinds in tables.items():
             lower = {kind.lower() for kind in kinds}
             assert getattr(game, name) == mask(i for i, kind in enumerate(game.object_types) if kind in lower), name
-        assert game.fits == types.fits(game.receptacle_types, game.object_types)
+        assert game.fits == fits(game.receptacle_types, game.object_types)
         for i, kind in enumerate(game.receptacle_types):
             opens = game.openable >> i & 1
             assert opens or kind not in ("fridge", "microwave")
