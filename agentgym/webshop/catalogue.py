@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym.webshop.prices import ends
 from agentgym.webshop.product import Product
 
 
@@ -52,3 +56,11 @@ class MemoryCatalogue:
     def of_query(self, query: str) -> Sequence[int]:
         """Return the positions of a query's products."""
         return self._queries.get(query, ())
+
+    def prices(self) -> NDArray[np.float64]:
+        """Return every product's price and the other end of its range."""
+        return np.array([ends(product) for product in self._products], np.float64).reshape(-1, 2)
+
+    def choices(self) -> NDArray[np.int64]:
+        """Return `Product.choices()` of every product."""
+        return np.array([product.choices() for product in self._products], np.int64)

@@ -23,7 +23,6 @@ class Goal:
         options: wished options: (name, value) pairs of a synthetic goal, bare values of a human one. The original
             keeps a dict and a list; its reward treats them differently.
         price_upper: the price should not be above it.
-        weight: how often the original draws the goal.
     """
 
     asin: str
@@ -35,4 +34,3 @@ class Goal:
     attributes: tuple[str, ...]
     options: tuple[tuple[str, str], ...] | tuple[str, ...]
     price_upper: float
-    weight: float = 1.0

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
-from collections.abc import Iterable
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 
-from agentgym.webshop.product import Product
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym.webshop.product import Catalogue, Product
 
 #: What a product without a price tag costs.
 UNPRICED = 100.0
@@ -36,14 +40,31 @@ def read_tag(pricing: str | None) -> tuple[tuple[float, ...], str]:
     return amounts[:2], f"${amounts[0]} to ${amounts[1]}"
 
 
-def draw_price(product: Product, rng: random.Random) -> float:
-    """Return what a product costs: its amount, or a uniform draw when the tag is a range (one draw of `rng`)."""
-    amounts = product.prices
-    if len(amounts) > 1:
-        return rng.uniform(amounts[0], amounts[1])
-    return amounts[0] if amounts else UNPRICED
+def ends(product: Product) -> tuple[float, float]:
+    """Return a product's price and the other end of its range, nan without one."""
+    first, *others = product.prices or (UNPRICED,)
+    return first, others[0] if others else math.nan
 
 
-def draw_prices(products: Iterable[Product], rng: random.Random) -> list[float]:
-    """Return the price of every product, drawn in order, as the original does when it starts."""
-    return [draw_price(product, rng) for product in products]
+def draw_prices(catalogue: Catalogue, rng: random.Random) -> NDArray[np.float64]:
+    """Return what every product costs: its price, or a uniform draw from its range.
+
+    The draws are those that the original makes when it starts, in order of the products.
+    """
+    rows = catalogue.prices().tolist()
+    return np.array([low if math.isnan(high) else rng.uniform(low, high) for low, high in rows], np.float64)
+
+
+def known_prices(catalogue: Catalogue, given: Mapping[str, float]) -> NDArray[np.float64]:
+    """Return what every product costs by a table asin -> price.
+
+    Raises:
+        ValueError: when a product is not in the table, or its price is no number.
+    """
+    prices = np.empty(len(catalogue), np.float64)
+    for i, product in enumerate(catalogue):
+        price = given.get(product.asin)
+        if isinstance(price, bool) or not isinstance(price, (int, float)):
+            raise ValueError(f"the table of prices must hold a number for every product; for {product.asin}: {price!r}")
+        prices[i] = price
+    return prices

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
 
 #: Option groups in the shop's order: (name, values); names and values in lower case, values may repeat.
 Options = tuple[tuple[str, tuple[str, ...]], ...]
@@ -44,6 +48,10 @@ class Product:
     instruction: str | None = None
     instruction_attributes: tuple[str, ...] = ()
 
+    def choices(self) -> int:
+        """Number of ways to choose one value of every option group; -1 when nobody asks for the product."""
+        return -1 if self.instruction is None else math.prod([len(values) for _, values in self.options])
+
 
 class Catalogue(Protocol):
     """Products in a fixed order; a product's position is its number in all that follows."""
@@ -65,3 +73,9 @@ class Catalogue(Protocol):
 
     def of_query(self, query: str) -> Sequence[int]:
         """Return the positions of all products of a query, ascending; empty for an unknown one."""
+
+    def prices(self) -> NDArray[np.float64]:
+        """Return every product's price and the other end of its range, nan without one; shape (products, 2)."""
+
+    def choices(self) -> NDArray[np.int64]:
+        """Return `Product.choices()` of every product, shape (products,)."""

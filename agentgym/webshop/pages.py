@@ -1,0 +1,168 @@
+"""The pages of the shop: what stands on them in order, and what can be clicked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from typing import NamedTuple
+
+from agentgym.webshop.product import Catalogue, Product
+
+TEXT, BUTTON, LINK, OPTION = "text", "button", "link", "option"
+SEARCH, BACK, PREVIOUS, NEXT, BUY = "Search", "Back to Search", "< Prev", "Next >", "Buy Now"
+#: Pages below a product's page.
+SUB_PAGES = ("Description", "Features", "Reviews", "Attributes")
+#: Buttons of a product's page that lead to them; nothing leads to the last one but an option of that name.
+_SHOWN = SUB_PAGES[:3]
+PER_PAGE = 10
+_HTML_SPACE = " \n\t\f\r"
+_CACHED = 1024
+_SAFE_IN_HTML = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "'": "\\u0027"})
+
+
+class Node(NamedTuple):
+    """A piece of text on a page: its kind (`TEXT`, `BUTTON`, `LINK` or `OPTION`) and the text."""
+
+    kind: str
+    text: str
+
+
+Nodes = tuple[Node, ...]
+
+
+def nodes(kind: str, *texts: str) -> list[Node]:
+    """Return texts as nodes; as in a browser, empty ones vanish and nothing but blanks is one blank or nothing."""
+    found = []
+    for text in texts:
+        if text.strip(_HTML_SPACE):
+            found.append(Node(kind, text))
+        elif text and "\n" not in text:
+            found.append(Node(kind, " "))
+    return found
+
+
+class Page:
+    """A page without the request, which stands between `lead` and `body`; shared by all sessions.
+
+    Attributes:
+        kind: "index", "results", "item", "sub" or "done".
+        lead: nodes before the request; without any there is no request either.
+        body: nodes after it.
+        clickables: what can be clicked, in lower case and in order: a link's product, an option's group, or None.
+    """
+
+    def __init__(self, kind: str, lead: Iterable[Node], body: Iterable[Node], links: Mapping[str, int] | None = None):
+        self.kind = kind
+        self.lead, self.body = tuple(lead), tuple(body)
+        self.clickables: dict[str, int | str | None] = {
+            node.text.lower(): None for node in self.body if node.kind == BUTTON
+        }
+        self.clickables.update(links or {})
+
+    def nodes(self, request: Iterable[Node]) -> list[Node]:
+        """Return all nodes of the page."""
+        return [*self.lead, *request, *self.body] if self.lead else list(self.body)
+
+    @cached_property
+    def commands(self) -> tuple[str, ...]:
+        """The clicks that the shop accepts here, in order."""
+        return tuple([f"click[{name}]" for name in self.clickables if _can_be_clicked(name)])
+
+    @cached_property
+    def all_commands(self) -> tuple[str, ...]:
+        """The clicks that are accepted when an argument may hold a bracket."""
+        return tuple([f"click[{name}]" for name in self.clickables if _can_be_clicked(name.replace("[", "("))])
+
+
+def _can_be_clicked(name: str) -> bool:
+    return name not in ("", SEARCH.lower()) and "[" not in name and "\n" not in name and name.lower() == name
+
+
+_LEAD = tuple(nodes(TEXT, "Instruction:"))
+_BACK, _PREVIOUS, _NEXT = (Node(BUTTON, text) for text in (BACK, PREVIOUS, NEXT))
+
+INDEX = Page("index", nodes(TEXT, "WebShop", "Instruction: "), [Node(BUTTON, SEARCH)])
+
+
+def results_page(products: Sequence[tuple[int, Product]], number: int, total: int) -> Page:
+    """Return a page of search results.
+
+    Args:
+        products: position and product of each result on this page.
+        number: of the page, from 1.
+        total: number of all results.
+    """
+    body = [_BACK, Node(TEXT, f"Page {number} (Total results: {total})")]
+    body += [_PREVIOUS, _NEXT] if number > 1 else [_NEXT]
+    for _, product in products:
+        body += nodes(LINK, product.asin)
+        body += nodes(TEXT, product.title, product.price_text)
+    return Page("results", _LEAD, body, {product.asin.lower(): position for position, product in products})
+
+
+def item_page(product: Product) -> Page:
+    """Return a product's page."""
+    body = [_BACK, _PREVIOUS]
+    for name, values in product.options:
+        body += nodes(TEXT, name)
+        body += nodes(OPTION, *values)
+    body += nodes(TEXT, product.title, f"Price: {product.price_text}", "Rating: N.A.")
+    body += nodes(BUTTON, *_SHOWN, BUY)
+    page = Page("item", _LEAD, body)
+    # a value that is there twice keeps its first place and belongs to the last group
+    page.clickables.update({value: name for name, values in product.options for value in values})
+    return page
+
+
+def sub_page(product: Product, name: str) -> Page:
+    """Return one of the `SUB_PAGES` of a product."""
+    if name == "Description":
+        texts = [product.description]
+    elif name == "Features":
+        texts = [f" {bullet}" for bullet in product.bullets]
+    elif name == "Reviews":
+        texts = []
+    else:
+        texts = [*(f" {attribute}" for attribute in product.attributes)]
+        texts += [product.category, product.query, product.product_category]
+    return Page("sub", _LEAD, [_BACK, _PREVIOUS, *nodes(TEXT, *texts)])
+
+
+def done_page(asin: str, options: Mapping[str, str], score: float) -> Page:
+    """Return the page after a purchase, which shows the score."""
+    chosen = json.dumps(dict(options), sort_keys=True).translate(_SAFE_IN_HTML)
+    none = "None"
+    body = nodes(TEXT, "Thank you for shopping with us!", "Your code: ", none, " (Paste it in your MTurk interface.)")
+    body += nodes(TEXT, "Purchased", "asin", asin, "options", chosen)
+    body += nodes(TEXT, "attrs", none, "category", none, "query", none, "product category", none)
+    body += nodes(TEXT, "Target", "asin", "options", "attrs", "price upper", "instuction text", "category")
+    body += nodes(TEXT, "product category", "query", "Goal ", none)
+    body += nodes(TEXT, "Reward", "Your score (min 0.0, max 1.0)", repr(score), "Reward Details ", none)
+    return Page("done", (), body)
+
+
+class Pages:
+    """The pages of a catalogue; those asked for last are kept.
+
+    Args:
+        catalogue: the products.
+    """
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self._catalogue = catalogue
+        self.item = lru_cache(_CACHED)(self._item)
+        self.sub = lru_cache(_CACHED)(self._sub)
+        self.results = lru_cache(_CACHED)(self._results)
+
+    def _results(self, positions: tuple[int, ...], number: int, total: int) -> Page:
+        """Page of results with these products."""
+        return results_page([(position, self._catalogue[position]) for position in positions], number, total)
+
+    def _item(self, position: int) -> Page:
+        """Page of a product."""
+        return item_page(self._catalogue[position])
+
+    def _sub(self, position: int, name: str) -> Page:
+        """Page below a product's page."""
+        return sub_page(self._catalogue[position], name)
