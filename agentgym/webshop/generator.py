@@ -1,18 +1,22 @@
-"""One product of the generated shop, made from a seed and its number."""
+"""Products of the generated shop, each made from a seed and its number."""
 
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agentgym.webshop import wording
 from agentgym.webshop.departments import KINDS, Kind
 from agentgym.webshop.product import Options, Product
 
+#: Products of the shop that is there without data.
+NUM_PRODUCTS = 2_000
 #: Products whose random numbers are drawn together, and how many each of them may use.
 BLOCK = 64
 NUMBERS = 64
@@ -20,7 +24,6 @@ NUMBERS = 64
 MOST = 10**8
 #: An article number is this prime factor times the product's number, modulo `MOST`, so that neighbours look unlike.
 _FACTOR = 61_803_399
-_BACK = pow(_FACTOR, -1, MOST)
 #: Where the numbers of a shop begin.
 _FIRST, _PER_SEED = 27_182_818, 7_919
 
@@ -33,8 +36,8 @@ _T = TypeVar("_T")
 class _Draws:
     """Choices made with the uniform numbers of one product, in order."""
 
-    def __init__(self, numbers: Sequence[float]) -> None:
-        self._next: Iterator[float] = iter(numbers)
+    def __init__(self, uniform: Sequence[float]) -> None:
+        self._next: Iterator[float] = iter(uniform)
 
     def uniform(self) -> float:
         return next(self._next)
@@ -54,29 +57,41 @@ class _Draws:
 def article_number(seed: int, index: int) -> str:
     """Return the asin of a product: "B0" and eight digits, different for every index.
 
-    >>> article_number(0, 1), index_of(0, "B088986217")
-    ('B088986217', 1)
+    >>> article_number(0, 0), article_number(0, 1)
+    ('B027182818', 'B088986217')
     """
     return f"B0{(index * _FACTOR + _FIRST + seed * _PER_SEED) % MOST:08d}"
 
 
-def index_of(seed: int, asin: str) -> int | None:
-    """Return the number of the product with this asin, None for a text that is no asin of such a shop."""
-    digits = asin[2:]
-    if len(asin) != 10 or not asin.startswith("B0") or not (digits.isascii() and digits.isdigit()):
-        return None
-    return (int(digits) - _FIRST - seed * _PER_SEED) * _BACK % MOST
-
-
 @lru_cache(maxsize=8)
-def numbers_of_block(seed: int, block: int) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+def _numbers_of_block(seed: int, block: int) -> NDArray[np.float64]:
     """Return the uniform numbers of a block, float64 (BLOCK, NUMBERS), the same in any process."""
     return np.random.default_rng([seed, block]).random((BLOCK, NUMBERS))
 
 
-def kinds_of_block(seed: int, block: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """Return the kinds of a block's products as positions in `KINDS`, int64 (BLOCK,)."""
-    return (numbers_of_block(seed, block)[:, 0] * len(KINDS)).astype(np.int64)
+def generate(num_products: Any = NUM_PRODUCTS, *, seed: Any = 0, asked: Any = 1.0) -> Iterator[Product]:
+    """Yield the products of a shop, one after the other; the same arguments give the same shop on any machine.
+
+    A shop of more products begins with those of a smaller one.
+
+    Args:
+        num_products: how many.
+        seed: another one gives another shop.
+        asked: share of the products that somebody asks for, in 0..1.
+
+    Raises:
+        ValueError: a number is out of range.
+
+    >>> len({product.asin for product in generate(500)})
+    500
+    """
+    for name, value, least, most in (("num_products", num_products, 1, MOST), ("seed", seed, 0, 2**63)):
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value <= most:
+            raise ValueError(f"{name} must be an integer in {least}..{most}, got {value!r}")
+    if isinstance(asked, bool) or not isinstance(asked, numbers.Real) or not 0 <= asked <= 1:
+        raise ValueError(f"asked must be a share in 0..1, got {asked!r}")
+    # Arguments are checked before the first product is asked for.
+    return (make_product(int(seed), index, float(asked)) for index in range(int(num_products)))
 
 
 def make_product(seed: int, index: int, asked: float = 1.0) -> Product:
@@ -92,7 +107,7 @@ def make_product(seed: int, index: int, asked: float = 1.0) -> Product:
     (True, True, 10)
     """
     block, row = divmod(index, BLOCK)
-    draws = _Draws(numbers_of_block(seed, block)[row].tolist())
+    draws = _Draws(_numbers_of_block(seed, block)[row].tolist())
     kind = KINDS[draws.below(len(KINDS))]
     wanted = draws.uniform() < asked
     maker = draws.pick(wording.OPENINGS) + draws.pick(wording.ENDINGS)
