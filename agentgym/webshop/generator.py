@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from agentgym.webshop import wording
 from agentgym.webshop.departments import KINDS, Kind
+from agentgym.webshop.prices import UNPRICED
 from agentgym.webshop.product import Options, Product
 
 #: Products of the shop that is there without data.
@@ -189,9 +190,9 @@ def _prices(draws: _Draws, kind: Kind) -> tuple[tuple[float, ...], str]:
     cents = draws.pick(_CENTS)
     price = round(math.floor(kind.cheapest * (kind.dearest / kind.cheapest) ** place) + cents, 2)
     if kind_of_tag < _NO_PRICE:
-        return (), "$100.0"
+        return (UNPRICED,), f"${UNPRICED}"  # as the shop shows a product without a tag
     if kind_of_tag < _NO_PRICE + _RANGE:
-        dearer = round(math.floor(price * (1.2 + 0.6 * width)) + cents, 2)
+        dearer = round(math.ceil(price * (1.2 + 0.6 * width)) + cents, 2)
         return (price, dearer), f"${price} to ${dearer}"
     return (price,), f"${price}"
 
