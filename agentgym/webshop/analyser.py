@@ -8,10 +8,11 @@ from __future__ import annotations
 from agentgym.webshop.porter import stem
 from agentgym.webshop.tokenizer import tokens
 
-STOP_WORDS = frozenset(
+_STOP_WORDS = (
     "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this "
-    "to was will with".split()
+    "to was will with"
 )
+STOP_WORDS = frozenset(_STOP_WORDS.split())
 _APOSTROPHES = "'\u2019\uff07"
 
 

@@ -199,7 +199,7 @@ class Bm25:
         The rarest terms come first. Once what the remaining terms could give is below the k-th best sum so far, no
         further product can enter: the remaining terms are looked up for the candidates only.
         """
-        rest = np.cumsum([part.most() for part in reversed(parts)])[::-1].tolist() + [0.0]
+        rest = [*np.cumsum([part.most() for part in reversed(parts)])[::-1].tolist(), 0.0]
         sums, enough = np.zeros(len(self)), 0.0
         for done, part in enumerate(parts):
             if rest[done] < enough:

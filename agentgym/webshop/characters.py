@@ -53,8 +53,11 @@ _SOUTH_EAST_ASIAN = (
     "e01-e3a e40-e4e e81-ecd edc-edf 1000-103f 1050-108f 109a-109f 1780-17d3 17d7 17dc-17dd 1950-1974 1980-19c9 "
     "19da 19de-19df 1a20-1a7c 1aa0-1aad a9e0-a9ef a9fa-a9fe aa60-aac2 aadb-aadf 11700-1172b 1173a-1173b 1173f"
 )
-_BY_CATEGORY = {"Nd": DIGIT, "Nl": LETTER, "Mn": EXTEND, "Mc": EXTEND, "Me": EXTEND, "Cf": EXTEND, "Pc": UNDERSCORE} | {
-    letter: LETTER for letter in ("Lu", "Ll", "Lt", "Lm", "Lo")
+_BY_CATEGORY = {
+    **dict.fromkeys(("Lu", "Ll", "Lt", "Lm", "Lo", "Nl"), LETTER),
+    **dict.fromkeys(("Mn", "Mc", "Me", "Cf"), EXTEND),
+    "Nd": DIGIT,
+    "Pc": UNDERSCORE,
 }
 
 
