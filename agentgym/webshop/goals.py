@@ -22,6 +22,8 @@ from agentgym.webshop.product import Catalogue
 
 _LIMITS = tuple([10.0 * i for i in range(1, 100)])
 _CANDIDATES = 4
+#: The two kinds of goals: made from products, and written by people.
+KINDS = ("synthetic", "human")
 #: Seed of the order of goals.
 ORDER_SEED = 233
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -21,12 +20,11 @@ from agentgym.webshop.pages import (
     SUB_PAGES,
     TEXT,
     Page,
-    Pages,
     done_page,
     nodes,
 )
-from agentgym.webshop.product import Catalogue, Product
-from agentgym.webshop.search import Search
+from agentgym.webshop.product import Product
+from agentgym.webshop.shop import Purchase, Shop
 
 RESULTS = 50
 _BASE = "http://127.0.0.1:3000"
@@ -34,34 +32,6 @@ _SUB_PAGES = {name.lower(): name for name in SUB_PAGES}
 _BACK, _BUY, _NEXT, _PREVIOUS, _SEARCH = (name.lower() for name in (BACK, BUY, NEXT, PREVIOUS, SEARCH))
 #: The original tells pages apart by these parts of the URL, the first that is found.
 _PARTS = ("search_results", "item_page", "item_sub_page", "done")
-
-
-class Purchase(NamedTuple):
-    """What was bought and what it is worth."""
-
-    score: float
-    parts: Mapping[str, Any]
-
-
-#: Grades a purchase: position of the product, chosen options, goal.
-Grade = Callable[[int, Mapping[str, str], Goal], Purchase]
-
-
-@dataclass(frozen=True)
-class Shop:
-    """What all sessions share.
-
-    Attributes:
-        catalogue: the products.
-        search: finds products by words.
-        grade: grades a purchase.
-        pages: the pages of the catalogue.
-    """
-
-    catalogue: Catalogue
-    search: Search
-    grade: Grade
-    pages: Pages
 
 
 def parse(command: str, brackets: bool = False) -> tuple[str, str]:
@@ -185,6 +155,10 @@ class Session:
         """The product that was opened last."""
         assert self.product is not None
         return self.shop.catalogue[self.product]
+
+    def opened(self) -> set[str]:
+        """Asins of the products that were opened since the index page."""
+        return {self.shop.catalogue[position].asin for position in self.visited}
 
     def _found(self) -> Sequence[int]:
         """Search; the words <r>, <c>, <q> and <a> in front are the original's hidden lists."""

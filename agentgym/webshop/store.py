@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import zlib
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -28,16 +28,21 @@ _UNPACKED = 2048
 
 
 def build(folder: Path, products: Iterable[Product]) -> None:
-    """Write a catalogue into a new folder, product by product, in one move at the end.
+    """Write a catalogue into a new folder, product by product.
 
     Args:
         folder: must not exist; its parents are made.
         products: asins must differ.
     """
+    in_one_move(folder, lambda temporary: _write(temporary, products))
+
+
+def in_one_move(folder: Path, write: Callable[[Path], object]) -> None:
+    """Let a function write into a folder beside this one, which then takes its name: no reader meets half of it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     temporary = Path(tempfile.mkdtemp(prefix=folder.name, dir=folder.parent))
     try:
-        _write(temporary, products)
+        write(temporary)
         try:
             os.rename(temporary, folder)
         except OSError:
