@@ -146,7 +146,7 @@ def _title(
     told_features = draws.below(min(2, len(features)) + 1)
     template = draws.pick(wording.TITLES if told_features else wording.TITLES_WITHOUT_FEATURE)
     title = template.format(
-        maker=maker, kind=kind.name.title(), code=f"{draws.pick('ABCDEFGHKLMNPRSTVX')}{100 + draws.below(900)}",
+        maker=maker, kind=kind.name.title(), code=f"{draws.pick('ABCDEFGHKLMNPRSTVX')}{10 + draws.below(90)}",
         quality=", ".join(qualities[:told_qualities]).title(), feature=" and ".join(features[:told_features]).title(),
     )  # fmt: skip
     return title, told_qualities, told_features

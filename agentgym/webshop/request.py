@@ -39,6 +39,15 @@ def wished_groups(request: str) -> list[str]:
     return [name.rpartition(" with ")[2] for name in _WISH.findall(request)]
 
 
+def wished_words(request: str) -> list[str]:
+    """Return the words of the values that the request names, without their groups.
+
+    >>> wished_words("show me hats with brim with color: dark red, and size: 7, and price lower than 30.00 dollars")
+    ['dark', 'red', '7']
+    """
+    return _WORD.findall(_WISH.sub(" ", _parts(request)[1]))
+
+
 def wished_values(request: str, groups: Mapping[str, Sequence[str]]) -> dict[str, str]:
     """Return the value of each option group that the request asks for: by "group: value", else by the value alone.
 
@@ -64,13 +73,19 @@ def wished_values(request: str, groups: Mapping[str, Sequence[str]]) -> dict[str
 
 
 def keywords(request: str) -> list[str]:
-    """Return the words that say what is wanted, without options and price, each once.
+    """Return the words that say what is wanted, without options and price.
 
     >>> keywords("Show me water resistant hats with wide brim with color: red, and price lower than 30.00 dollars")
     ['water', 'resistant', 'hats', 'wide', 'brim']
     """
+    return [word for word in _WORD.findall(_parts(request)[0]) if word not in _EMPTY]
+
+
+def _parts(request: str) -> tuple[str, str]:
+    """Return the request without its price limit, in lower case: what is wanted, and the list of options."""
     text = _PRICE.sub("", request.lower())
     wish = _WISH.search(text)
-    if wish:
-        text = text[: wish.end(1) - len(wish[1].rpartition(" with ")[2])]
-    return list(dict.fromkeys(word for word in _WORD.findall(text) if word not in _EMPTY))
+    if wish is None:
+        return text, ""
+    first = wish.end() - len(wish[1].rpartition(" with ")[2]) - len(" with : ")
+    return text[:first], text[first:]

@@ -15,7 +15,7 @@ GROUPS = {"quantity": ["1 pack", "2 pack", "12 pack"], "flavor": ["sea salt", "l
 
 
 def test_a_synthetic_request() -> None:
-    assert keywords(FULL) == ["cruelty", "free", "oil", "lip", "balm", "shea", "butter", "metal", "tin"]
+    assert keywords(FULL) == ["cruelty", "free", "oil", "free", "lip", "balm", "shea", "butter", "metal", "tin"]
     assert price_limit(FULL) == 40
     assert wished_groups(FULL) == ["flavor", "quantity"]
     assert wished_values(FULL, GROUPS) == {"quantity": "2 pack", "flavor": "sea salt"}
