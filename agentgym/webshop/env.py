@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import numbers
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -16,6 +16,7 @@ from agentgym.vector import TextVectorEnv
 from agentgym.webshop.expert import expert_action
 from agentgym.webshop.keys import chosen, exact_key, place
 from agentgym.webshop.noise import Adverts
+from agentgym.webshop.nouns import Tagger
 from agentgym.webshop.opening import GENERATED, open_tasks
 from agentgym.webshop.pages import TEXT, nodes
 from agentgym.webshop.repairs import check_repairs
@@ -45,7 +46,7 @@ NO_PARTS: Mapping[str, Any] = {
     "title_score": 0.0,
     "r_option": 0.0,
     "w_option": 0.0,
-    "r_price": 0.0,
+    "r_price": False,
     "w_price": 0.0,
 }
 _ANY_QUERY = "search[<your query>]"
@@ -111,8 +112,8 @@ class WebShopEnv(TextEnv[str]):
         split_by: "goal" or "product": what splits do not share.
         observation_mode: "text", "text_rich" or "url".
         search: "bm25", or "lucene" for pyserini.
-        noun_tagger: which words of a title are nouns: a name of `agentgym.webshop.nouns`, or a function from title to
-            list of nouns.
+        noun_tagger: which words of a title are nouns: "words", "spacy", "table:<file>" or a function from a title to
+            its nouns, see `agentgym.webshop.nouns.make_tagger`.
         reward: for a purchase that scores 1; None for the score as the reward of any purchase.
         repairs: names of repairs, or "all".
         noise: probabilities that a page has adverts, and that each place of such a page has one; None for none.
@@ -144,7 +145,7 @@ class WebShopEnv(TextEnv[str]):
         split_by: str = "goal",
         observation_mode: str = "text",
         search: str = "bm25",
-        noun_tagger: str | Callable[[str], Iterable[str]] = "words",
+        noun_tagger: str | os.PathLike[str] | Tagger = "words",
         reward: float | None = None,
         repairs: Iterable[str] | str = (),
         noise: tuple[float, float] | None = None,
@@ -219,7 +220,8 @@ class WebShopEnv(TextEnv[str]):
         if show_options:
             shown += nodes(TEXT, f"You have chosen {chosen(session.options)}.")
         if self.adverts is not None:
-            shown = self.adverts.around(shown, (self._seed, self._step))
+            head = len(page.lead) + len(session.request) if page.lead else 0
+            shown[head:] = self.adverts.around(shown[head:], (self._seed, self._step))
         return text(shown) if mode == "text" else text_rich(shown, session.url(), session.opened())
 
     def describe(self, valid: bool) -> Info:
@@ -234,10 +236,11 @@ class WebShopEnv(TextEnv[str]):
             options = dict(sorted(options.items()))
         opened = sorted(session.opened()) if mode == "text_rich" else ()
         searching = page.kind == "index"
+        key = exact_key(name, options, session.query, session.number, opened)
         info: Info = {
             "admissible_actions": (_ANY_QUERY, *commands) if searching else commands,
             "is_action_valid": valid,
-            "state_key": exact_key(name, options, session.query, session.number, opened),
+            "state_key": f"{key} | {session.draws} draws" if session.draws else key,
             "task_id": self.tasks.task_id(self._index),
             "won": score == 1.0,
             "score": score,
@@ -245,7 +248,7 @@ class WebShopEnv(TextEnv[str]):
             "options": chosen(options),
             "has_search_bar": searching,
             "instruction": session.goal.instruction,
-            **(NO_PARTS if purchase is None else purchase.parts),
+            **(NO_PARTS if purchase is None else {**NO_PARTS, **purchase.parts}),
         }
         if self.expert:
             info["expert_action"] = expert_action(session)

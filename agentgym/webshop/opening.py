@@ -18,9 +18,11 @@ from agentgym.webshop.catalogue import MemoryCatalogue
 from agentgym.webshop.files import find_files, read_human, read_products
 from agentgym.webshop.generator import NUM_PRODUCTS, generate
 from agentgym.webshop.goals import KINDS, GivenGoals, Goals, HumanGoals, SyntheticGoals, read_record
+from agentgym.webshop.nouns import make_tagger
 from agentgym.webshop.pages import Pages
 from agentgym.webshop.prices import draw_prices, known_prices
 from agentgym.webshop.product import Catalogue, Product
+from agentgym.webshop.reward import Grader
 from agentgym.webshop.search import Recent, Search, documents
 from agentgym.webshop.shop import Shop
 from agentgym.webshop.tasks import Tasks
@@ -132,5 +134,5 @@ def open_tasks(
         found = SyntheticGoals(catalogue, prices, rng)
     if not len(found):
         raise ValueError(f"WebShop data: nobody asks for any product of {data} (goals={goals!r})")
-    shop = Shop(catalogue, open_search(catalogue, search), grader(catalogue, prices, noun_tagger), Pages(catalogue))
-    return Tasks(shop, found, split_by, winnable)
+    grader = Grader(catalogue, prices, make_tagger(noun_tagger))
+    return Tasks(Shop(catalogue, open_search(catalogue, search), grader, Pages(catalogue)), found, split_by, winnable)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -52,13 +52,11 @@ class Page:
         clickables: what can be clicked, in lower case and in order: a link's product, an option's group, or None.
     """
 
-    def __init__(self, kind: str, lead: Iterable[Node], body: Iterable[Node], links: Mapping[str, int] | None = None):
+    def __init__(
+        self, kind: str, lead: Iterable[Node], body: Iterable[Node], clickables: dict[str, int | str | None]
+    ) -> None:
         self.kind = kind
-        self.lead, self.body = tuple(lead), tuple(body)
-        self.clickables: dict[str, int | str | None] = {
-            node.text.lower(): None for node in self.body if node.kind == BUTTON
-        }
-        self.clickables.update(links or {})
+        self.lead, self.body, self.clickables = tuple(lead), tuple(body), clickables
 
     def nodes(self, request: Iterable[Node]) -> list[Node]:
         """Return all nodes of the page."""
@@ -67,52 +65,62 @@ class Page:
     @cached_property
     def commands(self) -> tuple[str, ...]:
         """The clicks that the shop accepts here, in order."""
-        return tuple([f"click[{name}]" for name in self.clickables if _can_be_clicked(name)])
+        return tuple([f"click[{name}]" for name in self.clickables if "[" not in name and _can_be_clicked(name)])
 
     @cached_property
     def all_commands(self) -> tuple[str, ...]:
         """The clicks that are accepted when an argument may hold a bracket."""
-        return tuple([f"click[{name}]" for name in self.clickables if _can_be_clicked(name.replace("[", "("))])
+        return tuple([f"click[{name}]" for name in self.clickables if _can_be_clicked(name)])
 
 
 def _can_be_clicked(name: str) -> bool:
-    return name not in ("", SEARCH.lower()) and "[" not in name and "\n" not in name and name.lower() == name
+    return name not in ("", SEARCH.lower()) and "\n" not in name and name.lower() == name
+
+
+def _buttons(*texts: str) -> dict[str, int | str | None]:
+    return {text.lower(): None for text in texts}
 
 
 _LEAD = tuple(nodes(TEXT, "Instruction:"))
 _BACK, _PREVIOUS, _NEXT = (Node(BUTTON, text) for text in (BACK, PREVIOUS, NEXT))
 
-INDEX = Page("index", nodes(TEXT, "WebShop", "Instruction: "), [Node(BUTTON, SEARCH)])
+INDEX = Page("index", nodes(TEXT, "WebShop", "Instruction: "), [Node(BUTTON, SEARCH)], _buttons(SEARCH))
 
 
-def results_page(products: Sequence[tuple[int, Product]], number: int, total: int) -> Page:
+def result(product: Product) -> Nodes:
+    """Return what a page of results shows of a product."""
+    return tuple(nodes(LINK, product.asin) + nodes(TEXT, product.title, product.price_text))
+
+
+def results_page(results: Iterable[tuple[int, str, Nodes]], number: int, total: int) -> Page:
     """Return a page of search results.
 
     Args:
-        products: position and product of each result on this page.
+        results: position, asin in lower case and `result` of each product on this page.
         number: of the page, from 1.
         total: number of all results.
     """
     body = [_BACK, Node(TEXT, f"Page {number} (Total results: {total})")]
     body += [_PREVIOUS, _NEXT] if number > 1 else [_NEXT]
-    for _, product in products:
-        body += nodes(LINK, product.asin)
-        body += nodes(TEXT, product.title, product.price_text)
-    return Page("results", _LEAD, body, {product.asin.lower(): position for position, product in products})
+    clickables = _buttons(BACK, PREVIOUS, NEXT) if number > 1 else _buttons(BACK, NEXT)
+    for position, asin, shown in results:
+        body += shown
+        clickables[asin] = position
+    return Page("results", _LEAD, body, clickables)
 
 
 def item_page(product: Product) -> Page:
     """Return a product's page."""
     body = [_BACK, _PREVIOUS]
+    clickables = _buttons(BACK, PREVIOUS, *_SHOWN, BUY)
     for name, values in product.options:
         body += nodes(TEXT, name)
         body += nodes(OPTION, *values)
+        # a value that is there twice keeps its first place and belongs to the last group
+        clickables.update(dict.fromkeys(values, name))
     body += nodes(TEXT, product.title, f"Price: {product.price_text}", "Rating: N.A.")
     body += nodes(BUTTON, *_SHOWN, BUY)
-    page = Page("item", _LEAD, body)
-    # a value that is there twice keeps its first place and belongs to the last group
-    page.clickables.update({value: name for name, values in product.options for value in values})
-    return page
+    return Page("item", _LEAD, body, clickables)
 
 
 def sub_page(product: Product, name: str) -> Page:
@@ -126,7 +134,7 @@ def sub_page(product: Product, name: str) -> Page:
     else:
         texts = [*(f" {attribute}" for attribute in product.attributes)]
         texts += [product.category, product.query, product.product_category]
-    return Page("sub", _LEAD, [_BACK, _PREVIOUS, *nodes(TEXT, *texts)])
+    return Page("sub", _LEAD, [_BACK, _PREVIOUS, *nodes(TEXT, *texts)], _buttons(BACK, PREVIOUS))
 
 
 def done_page(asin: str, options: Mapping[str, str], score: float) -> Page:
@@ -139,7 +147,7 @@ def done_page(asin: str, options: Mapping[str, str], score: float) -> Page:
     body += nodes(TEXT, "Target", "asin", "options", "attrs", "price upper", "instuction text", "category")
     body += nodes(TEXT, "product category", "query", "Goal ", none)
     body += nodes(TEXT, "Reward", "Your score (min 0.0, max 1.0)", repr(score), "Reward Details ", none)
-    return Page("done", (), body)
+    return Page("done", (), body, {})
 
 
 class Pages:
@@ -154,10 +162,15 @@ class Pages:
         self.item = lru_cache(_CACHED)(self._item)
         self.sub = lru_cache(_CACHED)(self._sub)
         self.results = lru_cache(_CACHED)(self._results)
+        self._result = lru_cache(4 * _CACHED)(self._one_result)
 
     def _results(self, positions: tuple[int, ...], number: int, total: int) -> Page:
         """Page of results with these products."""
-        return results_page([(position, self._catalogue[position]) for position in positions], number, total)
+        return results_page(map(self._result, positions), number, total)
+
+    def _one_result(self, position: int) -> tuple[int, str, Nodes]:
+        product = self._catalogue[position]
+        return position, product.asin.lower(), result(product)
 
     def _item(self, position: int) -> Page:
         """Page of a product."""

@@ -71,13 +71,14 @@ class Session:
         visited: positions of the products opened since the index page.
         purchase: what the last purchase is worth; None before.
         sub: the page below the product's page, "" elsewhere.
+        draws: how often the query `<r>` was answered, each time with other products.
     """
 
     def __init__(self, shop: Shop, goal: Goal, name: str, seed: int = 0, brackets: bool = False) -> None:
         self.shop, self.goal, self.name = shop, goal, name
         self.request = tuple(nodes(TEXT, goal.instruction))
         self._seed, self._brackets = seed, brackets
-        self._draws = 0
+        self.draws = 0
         self._begin()
 
     def _begin(self) -> None:
@@ -166,9 +167,9 @@ class Session:
         catalogue = self.shop.catalogue
         first, *rest = self.query.split(" ")
         if first == "<r>":
-            self._draws += 1
+            self.draws += 1
             count = min(RESULTS, len(catalogue))
-            rng = np.random.default_rng((self._seed, self._draws))
+            rng = np.random.default_rng((self._seed, self.draws))
             return tuple([int(i) for i in rng.choice(len(catalogue), count, replace=False)])
         if first == "<c>":
             return catalogue.of_category(rest[0].strip()) if rest else ()
@@ -208,17 +209,17 @@ class Session:
             tuple(self.visited),
             self.purchase,
             self.sub,
-            self._draws,
+            self.draws,
         )
 
     def set_state(self, state: tuple[Any, ...]) -> None:
         """Load what `get_state` returned of a session with the same shop, goal and seed."""
-        kind, self.query, self.number, self.product, options, visited, self.purchase, self.sub, self._draws = state
+        kind, self.query, self.number, self.product, options, visited, self.purchase, self.sub, self.draws = state
         self.options, self.visited = dict(options), dict.fromkeys(visited)
         if kind == "index":
             self.page = INDEX
         elif kind == "results":
-            self._draws -= (self.query or "").split(" ")[0] == "<r>"
+            self.draws -= (self.query or "").split(" ")[0] == "<r>"
             self._show_results(self.number)
         elif self.product is not None:
             pages = self.shop.pages
