@@ -49,7 +49,7 @@ class Adverts:
         """Return the nodes with adverts before, between and after them.
 
         Args:
-            nodes: what stands on the page.
+            nodes: what stands on the page below the request, which stays where it is.
             view: seed of the episode and number of the step: the same view shows the same adverts.
         """
         given = list(nodes)

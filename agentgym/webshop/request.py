@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 
 _LIMIT = re.compile(r"price (?:lower|less) than \$?(\d+(?:\.\d+)?)")
 #: "with size: small, and color: red" is how a request names options.
-_WISH = re.compile(r"(?:\bwith|, and) ([\w ]+): ")
+_WISH = re.compile(r"(?: with|, and) ([^:,]{1,40}): ")
 _PRICE = re.compile(r",? and price (?:lower|less) than .*")
 _WORD = re.compile(r"[^\W_]+(?:['.-][^\W_]+)*")
 #: Words that say that something is wanted, not what.
@@ -30,46 +30,31 @@ def price_limit(request: str) -> float:
     return float(found[1]) if found else float("inf")
 
 
-def wished_groups(request: str) -> list[str]:
-    """Return the option groups that the request names, in order.
+def wished_options(request: str) -> dict[str, str]:
+    """Return the options that the request names: group -> value, in lower case and in order.
 
-    >>> wished_groups("show me hats with brim with color: red, and size: 7, and price lower than 30.00 dollars")
-    ['color', 'size']
+    >>> wished_options("show me hats with brim with color: dark red, and size: 7, and price lower than 30.00 dollars")
+    {'color': 'dark red', 'size': '7'}
     """
-    return [name.rpartition(" with ")[2] for name in _WISH.findall(request)]
+    options = _parts(request)[1]
+    marks = list(_WISH.finditer(options))
+    bounds = [mark.start() for mark in marks] + [len(options)]
+    return {mark[1]: options[mark.end() : end] for mark, end in zip(marks, bounds[1:], strict=True)}
 
 
-def wished_words(request: str) -> list[str]:
-    """Return the words of the values that the request names, without their groups.
+def mentioned(request: str, values: Iterable[str]) -> list[str]:
+    """Return the values that stand in a request as whole words, longest first; none that is a part of another.
 
-    >>> wished_words("show me hats with brim with color: dark red, and size: 7, and price lower than 30.00 dollars")
-    ['dark', 'red', '7']
+    >>> mentioned("i need an x-small hat in dark red", ["red", "dark red", "small", "x-small", "green"])
+    ['dark red', 'x-small']
     """
-    return _WORD.findall(_WISH.sub(" ", _parts(request)[1]))
-
-
-def wished_values(request: str, groups: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """Return the value of each option group that the request asks for: by "group: value", else by the value alone.
-
-    Args:
-        request: in words.
-        groups: the option groups of a product with their values.
-
-    >>> groups = {"color": ["red", "dark red"], "size": ["small", "x-small"]}
-    >>> wished_values("hats with color: dark red, and size: small", groups)
-    {'color': 'dark red', 'size': 'small'}
-    >>> wished_values("i need an x-small hat in red", groups)
-    {'color': 'red', 'size': 'x-small'}
-    """
-    text = f" {request.lower()} "
-    chosen = {}
-    for name, values in groups.items():
-        longest = sorted(values, key=len, reverse=True)
-        named = [value for value in longest if re.search(rf"\b{re.escape(name)}: {re.escape(value)}(?!\w)", text)]
-        loose = [value for value in longest if re.search(rf"(?<![\w-]){re.escape(value)}(?![\w-])", text)]
-        if named or (loose and f"{name}: " not in text):
-            chosen[name] = (named or loose)[0]
-    return chosen
+    text, found = f" {request.lower()} ", []
+    for value in sorted(set(values), key=lambda value: (-len(value), value)):
+        shorter = re.sub(rf"(?<![\w-]){re.escape(value.lower())}(?![\w-])", " ", text) if value.strip() else text
+        if shorter != text:
+            found.append(value)
+            text = shorter
+    return found
 
 
 def keywords(request: str) -> list[str]:
@@ -87,5 +72,5 @@ def _parts(request: str) -> tuple[str, str]:
     wish = _WISH.search(text)
     if wish is None:
         return text, ""
-    first = wish.end() - len(wish[1].rpartition(" with ")[2]) - len(" with : ")
+    first = text.rindex(" with ", 0, wish.end()) if wish[0].startswith(" with") else wish.start()
     return text[:first], text[first:]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
-from agentgym.webshop.request import keywords, price_limit, wished_groups, wished_values, wished_words
+from agentgym.webshop.request import keywords, mentioned, price_limit, wished_options
 
 _MARKS = re.compile(r"\[(?:clicked )?button_?\]")
 _AMOUNT = re.compile(r"\$(\d+(?:\.\d+)?)")
 _WORD = re.compile(r"[^\W_]+(?:['.-][^\W_]+)*")
 _BUY, _NEXT, _PREVIOUS = "click[buy now]", "click[next >]", "click[< prev]"
-_SUB_PAGES = ("features", "description")
+_SUB_PAGES = ("click[features]", "click[description]")
+_BUTTONS = ("Back to Search", "< Prev", "Next >", "Description", "Features", "Reviews", "Buy Now")
+_TAG = re.compile(r"\$[\d.]+(?: to \$[\d.]+)?")
 #: How much an option that cannot be chosen, or a price too high, weighs in words that are not found.
 _WRONG = 2
 
@@ -44,16 +46,16 @@ class Shopper:
 
     def _begin(self, request: str) -> None:
         self._request, self._left = request, self.steps
+        self._wishes = list(wished_options(request).values())
         self._words = {_stem(word) for word in keywords(request)}
-        self._query = [*keywords(request), *wished_words(request)]
+        self._query = " ".join([*keywords(request), *_WORD.findall(" ".join(self._wishes))]).split()
         self._limit = price_limit(request)
         self._read: dict[str, set[str]] = {}  # asin -> words read about it
         self._prices: dict[str, float] = {}
-        self._lacks: dict[str, int] = {}  # asin -> how much a product that was left lacks
+        self._lacks: dict[str, int] = {}  # asin -> how much a product that was looked at lacks
         self._asin = ""  # the product that was opened last
         self._choice = ""  # the product that will be bought
-        self._pages: set[str] = set()  # pages of it that were read
-        self._options: dict[str, str] = {}  # chosen on its page
+        self._clicked: set[str] = set()  # on its page
 
     def act(self, observation: str, admissible: Collection[str]) -> str:
         """Return the next command.
@@ -63,8 +65,9 @@ class Shopper:
             admissible: what can be clicked now.
         """
         pieces = _pieces(observation)
-        request = pieces[pieces.index("Instruction:") + 1] if "Instruction:" in pieces[:2] and pieces[2:] else ""
-        if request != self._request or not admissible:
+        begins = pieces[0] == "WebShop"
+        request = pieces[1 + begins] if len(pieces) > 3 else ""
+        if begins or request != self._request:
             self._begin(request)
         self._left -= 1
         if _BUY in admissible:
@@ -74,17 +77,21 @@ class Shopper:
         if _PREVIOUS in admissible:
             self._read.setdefault(self._asin, set()).update(_words(" ".join(pieces[4:])))
             return _PREVIOUS
-        return f"search[{' '.join(self._query) or 'gift'}]"
+        return self._search()
 
     def _on_results(self, pieces: Sequence[str], admissible: Collection[str]) -> str:
         """Open the product that was chosen, or the most promising one, or turn the page, or search with fewer words."""
         listed = []
-        for asin, title, tag in zip(pieces[4:], pieces[5:], pieces[6:], strict=False):
-            if f"click[{asin.lower()}]" in admissible and (amounts := _AMOUNT.findall(tag)):
-                listed.append(asin.lower())
-                self._prices[asin.lower()] = sum(map(float, amounts)) / len(amounts)
-                self._read.setdefault(asin.lower(), _words(title))
-        fresh = [asin for asin in listed if asin not in self._lacks and self._prices[asin] <= self._limit]
+        for piece in pieces[4:]:
+            if f"click[{piece.lower()}]" in admissible and piece not in _BUTTONS:
+                listed.append(piece.lower())
+                self._read.setdefault(listed[-1], set())
+            elif listed and _TAG.fullmatch(piece):
+                amounts = [float(amount) for amount in _AMOUNT.findall(piece)]
+                self._prices[listed[-1]] = sum(amounts) / len(amounts)
+            elif listed:
+                self._read[listed[-1]] |= _words(piece)
+        fresh = [asin for asin in listed if asin not in self._lacks and self._prices.get(asin, 0.0) <= self._limit]
         if self._choice in listed:
             return self._open(self._choice)
         if fresh or (listed and self._left < 4):
@@ -92,37 +99,42 @@ class Shopper:
         if listed:
             return _NEXT
         self._query = self._query[1:] or self._query
+        return self._search()
+
+    def _search(self) -> str:
         return f"search[{' '.join(self._query) or 'gift'}]"
 
     def _open(self, asin: str) -> str:
-        self._asin, self._pages, self._options = asin, set(), {}
+        self._asin, self._clicked = asin, set()
         return f"click[{asin}]"
 
     def _on_product(self, pieces: Sequence[str], admissible: Collection[str]) -> str:
         """Look closer, go back, choose an option or buy."""
-        wishes = wished_values(self._request, _groups(pieces, admissible))
+        offered = [piece for piece in pieces[4:] if f"click[{piece.lower()}]" in admissible and piece not in _BUTTONS]
+        wishes = self._wishes or mentioned(self._request, offered)
+        commands = [f"click[{value.lower()}]" for value in wishes]
         spare = self._left - len(wishes)
         if self._asin != self._choice:
-            impossible = len(set(wished_groups(self._request)) - set(wishes))
-            unread = [page for page in _SUB_PAGES if page not in self._pages and f"click[{page}]" in admissible]
+            impossible = sum(command not in admissible for command in commands)
+            unread = [page for page in _SUB_PAGES if page not in self._clicked and page in admissible]
             unknown = len(self._words - self._read.get(self._asin, set()))
             if self.reads and self.patience and unknown and not impossible and unread and spare >= 3:
-                self._pages.add(unread[0])
-                return f"click[{unread[0]}]"
+                return self._click(unread[0])
             too_dear = self._prices.get(self._asin, 0.0) > self._limit
             self._lacks[self._asin] = unknown + _WRONG * (impossible + too_dear)
-            best = min(self._lacks, key=lambda asin: self._lacks[asin])
             bad = impossible or too_dear or (unknown and self.reads)
             if bad and len(self._lacks) <= self.patience and spare >= 4:
                 return _PREVIOUS
+            best = min(self._lacks, key=lambda asin: self._lacks[asin])
             self._choice = best if spare >= 3 else self._asin
             if self._choice != self._asin:
                 return _PREVIOUS
-        for name, value in wishes.items():
-            if self._left and self._options.get(name) != value and f"click[{value}]" in admissible:
-                self._options[name] = value
-                return f"click[{value}]"
-        return _BUY
+        left = [command for command in commands if command in admissible and command not in self._clicked]
+        return self._click(left[0]) if left and self._left else _BUY
+
+    def _click(self, command: str) -> str:
+        self._clicked.add(command)
+        return command
 
 
 def _pieces(observation: str) -> list[str]:
@@ -130,21 +142,7 @@ def _pieces(observation: str) -> list[str]:
     if " [SEP] " in observation:
         return observation.split(" [SEP] ")
     lines = [_MARKS.sub("", line).strip() for line in observation.split("\n")]
-    return [line for line in lines if line and not line.startswith("You have clicked ")]
-
-
-def _groups(pieces: Sequence[str], admissible: Collection[str]) -> Mapping[str, list[str]]:
-    """Return the option groups on a product's page: a name that cannot be clicked, then values that can."""
-    groups: dict[str, list[str]] = {}
-    name = ""
-    for piece in pieces[4:]:
-        if piece.startswith("Price: "):
-            break
-        if f"click[{piece.lower()}]" not in admissible:
-            name = piece
-        elif name:
-            groups.setdefault(name, []).append(piece.lower())
-    return groups
+    return [line for line in lines if line and not line.startswith("You have clicked ")] or [""]
 
 
 def _stem(word: str) -> str:
