@@ -181,7 +181,7 @@ def _merged(runs: list[Callable[[], _Run]], first: int, last: int) -> tuple[NDAr
 def _shares(lengths: NDArray[np.int64]) -> NDArray[np.float32]:
     """Return what one occurrence of a term counts in products of some lengths: n of `bm25`."""
     filled = int((lengths > 0).sum())
-    mean = np.float32(lengths.sum() / max(filled, 1))
+    mean = np.float32(lengths.sum() / filled if filled else 1)
     one = np.float32(1)
     shares: NDArray[np.float32] = one / (K1 * ((one - B) + B * _coded(lengths).astype(np.float32) / mean))
     return shares

@@ -27,7 +27,7 @@ def alike(bought: str, wished: str) -> bool:
     if not left or not right:
         return False
     common = left & right
-    if common and (common == left or common == right):
+    if common and common in (left, right):
         return True
     both = " ".join(sorted(common))
     one, other = (f"{both} {' '.join(sorted(words - common))}".strip() for words in (left, right))

@@ -20,11 +20,11 @@ from agentgym.core import suggest
 Tagger = Callable[[str], Sequence[str]]
 
 _PIECES = re.compile(r"[A-Za-z]+(?:'[a-z]+)?|\d+(?:\.\d+)?|\S")
-_FUNCTION_WORDS = frozenset(
-    ["a", "all", "an", "and", "any", "are", "as", "at", "be", "but", "by", "each", "for", "from", "her", "his", "in"]
-    + ["is", "it", "its", "my", "no", "not", "of", "on", "or", "our", "that", "the", "their", "these", "this", "those"]
-    + ["to", "with", "your"]
+_NOT_NOUNS = (
+    "a all an and any are as at be but by each for from her his in is it its my no not of on or our that the their "
+    "these this those to with your"
 )
+_FUNCTION_WORDS = frozenset(_NOT_NOUNS.split())
 _MODEL = "en_core_web_sm"
 
 

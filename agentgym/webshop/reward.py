@@ -132,4 +132,4 @@ def _options_found(chosen: tuple[str, ...], wished: tuple[tuple[str, str], ...] 
 
 @lru_cache(maxsize=1 << 12)
 def _levels(path: str) -> frozenset[str]:
-    return frozenset([level.strip() for level in path.split("›")])
+    return frozenset([level.strip() for level in path.split("\u203a")])
