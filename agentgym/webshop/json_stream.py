@@ -95,9 +95,10 @@ def _entries(text: _Text) -> Iterator[tuple[str | int, Any]]:
     is_list = text.take("[{") == "["
     end = "]" if is_list else "}"
     number = 0
-    while text.peek() != end:
-        if number:
-            text.take(",")
+    more = text.peek() != end
+    if not more:
+        text.take(end)
+    while more:
         name: str | int = number
         if not is_list:
             if text.peek() != '"':
@@ -106,8 +107,6 @@ def _entries(text: _Text) -> Iterator[tuple[str | int, Any]]:
             text.take(":")
         yield name, text.value()
         number += 1
-        if text.peek() not in ("," + end):
-            text.take("," + end)
-    text.take(end)
+        more = text.take("," + end) == ","
     if text.peek():
         raise text.fail("something follows the outermost value")
