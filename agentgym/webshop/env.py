@@ -163,12 +163,12 @@ class WebShopEnv(TextEnv[str]):
         self.split = check_split(split)
         self.reward = None if reward is None else _finite(reward)
         self.repairs = check_repairs(repairs)
-        self.adverts = None if noise is None else Adverts(*noise)
+        self.adverts = None if noise is None else Adverts(*_pair(noise))
         self._brackets, self._show_options = "brackets" in self.repairs, "options" in self.repairs
         self.tasks: Tasks = open_tasks(
-            data=GENERATED if data is None else os.fspath(data),
+            data=GENERATED if data is None else _path("data", data, "a folder"),
             goals=goals,
-            record=None if prices is None else os.fspath(prices),
+            record=None if prices is None else _path("prices", prices, "a file"),
             split_by=check_disjoint(split_by),
             winnable="winnable" in self.repairs,
             search=search,
@@ -284,6 +284,18 @@ def _finite(reward: Any) -> float:
     if isinstance(reward, bool) or not isinstance(reward, numbers.Real) or not math.isfinite(reward):
         raise ValueError(f"reward must be a finite number or None, got {reward!r}")
     return float(reward)
+
+
+def _pair(noise: Any) -> tuple[Any, Any]:
+    if not isinstance(noise, (tuple, list)) or len(noise) != 2:
+        raise ValueError(f"noise must be two probabilities, of a page and of a place, or None, got {noise!r}")
+    return noise[0], noise[1]
+
+
+def _path(name: str, value: Any, what: str) -> str:
+    if not isinstance(value, (str, os.PathLike)):
+        raise ValueError(f"{name} must be {what} or None, got {value!r}")
+    return str(os.fspath(value))
 
 
 def _count(name: str, value: Any, least: int) -> Any:
