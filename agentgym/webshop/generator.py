@@ -28,9 +28,12 @@ _FACTOR = 61_803_399
 #: Where the numbers of a shop begin.
 _FIRST, _PER_SEED = 27_182_818, 7_919
 
+#: Prices end in these.
+CENTS = (99, 95, 49, 0, 25, 79)
+#: A model's code is one of these and a digit.
+CODE_LETTERS = "ABCDEFGHKLMNPRSTVX"
 _RANGE = 0.12
 _NO_PRICE = 0.03
-_CENTS = (0.99, 0.95, 0.49, 0.0, 0.25, 0.79)
 _T = TypeVar("_T")
 
 
@@ -146,7 +149,7 @@ def _title(
     told_features = draws.below(min(2, len(features)) + 1)
     template = draws.pick(wording.TITLES if told_features else wording.TITLES_WITHOUT_FEATURE)
     title = template.format(
-        maker=maker, kind=kind.name.title(), code=f"{draws.pick('ABCDEFGHKLMNPRSTVX')}{10 + draws.below(90)}",
+        maker=maker, kind=kind.name.title(), code=f"{draws.pick(CODE_LETTERS)}{1 + draws.below(9)}",
         quality=", ".join(qualities[:told_qualities]).title(), feature=" and ".join(features[:told_features]).title(),
     )  # fmt: skip
     return title, told_qualities, told_features
@@ -187,7 +190,7 @@ def _options(draws: _Draws, kind: Kind) -> Options:
 def _prices(draws: _Draws, kind: Kind) -> tuple[tuple[float, ...], str]:
     """Return the amounts of the price tag, cheap ones more often than dear ones, and its text."""
     kind_of_tag, place, width = draws.uniform(), draws.uniform(), draws.uniform()
-    cents = draws.pick(_CENTS)
+    cents = draws.pick(CENTS) / 100
     price = round(math.floor(kind.cheapest * (kind.dearest / kind.cheapest) ** place) + cents, 2)
     if kind_of_tag < _NO_PRICE:
         return (UNPRICED,), f"${UNPRICED}"  # as the shop shows a product without a tag
