@@ -9,6 +9,9 @@ from torch import Tensor
 
 from policies.logits import autocast, logits_at, pad
 
+#: Longest row of one pass, in lengths of its shortest.
+_SIMILAR = 1.5
+
 
 @dataclass(frozen=True)
 class TokenScores:
@@ -39,7 +42,7 @@ def score_replies(
     fill: int = 0,
     precision: torch.dtype | None = None,
 ) -> TokenScores:
-    """Score replies in one forward pass; the output head runs at reply positions only.
+    """Score replies, those of similar length in one forward pass; the output head runs at reply positions only.
 
     Rows that feed the model the same tokens share their pass: with one-token replies all replies to one prompt do.
 
@@ -70,11 +73,8 @@ def score_replies(
         for offset, token in enumerate(reply):
             reads.append(slots.setdefault((row, len(prompt) - 1 + offset), len(slots)))
             targets.append(token)
-    rows, columns = torch.tensor(list(slots), device=device).unbind(1)
-
-    ids, _ = pad(distinct, fill=fill, left=False, device=device)
     with autocast(device, precision):
-        logits = logits_at(model, ids, rows, columns, use_cache=False)
+        logits = _logits(model, distinct, list(slots), fill, device)
     distribution = torch.log_softmax(logits / temperature, dim=-1)
     # The clamp keeps 0 * -inf out: a token of probability 0 adds nothing to the entropy.
     entropy = -(distribution.exp() * distribution.clamp(min=torch.finfo(torch.float32).min)).sum(-1)
@@ -90,6 +90,44 @@ def score_replies(
         mask=mask,
         top=torch.zeros_like(mask).masked_scatter(mask, flat_top),
     )
+
+
+def _logits(
+    model: Any, sequences: Sequence[Sequence[int]], slots: Sequence[tuple[int, int]], fill: int, device: torch.device
+) -> Tensor:
+    """Logits at (sequence, column) of each slot: float32 (slots, vocabulary)."""
+    parts: list[Tensor] = []
+    order: list[int] = []
+    for group in _alike(sequences):
+        place = {row: i for i, row in enumerate(group)}
+        mine = [slot for slot, (row, _) in enumerate(slots) if row in place]
+        rows = torch.tensor([place[slots[slot][0]] for slot in mine], device=device)
+        columns = torch.tensor([slots[slot][1] for slot in mine], device=device)
+        ids, _ = pad([sequences[row] for row in group], fill=fill, left=False, device=device)
+        parts.append(logits_at(model, ids, rows, columns, use_cache=False))
+        order += mine
+    if len(parts) == 1:
+        return parts[0]
+    back = torch.empty(len(order), dtype=torch.int64, device=device)
+    back[torch.tensor(order, device=device)] = torch.arange(len(order), device=device)
+    return torch.cat(parts)[back]
+
+
+def _alike(sequences: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Rows in groups of similar length: a short row does not pay for the padding to a long one.
+
+    >>> _alike([[0] * length for length in (30, 100, 31, 140, 29)])
+    [[4, 0, 2], [1, 3]]
+    """
+    lengths = [len(sequence) for sequence in sequences]
+    if max(lengths) <= _SIMILAR * min(lengths):
+        return [list(range(len(lengths)))]
+    groups: list[list[int]] = []
+    for row in sorted(range(len(lengths)), key=lambda row: lengths[row]):
+        if not groups or lengths[row] > _SIMILAR * lengths[groups[-1][0]]:
+            groups.append([])
+        groups[-1].append(row)
+    return groups
 
 
 def _check(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], temperature: float) -> None:
