@@ -32,6 +32,7 @@ class EnvSettings:
         words: what the tiny policy's tokenizer must know besides the texts and commands of some training levels.
         pieces: what it keeps in one token, see `policies.tiny.tiny_tokenizer`; None for its default.
         kind_names: kinds of tasks and the heads of their columns, as papers print them.
+        return_name: what the tables call the return of an episode.
         tiles: symbols of a board mapped to tiles of the page; None where observations are shown as they are.
     """
 
@@ -47,6 +48,7 @@ class EnvSettings:
     words: Callable[[], Sequence[str]] = tuple
     pieces: Sequence[str] | None = None
     kind_names: Mapping[str, str] = field(default_factory=dict)
+    return_name: str = "return"
     tiles: Callable[[], dict[str, str]] | None = None
 
 
@@ -227,6 +229,7 @@ WEBSHOP = EnvSettings(
     history=8,
     words=shop_words,
     pieces=SHOP_PIECES,
+    return_name="score",
 )
 
 SETTINGS: tuple[EnvSettings, ...] = (SOKOBAN, ALFWORLD, WEBSHOP)
