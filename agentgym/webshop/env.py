@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import numbers
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 
@@ -18,26 +18,27 @@ from agentgym.webshop.keys import chosen, exact_key, place
 from agentgym.webshop.noise import Adverts
 from agentgym.webshop.nouns import Tagger
 from agentgym.webshop.opening import GENERATED, open_tasks
-from agentgym.webshop.pages import TEXT, nodes
+from agentgym.webshop.pages import TEXT, nodes, text
 from agentgym.webshop.repairs import check_repairs
 from agentgym.webshop.session import Session
 from agentgym.webshop.splits import check_disjoint, check_split
 from agentgym.webshop.tasks import Tasks
-from agentgym.webshop.text import page_text, text, text_rich
+from agentgym.webshop.text import page_text, text_rich
 
 INSTRUCTIONS = (
-    "You are in a web shop and have a request to fulfil: find a product that is what is asked for, with the attributes, "
-    "options and price that the request names, choose its options and buy it. Each turn, give one command:\n"
+    "You are in a web shop and have a request to fulfil: find a product that is what is asked for, with the "
+    "attributes, options and price that the request names, choose its options and buy it. Each turn, give one "
+    "command:\n"
     "search[<words>]: search for products; possible on every page.\n"
     "click[<text>]: click a button, a product number or an option, named as on the page.\n"
-    "`click[back to search]` begins anew, `click[next >]` and `click[< prev]` turn pages and lead back; a product's page "
-    "has `click[description]`, `click[features]`, `click[reviews]`, its options, and `click[buy now]`, which ends the "
-    "visit. You are graded by what you buy. Another command changes nothing."
+    "`click[back to search]` begins anew, `click[next >]` and `click[< prev]` turn pages and lead back; a product's "
+    "page has `click[description]`, `click[features]`, `click[reviews]`, its options, and `click[buy now]`, which ends "
+    "the visit. You are graded by what you buy. Another command changes nothing."
 )
 #: What an observation may be.
 MODES = ("text", "text_rich", "url")
 #: The parts of a score, before a purchase.
-NO_PARTS: Mapping[str, Any] = {
+NO_PARTS: Info = {
     "r_type": 0.0,
     "r_att": 0.0,
     "w_att": 0.0,
@@ -49,11 +50,25 @@ NO_PARTS: Mapping[str, Any] = {
     "r_price": False,
     "w_price": 0.0,
 }
+#: The info keys in order, with what holds until something is chosen or bought.
+NO_INFO: Info = {
+    "admissible_actions": (),
+    "is_action_valid": True,
+    "state_key": "",
+    "task_id": "",
+    "won": False,
+    "score": 0.0,
+    "page": "",
+    "options": "nothing",
+    "has_search_bar": False,
+    "instruction": "",
+    **NO_PARTS,
+}
 _ANY_QUERY = "search[<your query>]"
 
 
 class WebShopEnv(TextEnv[str]):
-    """WebShop as text: find and buy what a request asks for, `search[red shoes]`, `click[b01n37fsyx]`, `click[buy now]`.
+    """WebShop as text: find and buy what a request asks for: `search[red shoes]`, `click[b01n37fsyx]`, ...
 
     **Task.** A request such as "Find me long lasting candles with soy wax with size: large, and price lower than 40.00
     dollars". It was made from a product, which is the best one to buy.
@@ -189,7 +204,9 @@ class WebShopEnv(TextEnv[str]):
 
     def _load(self, index: int, seed: int) -> None:
         self._index, self._seed, self._step = index, seed, 0
-        self.session = Session(self.tasks.shop, self.tasks.goals[index], str(index), seed, self._brackets)
+        goal = self.tasks.goals[index]
+        self.session = Session(self.tasks.shop, goal, str(index), seed, self._brackets)
+        self._info = {**NO_INFO, "task_id": self.tasks.task_id(index), "instruction": goal.instruction}
 
     def num_tasks(self, split: str) -> int:
         """Return the number of goals in a split."""
@@ -215,7 +232,7 @@ class WebShopEnv(TextEnv[str]):
             return session.url()
         show_options = self._show_options and page.kind in ("item", "sub")
         if mode == "text" and self.adverts is None and not show_options:
-            return page_text(page, session.request)
+            return page_text(page, session.request_text)
         shown = page.nodes(session.request)
         if show_options:
             shown += nodes(TEXT, f"You have chosen {chosen(session.options)}.")
@@ -228,7 +245,6 @@ class WebShopEnv(TextEnv[str]):
         """Return the info dict of the current state."""
         session, mode = self.session, self.observation_mode
         page, purchase, options, sub = session.page, session.purchase, session.options, session.sub
-        score = 0.0 if purchase is None else purchase.score
         asin = "" if session.product is None else session.bought.asin
         name = place(page.kind, session.query, session.number, asin, sub)
         commands = page.all_commands if self._brackets else page.commands
@@ -237,19 +253,17 @@ class WebShopEnv(TextEnv[str]):
         opened = sorted(session.opened()) if mode == "text_rich" else ()
         searching = page.kind == "index"
         key = exact_key(name, options, session.query, session.number, opened)
-        info: Info = {
-            "admissible_actions": (_ANY_QUERY, *commands) if searching else commands,
-            "is_action_valid": valid,
-            "state_key": f"{key} | {session.draws} draws" if session.draws else key,
-            "task_id": self.tasks.task_id(self._index),
-            "won": score == 1.0,
-            "score": score,
-            "page": name,
-            "options": chosen(options),
-            "has_search_bar": searching,
-            "instruction": session.goal.instruction,
-            **(NO_PARTS if purchase is None else {**NO_PARTS, **purchase.parts}),
-        }
+        info = self._info.copy()
+        info["admissible_actions"] = (_ANY_QUERY, *commands) if searching else commands
+        info["is_action_valid"] = valid
+        info["state_key"] = f"{key} | {session.draws} draws" if session.draws else key
+        info["page"] = name
+        info["has_search_bar"] = searching
+        if options:
+            info["options"] = chosen(options)
+        if purchase is not None:
+            info["won"], info["score"] = purchase.score == 1.0, purchase.score
+            info.update(purchase.parts)
         if self.expert:
             info["expert_action"] = expert_action(session)
         return info

@@ -75,9 +75,7 @@ def find_files(data: str | os.PathLike[str]) -> ProductFiles:
     return files
 
 
-def read_products(
-    items: Path, request_of: Callable[[str], Any | None], limit: int | None = None
-) -> Iterator[Product]:
+def read_products(items: Path, request_of: Callable[[str], Any | None], limit: int | None = None) -> Iterator[Product]:
     """Yield the products of an items file in order, one at a time; repeated and malformed asins are left out.
 
     Args:
@@ -118,7 +116,9 @@ def read_human(path: Path) -> dict[str, tuple[HumanRequest, ...]]:
         rows = [_Fields(path, f"product {asin}, request {i}", row) for i, row in enumerate(listed)]
         found[str(asin)] = tuple(
             [
-                HumanRequest(row.text("instruction"), row.texts("instruction_attributes"), row.texts("instruction_options"))
+                HumanRequest(
+                    row.text("instruction"), row.texts("instruction_attributes"), row.texts("instruction_options")
+                )
                 for row in rows
             ]
         )

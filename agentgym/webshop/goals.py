@@ -183,7 +183,9 @@ class GivenGoals:
         for i, goal in enumerate(self._goals):
             position = catalogue.find(goal.asin)
             if position is None:
-                raise ValueError(f"goal {i} is about {goal.asin}, which the catalogue ({len(catalogue)} products) lacks")
+                raise ValueError(
+                    f"goal {i} is about {goal.asin}, which the catalogue ({len(catalogue)} products) lacks"
+                )
             positions.append(position)
         self.products = np.array(positions, np.int32)
 

@@ -16,6 +16,7 @@ SUB_PAGES = ("Description", "Features", "Reviews", "Attributes")
 #: Buttons of a product's page that lead to them; nothing leads to the last one but an option of that name.
 _SHOWN = SUB_PAGES[:3]
 PER_PAGE = 10
+SEPARATOR = " [SEP] "
 _HTML_SPACE = " \n\t\f\r"
 _CACHED = 1024
 _SAFE_IN_HTML = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "'": "\\u0027"})
@@ -42,6 +43,15 @@ def nodes(kind: str, *texts: str) -> list[Node]:
     return found
 
 
+def text(nodes: Iterable[Node]) -> str:
+    """Return the nodes as one line.
+
+    >>> text([Node(BUTTON, "Search"), Node(TEXT, " red "), Node(TEXT, " ")])
+    'Search [SEP] red [SEP] '
+    """
+    return SEPARATOR.join([text.strip() for _, text in nodes])
+
+
 class Page:
     """A page without the request, which stands between `lead` and `body`; shared by all sessions.
 
@@ -65,16 +75,31 @@ class Page:
     @cached_property
     def commands(self) -> tuple[str, ...]:
         """The clicks that the shop accepts here, in order."""
-        return tuple([f"click[{name}]" for name in self.clickables if "[" not in name and _can_be_clicked(name)])
+        return _commands([name for name in self.clickables if "[" not in name])
 
     @cached_property
     def all_commands(self) -> tuple[str, ...]:
         """The clicks that are accepted when an argument may hold a bracket."""
-        return tuple([f"click[{name}]" for name in self.clickables if _can_be_clicked(name)])
+        return _commands(list(self.clickables))
+
+    @cached_property
+    def lead_text(self) -> str:
+        """The lead as one line of text."""
+        return text(self.lead)
+
+    @cached_property
+    def body_text(self) -> str:
+        """The body as one line of text."""
+        return text(self.body)
 
 
-def _can_be_clicked(name: str) -> bool:
-    return name not in ("", SEARCH.lower()) and "\n" not in name and name.lower() == name
+def _commands(names: list[str]) -> tuple[str, ...]:
+    together = "".join(names)
+    if "\n" in together or "" in names or SEARCH.lower() in names or together.lower() != together:
+        names = [
+            name for name in names if name not in ("", SEARCH.lower()) and not ("\n" in name or name.lower() != name)
+        ]
+    return tuple([f"click[{name}]" for name in names])
 
 
 def _buttons(*texts: str) -> dict[str, int | str | None]:
@@ -137,16 +162,23 @@ def sub_page(product: Product, name: str) -> Page:
     return Page("sub", _LEAD, [_BACK, _PREVIOUS, *nodes(TEXT, *texts)], _buttons(BACK, PREVIOUS))
 
 
+_THANKS = nodes(
+    TEXT, "Thank you for shopping with us!", "Your code: ", "None", " (Paste it in your MTurk interface.)",
+    "Purchased", "asin",
+)  # fmt: skip
+_OPTIONS = Node(TEXT, "options")
+_GOAL = nodes(
+    TEXT, "attrs", "None", "category", "None", "query", "None", "product category", "None",
+    "Target", "asin", "options", "attrs", "price upper", "instuction text", "category", "product category", "query",
+    "Goal ", "None", "Reward", "Your score (min 0.0, max 1.0)",
+)  # fmt: skip
+_END = nodes(TEXT, "Reward Details ", "None")
+
+
 def done_page(asin: str, options: Mapping[str, str], score: float) -> Page:
     """Return the page after a purchase, which shows the score."""
     chosen = json.dumps(dict(options), sort_keys=True).translate(_SAFE_IN_HTML)
-    none = "None"
-    body = nodes(TEXT, "Thank you for shopping with us!", "Your code: ", none, " (Paste it in your MTurk interface.)")
-    body += nodes(TEXT, "Purchased", "asin", asin, "options", chosen)
-    body += nodes(TEXT, "attrs", none, "category", none, "query", none, "product category", none)
-    body += nodes(TEXT, "Target", "asin", "options", "attrs", "price upper", "instuction text", "category")
-    body += nodes(TEXT, "product category", "query", "Goal ", none)
-    body += nodes(TEXT, "Reward", "Your score (min 0.0, max 1.0)", repr(score), "Reward Details ", none)
+    body = [*_THANKS, *nodes(TEXT, asin), _OPTIONS, Node(TEXT, chosen), *_GOAL, Node(TEXT, repr(score)), *_END]
     return Page("done", (), body, {})
 
 

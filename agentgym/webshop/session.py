@@ -22,6 +22,7 @@ from agentgym.webshop.pages import (
     Page,
     done_page,
     nodes,
+    text,
 )
 from agentgym.webshop.product import Product
 from agentgym.webshop.shop import Purchase, Shop
@@ -63,6 +64,8 @@ class Session:
         brackets: see `parse`.
 
     Attributes:
+        request: the goal's words as nodes: one, or none.
+        request_text: the same as plain text; None without a node.
         page: the page shown.
         query: what was searched for; None before.
         number: of the page of results.
@@ -76,7 +79,8 @@ class Session:
 
     def __init__(self, shop: Shop, goal: Goal, name: str, seed: int = 0, brackets: bool = False) -> None:
         self.shop, self.goal, self.name = shop, goal, name
-        self.request = tuple(nodes(TEXT, goal.instruction))
+        self.request = nodes(TEXT, goal.instruction)
+        self.request_text = text(self.request) if self.request else None
         self._seed, self._brackets = seed, brackets
         self.draws = 0
         self._begin()
@@ -131,7 +135,7 @@ class Session:
         self.purchase = None
         found = self._found()
         shown = found[(number - 1) * PER_PAGE : number * PER_PAGE] if number > 0 else ()
-        self.page = self.shop.pages.results(tuple([int(i) for i in shown]), number, len(found))
+        self.page = self.shop.pages.results(tuple(map(int, shown)), number, len(found))
 
     def _show_item(self, name: str) -> None:
         """Open a product, or choose an option, or come back to the product."""
@@ -164,13 +168,15 @@ class Session:
     def _found(self) -> Sequence[int]:
         """Search; the words <r>, <c>, <q> and <a> in front are the original's hidden lists."""
         assert self.query is not None
+        if not self.query.startswith("<"):
+            return self.shop.search.top(self.query, RESULTS)
         catalogue = self.shop.catalogue
         first, *rest = self.query.split(" ")
         if first == "<r>":
             self.draws += 1
             count = min(RESULTS, len(catalogue))
             rng = np.random.default_rng((self._seed, self.draws))
-            return tuple([int(i) for i in rng.choice(len(catalogue), count, replace=False)])
+            return tuple(rng.choice(len(catalogue), count, replace=False).tolist())
         if first == "<c>":
             return catalogue.of_category(rest[0].strip()) if rest else ()
         if first == "<q>":

@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from functools import lru_cache
 
-from agentgym.webshop.pages import BUTTON, LINK, OPTION, Node, Nodes, Page
-
-SEPARATOR = " [SEP] "
+from agentgym.webshop.pages import BUTTON, LINK, OPTION, SEPARATOR, Node, Page
 
 
-def text(nodes: Iterable[Node]) -> str:
-    """Return the nodes as one line.
+def page_text(page: Page, request: str | None) -> str:
+    """Return a page as plain text: what `pages.text` gives for all its nodes.
 
-    >>> text([Node(BUTTON, "Search"), Node("text", " red "), Node("text", " ")])
-    'Search [SEP] red [SEP] '
+    Args:
+        page: the page.
+        request: `pages.text` of the request's nodes; None when there are none.
     """
-    return SEPARATOR.join([node.text.strip() for node in nodes])
-
-
-@lru_cache(2048)
-def _body(page: Page) -> str:
-    return text(page.body)
-
-
-@lru_cache(2048)
-def _request(request: Nodes, lead: Nodes) -> str:
-    return text([*lead, *request])
-
-
-def page_text(page: Page, request: Nodes) -> str:
-    """Return `text(page.nodes(request))`, from what is known of the page."""
-    body = _body(page)
-    return f"{_request(request, page.lead)}{SEPARATOR}{body}" if page.lead else body
+    if not page.lead:
+        return page.body_text
+    between = SEPARATOR if request is None else f"{SEPARATOR}{request}{SEPARATOR}"
+    return f"{page.lead_text}{between}{page.body_text}"
 
 
 def text_rich(nodes: Iterable[Node], url: str, visited: Collection[str]) -> str:

@@ -1,15 +1,15 @@
 import pytest
 
-from agentgym.webshop.pages import BUTTON, INDEX, LINK, OPTION, TEXT, Node, done_page, item_page, nodes, sub_page
+from agentgym.webshop.pages import BUTTON, INDEX, LINK, OPTION, TEXT, Node, done_page, item_page, nodes, sub_page, text
 from agentgym.webshop.session import Session
-from agentgym.webshop.text import page_text, text, text_rich
+from agentgym.webshop.text import page_text, text_rich
 from tests.agentgym.webshop.small_shop import product, shop_of, visit
 
 SIZES = (("size", ("s", "m")), ("fit", ("m", "buy now", "a [b]", "", "two\nlines")))
 
 
 def shown(session: Session) -> str:
-    assert page_text(session.page, session.request) == text(session.page.nodes(session.request))
+    assert page_text(session.page, session.request_text) == text(session.page.nodes(session.request))
     return text(session.page.nodes(session.request))
 
 

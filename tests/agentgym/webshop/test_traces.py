@@ -7,8 +7,9 @@ import gymnasium as gym
 import pytest
 
 from agentgym.webshop.env import WebShopEnv
+from agentgym.webshop.pages import text
 from agentgym.webshop.session import Session
-from agentgym.webshop.text import page_text, text, text_rich
+from agentgym.webshop.text import page_text, text_rich
 from tests.agentgym.webshop.oracles import FOLDER, rows
 
 Episode = dict[str, Any]
@@ -41,7 +42,7 @@ def test_every_recorded_step_of_a_visit(episodes: list[Episode]) -> None:
                 seen["error"] += 1
                 continue
             shown = session.page.nodes(session.request)
-            assert page_text(session.page, session.request) == text(shown) == row["obs"]
+            assert page_text(session.page, session.request_text) == text(shown) == row["obs"]
             assert text_rich(shown, session.url(), session.opened()) == row["obs_rich"]
             assert session.url() == row["url"]
             assert session.available() == row["available"]
