@@ -14,6 +14,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +29,11 @@ _ROWS = ("documents", "divisors")
 _TERMS = ("starts", "largest", "order", "vocabulary", "ends", "numbers")
 #: Chunks of text whose terms are remembered.
 _MEMORY = 1 << 17
+_LOW = (1 << 32) - 1
+#: More candidates are parted before they are sorted.
+_SORTED = 512
+#: Terms whose gains are remembered, in an index of few products.
+_ROWS_KEPT = 1 << 12
 #: Up to so many products, all matches of a query are scored at once.
 _SMALL = 1 << 14
 
@@ -127,8 +133,11 @@ class Bm25:
         self._tie = np.asarray(index.order).astype(np.int64)
         self._tie *= -1
         self._tie += len(self._tie)
+        self._of_tie = np.empty(len(self._tie) + 1, np.int64)
+        self._of_tie[self._tie] = np.arange(len(self._tie))
         self._chunks: dict[str, tuple[int, ...]] = {}
         self._terms: dict[int, _Part] = {}
+        self._rows = lru_cache(maxsize=_ROWS_KEPT)(self._rows_once)
 
     def __len__(self) -> int:
         """Number of products."""
@@ -151,14 +160,15 @@ class Bm25:
             candidates, sums = self._all(parts)
         else:
             candidates, sums = self._pruned(parts, k)
-        scores = sums.astype(np.float32)
         # A positive float32 is ordered as its bits are: one whole number holds the score and, below it, the tie.
-        keys = (scores.view(np.int32).astype(np.int64) << 32) | self._tie[candidates]
-        if len(keys) > k:
-            chosen = np.argpartition(keys, len(keys) - k)[len(keys) - k :]
-            keys, candidates, scores = keys[chosen], candidates[chosen], scores[chosen]
-        best = np.argsort(keys)[::-1]
-        return candidates[best], scores[best]
+        keys = sums.astype(np.float32).view(np.int32).astype(np.int64)
+        keys <<= 32
+        keys |= self._tie[candidates]
+        if len(keys) > _SORTED:
+            keys = np.partition(keys, len(keys) - k)[len(keys) - k :] if len(keys) > k else keys
+        keys.sort()
+        best = keys[: -k - 1 : -1]
+        return self._of_tie[best & _LOW], (best >> 32).astype(np.int32).view(np.float32)
 
     def _parts(self, query: str) -> list[_Part]:
         """Return the terms of a query that some product holds, rarest first."""
@@ -185,10 +195,14 @@ class Bm25:
 
     def _all(self, parts: list[_Part]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Score every product that holds any of the terms."""
-        documents = np.concatenate([self._documents[part.start : part.start + part.rows] for part in parts])
-        sums = np.bincount(documents, np.concatenate([self._gains(part) for part in parts]), len(self))
-        candidates = np.flatnonzero(sums)
+        documents, gains = zip(*map(self._rows, parts), strict=True)
+        sums: NDArray[np.float64] = np.bincount(np.concatenate(documents), np.concatenate(gains), len(self))
+        candidates = sums.nonzero()[0]
         return candidates, sums[candidates]
+
+    def _rows_once(self, part: _Part) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the products that hold a term and what they gain by it, as `bincount` takes them."""
+        return self._products(part).astype(np.int64), self._gains(part).astype(np.float64)
 
     def _gains(self, part: _Part) -> NDArray[np.float32]:
         return part.weight - part.weight / self._divisors[part.start : part.start + part.rows]
@@ -200,27 +214,30 @@ class Bm25:
         further product can enter: the remaining terms are looked up for the candidates only.
         """
         rest = [*np.cumsum([part.most() for part in reversed(parts)])[::-1].tolist(), 0.0]
-        sums, enough = np.zeros(len(self)), 0.0
-        for done, part in enumerate(parts):
-            if rest[done] < enough:
-                break
-            documents = self._documents[part.start : part.start + part.rows]
-            sums[documents] += self._gains(part)
+        sums, enough, done = np.zeros(len(self)), 0.0, 0
+        while done < len(parts) and rest[done] >= enough:
+            documents = self._products(parts[done])
+            sums[documents] += self._gains(parts[done])
             enough = max(enough, _kth(sums[documents], k))
-        else:
-            done = len(parts)
-        candidates = np.flatnonzero(sums >= max(enough - rest[done], np.finfo(np.float32).tiny))
+            done += 1
+        candidates = np.flatnonzero(sums >= max(enough - rest[done], np.finfo(np.float32).tiny)).astype(np.int32)
         scores = sums[candidates]
         for i in range(done, len(parts)):
-            part = parts[i]
-            documents = self._documents[part.start : part.start + part.rows]
-            rows = np.minimum(np.searchsorted(documents, candidates.astype(np.int32)), part.rows - 1)
-            gains = part.weight - part.weight / self._divisors[part.start + rows]
-            scores += np.where(documents[rows] == candidates, gains, 0)
+            scores += self._looked_up(candidates, parts[i])
             enough = max(enough, _kth(scores, k))
             stay = scores + rest[i + 1] >= enough
             candidates, scores = candidates[stay], scores[stay]
-        return candidates, scores
+        return candidates.astype(np.int64), scores
+
+    def _looked_up(self, documents: NDArray[np.int32], part: _Part) -> NDArray[np.float32]:
+        """Return what products gain by a term, 0 where they lack it; `documents` ascending."""
+        rows = self._products(part)
+        found = np.minimum(np.searchsorted(rows, documents), part.rows - 1)
+        gains = part.weight - part.weight / self._divisors[part.start + found]
+        return np.where(rows[found] == documents, gains, np.float32(0))
+
+    def _products(self, part: _Part) -> NDArray[np.int32]:
+        return self._documents[part.start : part.start + part.rows]
 
 
 def _kth(values: NDArray[np.float64], k: int) -> float:

@@ -145,7 +145,8 @@ def _kept(run: _Run, path: Path | None) -> Callable[[], _Run]:
     if path is None:
         return lambda: run
     names = [f"{path}-{i}.npy" for i in range(4)]
-    for name, values in zip(names, run, strict=True):
+    columns: tuple[NDArray[Any], ...] = run
+    for name, values in zip(names, columns, strict=True):
         np.save(name, values)
 
     def mapped() -> _Run:

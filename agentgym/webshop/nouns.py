@@ -82,7 +82,7 @@ def _table(path: Path) -> Tagger:
     ):
         raise ValueError(f"noun_tagger: {path} must hold one JSON object, title -> list of its nouns")
     table: Mapping[str, Sequence[str]] = content
-    warned = []
+    warned: list[str] = []
 
     def look_up(title: str) -> Sequence[str]:
         if title in table:
