@@ -30,6 +30,7 @@ ROWS: tuple[Row, ...] = (
     Row("AgentRL/Sokoban-v0", "agentgym.sokoban.env", "SokobanEnv", "SokobanVectorEnv", 20),
     Row("AgentRL/VisualSokoban-v0", "agentgym.sokoban.env", "VisualSokobanEnv", "VisualSokobanVectorEnv", 20),
     Row("AgentRL/ALFWorld-v0", "agentgym.alfworld.env", "ALFWorldEnv", "ALFWorldVectorEnv", 50),
+    Row("AgentRL/WebShop-v0", "agentgym.webshop.env", "WebShopEnv", "WebShopVectorEnv", 15),
 )
 
 

@@ -45,6 +45,7 @@ def render(results: Results) -> str:
         lead=_lead(config),
         chips=_chips(results),
         rows=[_row(row) for row in table_rows(results)],
+        return_name=settings_of(config.env).return_name,
         caption=caption(results),
         band=band_words(results),
         gamma=f"{results.graphs[0].gamma:g}" if results.graphs else NONE,

@@ -66,7 +66,10 @@ def learning(
     context: typer.Context,
     env: Annotated[
         str,
-        typer.Option(help="[bold]sokoban[/], [bold]alfworld[/], or the id of an environment.", rich_help_panel="What"),
+        typer.Option(
+            help="[bold]sokoban[/], [bold]alfworld[/], [bold]webshop[/], or the id of an environment.",
+            rich_help_panel="What",
+        ),
     ] = "sokoban",
     methods: Annotated[
         str,
@@ -111,7 +114,7 @@ def learning(
         int | None,
         typer.Option(
             min=0,
-            help="Earlier steps in the prompt. Default for tiny: 0 in Sokoban, 8 in ALFWorld; 2 otherwise.",
+            help="Earlier steps in the prompt. Default for tiny: 0 in Sokoban, 8 in ALFWorld and WebShop; 2 otherwise.",
             rich_help_panel=_SIZES,
         ),
     ] = None,
@@ -124,7 +127,7 @@ def learning(
         typer.Option(
             help="Folder of the results. The same command in the same folder continues an "
             "interrupted benchmark. Default: runs/learning, or runs/quick; runs/alfworld and runs/alfworld-quick for "
-            "ALFWorld.",
+            "ALFWorld, and so on.",
             rich_help_panel=_WHERE,
         ),
     ] = None,

@@ -10,6 +10,8 @@ from baselines.config import TrainerConfig
 from baselines.recipes import SOKOBAN_PRETRAINED, SOKOBAN_TINY
 from benchmarks.household_words import PIECES, household_words
 from benchmarks.setup import Setup, Sizes
+from benchmarks.shop_words import PIECES as SHOP_PIECES
+from benchmarks.shop_words import shop_words
 from wrappers.advice import Adviser
 
 
@@ -30,6 +32,7 @@ class EnvSettings:
         words: what the tiny policy's tokenizer must know besides the texts and commands of some training levels.
         pieces: what it keeps in one token, see `policies.tiny.tiny_tokenizer`; None for its default.
         kind_names: kinds of tasks and the heads of their columns, as papers print them.
+        return_name: what the tables call the return of an episode.
         tiles: symbols of a board mapped to tiles of the page; None where observations are shown as they are.
     """
 
@@ -45,6 +48,7 @@ class EnvSettings:
     words: Callable[[], Sequence[str]] = tuple
     pieces: Sequence[str] | None = None
     kind_names: Mapping[str, str] = field(default_factory=dict)
+    return_name: str = "return"
     tiles: Callable[[], dict[str, str]] | None = None
 
 
@@ -54,8 +58,24 @@ def _explorer() -> Adviser:
     return Explorer()
 
 
+def _shopper() -> Adviser:
+    from agentgym.webshop.shopper import Shopper
+
+    return Shopper()
+
+
+def _quick_shopper() -> Adviser:
+    from agentgym.webshop.shopper import Shopper
+
+    return Shopper(patience=2, reads=False)
+
+
 #: Experts that are cloned in place of the environment's own.
-ADVISERS: dict[str, Callable[[], Adviser]] = {"explorer": _explorer}
+ADVISERS: dict[str, Callable[[], Adviser]] = {
+    "explorer": _explorer,
+    "shopper": _shopper,
+    "quick_shopper": _quick_shopper,
+}
 
 
 def _board_tiles() -> dict[str, str]:
@@ -165,7 +185,55 @@ ALFWORLD = EnvSettings(
     },
 )
 
-SETTINGS: tuple[EnvSettings, ...] = (SOKOBAN, ALFWORLD)
+# The return of an episode is its score. Nobody asks for a test product while training.
+WEBSHOP_TINY = dataclasses.replace(
+    SOKOBAN_TINY, iterations=100, groups=4, group_size=8, temperature=0.7, validate_every=10
+)
+WEBSHOP = EnvSettings(
+    name="webshop",
+    id="AgentRL/WebShop-v0",
+    tiny=WEBSHOP_TINY,
+    pretrained=SOKOBAN_PRETRAINED,
+    full=Sizes(
+        steps=WEBSHOP_TINY.iterations,
+        groups=WEBSHOP_TINY.groups,
+        group_size=WEBSHOP_TINY.group_size,
+        clone_levels=1600,
+        clone_epochs=5,
+        training_levels=4000,
+        eval_levels=256,
+        validation_levels=128,
+        validation_every=10,
+    ),
+    quick=Sizes(
+        steps=2,
+        groups=4,
+        group_size=4,
+        clone_levels=40,
+        clone_epochs=2,
+        training_levels=100,
+        eval_levels=24,
+        validation_levels=12,
+        validation_every=1,
+    ),
+    setup=Setup(
+        options={"data": "generated", "split_by": "product", "max_episode_steps": 10},
+        adviser="quick_shopper",
+        prompt={"shown": "actions"},
+        policy={"layers": 3, "mlp": 128, "max_new_tokens": 32, "suffix": "", "lower_case": True},
+    ),
+    pretrained_setup=Setup(
+        options={"data": "generated", "split_by": "product"},
+        adviser="quick_shopper",
+        prompt={"admissible": True},
+    ),
+    history=8,
+    words=shop_words,
+    pieces=SHOP_PIECES,
+    return_name="score",
+)
+
+SETTINGS: tuple[EnvSettings, ...] = (SOKOBAN, ALFWORLD, WEBSHOP)
 
 
 def settings_of(env: str) -> EnvSettings:

@@ -9,6 +9,7 @@ from rich.text import Text
 
 from baselines.comparison import Interval
 from benchmarks.results import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, Results, Score
+from benchmarks.settings import settings_of
 from benchmarks.statistics import paired_difference, success_interval
 
 #: Shown where there is no value.
@@ -105,12 +106,13 @@ def caption(results: Results) -> str:
     config = results.config
     several = len(config.seeds) > 1
     seeds = f"{len(config.seeds)} training seed{'s' if several else ''}"
+    called = settings_of(config.env).return_name.capitalize()
     over = "levels and seeds" if several else "levels (one seed: the spread between trainings is not in them)"
     return (
         f"{config.eval_levels} held-out test levels, {seeds}. Success in %, with 95 % intervals over {over}; "
         f"difference to the clone in percentage points of greedy success, paired level by level"
         f"{' and seed by seed' if several else ''}. Sampled play at temperature {config.temperature:g}. "
-        f"Return, steps and refused actions are those of greedy play (random: of its only play). "
+        f"{called}, steps and refused actions are those of greedy play (random: of its only play). "
         "Training is wall time, warm start included; runs side by side slow each other down."
     )
 
@@ -118,13 +120,14 @@ def caption(results: Results) -> str:
 def rich_table(results: Results, width: int = 120) -> Table:
     """The table for a terminal of `width` columns; on a narrow one intervals go below their estimates."""
     narrow = width < _FULL_WIDTH
+    called = settings_of(results.config.env).return_name
     table = Table(
         title=f"{results.config.env}: success on held-out levels", caption=caption(results), caption_justify="left",
         show_lines=narrow,
     )  # fmt: skip
     # A long name takes several lines rather than room from the numbers; whatever the width, nothing is cut off.
     table.add_column("policy", style="bold", overflow="fold", width=_NARROW_NAME if narrow else None)
-    for name in ("greedy %", "sampled %", "return", "steps", "refused %", "greedy - clone", "train s"):
+    for name in ("greedy %", "sampled %", called, "steps", "refused %", "greedy - clone", "train s"):
         table.add_column(name.replace(" - ", "\n- ") if narrow else name, justify="right", overflow="fold")
     for row in table_rows(results):
         style = ""

@@ -28,7 +28,13 @@ _TEMPLATE = (
 )
 
 
-def tiny_tokenizer(texts: Sequence[str], extra_words: Sequence[str] = (), *, pieces: Sequence[str] = FRAME) -> Any:
+def tiny_tokenizer(
+    texts: Sequence[str],
+    extra_words: Sequence[str] = (),
+    *,
+    pieces: Sequence[str] = FRAME,
+    lower_case: bool = False,
+) -> Any:
     r"""A tokenizer whose words are the words of the environment's text.
 
     Every word, every tag and every other character is one token. A word that was not in ``texts`` is spelled
@@ -39,6 +45,7 @@ def tiny_tokenizer(texts: Sequence[str], extra_words: Sequence[str] = (), *, pie
         texts: examples of what the policy will read (observations, instructions).
         extra_words: words it must know beside them, for example the commands it writes.
         pieces: regular expressions (Oniguruma) of further text to keep in one token, tried first.
+        lower_case: everything is read in lower case, so that a word and its title form are one token.
 
     Returns:
         A ``transformers.PreTrainedTokenizerFast`` with a minimal chat template; deterministic in its arguments.
@@ -53,13 +60,14 @@ def tiny_tokenizer(texts: Sequence[str], extra_words: Sequence[str] = (), *, pie
     from tokenizers import Regex, Tokenizer
     from tokenizers.decoders import Fuse
     from tokenizers.models import BPE
+    from tokenizers.normalizers import Lowercase
     from tokenizers.pre_tokenizers import Split
     from transformers import PreTrainedTokenizerFast
 
     splitter = Split(Regex("|".join([*pieces, _PIECES])), "isolated")
     counts: Counter[str] = Counter()
     for text in (*texts, *extra_words):
-        counts.update(piece for piece, _ in splitter.pre_tokenize_str(text))
+        counts.update(piece for piece, _ in splitter.pre_tokenize_str(text.lower() if lower_case else text))
     special = [PAD, END, UNKNOWN, *ROLES]
     letters = sorted({"\n", *map(chr, range(32, 127)), *(letter for piece in counts for letter in piece)})
     words = sorted((piece for piece in counts if len(piece) > 1), key=lambda piece: (-counts[piece], piece))
@@ -67,6 +75,8 @@ def tiny_tokenizer(texts: Sequence[str], extra_words: Sequence[str] = (), *, pie
 
     # No merges: a piece is a whole known word (ignore_merges) or falls apart into characters.
     tokenizer = Tokenizer(BPE(vocabulary, [], unk_token=UNKNOWN, ignore_merges=True))
+    if lower_case:
+        tokenizer.normalizer = Lowercase()
     tokenizer.pre_tokenizer = splitter
     tokenizer.decoder = Fuse()
     return PreTrainedTokenizerFast(
@@ -94,6 +104,7 @@ def tiny_policy(
     rope_base: float = 100.0,
     initial_scale: float | None = None,
     pieces: Sequence[str] = FRAME,
+    lower_case: bool = False,
     prefix: str = "<action>",
     suffix: str = "</action>",
     max_new_tokens: int = 1,
@@ -118,6 +129,7 @@ def tiny_policy(
         initial_scale: standard deviation of the initial weights; None = 1 / sqrt(width). The 0.02 that large models
             use leaves a network of this width almost silent, and learning takes several times as long.
         pieces: text kept in one token, see :func:`tiny_tokenizer`.
+        lower_case: read everything in lower case.
         prefix: put before every reply, see :class:`~policies.huggingface.Settings`.
         suffix: put after every reply.
         max_new_tokens: length limit of what the model itself writes.
@@ -133,7 +145,7 @@ def tiny_policy(
             f"width must be a multiple of 2 * heads and heads a multiple of kv_heads, got width={width}, "
             f"heads={heads}, kv_heads={kv_heads}"
         )
-    tokenizer = tiny_tokenizer(texts, extra_words, pieces=pieces)
+    tokenizer = tiny_tokenizer(texts, extra_words, pieces=pieces, lower_case=lower_case)
     config = Qwen2Config(
         vocab_size=len(tokenizer),
         hidden_size=width,

@@ -1,0 +1,46 @@
+"""The entries of the official attribute file by asin, without keeping a large file in memory."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from array import array
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from agentgym.webshop.asin_index import AsinIndex
+from agentgym.webshop.json_stream import entries
+
+#: Up to this size, in bytes, a file is kept in memory.
+SMALL = 1 << 26
+
+
+def attributes_of(path: Path, small: int = SMALL) -> Callable[[str], Any | None]:
+    """Return a function from asin to entry, None where there is none; of two entries the last one counts.
+
+    Args:
+        path: items_ins_v2*.json.
+        small: a file of more bytes is put on the disk in a form in which one entry is found at once.
+
+    Raises:
+        ValueError: when the file is malformed.
+    """
+    if path.stat().st_size <= small:
+        return dict(entries(path)).get
+    stream = tempfile.TemporaryFile()  # noqa: SIM115  # it lives as long as the function returned
+    asins, starts = [], array("q", [0])
+    for asin, entry in entries(path):
+        stream.write(json.dumps(entry).encode())
+        asins.append(str(asin).encode("utf-8", "surrogatepass"))
+        starts.append(stream.tell())
+    index = AsinIndex.of(asins)
+
+    def get(asin: str) -> Any | None:
+        position = index.find(asin)
+        if position is None:
+            return None
+        stream.seek(starts[position])
+        return json.loads(stream.read(starts[position + 1] - starts[position]))
+
+    return get

@@ -1,0 +1,247 @@
+"""Lucene's BM25 on arrays: the same products, scores and order as Lucene gives for the same texts.
+
+Scores are computed as Lucene computes them, in single precision summed in double precision. For each distinct term of
+a query, with the weight w = count in the query x ln(1 + (N - df + 0.5) / (df + 0.5)), a product that holds it tf times
+gains w - w / (1 + tf x n), where n = 1 / (k1 ((1 - b) + b L / mean length)), k1 = 0.9, b = 0.4, and L is the product's
+number of terms as Lucene's one-byte code keeps it. Equal scores are ordered by identifier.
+
+The index holds 1 + tf x n, ready for scoring; `bm25_build` makes it, in memory or in a folder.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym.webshop.analyser import terms
+
+K1, B = np.float32(0.9), np.float32(0.4)
+FORMAT = 1
+_ROWS = ("documents", "divisors")
+_TERMS = ("starts", "largest", "order", "vocabulary", "ends", "numbers")
+#: Chunks of text whose terms are remembered.
+_MEMORY = 1 << 17
+_LOW = (1 << 32) - 1
+#: More candidates are parted before they are sorted.
+_SORTED = 512
+#: Terms whose gains are remembered, in an index of few products.
+_ROWS_KEPT = 1 << 12
+#: Up to so many products, all matches of a query are scored at once.
+_SMALL = 1 << 14
+
+
+@dataclass(frozen=True)
+class Index:
+    """Which terms products hold.
+
+    Attributes:
+        starts: where each term's rows start, int64 of shape (terms + 1,).
+        documents: positions of the products that hold a term, ascending within a term, int32 of shape (rows,).
+        divisors: 1 + tf x n of each row, float32 of shape (rows,).
+        largest: the largest divisor of each term, float32 of shape (terms,).
+        order: place of each product when sorted by identifier, int32 of shape (products,).
+        vocabulary: all terms as UTF-8, sorted, in one piece; uint8.
+        ends: where each sorted term ends in `vocabulary`, int64 of shape (terms,).
+        numbers: number of each sorted term in the arrays above, int32 of shape (terms,).
+        filled: number of products with at least one term.
+    """
+
+    starts: NDArray[np.int64]
+    documents: NDArray[np.int32]
+    divisors: NDArray[np.float32]
+    largest: NDArray[np.float32]
+    order: NDArray[np.int32]
+    vocabulary: NDArray[np.uint8]
+    ends: NDArray[np.int64]
+    numbers: NDArray[np.int32]
+    filled: int
+
+    def find(self, term: str) -> int:
+        """Return the number of a term, -1 when no product holds it."""
+        wanted, text, ends = term.encode("utf-8", "surrogatepass"), self.vocabulary, self.ends
+        low, high = 0, len(ends)
+        while low < high:
+            middle = (low + high) // 2
+            found = text[ends[middle - 1] if middle else 0 : ends[middle]].tobytes()
+            if found == wanted:
+                return int(self.numbers[middle])
+            if found < wanted:
+                low = middle + 1
+            else:
+                high = middle
+        return -1
+
+
+def load(folder: str | Path) -> Index:
+    """Open an index that was built in a folder; its arrays stay on the disk, mapped into memory.
+
+    Raises:
+        FileNotFoundError: when the folder holds no index.
+        ValueError: when another version wrote it.
+    """
+    folder = Path(folder)
+    facts = folder / "index.json"
+    if not facts.is_file():
+        raise FileNotFoundError(f"{folder} holds no search index (index.json): build one with bm25_build.build(...)")
+    content = json.loads(facts.read_text())
+    if content.get("format") != FORMAT:
+        raise ValueError(f"{facts} has format {content.get('format')!r}, expected {FORMAT}: build the index again")
+    arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ROWS + _TERMS}
+    return Index(**arrays, filled=content["filled"])
+
+
+def write(index: Index, folder: Path) -> None:
+    """Write an index whose rows are in the folder already, so that `load` finds it."""
+    for name in _TERMS:
+        np.save(folder / f"{name}.npy", getattr(index, name))
+    (folder / "index.json").write_text(json.dumps({"format": FORMAT, "filled": index.filled}))
+
+
+class _Part(NamedTuple):
+    """A term of a query: its rows in the index, its weight, and the largest divisor among its rows."""
+
+    rows: int
+    start: int
+    weight: np.float32
+    largest: np.float32
+
+    def most(self) -> float:
+        """Return the most that a product gains by the term."""
+        return float(self.weight - self.weight / self.largest)
+
+
+class Bm25:
+    """Search in an index.
+
+    Args:
+        index: from `bm25_build` or `load`.
+    """
+
+    def __init__(self, index: Index) -> None:
+        self.index = index
+        # A mapped array is slow to slice: these are the same memory as plain arrays.
+        self._starts, self._documents = np.asarray(index.starts), np.asarray(index.documents)
+        self._divisors, self._largest = np.asarray(index.divisors), np.asarray(index.largest)
+        self._tie = np.asarray(index.order).astype(np.int64)
+        self._tie *= -1
+        self._tie += len(self._tie)
+        self._of_tie = np.empty(len(self._tie) + 1, np.int64)
+        self._of_tie[self._tie] = np.arange(len(self._tie))
+        self._chunks: dict[str, tuple[int, ...]] = {}
+        self._terms: dict[int, _Part] = {}
+        self._rows = lru_cache(maxsize=_ROWS_KEPT)(self._rows_once)
+
+    def __len__(self) -> int:
+        """Number of products."""
+        return len(self._tie)
+
+    def top(self, query: str, k: int) -> tuple[int, ...]:
+        """Return the positions of the best `k` products, best first."""
+        return tuple(self.ranked(query, k)[0].tolist())
+
+    def top_many(self, queries: Sequence[str], k: int) -> list[tuple[int, ...]]:
+        """Return `top` of every query."""
+        return [self.top(query, k) for query in queries]
+
+    def ranked(self, query: str, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        """Return positions and scores of the best `k` products, best first; shapes (found,)."""
+        parts = self._parts(query)
+        if not parts or k < 1:
+            return np.empty(0, np.int64), np.empty(0, np.float32)
+        if len(self) <= _SMALL:
+            candidates, sums = self._all(parts)
+        else:
+            candidates, sums = self._pruned(parts, k)
+        # A positive float32 is ordered as its bits are: one whole number holds the score and, below it, the tie.
+        keys = sums.astype(np.float32).view(np.int32).astype(np.int64)
+        keys <<= 32
+        keys |= self._tie[candidates]
+        if len(keys) > _SORTED:
+            keys = np.partition(keys, len(keys) - k)[len(keys) - k :] if len(keys) > k else keys
+        keys.sort()
+        best = keys[: -k - 1 : -1]
+        return self._of_tie[best & _LOW], (best >> 32).astype(np.int32).view(np.float32)
+
+    def _parts(self, query: str) -> list[_Part]:
+        """Return the terms of a query that some product holds, rarest first."""
+        found: list[int] = []
+        for chunk in query.replace("\n", " ").split(" "):
+            known = self._chunks.get(chunk)
+            if known is None:
+                if len(self._chunks) >= _MEMORY:
+                    self._chunks.clear()
+                known = tuple([number for number in map(self.index.find, terms(chunk)) if number >= 0])
+                self._chunks[chunk] = known
+            found += known
+        return sorted([self._part(number, count) for number, count in Counter(found).items()])
+
+    def _part(self, number: int, count: int) -> _Part:
+        part = self._terms.get(number)
+        if part is None:
+            start, end = int(self._starts[number]), int(self._starts[number + 1])
+            rarity = np.log(1 + (self.index.filled - (end - start) + 0.5) / (end - start + 0.5))
+            if len(self._terms) >= _MEMORY:
+                self._terms.clear()
+            self._terms[number] = part = _Part(end - start, start, np.float32(rarity), self._largest[number])
+        return part if count == 1 else part._replace(weight=np.float32(count) * part.weight)
+
+    def _all(self, parts: list[_Part]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Score every product that holds any of the terms."""
+        documents, gains = zip(*map(self._rows, parts), strict=True)
+        sums: NDArray[np.float64] = np.bincount(np.concatenate(documents), np.concatenate(gains), len(self))
+        candidates = sums.nonzero()[0]
+        return candidates, sums[candidates]
+
+    def _rows_once(self, part: _Part) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Return the products that hold a term and what they gain by it, as `bincount` takes them."""
+        return self._products(part).astype(np.int64), self._gains(part).astype(np.float64)
+
+    def _gains(self, part: _Part) -> NDArray[np.float32]:
+        return part.weight - part.weight / self._divisors[part.start : part.start + part.rows]
+
+    def _pruned(self, parts: list[_Part], k: int) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """Score at least the best `k` products, ties included, without reading all rows of common terms.
+
+        The rarest terms come first. Once what the remaining terms could give is below the k-th best sum so far, no
+        further product can enter: the remaining terms are looked up for the candidates only.
+        """
+        rest = [*np.cumsum([part.most() for part in reversed(parts)])[::-1].tolist(), 0.0]
+        sums, enough, done = np.zeros(len(self)), 0.0, 0
+        while done < len(parts) and rest[done] >= enough:
+            documents = self._products(parts[done])
+            sums[documents] += self._gains(parts[done])
+            enough = max(enough, _kth(sums[documents], k))
+            done += 1
+        candidates = np.flatnonzero(sums >= max(enough - rest[done], np.finfo(np.float32).tiny)).astype(np.int32)
+        scores = sums[candidates]
+        for i in range(done, len(parts)):
+            scores += self._looked_up(candidates, parts[i])
+            enough = max(enough, _kth(scores, k))
+            stay = scores + rest[i + 1] >= enough
+            candidates, scores = candidates[stay], scores[stay]
+        return candidates.astype(np.int64), scores
+
+    def _looked_up(self, documents: NDArray[np.int32], part: _Part) -> NDArray[np.float32]:
+        """Return what products gain by a term, 0 where they lack it; `documents` ascending."""
+        rows = self._products(part)
+        found = np.minimum(np.searchsorted(rows, documents), part.rows - 1)
+        gains = part.weight - part.weight / self._divisors[part.start + found]
+        return np.where(rows[found] == documents, gains, np.float32(0))
+
+    def _products(self, part: _Part) -> NDArray[np.int32]:
+        return self._documents[part.start : part.start + part.rows]
+
+
+def _kth(values: NDArray[np.float64], k: int) -> float:
+    """Return the k-th largest value, a little less for the rounding to single precision; 0 when there are fewer."""
+    if len(values) < k:
+        return 0.0
+    return float(np.partition(values, len(values) - k)[len(values) - k]) * (1 - 1e-6)

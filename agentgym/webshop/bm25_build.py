@@ -1,0 +1,226 @@
+"""Building a search index: in memory for a small catalogue, in a folder with bounded memory for a large one.
+
+Products are read once, in blocks. Each block becomes a run of rows (term, product, count), sorted; the runs are then
+merged, one range of terms after the other. Beside one block, memory holds the vocabulary, and identifier and length of
+every product.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym.webshop.analyser import terms
+from agentgym.webshop.bm25 import K1, B, Index, load, write
+
+#: Number of terms in a block, and of rows that are merged at a time.
+BLOCK = 1 << 22
+_MEMORY = 1 << 17
+
+#: Terms of a run, ascending; where the rows of each start (one more than terms); products and counts of the rows.
+_Run = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
+
+
+def build(texts: Iterable[tuple[str, str]], folder: str | Path | None = None, block: int = BLOCK) -> Index:
+    """Build the index of some texts.
+
+    Args:
+        texts: (identifier, text) of every product, in the order of positions; read once.
+        folder: where the index is written, as `bm25.load` expects it; it is made where it is missing. None keeps the
+            index in memory.
+        block: number of terms that are read before a run is made.
+
+    Example:
+        >>> from agentgym.webshop.bm25 import Bm25
+        >>> index = build([("B1", "red shoes"), ("B2", "blue shoes, size 7"), ("B3", "lamp")])
+        >>> Bm25(index).top("Blue shoe", 50)
+        (1, 0)
+    """
+    if folder is None:
+        return _build(texts, None, None, block)
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder, prefix="runs-") as scratch:
+        _build(texts, folder, Path(scratch), block)
+    return load(folder)
+
+
+def _build(texts: Iterable[tuple[str, str]], folder: Path | None, scratch: Path | None, block: int) -> Index:
+    reader = _Reader()
+    runs: list[Callable[[], _Run]] = []
+    for run in reader.runs(texts, block):
+        runs.append(_kept(run, None if scratch is None else scratch / str(len(runs))))
+    starts = np.zeros(len(reader.numbers) + 1, np.int64)
+    for get in runs:
+        run_terms, run_starts, _, _ = get()
+        starts[run_terms + 1] += np.diff(run_starts)
+    np.cumsum(starts, out=starts)
+    rows = _Rows(folder, int(starts[-1]))
+    largest = np.empty(len(starts) - 1, np.float32)
+    shares = _shares(np.array(reader.lengths, np.int64))
+    for first, last in _ranges(starts, block):
+        products, counts = _merged(runs, first, last)
+        divisors = np.float32(1) + counts.astype(np.float32) * shares[products]
+        largest[first:last] = np.maximum.reduceat(divisors, starts[first:last] - starts[first])
+        rows.add(products, divisors)
+    documents, divisors = rows.finish()
+    words = [term.encode("utf-8", "surrogatepass") for term in reader.numbers]
+    numbers = np.array(sorted(range(len(words)), key=words.__getitem__), np.int32)
+    identifiers = reader.identifiers
+    order = np.empty(len(identifiers), np.int32)
+    order[sorted(range(len(identifiers)), key=identifiers.__getitem__)] = np.arange(len(identifiers), dtype=np.int32)
+    index = Index(
+        starts=starts,
+        documents=documents,
+        divisors=divisors,
+        largest=largest,
+        order=order,
+        vocabulary=np.frombuffer(b"".join([words[i] for i in numbers]), np.uint8),
+        ends=np.cumsum([len(words[i]) for i in numbers], dtype=np.int64),
+        numbers=numbers,
+        filled=sum(length > 0 for length in reader.lengths),
+    )
+    if folder is not None:
+        write(index, folder)
+    return index
+
+
+class _Reader:
+    """Reads texts into runs; numbers the terms in the order in which they appear.
+
+    Attributes:
+        numbers: term -> number.
+        identifiers: of all products read.
+        lengths: number of terms of all products read.
+    """
+
+    def __init__(self) -> None:
+        self.numbers: dict[str, int] = {}
+        self.identifiers: list[str] = []
+        self.lengths = array("i")
+        self._chunks: dict[str, tuple[int, ...]] = {}
+
+    def runs(self, texts: Iterable[tuple[str, str]], block: int) -> Iterator[_Run]:
+        """Yield a run for every `block` terms."""
+        found, first = array("i"), 0
+        for identifier, text in texts:
+            before = len(found)
+            for chunk in text.replace("\n", " ").split(" "):
+                known = self._chunks.get(chunk)
+                found.extend(self._read(chunk) if known is None else known)
+            self.identifiers.append(identifier)
+            self.lengths.append(len(found) - before)
+            if len(found) >= block:
+                yield _run(found, self.lengths[first:], first)
+                found, first = array("i"), len(self.lengths)
+        if found:
+            yield _run(found, self.lengths[first:], first)
+
+    def _read(self, chunk: str) -> tuple[int, ...]:
+        if len(self._chunks) >= _MEMORY:
+            self._chunks.clear()
+        numbers = self.numbers
+        self._chunks[chunk] = known = tuple([numbers.setdefault(term, len(numbers)) for term in terms(chunk)])
+        return known
+
+
+def _run(found: array[int], lengths: array[int], first: int) -> _Run:
+    """Sort the terms of a block of products, the first of which has position `first`, and count repeats."""
+    products = np.repeat(np.arange(first, first + len(lengths)), lengths)
+    keys, counts = np.unique(np.array(found, np.int64) << 32 | products, return_counts=True)
+    of_rows = (keys >> 32).astype(np.int32)
+    changes = np.flatnonzero(np.diff(of_rows, prepend=-1))
+    starts = np.append(changes, len(keys)).astype(np.int64)
+    return of_rows[changes], starts, (keys & 0xFFFFFFFF).astype(np.int32), counts.astype(np.int32)
+
+
+def _kept(run: _Run, path: Path | None) -> Callable[[], _Run]:
+    """Keep a run in memory, or in files that begin with `path`; returns a function that gives it back."""
+    if path is None:
+        return lambda: run
+    names = [f"{path}-{i}.npy" for i in range(4)]
+    columns: tuple[NDArray[Any], ...] = run
+    for name, values in zip(names, columns, strict=True):
+        np.save(name, values)
+
+    def mapped() -> _Run:
+        arrays: Any = tuple([np.load(name, mmap_mode="r") for name in names])
+        return arrays  # type: ignore[no-any-return]
+
+    return mapped
+
+
+def _ranges(starts: NDArray[np.int64], block: int) -> Iterator[tuple[int, int]]:
+    """Cut the terms into ranges of about `block` rows, at least one term each."""
+    first = 0
+    while first < len(starts) - 1:
+        last = max(first + 1, int(np.searchsorted(starts, starts[first] + block, "right")) - 1)
+        yield first, last
+        first = last
+
+
+def _merged(runs: list[Callable[[], _Run]], first: int, last: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Return products and counts of all rows of the terms `first` to `last` - 1, sorted by term and product."""
+    parts = []
+    for get in runs:
+        run_terms, starts, products, counts = get()
+        low, high = np.searchsorted(run_terms, [first, last])
+        rows = slice(starts[low], starts[high])
+        of_rows = np.repeat(run_terms[low:high], np.diff(starts[low : high + 1]))
+        parts.append((of_rows, products[rows], counts[rows]))
+    of_rows, products, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    sort = np.argsort(of_rows, kind="stable")
+    return products[sort], counts[sort]
+
+
+def _shares(lengths: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Return what one occurrence of a term counts in products of some lengths: n of `bm25`."""
+    filled = int((lengths > 0).sum())
+    mean = np.float32(lengths.sum() / filled if filled else 1)
+    one = np.float32(1)
+    shares: NDArray[np.float32] = one / (K1 * ((one - B) + B * _coded(lengths).astype(np.float32) / mean))
+    return shares
+
+
+def _coded(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return lengths as Lucene's byte keeps them: above 24, the rest keeps its four highest bits."""
+    rest = np.maximum(lengths - 24, 0)
+    drop = np.maximum(np.frexp(rest.astype(np.float64))[1] - 4, 0)
+    return np.where(lengths < 24, lengths, 24 + (rest >> drop << drop))
+
+
+class _Rows:
+    """Collects the rows of the index, in memory or in the files of a folder."""
+
+    def __init__(self, folder: Path | None, total: int) -> None:
+        self._kept: dict[str, list[NDArray[Any]]] = {"documents": [], "divisors": []}
+        self._folder = folder
+        if folder is not None:
+            for name, kind in (("documents", "<i4"), ("divisors", "<f4")):
+                with (folder / f"{name}.npy").open("wb") as file:
+                    header = {"descr": kind, "fortran_order": False, "shape": (total,)}
+                    np.lib.format.write_array_header_1_0(file, header)
+
+    def add(self, documents: NDArray[np.int32], divisors: NDArray[np.float32]) -> None:
+        """Append rows."""
+        for name, values in (("documents", documents), ("divisors", divisors)):
+            if self._folder is None:
+                self._kept[name].append(values)
+            else:
+                with (self._folder / f"{name}.npy").open("ab") as file:
+                    values.tofile(file)
+
+    def finish(self) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return all rows; mapped into memory where they are in files."""
+        if self._folder is not None:
+            documents, divisors = (np.load(self._folder / f"{name}.npy", mmap_mode="r") for name in self._kept)
+            return documents, divisors
+        empty = np.empty(0, np.int32), np.empty(0, np.float32)
+        documents = np.concatenate([empty[0], *self._kept["documents"]])
+        return documents, np.concatenate([empty[1], *self._kept["divisors"]])

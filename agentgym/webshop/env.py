@@ -1,0 +1,320 @@
+"""The WebShop environments."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+from agentgym.core import Info, TextEnv, TextSpace, suggest
+from agentgym.vector import TextVectorEnv
+from agentgym.webshop.expert import expert_action
+from agentgym.webshop.keys import chosen, exact_key, place
+from agentgym.webshop.noise import Adverts
+from agentgym.webshop.nouns import Tagger
+from agentgym.webshop.opening import GENERATED, open_tasks
+from agentgym.webshop.pages import TEXT, nodes, text
+from agentgym.webshop.repairs import check_repairs
+from agentgym.webshop.session import Session
+from agentgym.webshop.splits import check_disjoint, check_split
+from agentgym.webshop.tasks import Tasks
+from agentgym.webshop.text import page_text, text_rich
+
+INSTRUCTIONS = (
+    "You are in a web shop and have a request to fulfil: find a product that is what is asked for, with the "
+    "attributes, options and price that the request names, choose its options and buy it. Each turn, give one "
+    "command:\n"
+    "search[<words>]: search for products; possible on every page.\n"
+    "click[<text>]: click a button, a product number or an option, named as on the page.\n"
+    "`click[back to search]` begins anew, `click[next >]` and `click[< prev]` turn pages and lead back; a product's "
+    "page has `click[description]`, `click[features]`, `click[reviews]`, its options, and `click[buy now]`, which ends "
+    "the visit. You are graded by what you buy. Another command changes nothing."
+)
+#: What an observation may be.
+MODES = ("text", "text_rich", "url")
+#: The parts of a score, before a purchase.
+NO_PARTS: Info = {
+    "r_type": 0.0,
+    "r_att": 0.0,
+    "w_att": 0.0,
+    "query_match": False,
+    "category_match": False,
+    "title_score": 0.0,
+    "r_option": 0.0,
+    "w_option": 0.0,
+    "r_price": False,
+    "w_price": 0.0,
+}
+#: The info keys in order, with what holds until something is chosen or bought.
+NO_INFO: Info = {
+    "admissible_actions": (),
+    "is_action_valid": True,
+    "state_key": "",
+    "task_id": "",
+    "won": False,
+    "score": 0.0,
+    "page": "",
+    "options": "nothing",
+    "has_search_bar": False,
+    "instruction": "",
+    **NO_PARTS,
+}
+_ANY_QUERY = "search[<your query>]"
+
+
+class WebShopEnv(TextEnv[str]):
+    """WebShop as text: find and buy what a request asks for: `search[red shoes]`, `click[b01n37fsyx]`, ...
+
+    **Task.** A request such as "Find me long lasting candles with soy wax with size: large, and price lower than 40.00
+    dollars". It was made from a product, which is the best one to buy.
+
+    **Pages.** The index page with the search; results, ten a page; a product's page with its options; description,
+    features and reviews below it; the page after the purchase, which shows the score. All is as in the original, quirks
+    included: results are searched anew and forget chosen options, there is always a next page, a search is possible on
+    every page.
+
+    **Observation.** `TextSpace`. `observation_mode` "text": the texts of the page between " [SEP] ", without what was
+    chosen; "text_rich": line by line, with marks at what can be clicked and what was; "url": the address.
+
+    **Action.** `TextSpace`: `search[...]` or `click[...]`, exactly so. The argument may have any case, the name may
+    not. Everything the original ignores is an invalid action: it changes nothing and counts as a step. The hidden
+    queries `<r>`, `<c> category` and `<q> query` list products as in the original; `<a>`, and `<c>` alone, which stop
+    the original, find nothing.
+
+    **Reward** of the purchase: the score, in 0..1; with `reward` given, that number when the score is 1 and 0 else (the
+    papers that train language models use 10). All other rewards are 0.
+
+    **End.** `terminated` with the purchase; `won` when its score is 1. The registered time limit is 15 steps
+    (`truncated`); the original has none.
+
+    **Info.** `admissible_actions`: "search[<your query>]" on the index page, as the papers' prompts have it (played
+    literally it searches for these words), then `click[...]` for all that can be clicked; a search is accepted on
+    other pages too. `state_key`: page, query, chosen options and, where they are shown, opened products: equal exactly
+    for equal states of a task; `task_id`: "<kind of goals>/<index in the original's order>"; `score`: that of the
+    purchase, else 0.0; `won`; `page`: "index", "results 2 of 'red shoes'", "item B01N37FSYX", "Features of
+    B01N37FSYX", "done B01N37FSYX"; `options`: the chosen options, in any order of choice the same, "nothing" without
+    any; `has_search_bar`; `instruction`: the request; and the parts of the score, which are 0 or False before the
+    purchase: `r_type`, `r_att`, `r_option`, `r_price`, the weights `w_att`, `w_option`, `w_price`, and what `r_type`
+    is made of, `query_match`, `category_match`, `title_score`. With `expert=True`, `expert_action`: the next command
+    towards the wished product, "" when no search finds it.
+
+    **Tasks.** `reset(options=...)` takes `task_id`, with or without `split`, or any of `split` and `index`; without
+    options the index is drawn from `np_random`. The split "all" has the original's order. "test", "validation" and
+    "train" share no goal: its first 500, the next 1,000, and the others (less where there are few). The same product is
+    wished for in several of them, with other options; `split_by="product"` parts the products.
+
+    **Data.** None needed: products are generated. `data` is the folder of the official files, or an items file in it;
+    a folder that has both sets is read as the small one. Large sets are put on the disk once. Goals are made as the
+    original makes them; what products with a range of prices cost, and the limits that requests name, are drawn with
+    `price_seed`: the original draws them unseeded, anew in every process, or reads them from `prices`.
+
+    **Repairs.** The quirks of the original are all there. `repairs` names those to be repaired, or "all": "brackets"
+    (values with a bracket can be clicked), "options" (pages show the chosen options), "winnable" (goals that cannot
+    score 1 are left out); `agentgym.webshop.repairs.REPAIRS` describes them.
+
+    **Id.** `AgentRL/WebShop-v0`.
+
+    Args:
+        data: folder of the official files, or an items file; "generated" or None for generated products.
+        goals: "synthetic" or "human" (official files only).
+        prices: JSON file (or .xz) with `prices` and, optionally, `goals` of a running original.
+        split: split of episodes whose options name none.
+        split_by: "goal" or "product": what splits do not share.
+        observation_mode: "text", "text_rich" or "url".
+        search: "bm25", or "lucene" for pyserini.
+        noun_tagger: which words of a title are nouns: "words", "spacy", "table:<file>" or a function from a title to
+            its nouns, see `agentgym.webshop.nouns.make_tagger`.
+        reward: for a purchase that scores 1; None for the score as the reward of any purchase.
+        repairs: names of repairs, or "all".
+        noise: probabilities that a page has adverts, and that each place of such a page has one; None for none.
+        num_products: the first ones only; None for all (2,000 generated ones).
+        price_seed: see Data.
+        product_seed: another number gives other generated products.
+        cache: folder for large sets of products; None for the variable AGENTGYM_CACHE ("off" for no cache) or else
+            ~/.cache/agentgym; False to keep them in memory.
+        expert: put `expert_action` into info.
+        render_mode: "ansi" (the observation) or None.
+
+    >>> env = WebShopEnv(expert=True)
+    >>> observation, info = env.reset(seed=0)
+    >>> while not info["won"]:
+    ...     observation, reward, terminated, truncated, info = env.step(info["expert_action"])
+    >>> reward, terminated
+    (1.0, True)
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
+
+    def __init__(
+        self,
+        *,
+        data: str | os.PathLike[str] | None = None,
+        goals: str = "synthetic",
+        prices: str | os.PathLike[str] | None = None,
+        split: str = "train",
+        split_by: str = "goal",
+        observation_mode: str = "text",
+        search: str = "bm25",
+        noun_tagger: str | os.PathLike[str] | Tagger = "words",
+        reward: float | None = None,
+        repairs: Iterable[str] | str = (),
+        noise: tuple[float, float] | None = None,
+        num_products: int | None = None,
+        price_seed: int = 0,
+        product_seed: int = 0,
+        cache: str | Path | bool | None = None,
+        expert: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(render_mode=render_mode, expert=expert)
+        if observation_mode not in MODES:
+            raise ValueError(f"unknown observation_mode {observation_mode!r}; {suggest(observation_mode, MODES)}")
+        self.observation_mode = observation_mode
+        self.split = check_split(split)
+        self.reward = None if reward is None else _finite(reward)
+        self.repairs = check_repairs(repairs)
+        self.adverts = None if noise is None else Adverts(*_pair(noise))
+        self._brackets, self._show_options = "brackets" in self.repairs, "options" in self.repairs
+        self.tasks: Tasks = open_tasks(
+            data=GENERATED if data is None else _path("data", data, "a folder"),
+            goals=goals,
+            record=None if prices is None else _path("prices", prices, "a file"),
+            split_by=check_disjoint(split_by),
+            winnable="winnable" in self.repairs,
+            search=search,
+            noun_tagger=noun_tagger,
+            num_products=_count("num_products", num_products, 1),
+            price_seed=_count("price_seed", price_seed, 0),
+            product_seed=_count("product_seed", product_seed, 0),
+            cache_in=cache,
+        )
+        self.observation_space = TextSpace()
+        self.action_space = TextSpace(samples=("search[shoes]", "click[next >]", "click[back to search]"))
+        self.instructions = INSTRUCTIONS
+
+    def begin(self, options: dict[str, Any]) -> None:
+        """Start a visit; without options the goal's index is drawn from `self.np_random`."""
+        index = self.tasks.choose(self.split, options, self.np_random)
+        self._load(index, int(self.np_random.integers(1 << 31)))
+
+    def _load(self, index: int, seed: int) -> None:
+        self._index, self._seed, self._step = index, seed, 0
+        goal = self.tasks.goals[index]
+        self.session = Session(self.tasks.shop, goal, str(index), seed, self._brackets)
+        self._info = {**NO_INFO, "task_id": self.tasks.task_id(index), "instruction": goal.instruction}
+
+    def num_tasks(self, split: str) -> int:
+        """Return the number of goals in a split."""
+        return self.tasks.count(check_split(split))
+
+    def act(self, command: str) -> tuple[float, bool, bool]:
+        """Play one command; see the class page for the reward."""
+        session = self.session
+        self._step += 1
+        valid = session.play(command)
+        purchase = session.purchase
+        if purchase is None:
+            return 0.0, False, valid
+        if self.reward is None:
+            return purchase.score, True, valid
+        return self.reward if purchase.score == 1.0 else 0.0, True, valid
+
+    def observe(self) -> str:
+        """Return the page in the environment's form."""
+        session = self.session
+        page, mode = session.page, self.observation_mode
+        if mode == "url":
+            return session.url()
+        show_options = self._show_options and page.kind in ("item", "sub")
+        if mode == "text" and self.adverts is None and not show_options:
+            return page_text(page, session.request_text)
+        shown = page.nodes(session.request)
+        if show_options:
+            shown += nodes(TEXT, f"You have chosen {chosen(session.options)}.")
+        if self.adverts is not None:
+            head = len(page.lead) + len(session.request) if page.lead else 0
+            shown[head:] = self.adverts.around(shown[head:], (self._seed, self._step))
+        return text(shown) if mode == "text" else text_rich(shown, session.url(), session.opened())
+
+    def describe(self, valid: bool) -> Info:
+        """Return the info dict of the current state."""
+        session, mode = self.session, self.observation_mode
+        page, purchase, options, sub = session.page, session.purchase, session.options, session.sub
+        asin = "" if session.product is None else session.bought.asin
+        name = place(page.kind, session.query, session.number, asin, sub)
+        commands = page.all_commands if self._brackets else page.commands
+        if len(options) > 1 and mode != "url":
+            options = dict(sorted(options.items()))
+        opened = sorted(session.opened()) if mode == "text_rich" else ()
+        searching = page.kind == "index"
+        key = exact_key(name, options, session.query, session.number, opened)
+        info = self._info.copy()
+        info["admissible_actions"] = (_ANY_QUERY, *commands) if searching else commands
+        info["is_action_valid"] = valid
+        info["state_key"] = f"{key} | {session.draws} draws" if session.draws else key
+        info["page"] = name
+        info["has_search_bar"] = searching
+        if options:
+            info["options"] = chosen(options)
+        if purchase is not None:
+            info["won"], info["score"] = purchase.score == 1.0, purchase.score
+            info.update(purchase.parts)
+        if self.expert:
+            info["expert_action"] = expert_action(session)
+        return info
+
+    def get_state(self) -> Any:
+        """Return (index of the goal, seed, number of the step, state of the visit)."""
+        return self._index, self._seed, self._step, self.session.get_state()
+
+    def set_state(self, state: Any) -> None:
+        """Load what `get_state` returned."""
+        index, seed, step, visit = state
+        self._load(index, seed)
+        self._step = step
+        self.session.set_state(visit)
+
+    def render(self) -> str | None:
+        """Return the observation (render mode "ansi")."""
+        if self.render_mode is None:
+            gym.logger.warn("render() does nothing without a render_mode: make the environment with one")
+            return None
+        self.need_episode("render")
+        return self.observe()
+
+
+class WebShopVectorEnv(TextVectorEnv):
+    """Many `WebShopEnv` in one process; products, search index, goals and pages are shared."""
+
+    env_class = WebShopEnv
+
+
+def _finite(reward: Any) -> float:
+    if isinstance(reward, bool) or not isinstance(reward, numbers.Real) or not math.isfinite(reward):
+        raise ValueError(f"reward must be a finite number or None, got {reward!r}")
+    return float(reward)
+
+
+def _pair(noise: Any) -> tuple[Any, Any]:
+    if not isinstance(noise, (tuple, list)) or len(noise) != 2:
+        raise ValueError(f"noise must be two probabilities, of a page and of a place, or None, got {noise!r}")
+    return noise[0], noise[1]
+
+
+def _path(name: str, value: Any, what: str) -> str:
+    if not isinstance(value, (str, os.PathLike)):
+        raise ValueError(f"{name} must be {what} or None, got {value!r}")
+    return str(os.fspath(value))
+
+
+def _count(name: str, value: Any, least: int) -> Any:
+    if value is None and name == "num_products":
+        return None
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+    return int(value)

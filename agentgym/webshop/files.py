@@ -1,0 +1,207 @@
+"""The official product files: raw records, one after the other, as the shop's products.
+
+`items_shuffle.json` (or `items_shuffle_1000.json`) is the list of products, `items_ins_v2*.json` beside it holds their
+attributes and synthetic requests, `items_human_ins.json` the requests that people wrote.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentgym.webshop.json_stream import entries
+from agentgym.webshop.prices import read_tag
+from agentgym.webshop.product import Options, Product
+
+#: Attributes of a product that the attribute file does not know.
+UNKNOWN_ATTRIBUTES = ("DUMMY_ATTR",)
+_ITEMS, _REQUESTS, _HUMAN = "items_shuffle", "items_ins_v2", "items_human_ins.json"
+_HOW = (
+    "the official files are items_shuffle.json, items_ins_v2.json and items_human_ins.json, or the small set "
+    "items_shuffle_1000.json, items_ins_v2_1000.json: download them with the setup script of princeton-nlp/WebShop"
+)
+
+
+class ProductError(ValueError):
+    """A record of a product file is not as expected; the message names file, product and field."""
+
+
+@dataclass(frozen=True)
+class ProductFiles:
+    """Paths of one product set.
+
+    Attributes:
+        items: the products.
+        requests: their attributes and synthetic requests.
+        human: requests that people wrote; need not exist.
+    """
+
+    items: Path
+    requests: Path
+    human: Path
+
+
+@dataclass(frozen=True, slots=True)
+class HumanRequest:
+    """A request that a person wrote for a product."""
+
+    instruction: str
+    attributes: tuple[str, ...]
+    options: tuple[str, ...]
+
+
+def find_files(data: str | os.PathLike[str]) -> ProductFiles:
+    """Return the files of a folder (the 1,000-product set where both are there), or those beside an items file.
+
+    Raises:
+        ValueError: when there is no such file.
+    """
+    given = Path(data).expanduser()
+    if given.is_dir():
+        found = sorted(given.glob(f"{_ITEMS}*.json"), reverse=True)  # "_1000.json" before ".json"
+        if not found:
+            raise ValueError(f"WebShop data: {given} holds no {_ITEMS}*.json; {_HOW}")
+        items = found[0]
+    elif given.is_file() and given.name.startswith(_ITEMS):
+        items = given
+    else:
+        raise ValueError(f"WebShop data: {given} is neither a folder nor an {_ITEMS}*.json; {_HOW}")
+    files = ProductFiles(items, items.with_name(items.name.replace(_ITEMS, _REQUESTS)), items.with_name(_HUMAN))
+    if not files.requests.is_file():
+        raise ValueError(f"WebShop data: {files.requests} is missing beside {items.name}; {_HOW}")
+    return files
+
+
+def read_products(items: Path, request_of: Callable[[str], Any | None], limit: int | None = None) -> Iterator[Product]:
+    """Yield the products of an items file in order, one at a time; repeated and malformed asins are left out.
+
+    Args:
+        items: the items file.
+        request_of: entry of an asin in the requests file, None when it has none.
+        limit: the file is cut to so many records before anything is left out.
+
+    Raises:
+        ProductError: naming file, product and field.
+    """
+    seen: set[str] = set()
+    for number, record in entries(items):
+        if limit is not None and isinstance(number, int) and number >= limit:
+            return
+        if not isinstance(number, int):
+            raise ProductError(f"{items}: expected a list of products, found an object; {_HOW}")
+        fields = _Fields(items, f"product {number}", record)
+        asin = fields.text("asin")
+        if asin == "nan" or len(asin) > 10 or asin in seen:
+            continue
+        seen.add(asin)
+        fields.who = f"product {number} ({asin})"
+        yield _product(fields, asin, request_of(asin))
+
+
+def read_human(path: Path) -> dict[str, tuple[HumanRequest, ...]]:
+    """Return the human requests of every asin, in the order of the file.
+
+    Raises:
+        ProductError: naming file, product and field.
+    """
+    if not path.is_file():
+        raise ValueError(f"WebShop data: {path} is missing, goals='human' needs it; {_HOW}")
+    found = {}
+    for asin, listed in entries(path):
+        if not isinstance(listed, list):
+            raise ProductError(f"{path}: product {asin}: expected a list of requests, got {listed!r}")
+        rows = [_Fields(path, f"product {asin}, request {i}", row) for i, row in enumerate(listed)]
+        found[str(asin)] = tuple(
+            [
+                HumanRequest(
+                    row.text("instruction"), row.texts("instruction_attributes"), row.texts("instruction_options")
+                )
+                for row in rows
+            ]
+        )
+    return found
+
+
+@dataclass
+class _Fields:
+    """The fields of one record, each checked when it is read."""
+
+    path: Path
+    who: str
+    record: Any
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.record, dict):
+            raise ProductError(f"{self.path}: {self.who}: expected an object with fields, got {self.record!r}")
+
+    def fail(self, name: str, expected: str) -> ProductError:
+        got = repr(self.record[name]) if name in self.record else "nothing"
+        return ProductError(f"{self.path}: {self.who}: field {name!r} must be {expected}, got {got:.200}")
+
+    def text(self, name: str) -> str:
+        value = self.record.get(name)
+        if not isinstance(value, str):
+            raise self.fail(name, "a string")
+        return value
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        value = self.record.get(name)
+        if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
+            raise self.fail(name, "a list of strings")
+        return tuple(value)
+
+
+def _product(fields: _Fields, asin: str, request: Any) -> Product:
+    record = fields.record
+    bullets = record.get("small_description")
+    pricing = record.get("pricing")
+    if pricing is not None and not isinstance(pricing, str):
+        raise fields.fail("pricing", "a string")
+    try:
+        prices, price_text = read_tag(pricing)
+    except ValueError as error:
+        raise ProductError(f"{fields.path}: {fields.who}: field 'pricing': {error}") from error
+    asked = _Fields(fields.path, f"{fields.who}, its entry in the requests file", {} if request is None else request)
+    has_request = asked.record.get("instruction") is not None
+    instruction_attributes = asked.texts("instruction_attributes") if has_request else ()
+    if has_request and not instruction_attributes:
+        raise asked.fail("instruction_attributes", "a list of at least one string")
+    return Product(
+        asin=asin,
+        title=fields.text("name"),
+        description=fields.text("full_description"),
+        bullets=(bullets,) if isinstance(bullets, str) else fields.texts("small_description"),
+        prices=prices,
+        price_text=price_text,
+        options=_options(fields),
+        attributes=asked.texts("attributes") if "attributes" in asked.record else UNKNOWN_ATTRIBUTES,
+        category=fields.text("category"),
+        query=fields.text("query").lower().strip(),
+        product_category=fields.text("product_category"),
+        instruction=asked.text("instruction") if has_request else None,
+        instruction_attributes=instruction_attributes,
+    )
+
+
+def _options(fields: _Fields) -> Options:
+    """Return the option groups; of two names that differ only in case the later one's values count."""
+    given = fields.record.get("customization_options")
+    if not given:
+        return ()
+    problem = "an object of lists of objects with a string 'value' (or null), or ''"
+    if not isinstance(given, dict):
+        raise fields.fail("customization_options", problem)
+    groups: dict[str, tuple[str, ...]] = {}
+    for name, contents in given.items():
+        if contents is None:
+            continue
+        if not isinstance(contents, list):
+            raise fields.fail("customization_options", problem)
+        values = [each.get("value") if isinstance(each, dict) else None for each in contents]
+        if not all(isinstance(value, str) for value in values):
+            raise fields.fail("customization_options", problem)
+        groups[name.lower()] = tuple([value.strip().replace("/", " | ").lower() for value in values])
+    return tuple(groups.items())

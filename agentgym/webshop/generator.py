@@ -1,0 +1,212 @@
+"""Products of the generated shop, each made from a seed and its number."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym.webshop import wording
+from agentgym.webshop.departments import KINDS, Kind
+from agentgym.webshop.prices import UNPRICED
+from agentgym.webshop.product import Options, Product
+
+#: Products of the shop that is there without data.
+NUM_PRODUCTS = 2_000
+#: Products whose random numbers are drawn together, and how many each of them may use.
+BLOCK = 64
+NUMBERS = 64
+#: Most products of one shop: as many as there are article numbers.
+MOST = 10**8
+#: An article number is this prime factor times the product's number, modulo `MOST`, so that neighbours look unlike.
+_FACTOR = 61_803_399
+#: Where the numbers of a shop begin.
+_FIRST, _PER_SEED = 27_182_818, 7_919
+
+#: Prices end in these.
+CENTS = (99, 95, 49, 0, 25, 79)
+#: A model's code is one of these and a digit.
+CODE_LETTERS = "ABCDEFGHKLMNPRSTVX"
+_RANGE = 0.12
+_NO_PRICE = 0.03
+_T = TypeVar("_T")
+
+
+class _Draws:
+    """Choices made with the uniform numbers of one product, in order."""
+
+    def __init__(self, uniform: Sequence[float]) -> None:
+        self._next: Iterator[float] = iter(uniform)
+
+    def uniform(self) -> float:
+        return next(self._next)
+
+    def below(self, count: int) -> int:
+        return int(next(self._next) * count)
+
+    def pick(self, values: Sequence[_T]) -> _T:
+        return values[int(next(self._next) * len(values))]
+
+    def sample(self, values: Sequence[_T], count: int) -> list[_T]:
+        """Return `count` of the values in random order."""
+        left = list(values)
+        return [left.pop(int(next(self._next) * len(left))) for _ in range(count)]
+
+
+def article_number(seed: int, index: int) -> str:
+    """Return the asin of a product: "B0" and eight digits, different for every index.
+
+    >>> article_number(0, 0), article_number(0, 1)
+    ('B027182818', 'B088986217')
+    """
+    return f"B0{(index * _FACTOR + _FIRST + seed * _PER_SEED) % MOST:08d}"
+
+
+@lru_cache(maxsize=8)
+def _numbers_of_block(seed: int, block: int) -> NDArray[np.float64]:
+    """Return the uniform numbers of a block, float64 (BLOCK, NUMBERS), the same in any process."""
+    return np.random.default_rng([seed, block]).random((BLOCK, NUMBERS))
+
+
+def generate(num_products: Any = NUM_PRODUCTS, *, seed: Any = 0, asked: Any = 1.0) -> Iterator[Product]:
+    """Yield the products of a shop, one after the other; the same arguments give the same shop on any machine.
+
+    A shop of more products begins with those of a smaller one.
+
+    Args:
+        num_products: how many.
+        seed: another one gives another shop.
+        asked: share of the products that somebody asks for, in 0..1.
+
+    Raises:
+        ValueError: a number is out of range.
+
+    >>> len({product.asin for product in generate(500)})
+    500
+    """
+    for name, value, least, most in (("num_products", num_products, 1, MOST), ("seed", seed, 0, 2**63)):
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= value <= most:
+            raise ValueError(f"{name} must be an integer in {least}..{most}, got {value!r}")
+    if isinstance(asked, bool) or not isinstance(asked, numbers.Real) or not 0 <= asked <= 1:
+        raise ValueError(f"asked must be a share in 0..1, got {asked!r}")
+    # Arguments are checked before the first product is asked for.
+    return (make_product(int(seed), index, float(asked)) for index in range(int(num_products)))
+
+
+def make_product(seed: int, index: int, asked: float = 1.0) -> Product:
+    """Return a product of a shop.
+
+    Args:
+        seed: of the shop, at least 0.
+        index: the product's number, from 0.
+        asked: share of the products that somebody asks for.
+
+    >>> product = make_product(0, 3)
+    >>> product == make_product(0, 3), product.query in product.title.lower(), len(product.asin)
+    (True, True, 10)
+    """
+    block, row = divmod(index, BLOCK)
+    draws = _Draws(_numbers_of_block(seed, block)[row].tolist())
+    kind = KINDS[draws.below(len(KINDS))]
+    wanted = draws.uniform() < asked
+    maker = draws.pick(wording.OPENINGS) + draws.pick(wording.ENDINGS)
+    qualities = draws.sample(kind.qualities, 1 + draws.below(3))
+    features = draws.sample(kind.features, 1 + draws.below(3))
+    # Told in the title, in the description or in the bullet points; the first quality is always in the title.
+    title, shown_qualities, shown_features = _title(draws, kind, maker, qualities, features)
+    hidden = [(name, True) for name in qualities[shown_qualities:]]
+    hidden += [(name, False) for name in features[shown_features:]]
+    described = draws.below(len(hidden) + 1)
+    prices, price_text = _prices(draws, kind)
+    instruction, asked_for = _request(draws, kind, qualities, features)
+    return Product(
+        asin=article_number(seed, index),
+        title=title,
+        description=_description(draws, kind, maker, hidden[:described]),
+        bullets=_bullets(draws, maker, hidden[described:]),
+        prices=prices,
+        price_text=price_text,
+        options=_options(draws, kind),
+        attributes=tuple(sorted([*qualities, *features])),
+        category=kind.category,
+        query=kind.name,
+        product_category=" \u203a ".join(kind.path),
+        instruction=instruction if wanted else None,
+        instruction_attributes=asked_for if wanted else (),
+    )
+
+
+def _title(
+    draws: _Draws, kind: Kind, maker: str, qualities: Sequence[str], features: Sequence[str]
+) -> tuple[str, int, int]:
+    """Return the title, and how many of the qualities and features it tells."""
+    told_qualities = 1 + draws.below(min(2, len(qualities)))
+    told_features = draws.below(min(2, len(features)) + 1)
+    template = draws.pick(wording.TITLES if told_features else wording.TITLES_WITHOUT_FEATURE)
+    title = template.format(
+        maker=maker, kind=kind.name.title(), code=f"{draws.pick(CODE_LETTERS)}{1 + draws.below(9)}",
+        quality=", ".join(qualities[:told_qualities]).title(), feature=" and ".join(features[:told_features]).title(),
+    )  # fmt: skip
+    return title, told_qualities, told_features
+
+
+def _description(draws: _Draws, kind: Kind, maker: str, told: Sequence[tuple[str, bool]]) -> str:
+    parts = [draws.pick(wording.OPENERS[kind.category])]
+    for name, is_quality in told:
+        parts.append(
+            draws.pick(wording.QUALITY_SENTENCES if is_quality else wording.FEATURE_SENTENCES).replace("{0}", name)
+        )
+    if draws.uniform() < 0.6:
+        parts.append(draws.pick(wording.REMARKS[kind.category]))
+    return " ".join(part for part in parts if part).replace("{kind}", kind.name).replace("{maker}", maker)
+
+
+def _bullets(draws: _Draws, maker: str, told: Sequence[tuple[str, bool]]) -> tuple[str, ...]:
+    bullets = [
+        draws.pick(wording.QUALITY_BULLETS if is_quality else wording.FEATURE_BULLETS).replace("{0}", name)
+        for name, is_quality in told
+    ]
+    plain = draws.sample(wording.PLAIN_BULLETS, 1 + draws.below(2))
+    for text in plain:
+        bullets.insert(draws.below(len(bullets) + 1), text)
+    return tuple(text.replace("{maker}", maker) for text in bullets)
+
+
+def _options(draws: _Draws, kind: Kind) -> Options:
+    """Return the option groups of a product: most of its kind's, each with some of the values in their order."""
+    groups = []
+    for name, values in kind.groups[:2]:
+        if draws.uniform() < 0.8:
+            chosen = set(draws.sample(values, 2 + draws.below(min(3, len(values) - 1))))
+            groups.append((name, tuple(value for value in values if value in chosen)))
+    return tuple(groups)
+
+
+def _prices(draws: _Draws, kind: Kind) -> tuple[tuple[float, ...], str]:
+    """Return the amounts of the price tag, cheap ones more often than dear ones, and its text."""
+    kind_of_tag, place, width = draws.uniform(), draws.uniform(), draws.uniform()
+    cents = draws.pick(CENTS) / 100
+    price = round(math.floor(kind.cheapest * (kind.dearest / kind.cheapest) ** place) + cents, 2)
+    if kind_of_tag < _NO_PRICE:
+        return (UNPRICED,), f"${UNPRICED}"  # as the shop shows a product without a tag
+    if kind_of_tag < _NO_PRICE + _RANGE:
+        dearer = round(math.ceil(price * (1.2 + 0.6 * width)) + cents, 2)
+        return (price, dearer), f"${price} to ${dearer}"
+    return (price,), f"${price}"
+
+
+def _request(
+    draws: _Draws, kind: Kind, qualities: Sequence[str], features: Sequence[str]
+) -> tuple[str, tuple[str, ...]]:
+    """Return what somebody says who wants this product, and the attributes that are named."""
+    before = draws.sample(qualities, draws.below(min(2, len(qualities)) + 1))
+    behind = draws.sample(features, draws.below(min(2, len(features)) + 1))
+    if not before and not behind:
+        before = [qualities[0]]
+    wish = f"{', '.join(before)} {kind.name}".strip() + (f" with {' and '.join(behind)}" if behind else "")
+    return draws.pick(wording.REQUESTS).format(wish=wish), (*before, *behind)

@@ -1,0 +1,257 @@
+"""The goals of a catalogue, in the original's order: made from its products, or as they were recorded."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import os
+import random
+from array import array
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym.webshop.files import HumanRequest
+from agentgym.webshop.goal import NO_LIMIT, Goal
+from agentgym.webshop.product import Catalogue
+
+_LIMITS = tuple([10.0 * i for i in range(1, 100)])
+_CANDIDATES = 4
+#: The two kinds of goals: made from products, and written by people.
+KINDS = ("synthetic", "human")
+#: Seed of the order of goals.
+ORDER_SEED = 233
+
+
+class Goals(Protocol):
+    """Goals in the original's order.
+
+    Attributes:
+        kind: "synthetic" or "human".
+        products: position of each goal's product.
+    """
+
+    kind: str
+    products: NDArray[np.int32]
+
+    def __len__(self) -> int:
+        """Number of goals."""
+
+    def __getitem__(self, index: int, /) -> Goal:
+        """Return a goal by its index."""
+
+
+def draw_limit(price: float, rng: random.Random) -> float:
+    """Return a price limit: the larger of two of the next four multiples of ten above the price.
+
+    Without two of them below 1,000 dollars there is no limit, and nothing is drawn.
+    """
+    first = bisect_right(_LIMITS, price)
+    candidates = _LIMITS[first : first + _CANDIDATES]
+    return max(rng.sample(candidates, 2)) if len(candidates) >= 2 else NO_LIMIT
+
+
+def _with_limit(request: str, limit: float) -> str:
+    return request if limit == NO_LIMIT else f"{request}, and price lower than {limit:.2f} dollars"
+
+
+def _order(count: int) -> NDArray[np.int64]:
+    order = array("q", range(count))
+    random.Random(ORDER_SEED).shuffle(order)
+    return np.array(order, np.int64)
+
+
+class SyntheticGoals:
+    """One goal for every way to choose the options of every product that somebody asks for.
+
+    Goals are numbers (product, choice, limit) until one is asked for.
+
+    Args:
+        catalogue: the products.
+        prices: what each of them costs.
+        rng: draws one limit for each product that somebody asks for, in order.
+    """
+
+    kind = "synthetic"
+
+    def __init__(self, catalogue: Catalogue, prices: NDArray[np.float64], rng: random.Random) -> None:
+        self._catalogue = catalogue
+        choices = catalogue.choices()
+        asked = np.flatnonzero(choices >= 0)
+        self._limits = {int(i): draw_limit(float(prices[i]), rng) for i in asked}
+        counts = choices[asked]
+        starts = np.repeat(np.cumsum(counts) - counts, counts)
+        order = _order(int(counts.sum()))
+        self.products = np.repeat(asked.astype(np.int32), counts)[order]
+        self._choices = (np.arange(len(order)) - starts)[order]
+
+    def __len__(self) -> int:
+        """Number of goals."""
+        return len(self.products)
+
+    def __getitem__(self, index: int) -> Goal:
+        """Return a goal by its index."""
+        position, rest = int(self.products[index]), int(self._choices[index])
+        product, limit = self._catalogue[position], self._limits[position]
+        assert product.instruction is not None
+        chosen = []
+        for name, values in sorted(product.options, reverse=True):  # the last name's values change fastest
+            rest, number = divmod(rest, len(values))
+            chosen.append((name, values[number]))
+        chosen.reverse()
+        wishes = ", and ".join([f"{name}: {value}" for name, value in chosen])
+        request = product.instruction + (f" with {wishes}" if wishes else "")
+        return Goal(
+            asin=product.asin,
+            name=product.title,
+            category=product.category,
+            query=product.query,
+            product_category=product.product_category,
+            instruction=_with_limit(request, limit),
+            attributes=product.instruction_attributes,
+            options=tuple(chosen),
+            price_upper=limit,
+        )
+
+
+class HumanGoals:
+    """One goal for every request that a person wrote and that names an attribute.
+
+    Args:
+        catalogue: the products.
+        prices: what each of them costs.
+        rng: draws one limit for each of these requests, in order of the products.
+        requests: the requests of each asin; those of products that the catalogue lacks are left out.
+    """
+
+    kind = "human"
+
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        prices: NDArray[np.float64],
+        rng: random.Random,
+        requests: Mapping[str, Sequence[HumanRequest]],
+    ) -> None:
+        self._catalogue = catalogue
+        known = sorted([(i, asin) for asin in requests if (i := catalogue.find(asin)) is not None])
+        rows = [(i, request) for i, asin in known for request in requests[asin] if request.attributes]
+        limits = [draw_limit(float(prices[i]), rng) for i, _ in rows]
+        order = _order(len(rows))
+        self._requests = [(rows[i][1], limits[i]) for i in order]
+        self.products = np.array([rows[i][0] for i in order], np.int32)
+
+    def __len__(self) -> int:
+        """Number of goals."""
+        return len(self.products)
+
+    def __getitem__(self, index: int) -> Goal:
+        """Return a goal by its index."""
+        request, limit = self._requests[index]
+        product = self._catalogue[int(self.products[index])]
+        return Goal(
+            asin=product.asin,
+            name=product.title,
+            category=product.category,
+            query=product.query,
+            product_category=product.product_category,
+            instruction=_with_limit(request.instruction.strip("."), limit),
+            attributes=request.attributes,
+            options=request.options,
+            price_upper=limit,
+        )
+
+
+class GivenGoals:
+    """Goals from a list.
+
+    Args:
+        catalogue: the products; every goal's product must be there.
+        goals: in their order.
+        kind: "synthetic" or "human".
+    """
+
+    def __init__(self, catalogue: Catalogue, goals: Sequence[Goal], kind: str) -> None:
+        self.kind = kind
+        self._goals = tuple(goals)
+        positions = []
+        for i, goal in enumerate(self._goals):
+            position = catalogue.find(goal.asin)
+            if position is None:
+                raise ValueError(
+                    f"goal {i} is about {goal.asin}, which the catalogue ({len(catalogue)} products) lacks"
+                )
+            positions.append(position)
+        self.products = np.array(positions, np.int32)
+
+    def __len__(self) -> int:
+        """Number of goals."""
+        return len(self._goals)
+
+    def __getitem__(self, index: int) -> Goal:
+        """Return a goal by its index."""
+        return self._goals[index]
+
+
+@dataclass(frozen=True)
+class Record:
+    """Hidden prices and goals of a running shop, written down.
+
+    Attributes:
+        prices: asin -> price.
+        goals: in the order served; None when only prices were written down.
+    """
+
+    prices: dict[str, float]
+    goals: tuple[Goal, ...] | None
+
+
+def read_record(path: str | os.PathLike[str]) -> Record:
+    """Read a file with the keys `prices` (asin -> price) and, optionally, `goals` (as the original holds them).
+
+    Args:
+        path: JSON file, or the same packed by xz.
+
+    Raises:
+        ValueError: when the file is not as expected; the message names goal and field.
+        OSError: when it cannot be read.
+    """
+    path = Path(path).expanduser()
+    try:
+        with lzma.open(path, "rb") if path.suffix == ".xz" else open(path, "rb") as stream:
+            data = json.load(stream)
+    except (ValueError, lzma.LZMAError, EOFError) as error:
+        raise ValueError(f"{path} cannot be read as JSON ({error})") from error
+    prices = data.get("prices") if isinstance(data, dict) else None
+    if not isinstance(prices, dict):
+        raise ValueError(f"{path}: expected an object with 'prices' (asin -> price) and, optionally, 'goals'")
+    goals = data.get("goals")
+    if goals is not None and not isinstance(goals, list):
+        raise ValueError(f"{path}: 'goals' must be a list, got {goals!r:.200}")
+    return Record(prices, None if goals is None else tuple([_goal(path, i, goal) for i, goal in enumerate(goals)]))
+
+
+def _goal(path: Path, number: int, data: Any) -> Goal:
+    def get(name: str, kind: type | tuple[type, ...]) -> Any:
+        value = data.get(name) if isinstance(data, dict) else None
+        if not isinstance(value, kind) or isinstance(value, bool):
+            raise ValueError(f"{path}: goal {number}: field {name!r} is not as expected, got {value!r:.200}")
+        return value
+
+    options = get("goal_options", (dict, list))
+    return Goal(
+        asin=get("asin", str),
+        name=get("name", str),
+        category=get("category", str),
+        query=get("query", str),
+        product_category=get("product_category", str),
+        instruction=get("instruction_text", str),
+        attributes=tuple(get("attributes", list)),
+        options=tuple(options.items()) if isinstance(options, dict) else tuple(options),
+        price_upper=float(get("price_upper", (int, float))),
+    )

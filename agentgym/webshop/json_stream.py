@@ -1,0 +1,112 @@
+"""A large JSON file, entry by entry: the entries of its outermost list or object, never the whole of it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from typing import Any, TextIO
+
+_CHUNK = 1 << 20
+#: An entry longer than this (in characters) is taken for a damaged file, not for a reason to read all of it.
+_LONGEST_ENTRY = 1 << 26
+_SPACE = " \t\n\r"
+_DECODER = json.JSONDecoder()
+
+
+class _Text:
+    """The unread part of a text stream, grown as it is asked for."""
+
+    def __init__(self, stream: TextIO, name: str) -> None:
+        self._stream, self._name = stream, name
+        self._buffer, self._at, self._before = "", 0, 0
+        self._ended = False
+
+    def fail(self, what: str) -> ValueError:
+        """Return the exception that says what is wrong at the current place."""
+        place = self._before + self._at
+        return ValueError(f"{self._name} is no such JSON file: {what} at character {place}; get the file again")
+
+    def _more(self) -> bool:
+        chunk = "" if self._ended else self._stream.read(max(_CHUNK, len(self._buffer) - self._at))
+        self._ended = self._ended or not chunk
+        self._before += self._at
+        self._buffer = self._buffer[self._at :] + chunk
+        self._at = 0
+        return bool(chunk)
+
+    def peek(self) -> str:
+        """Return the next character that is no white space, "" at the end."""
+        while True:
+            while self._at < len(self._buffer):
+                if self._buffer[self._at] not in _SPACE:
+                    return self._buffer[self._at]
+                self._at += 1
+            if not self._more():
+                return ""
+
+    def take(self, expected: str) -> str:
+        """Read one character, one of those expected."""
+        character = self.peek()
+        if not character or character not in expected:
+            wanted = " or ".join(repr(each) for each in expected)
+            raise self.fail(f"expected {wanted}, found {character!r}" if character else f"it ends before {wanted}")
+        self._at += 1
+        return character
+
+    def value(self) -> Any:
+        """Read one value."""
+        self.peek()
+        while True:
+            try:
+                value, end = _DECODER.raw_decode(self._buffer, self._at)
+            except json.JSONDecodeError as error:
+                if len(self._buffer) - self._at > _LONGEST_ENTRY or not self._more():
+                    raise self.fail(f"{error.msg} in the entry that begins") from error
+                continue
+            except RecursionError as error:
+                raise self.fail("an entry is nested too deeply: the one that begins") from error
+            # a number may go on behind the end of what was read
+            if end == len(self._buffer) and self._more():
+                continue
+            self._at = end
+            return value
+
+
+def entries(path: str | os.PathLike[str]) -> Iterator[tuple[str | int, Any]]:
+    """Yield the entries of a file's outermost list as (number from 0, value), of an object as (name, value).
+
+    Args:
+        path: UTF-8 JSON file of any size.
+
+    Raises:
+        ValueError: when it is no JSON list or object; the message says where, in characters.
+        OSError: when it cannot be read.
+    """
+    with open(path, encoding="utf-8") as stream:
+        text = _Text(stream, os.fspath(path))
+        try:
+            yield from _entries(text)
+        except UnicodeDecodeError as error:
+            raise text.fail(f"{error.reason} (it is not UTF-8) after the entry") from error
+
+
+def _entries(text: _Text) -> Iterator[tuple[str | int, Any]]:
+    is_list = text.take("[{") == "["
+    end = "]" if is_list else "}"
+    number = 0
+    more = text.peek() != end
+    if not more:
+        text.take(end)
+    while more:
+        name: str | int = number
+        if not is_list:
+            if text.peek() != '"':
+                raise text.fail('expected a name in "quotes"')
+            name = text.value()
+            text.take(":")
+        yield name, text.value()
+        number += 1
+        more = text.take("," + end) == ","
+    if text.peek():
+        raise text.fail("something follows the outermost value")

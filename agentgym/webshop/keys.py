@@ -1,0 +1,64 @@
+"""A page as a state: what is shown with what was chosen, and the exact state, as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+
+def chosen(options: Mapping[str, str]) -> str:
+    """Return the chosen options, whatever their order, "nothing" when there are none.
+
+    >>> chosen({"size": "small", "color": "red"}), chosen({})
+    ('color: red; size: small', 'nothing')
+    """
+    return "; ".join([f"{name}: {value}" for name, value in sorted(options.items())]) or "nothing"
+
+
+def place(kind: str, query: str | None, number: int, asin: str, sub: str) -> str:
+    """Return the page without what was chosen on it: two pages of one name show the same but for the request.
+
+    Args:
+        kind: "index", "results", "item", "sub" or "done".
+        query: what was searched for.
+        number: of the page of results.
+        asin: the product; "" where there is none.
+        sub: the page below the product's page.
+
+    >>> place("results", "red shoes", 2, "", ""), place("sub", "red shoes", 2, "B01", "Features")
+    ("results 2 of 'red shoes'", 'Features of B01')
+    """
+    if kind == "index":
+        return "index"
+    if kind == "results":
+        return f"results {number} of {query!r}"
+    return f"{sub} of {asin}" if kind == "sub" else f"{kind} {asin}"
+
+
+def page_key(page: str, options: str) -> str:
+    """Return page and choice as one node of a state graph: results and index hold no choice.
+
+    >>> page_key("item B01", "color: red"), page_key("index", "nothing")
+    ('item B01 | color: red', 'index')
+    """
+    return page if options == "nothing" else f"{page} | {options}"
+
+
+def exact_key(page: str, options: Mapping[str, str], query: str | None, number: int, visited: Iterable[str]) -> str:
+    """Return everything that decides what the shop will show: two states of a goal are equal only if their keys are.
+
+    Args:
+        page: see `place`.
+        options: chosen options; the order of the choices is part of the state (the page's address shows it).
+        query: what was searched for: "< Prev" leads back to its results.
+        number: of the page of results that "< Prev" leads back to.
+        visited: asins of the products that were opened, in order.
+    """
+    parts = [page]
+    if options:
+        parts.append("; ".join([f"{name!r}: {value!r}" for name, value in options.items()]))
+    if query is not None and not page.startswith("results"):
+        parts.append(f"back to {number} of {query!r}")
+    opened = list(visited)
+    if opened:
+        parts.append("opened " + " ".join(opened))
+    return " | ".join(parts)

@@ -1,0 +1,138 @@
+"""Shops and their tasks, opened once per process."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from agentgym.alfworld.cache import cache_folder
+from agentgym.core import suggest
+from agentgym.webshop import bm25, bm25_build, store
+from agentgym.webshop.attribute_file import attributes_of
+from agentgym.webshop.catalogue import MemoryCatalogue
+from agentgym.webshop.files import find_files, read_human, read_products
+from agentgym.webshop.generator import NUM_PRODUCTS, generate
+from agentgym.webshop.goals import KINDS, GivenGoals, Goals, HumanGoals, SyntheticGoals, read_record
+from agentgym.webshop.nouns import make_tagger
+from agentgym.webshop.pages import Pages
+from agentgym.webshop.prices import draw_prices, known_prices
+from agentgym.webshop.product import Catalogue, Product
+from agentgym.webshop.reward import Grader
+from agentgym.webshop.search import Recent, Search, documents
+from agentgym.webshop.shop import Shop
+from agentgym.webshop.tasks import Tasks
+
+#: Value of `data` that asks for the generated shop.
+GENERATED = "generated"
+#: An items file of more bytes, or a generated shop of more products, is put on the disk.
+LARGE_FILE, LARGE_SHOP = 1 << 26, 20_000
+_INDEX = "bm25"
+#: Names of the searches there are.
+SEARCHES = ("bm25",)
+
+
+@cache
+def open_catalogue(data: str, num_products: int | None, seed: int, cache_in: str | Path | bool | None) -> Catalogue:
+    """Return a catalogue.
+
+    Args:
+        data: folder of the official files, or an items file in it, or `GENERATED`.
+        num_products: only the first ones; None for all (2,000 generated ones).
+        seed: of the generated shop.
+        cache_in: folder for large catalogues, see `alfworld.cache.cache_folder`; False keeps them in memory.
+
+    Raises:
+        ValueError: when there are no such files, or they are malformed.
+    """
+    folder = cache_folder(cache_in)
+    if data == GENERATED:
+        count = NUM_PRODUCTS if num_products is None else num_products
+        products = generate(count, seed=seed)
+        large, facts = count > LARGE_SHOP, f"generated {count} {seed}"
+    else:
+        files = find_files(data)
+        products = _official(data, num_products)
+        large, facts = files.items.stat().st_size > LARGE_FILE, f"{num_products}"
+        for path in (files.items, files.requests):
+            status = path.stat()
+            facts += f" {path.resolve()} {status.st_size} {status.st_mtime_ns}"
+    if not large or folder is None:
+        found: Catalogue = MemoryCatalogue(products)
+    else:
+        facts += f" {store.VERSION} {bm25.FORMAT}"
+        place = folder / f"webshop-{hashlib.sha256(os.fsencode(facts)).hexdigest()[:16]}"
+        if not place.is_dir():
+            store.build(place, products)
+        found = store.StoredCatalogue(place)
+    if not len(found):
+        raise ValueError(f"WebShop data: {data} holds no product")
+    return found
+
+
+def _official(data: str, num_products: int | None) -> Iterator[Product]:
+    files = find_files(data)
+    yield from read_products(files.items, attributes_of(files.requests), num_products)
+
+
+@cache
+def open_search(catalogue: Catalogue, name: str) -> Search:
+    """Return the search over a catalogue; the index of a catalogue on the disk lies beside it.
+
+    Args:
+        catalogue: the products.
+        name: one of `SEARCHES`.
+    """
+    if name not in SEARCHES:
+        raise ValueError(f"unknown search {name!r}; {suggest(name, SEARCHES)}")
+    if not isinstance(catalogue, store.StoredCatalogue):
+        return Recent(bm25.Bm25(bm25_build.build(documents(catalogue))))
+    folder = catalogue.folder / _INDEX
+    if not folder.is_dir():
+        store.in_one_move(folder, lambda temporary: bm25_build.build(documents(catalogue), temporary))
+    return Recent(bm25.Bm25(bm25.load(folder)))
+
+
+@cache
+def open_tasks(
+    *,
+    data: str,
+    goals: str,
+    record: str | None,
+    split_by: str,
+    winnable: bool,
+    search: str,
+    noun_tagger: Any,
+    num_products: int | None,
+    price_seed: int,
+    product_seed: int,
+    cache_in: str | Path | bool | None,
+) -> Tasks:
+    """Return the tasks of a shop; arguments as those of `env.WebShopEnv`.
+
+    Raises:
+        ValueError: when an argument names nothing, or a file is malformed.
+    """
+    if goals not in KINDS:
+        raise ValueError(f"unknown goals {goals!r}; {suggest(goals, KINDS)}")
+    if goals == "human" and data == GENERATED:
+        raise ValueError("goals='human' needs the official files: pass their folder as data=")
+    catalogue = open_catalogue(data, num_products, product_seed, cache_in)
+    rng = random.Random(price_seed)
+    known = None if record is None else read_record(record)
+    prices = draw_prices(catalogue, rng) if known is None else known_prices(catalogue, known.prices)
+    found: Goals
+    if known is not None and known.goals is not None:
+        found = GivenGoals(catalogue, known.goals, goals)
+    elif goals == "human":
+        found = HumanGoals(catalogue, prices, rng, read_human(find_files(data).human))
+    else:
+        found = SyntheticGoals(catalogue, prices, rng)
+    if not len(found):
+        raise ValueError(f"WebShop data: nobody asks for any product of {data} (goals={goals!r})")
+    grader = Grader(catalogue, prices, make_tagger(noun_tagger))
+    return Tasks(Shop(catalogue, open_search(catalogue, search), grader, Pages(catalogue)), found, split_by, winnable)

@@ -1,0 +1,135 @@
+"""What a purchase is worth: WebShop's reward, with its parts.
+
+score = r_type x (attributes found + options found + price kept) / (attributes + options wished + 1)
+
+* `r_type` compares what kind of product was bought: 1.0; 0.5 when neither the query is the same, nor two levels of the
+  department path, nor more than 0.2 of the title's nouns; 0.1 when fewer than 0.1 of them are, whatever else is the
+  same; 0.0 when none is.
+* An attribute is found when the product is said to have one like it (`fuzzy.alike`), or when its title, bullets or
+  description contain it.
+* An option is found when any chosen value is like it, of whatever group, colours reduced to one word
+  (`colours.reduced`). Because the wish of a synthetic goal is compared together with its group's name, "small" is like
+  size: x-small, and some goals cannot reach 1.0 (the repair "winnable" leaves them out).
+* The price is kept when the product's price is not above the limit.
+
+Source: Yao et al., "WebShop", NeurIPS 2022, as its program computes it since its attributes are matched approximately.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym.webshop.colours import reduced
+from agentgym.webshop.fuzzy import alike
+from agentgym.webshop.goal import Goal
+from agentgym.webshop.nouns import Tagger
+from agentgym.webshop.product import Catalogue, Product
+from agentgym.webshop.shop import Purchase
+
+#: Purchases whose fixed part (all but options and price) is remembered.
+_MEMORY = 4096
+
+
+class Match(NamedTuple):
+    """How well a product fits a goal, whatever options are chosen.
+
+    Attributes:
+        r_type: 0.0, 0.1, 0.5 or 1.0.
+        query: the two have the same query.
+        category: their department paths share two levels.
+        title: share of the nouns of the goal's title in the product's title.
+        attributes: number of the goal's attributes that are found.
+    """
+
+    r_type: float
+    query: bool
+    category: bool
+    title: float
+    attributes: int
+
+
+class Grader:
+    """Grades purchases in one catalogue; a `shop.Grade`.
+
+    Args:
+        catalogue: the products.
+        prices: of all products, shape (products,); a range has one hidden price.
+        nouns: finds the nouns of titles.
+    """
+
+    def __init__(self, catalogue: Catalogue, prices: NDArray[np.float64], nouns: Tagger) -> None:
+        self._catalogue, self._prices, self._nouns = catalogue, prices, nouns
+        self._match = lru_cache(maxsize=_MEMORY)(self._match_once)
+
+    def __call__(self, position: int, options: Mapping[str, str], goal: Goal) -> Purchase:
+        """Return the score and parts of buying a product with some options."""
+        match = self._match(position, goal)
+        return grade(match, float(self._prices[position]), tuple(options.values()), goal)
+
+    def _match_once(self, position: int, goal: Goal) -> Match:
+        return compare(self._catalogue[position], goal, self._nouns)
+
+
+def compare(product: Product, goal: Goal, nouns: Tagger) -> Match:
+    """Return how well a product fits a goal."""
+    same_query = product.query == goal.query
+    same_category = len(_levels(product.product_category) & _levels(goal.product_category)) >= 2
+    wanted, there = nouns(goal.name), set(nouns(product.title))
+    title = len(there.intersection(wanted)) / len(wanted) if wanted else 0.2
+    r_type = 1.0 if same_query or same_category or title > 0.2 else 0.5
+    if title < 0.1:
+        r_type = 0.1 if title > 0 else 0.0
+    places = product.title.lower(), " ".join(product.bullets).lower(), product.description.lower()
+    found = sum(
+        any(alike(attribute, wish) for attribute in product.attributes) or any(wish in place for place in places)
+        for wish in goal.attributes
+    )
+    return Match(r_type, same_query, same_category, title, found)
+
+
+def grade(match: Match, price: float, chosen: tuple[str, ...], goal: Goal) -> Purchase:
+    """Return the score and parts of a purchase.
+
+    Args:
+        match: of product and goal.
+        price: of the product.
+        chosen: values of the chosen options.
+        goal: what was asked for.
+
+    Returns:
+        The score, and by the original's names: `r_type`, `query_match`, `category_match`, `title_score`; share found
+        and weight of attributes (`r_att`, `w_att`), options (`r_option`, `w_option`; only when some are wished) and
+        price (`r_price`, `w_price`).
+    """
+    attributes, options = len(goal.attributes), len(goal.options)
+    kept = price <= goal.price_upper
+    total = attributes + options + 1
+    found = _options_found(chosen, goal.options) if options else 0
+    parts: dict[str, Any] = {
+        "r_type": match.r_type,
+        "r_att": match.attributes / attributes if attributes else 1.0,
+        "w_att": attributes / total,
+        "query_match": match.query,
+        "category_match": match.category,
+        "title_score": match.title,
+        "r_price": kept,
+        "w_price": 1 / total,
+    }
+    if options:
+        parts |= {"r_option": found / options, "w_option": options / total}
+    return Purchase((match.attributes + found + kept) / total * match.r_type, parts)
+
+
+def _options_found(chosen: tuple[str, ...], wished: tuple[tuple[str, str], ...] | tuple[str, ...]) -> int:
+    values = [reduced(value) for value in chosen]
+    return sum(any(alike(value, reduced(wish)) for value in values) for wish in wished)
+
+
+@lru_cache(maxsize=1 << 12)
+def _levels(path: str) -> frozenset[str]:
+    return frozenset([level.strip() for level in path.split("\u203a")])

@@ -1,0 +1,59 @@
+"""What the shop asks of a search, and a memory of recent answers around any search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Protocol
+
+from agentgym.webshop.product import Product
+
+#: A search as a function: the positions of the best `k` products for a query.
+Top = Callable[[str, int], tuple[int, ...]]
+
+
+class Search(Protocol):
+    """Finds products by words; `bm25.Bm25` and `lucene.Lucene` are two."""
+
+    def top(self, query: str, k: int) -> tuple[int, ...]:
+        """Return the positions of the products that match a query best.
+
+        Args:
+            query: any text.
+            k: at most this many.
+
+        Returns:
+            Best first; fewer than `k` where fewer match, none for a query without words.
+        """
+
+    def top_many(self, queries: Sequence[str], k: int) -> list[tuple[int, ...]]:
+        """Return `top` of every query."""
+
+
+class Recent:
+    """A search that remembers its recent answers; many environments may share one.
+
+    Args:
+        search: the search that answers new queries.
+        size: number of answers kept, the oldest go first.
+    """
+
+    def __init__(self, search: Search, size: int = 4096) -> None:
+        self.search = search
+        self.top: Top = lru_cache(maxsize=size)(search.top)
+
+    def top_many(self, queries: Sequence[str], k: int) -> list[tuple[int, ...]]:
+        """Return `top` of every query; the new ones are looked up one by one."""
+        return [self.top(query, k) for query in queries]
+
+
+def search_text(product: Product) -> str:
+    """Return the text that a product is found by: title, description, first bullet and options, in lower case."""
+    options = ", and ".join([f"{name}: {', '.join(values)}" for name, values in product.options])
+    first = product.bullets[0] if product.bullets else ""
+    return f"{product.title} {product.description} {first} {options}".lower()
+
+
+def documents(products: Iterable[Product]) -> Iterable[tuple[str, str]]:
+    """Yield the identifier and text of products, as the two indexes are built from them."""
+    return ((product.asin, search_text(product)) for product in products)

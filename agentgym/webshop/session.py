@@ -1,0 +1,237 @@
+"""A visit to the shop: its state, and what searching and clicking change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from agentgym.webshop.goal import Goal
+from agentgym.webshop.pages import (
+    BACK,
+    BUY,
+    INDEX,
+    NEXT,
+    PER_PAGE,
+    PREVIOUS,
+    SEARCH,
+    SUB_PAGES,
+    TEXT,
+    Page,
+    done_page,
+    nodes,
+    text,
+)
+from agentgym.webshop.product import Product
+from agentgym.webshop.shop import Purchase, Shop
+
+RESULTS = 50
+_BASE = "http://127.0.0.1:3000"
+_SUB_PAGES = {name.lower(): name for name in SUB_PAGES}
+_BACK, _BUY, _NEXT, _PREVIOUS, _SEARCH = (name.lower() for name in (BACK, BUY, NEXT, PREVIOUS, SEARCH))
+#: The original tells pages apart by these parts of the URL, the first that is found.
+_PARTS = ("search_results", "item_page", "item_sub_page", "done")
+
+
+def parse(command: str, brackets: bool = False) -> tuple[str, str]:
+    r"""Return name and argument of a command, as the pattern `(.+)\[(.+)\]` finds them; no match gives ("", "").
+
+    Args:
+        command: any text; only its first line counts, and what follows its last "]" does not.
+        brackets: the argument begins behind the first "[" instead of the last one.
+
+    >>> parse("click[Buy Now] please"), parse("click[a [b]]"), parse("click[a [b]]", True), parse("click[]")
+    (('click', 'Buy Now'), ('click[a ', 'b]'), ('click', 'a [b]'), ('', ''))
+    """
+    line = command.partition("\n")[0]
+    end = line.rfind("]")
+    if end < 3:
+        return "", ""
+    begin = line.find("[", 1, end - 1) if brackets else line.rfind("[", 1, end - 1)
+    return ("", "") if begin < 0 else (line[:begin], line[begin + 1 : end])
+
+
+class Session:
+    """One visit with one goal, from the index page on.
+
+    Args:
+        shop: where.
+        goal: what for.
+        name: the session id in URLs.
+        seed: of the products that the query `<r>` draws.
+        brackets: see `parse`.
+
+    Attributes:
+        request: the goal's words as nodes: one, or none.
+        request_text: the same as plain text; None without a node.
+        page: the page shown.
+        query: what was searched for; None before.
+        number: of the page of results.
+        product: position of the product that was opened last; None on results.
+        options: chosen options, group -> value, in the order of the first choice of each group.
+        visited: positions of the products opened since the index page.
+        purchase: what the last purchase is worth; None before.
+        sub: the page below the product's page, "" elsewhere.
+        draws: how often the query `<r>` was answered, each time with other products.
+    """
+
+    def __init__(self, shop: Shop, goal: Goal, name: str, seed: int = 0, brackets: bool = False) -> None:
+        self.shop, self.goal, self.name = shop, goal, name
+        self.request = nodes(TEXT, goal.instruction)
+        self.request_text = text(self.request) if self.request else None
+        self._seed, self._brackets = seed, brackets
+        self.draws = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self.query: str | None = None
+        self.number = 0
+        self.product: int | None = None
+        self.options: dict[str, str] = {}
+        self.visited: dict[int, None] = {}
+        self.purchase: Purchase | None = None
+        self.sub = ""
+        self.page: Page = INDEX
+
+    def play(self, command: str) -> bool:
+        """Search or click; returns False when the shop does nothing."""
+        name, argument = parse(command, self._brackets)
+        argument = argument.lower()
+        if name == "search" and argument:
+            self.query = argument
+            self._show_results(1)
+            return True
+        if name == "click" and argument in self.page.clickables and argument != _SEARCH:
+            self._click(argument)
+            return True
+        return False
+
+    def _click(self, name: str) -> None:
+        if name == _BUY:
+            self._buy()
+        elif name == _BACK:
+            self._begin()
+        elif name in (_NEXT, _PREVIOUS) and (part := self._part()):
+            if part == "search_results":
+                self._show_results(self.number + (1 if name == _NEXT else -1))
+            elif name == _PREVIOUS and part == "item_page":
+                self._show_results(self.number)
+            else:
+                self._show_item(name)
+        elif name in _SUB_PAGES and self.product is not None:
+            self.sub = _SUB_PAGES[name]
+            self.page = self.shop.pages.sub(self.product, self.sub)
+        else:
+            self._show_item(name)
+
+    def _part(self) -> str:
+        url = self.url()
+        return next(part for part in _PARTS if part in url)
+
+    def _show_results(self, number: int) -> None:
+        self.number, self.product, self.options, self.sub = number, None, {}, ""
+        self.purchase = None
+        found = self._found()
+        shown = found[(number - 1) * PER_PAGE : number * PER_PAGE] if number > 0 else ()
+        self.page = self.shop.pages.results(tuple(map(int, shown)), number, len(found))
+
+    def _show_item(self, name: str) -> None:
+        """Open a product, or choose an option, or come back to the product."""
+        target = self.page.clickables[name]
+        if isinstance(target, int):
+            self.product = target
+            self.visited[target] = None
+        elif isinstance(target, str):
+            self.options[target] = name
+        assert self.product is not None  # every page that leads here has a product
+        self.sub = ""
+        self.page = self.shop.pages.item(self.product)
+
+    def _buy(self) -> None:
+        assert self.product is not None
+        self.purchase = self.shop.grade(self.product, self.options, self.goal)
+        self.sub = ""
+        self.page = done_page(self.bought.asin, self.options, self.purchase.score)
+
+    @property
+    def bought(self) -> Product:
+        """The product that was opened last."""
+        assert self.product is not None
+        return self.shop.catalogue[self.product]
+
+    def opened(self) -> set[str]:
+        """Asins of the products that were opened since the index page."""
+        return {self.shop.catalogue[position].asin for position in self.visited}
+
+    def _found(self) -> Sequence[int]:
+        """Search; the words <r>, <c>, <q> and <a> in front are the original's hidden lists."""
+        assert self.query is not None
+        if not self.query.startswith("<"):
+            return self.shop.search.top(self.query, RESULTS)
+        catalogue = self.shop.catalogue
+        first, *rest = self.query.split(" ")
+        if first == "<r>":
+            self.draws += 1
+            count = min(RESULTS, len(catalogue))
+            rng = np.random.default_rng((self._seed, self.draws))
+            return tuple(rng.choice(len(catalogue), count, replace=False).tolist())
+        if first == "<c>":
+            return catalogue.of_category(rest[0].strip()) if rest else ()
+        if first == "<q>":
+            return catalogue.of_query(" ".join(rest).strip())
+        if first == "<a>":  # stops the original, as "<c>" alone does
+            return ()
+        return self.shop.search.top(self.query, RESULTS)
+
+    def url(self) -> str:
+        """Return the address of the page, with all that was chosen."""
+        kind, name = self.page.kind, self.name
+        if kind == "index":
+            return f"{_BASE}/{name}"
+        words = (self.query or "").replace(" ", "+")
+        if kind == "results":
+            return f"{_BASE}/search_results/{name}/{words}/{self.number}"
+        asin = self.bought.asin
+        if kind == "item":
+            return f"{_BASE}/item_page/{name}/{asin}/{words}/{self.number}/{json.dumps(self.options)}"
+        if kind == "sub":
+            return f"{_BASE}/item_sub_page/{name}/{asin}/{words}/{self.number}/{self.sub}/{self.options}"
+        return f"{_BASE}/done/{name}/{asin}/{self.options}"
+
+    def available(self) -> dict[str, Any]:
+        """Return what the original's `get_available_actions` does."""
+        return {"has_search_bar": self.page is INDEX, "clickables": list(self.page.clickables)}
+
+    def get_state(self) -> tuple[Any, ...]:
+        """Return the state as a small value."""
+        return (
+            self.page.kind,
+            self.query,
+            self.number,
+            self.product,
+            tuple(self.options.items()),
+            tuple(self.visited),
+            self.purchase,
+            self.sub,
+            self.draws,
+        )
+
+    def set_state(self, state: tuple[Any, ...]) -> None:
+        """Load what `get_state` returned of a session with the same shop, goal and seed."""
+        kind, self.query, self.number, self.product, options, visited, self.purchase, self.sub, self.draws = state
+        self.options, self.visited = dict(options), dict.fromkeys(visited)
+        if kind == "index":
+            self.page = INDEX
+        elif kind == "results":
+            self.draws -= (self.query or "").split(" ")[0] == "<r>"
+            self._show_results(self.number)
+        elif self.product is not None:
+            pages = self.shop.pages
+            if kind == "item":
+                self.page = pages.item(self.product)
+            elif kind == "sub":
+                self.page = pages.sub(self.product, self.sub)
+            elif self.purchase is not None:
+                self.page = done_page(self.bought.asin, self.options, self.purchase.score)

@@ -1,0 +1,153 @@
+"""A shopper who knows what a player knows: the text of the pages, and what can be clicked."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from agentgym.webshop.request import keywords, mentioned, price_limit, wished_options
+
+_MARKS = re.compile(r"\[(?:clicked )?button_?\]")
+_AMOUNT = re.compile(r"\$(\d+(?:\.\d+)?)")
+_WORD = re.compile(r"[^\W_]+(?:['.-][^\W_]+)*")
+_BUY, _NEXT, _PREVIOUS = "click[buy now]", "click[next >]", "click[< prev]"
+_SUB_PAGES = ("click[features]", "click[description]")
+_BUTTONS = ("Back to Search", "< Prev", "Next >", "Description", "Features", "Reviews", "Buy Now")
+_TAG = re.compile(r"\$[\d.]+(?: to \$[\d.]+)?")
+#: How much an option that cannot be chosen, or a price too high, weighs in words that are not found.
+_WRONG = 2
+
+
+class Shopper:
+    """Buys in WebShop from observations ("text" or "text_rich") and admissible commands alone.
+
+    It searches for the words of the request and opens the affordable product whose title has most of them. Where a
+    wished option cannot be chosen, or words of the request are not in the title, among the features or in the
+    description, it goes back to the next product, `patience` times; then the best one is bought.
+
+    Args:
+        patience: how many products may be left; 0 buys the first one it opens.
+        reads: look for missing words among features and in the description, and leave a product that lacks them;
+            otherwise it leaves only those whose options or price are wrong.
+        steps: commands of an episode; it buys before they run out.
+
+    Raises:
+        ValueError: a number is out of range.
+
+    >>> Shopper().act("WebShop [SEP] Instruction: [SEP] show me wool socks with size: large [SEP] Search", ())
+    'search[wool socks large]'
+    """
+
+    def __init__(self, patience: int = 5, reads: bool = True, steps: int = 15) -> None:
+        if patience < 0 or steps < 1:
+            raise ValueError(f"patience must be at least 0 and steps at least 1, got {patience!r} and {steps!r}")
+        self.patience, self.reads, self.steps = patience, reads, steps
+        self._begin("")
+
+    def _begin(self, request: str) -> None:
+        self._request, self._left = request, self.steps
+        self._wishes = list(wished_options(request).values())
+        self._words = {_stem(word) for word in keywords(request)}
+        self._query = " ".join([*keywords(request), *_WORD.findall(" ".join(self._wishes))]).split()
+        self._limit = price_limit(request)
+        self._read: dict[str, set[str]] = {}  # asin -> words read about it
+        self._prices: dict[str, float] = {}
+        self._lacks: dict[str, int] = {}  # asin -> how much a product that was looked at lacks
+        self._asin = ""  # the product that was opened last
+        self._choice = ""  # the product that will be bought
+        self._clicked: set[str] = set()  # on its page
+
+    def act(self, observation: str, admissible: Collection[str]) -> str:
+        """Return the next command.
+
+        Args:
+            observation: the page.
+            admissible: what can be clicked now.
+        """
+        pieces = _pieces(observation)
+        begins = pieces[0] == "WebShop"
+        request = pieces[1 + begins] if len(pieces) > 3 else ""
+        if begins or request != self._request:
+            self._begin(request)
+        self._left -= 1
+        if _BUY in admissible:
+            return self._on_product(pieces, admissible)
+        if _NEXT in admissible:
+            return self._on_results(pieces, admissible)
+        if _PREVIOUS in admissible:
+            self._read.setdefault(self._asin, set()).update(_words(" ".join(pieces[4:])))
+            return _PREVIOUS
+        return self._search()
+
+    def _on_results(self, pieces: Sequence[str], admissible: Collection[str]) -> str:
+        """Open the product that was chosen, or the most promising one, or turn the page, or search with fewer words."""
+        listed = []
+        for piece in pieces[4:]:
+            if f"click[{piece.lower()}]" in admissible and piece not in _BUTTONS:
+                listed.append(piece.lower())
+                self._read.setdefault(listed[-1], set())
+            elif listed and _TAG.fullmatch(piece):
+                amounts = [float(amount) for amount in _AMOUNT.findall(piece)]
+                self._prices[listed[-1]] = sum(amounts) / len(amounts)
+            elif listed:
+                self._read[listed[-1]] |= _words(piece)
+        fresh = [asin for asin in listed if asin not in self._lacks and self._prices.get(asin, 0.0) <= self._limit]
+        if self._choice in listed:
+            return self._open(self._choice)
+        if fresh or (listed and self._left < 4):
+            return self._open(max(fresh or listed, key=lambda asin: len(self._words & self._read[asin])))
+        if listed:
+            return _NEXT
+        self._query = self._query[1:] or self._query
+        return self._search()
+
+    def _search(self) -> str:
+        return f"search[{' '.join(self._query) or 'gift'}]"
+
+    def _open(self, asin: str) -> str:
+        self._asin, self._clicked = asin, set()
+        return f"click[{asin}]"
+
+    def _on_product(self, pieces: Sequence[str], admissible: Collection[str]) -> str:
+        """Look closer, go back, choose an option or buy."""
+        offered = [piece for piece in pieces[4:] if f"click[{piece.lower()}]" in admissible and piece not in _BUTTONS]
+        wishes = self._wishes or mentioned(self._request, offered)
+        commands = [f"click[{value.lower()}]" for value in wishes]
+        spare = self._left - len(wishes)
+        if self._asin != self._choice:
+            impossible = sum(command not in admissible for command in commands)
+            unread = [page for page in _SUB_PAGES if page not in self._clicked and page in admissible]
+            unknown = len(self._words - self._read.get(self._asin, set()))
+            if self.reads and self.patience and unknown and not impossible and unread and spare >= 3:
+                return self._click(unread[0])
+            too_dear = self._prices.get(self._asin, 0.0) > self._limit
+            self._lacks[self._asin] = unknown + _WRONG * (impossible + too_dear)
+            bad = impossible or too_dear or (unknown and self.reads)
+            if bad and len(self._lacks) <= self.patience and spare >= 4:
+                return _PREVIOUS
+            best = min(self._lacks, key=lambda asin: self._lacks[asin])
+            self._choice = best if spare >= 3 else self._asin
+            if self._choice != self._asin:
+                return _PREVIOUS
+        left = [command for command in commands if command in admissible and command not in self._clicked]
+        return self._click(left[0]) if left and self._left else _BUY
+
+    def _click(self, command: str) -> str:
+        self._clicked.add(command)
+        return command
+
+
+def _pieces(observation: str) -> list[str]:
+    """Return the pieces of text of a page, in either form."""
+    if " [SEP] " in observation:
+        return observation.split(" [SEP] ")
+    lines = [_MARKS.sub("", line).strip() for line in observation.split("\n")]
+    return [line for line in lines if line and not line.startswith("You have clicked ")] or [""]
+
+
+def _stem(word: str) -> str:
+    return word[:-1] if len(word) > 3 and word.endswith("s") else word
+
+
+def _words(text: str) -> set[str]:
+    return {_stem(word) for word in _WORD.findall(text.lower())}

@@ -1,0 +1,169 @@
+"""A catalogue on the disk, for millions of products: packed records, and columns mapped into memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import zlib
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym.webshop.asin_index import AsinIndex
+from agentgym.webshop.prices import ends
+from agentgym.webshop.product import Product
+
+#: Raise it whenever the content of a store changes.
+VERSION = 1
+_RECORDS, _NAMES = "products.bin", "names.json"
+_COLUMNS = ("starts", "asins", "order", "prices", "choices", "categories", "queries")
+_UNPACKED = 2048
+
+
+def build(folder: Path, products: Iterable[Product]) -> None:
+    """Write a catalogue into a new folder, product by product.
+
+    Args:
+        folder: must not exist; its parents are made.
+        products: asins must differ.
+    """
+    in_one_move(folder, lambda temporary: _write(temporary, products))
+
+
+def in_one_move(folder: Path, write: Callable[[Path], object]) -> None:
+    """Let a function write into a folder beside this one, which then takes its name: no reader meets half of it."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=folder.name, dir=folder.parent))
+    try:
+        write(temporary)
+        try:
+            os.rename(temporary, folder)
+        except OSError:
+            if not folder.is_dir():  # else another process was faster, with the same content
+                raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _write(folder: Path, products: Iterable[Product]) -> None:
+    starts, prices, choices = array("q", [0]), array("d"), array("q")
+    numbers: dict[str, tuple[dict[str, int], array[int]]] = {name: ({}, array("i")) for name in _COLUMNS[-2:]}
+    asins: list[bytes] = []
+    with open(folder / _RECORDS, "wb") as stream:
+        for product in products:
+            stream.write(_pack(product))
+            starts.append(stream.tell())
+            asins.append(product.asin.encode("utf-8", "surrogatepass"))
+            prices.extend(ends(product))
+            choices.append(product.choices())
+            for (names, column), name in zip(numbers.values(), (product.category, product.query), strict=True):
+                column.append(names.setdefault(name, len(names)))
+    index = AsinIndex.of(asins)
+    columns: dict[str, NDArray[Any]] = {
+        "starts": np.array(starts),
+        "asins": index.asins,
+        "order": index.order,
+        "prices": np.array(prices).reshape(-1, 2),
+        "choices": np.array(choices),
+        **{name: np.array(column) for name, (_, column) in numbers.items()},
+    }
+    for name, values in columns.items():
+        np.save(folder / f"{name}.npy", values)
+    names = {"version": VERSION, **{name: list(known) for name, (known, _) in numbers.items()}}
+    (folder / _NAMES).write_text(json.dumps(names), encoding="ascii")
+
+
+def _pack(product: Product) -> bytes:
+    row = [getattr(product, name) for name in Product.__slots__]
+    return zlib.compress(json.dumps(row, separators=(",", ":")).encode(), 1)
+
+
+def _unpack(data: bytes) -> Product:
+    row = json.loads(zlib.decompress(data))
+    asin, title, description, bullets, prices, price_text, options, attributes, *rest, wishes = row
+    return Product(
+        asin,
+        title,
+        description,
+        tuple(bullets),
+        tuple(prices),
+        price_text,
+        tuple([(name, tuple(values)) for name, values in options]),
+        tuple(attributes),
+        *rest,
+        tuple(wishes),
+    )
+
+
+class StoredCatalogue:
+    """Products in a folder that `build` wrote; a product is read when it is asked for.
+
+    Args:
+        folder: where.
+
+    Raises:
+        ValueError: when another version wrote it.
+        OSError: when it cannot be read.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        names = json.loads((folder / _NAMES).read_text(encoding="ascii"))
+        if names["version"] != VERSION:
+            raise ValueError(f"{folder} was written by version {names['version']} of the store: remove it")
+        self._names = {name: {value: i for i, value in enumerate(names[name])} for name in _COLUMNS[-2:]}
+        self._columns: dict[str, NDArray[Any]] = {
+            name: np.load(folder / f"{name}.npy", mmap_mode="r").view(np.ndarray) for name in _COLUMNS
+        }
+        self._starts = self._columns["starts"]
+        self._index = AsinIndex(self._columns["asins"], self._columns["order"])
+        self._records: NDArray[np.uint8] = np.memmap(folder / _RECORDS, np.uint8, "r").view(np.ndarray)
+        self._product = lru_cache(_UNPACKED)(self._read)
+        self._of = lru_cache(64)(self._select)
+
+    def __len__(self) -> int:
+        """Number of products."""
+        return len(self._starts) - 1
+
+    def __getitem__(self, position: int) -> Product:
+        """Return a product by its position."""
+        if not 0 <= position < len(self):
+            raise IndexError(f"position {position} is out of range: the catalogue has {len(self)} products")
+        return self._product(int(position))
+
+    def __iter__(self) -> Iterator[Product]:
+        """Yield all products in order."""
+        return (self._read(position) for position in range(len(self)))
+
+    def _read(self, position: int) -> Product:
+        return _unpack(self._records[self._starts[position] : self._starts[position + 1]].tobytes())
+
+    def find(self, asin: str) -> int | None:
+        """Return the position of an asin, None when there is none."""
+        return self._index.find(asin)
+
+    def of_category(self, category: str) -> NDArray[np.int64]:
+        """Return the positions of a category's products."""
+        return self._of("categories", category)
+
+    def of_query(self, query: str) -> NDArray[np.int64]:
+        """Return the positions of a query's products."""
+        return self._of("queries", query)
+
+    def _select(self, column: str, name: str) -> NDArray[np.int64]:
+        return np.flatnonzero(self._columns[column] == self._names[column].get(name, -1))
+
+    def prices(self) -> NDArray[np.float64]:
+        """Return every product's price and the other end of its range."""
+        return self._columns["prices"]
+
+    def choices(self) -> NDArray[np.int64]:
+        """Return `Product.choices()` of every product."""
+        return self._columns["choices"]

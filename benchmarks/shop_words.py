@@ -1,0 +1,97 @@
+"""The vocabulary of WebShop's tiny policy: which texts are one token, and which words it must know."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+from agentgym.webshop import wording
+from agentgym.webshop.departments import KINDS
+from agentgym.webshop.generator import CENTS, CODE_LETTERS
+
+
+def _phrases() -> list[str]:
+    """What the generated shop calls its kinds of products, attributes, option groups and values; longest first."""
+    found = {phrase for kind in KINDS for phrase in (kind.name, *kind.qualities, *kind.features)}
+    for kind in KINDS:
+        for name, values in kind.groups:
+            found |= {name, *values}
+    return sorted(found, key=lambda phrase: (-len(phrase), phrase))
+
+
+def _any_of(phrases: Iterable[str]) -> str:
+    """One pattern for whole phrases; sorted by their first letter, so that few are tried at each place of a text."""
+    by_letter = defaultdict(list)
+    for phrase in phrases:
+        by_letter[phrase[0]].append(re.escape(phrase[1:]))
+    branches = [f"{re.escape(letter)}(?:{'|'.join(rest)})" for letter, rest in sorted(by_letter.items())]
+    return rf"(?<![a-z0-9$.])(?:{'|'.join(branches)})(?![a-z0-9])"
+
+
+#: Names of makers.
+MAKERS = tuple(f"{opening}{ending}" for opening in wording.OPENINGS for ending in wording.ENDINGS)
+_OPENINGS = tuple(request.partition("{")[0] for request in wording.REQUESTS)
+_CLICKS = ("buy now", "< prev", "next >", "back to search", "features", "description", "reviews")
+
+#: A phrase, a click on a button and what stands on every page are one token each; so are three digits.
+PIECES: tuple[str, ...] = (
+    r"(?:webshop \[sep\] )?instruction: \[sep\] (?:" + "|".join(map(re.escape, _OPENINGS)) + ")",
+    r", and price lower than ",
+    r"\.00 dollars \[sep\] (?:search|back to search \[sep\] (?:< prev \[sep\] |page )?)",
+    r" \[sep\] back to search \[sep\] (?:< prev \[sep\] |page )?",
+    r" \(total results: \d+\) \[sep\] (?:< prev \[sep\] )?next > \[sep\] ",
+    r" \[sep\] price: ",
+    r" \[sep\] rating: n\.a\. \[sep\] description \[sep\] features \[sep\] reviews \[sep\] buy now",
+    r" \[sep\] \$",
+    r"\.\d+ \[sep\] b0(?=\d{8})",
+    r" \[sep\] ",
+    r"(?:" + "|".join(maker.lower() for maker in MAKERS) + r") ",
+    r" [a-z]\d(?![a-z0-9])",
+    r"click\[(?:" + "|".join(map(re.escape, _CLICKS)) + r")\]",
+    r"search\[",
+    r"click\[(?:b0(?=\d{8}))?",
+    r"b0(?=\d{8})",
+    r"\$",
+    r"\d+(?=\.\d)",
+    r"\.\d+",
+    r", and (?=[a-z]+: )",
+    r" (?:with|and|by) ",
+    r" to (?=\$)",
+    r", ",
+    r": ",
+    r"you did: ",
+    r"\n\nnow you see:\n",
+    r"; ",
+    _any_of(_phrases()),
+    r"\d{2,3}",
+    r"[a-z]+",
+)
+
+
+def shop_words() -> list[str]:
+    """Return texts that hold every phrase, maker, number and turn of the generated shop and of its prompts."""
+    head = "Instruction: [SEP] x with y by z, and color: x"
+    pages = [
+        f"{head} [SEP] Back to Search [SEP] Page {page} (Total results: {total}) [SEP] {buttons} [SEP] x"
+        for page in range(1, 6)
+        for total in (0, 50)
+        for buttons in ("Next >", "< Prev [SEP] Next >")
+    ]
+    return [
+        *_phrases(),
+        *(f"{maker} by {maker}" for maker in MAKERS),
+        *(f" {letter}{number}, x" for letter in CODE_LETTERS for number in range(1, 10)),
+        *(f"{site}Instruction: [SEP] {opening}" for site in ("", "WebShop [SEP] ") for opening in _OPENINGS),
+        *pages,
+        *(f", and price lower than {limit}.00 dollars [SEP] x" for limit in range(10, 1000, 10)),
+        ".00 dollars [SEP] Search",
+        *(f".00 dollars [SEP] Back to Search [SEP] {next}" for next in ("< Prev [SEP] x", "Page 1", "x")),
+        *(f" [SEP] Back to Search [SEP] {next}" for next in ("< Prev [SEP] x", "x")),
+        " [SEP] Price: $1 [SEP] Rating: N.A. [SEP] Description [SEP] Features [SEP] Reviews [SEP] Buy Now",
+        *(f"click[{button}]" for button in _CLICKS),
+        "search[x, y]; click[x] click[b012345678] B012345678 $1 to $2 x and y\n\nNow you see:\nYou did: x",
+        *(f"x [SEP] ${amount}.0 ${amount}.0" for amount in range(1, 1000)),
+        *(f" .{cents} x.{cents} [SEP] B012345678" for cents in CENTS),
+        *(f"{number:03d} {number % 100:02d}" for number in range(1000)),
+    ]

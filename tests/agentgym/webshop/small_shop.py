@@ -1,0 +1,70 @@
+"""A shop of a few products whose pages, goals and scores can be worked out by hand."""
+
+import random
+from dataclasses import replace
+
+import numpy as np
+
+from agentgym.webshop import bm25_build
+from agentgym.webshop.bm25 import Bm25
+from agentgym.webshop.catalogue import MemoryCatalogue
+from agentgym.webshop.goal import Goal
+from agentgym.webshop.goals import SyntheticGoals
+from agentgym.webshop.nouns import make_tagger
+from agentgym.webshop.pages import Pages
+from agentgym.webshop.product import Options, Product
+from agentgym.webshop.reward import Grader
+from agentgym.webshop.search import documents
+from agentgym.webshop.session import Session
+from agentgym.webshop.shop import Shop
+from agentgym.webshop.tasks import Tasks
+
+
+def product(asin: str, title: str, options: Options = (), **fields: object) -> Product:
+    """A product with a request."""
+    given = Product(
+        asin=asin,
+        title=title,
+        description="It is good.",
+        bullets=("wool inside",),
+        prices=(12.0,),
+        price_text="$12.0",
+        options=options,
+        attributes=("warm",),
+        category="fashion",
+        query="socks",
+        product_category="Clothing › Socks › Warm Socks",
+        instruction="find me warm socks",
+        instruction_attributes=("warm",),
+    )
+    return replace(given, **fields)  # type: ignore[arg-type]
+
+
+def shop_of(*products: Product) -> Shop:
+    catalogue = MemoryCatalogue(products)
+    prices = np.array([each.prices[0] if each.prices else 100.0 for each in products])
+    search = Bm25(bm25_build.build(documents(catalogue)))
+    return Shop(catalogue, search, Grader(catalogue, prices, make_tagger("words")), Pages(catalogue))
+
+
+def tasks_of(*products: Product, split_by: str = "goal", winnable: bool = False) -> Tasks:
+    shop = shop_of(*products)
+    prices = np.array([each.prices[0] for each in products])
+    return Tasks(shop, SyntheticGoals(shop.catalogue, prices, random.Random(0)), split_by, winnable)
+
+
+def visit(shop: Shop, brackets: bool = False) -> Session:
+    """A visit whose goal is the first product."""
+    first = shop.catalogue[0]
+    goal = Goal(
+        asin=first.asin,
+        name=first.title,
+        category=first.category,
+        query=first.query,
+        product_category=first.product_category,
+        instruction=first.instruction or "",
+        attributes=first.instruction_attributes,
+        options=(),
+        price_upper=20.0,
+    )
+    return Session(shop, goal, "7", brackets=brackets)

@@ -1,0 +1,215 @@
+"""Search: Lucene's recorded answers, a naive twin, and indexes on the disk."""
+
+import math
+import os
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import fields
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym.webshop import bm25
+from agentgym.webshop.analyser import terms
+from agentgym.webshop.bm25 import Bm25, load
+from agentgym.webshop.bm25_build import _coded, build
+from agentgym.webshop.search import Recent, documents, search_text
+from tests.agentgym.webshop import oracles
+from tests.agentgym.webshop.test_reward import PRODUCT
+
+F = np.float32
+
+
+def kept_length(length: int) -> int:
+    """A length through Lucene's byte: above 24, the rest keeps its four highest bits."""
+    rest = length - 24
+    if rest < 16:
+        return length
+    shift = rest.bit_length() - 4
+    return 24 + (rest >> shift << shift)
+
+
+@cache
+def bag_of(text: tuple[str, str]) -> Counter[str]:
+    return Counter(terms(text[1]))
+
+
+def naive(texts: list[tuple[str, str]], query: str, k: int) -> list[tuple[int, np.float32]]:
+    """Score every text, term by term."""
+    bags = list(map(bag_of, texts))
+    lengths = [bag.total() for bag in bags]
+    filled = sum(length > 0 for length in lengths)
+    mean = F(sum(lengths) / max(filled, 1))
+    wanted = Counter(terms(query))
+    holders = {term: sum(term in bag for bag in bags) for term in wanted}
+    found = []
+    for i, bag in enumerate(bags):
+        total = 0.0
+        for term in sorted(wanted, key=lambda term: holders[term]):
+            if bag[term]:
+                rarity = F(math.log(1 + (filled - holders[term] + 0.5) / (holders[term] + 0.5)))
+                weight = F(wanted[term]) * rarity
+                share = F(1) / (F(0.9) * ((F(1) - F(0.4)) + F(0.4) * F(kept_length(lengths[i])) / mean))
+                total += float(weight - weight / (F(1) + F(bag[term]) * share))
+        if total:
+            found.append((i, F(total)))
+    return sorted(found, key=lambda pair: (-pair[1], texts[pair[0]][0]))[:k]
+
+
+def assert_same(search: Bm25, texts: list[tuple[str, str]], query: str, k: int) -> None:
+    positions, scores = search.ranked(query, k)
+    expected = naive(texts, query, k)
+    np.testing.assert_allclose(scores, [score for _, score in expected], rtol=3e-7)
+    assert positions.tolist() == [i for i, _ in expected]
+
+
+@pytest.mark.parametrize("small", [bm25._SMALL, 0])
+def test_all_recorded_queries_give_lucenes_products_in_its_order(monkeypatch, small):
+    monkeypatch.setattr(bm25, "_SMALL", small)  # 0: as in a large shop
+    shop = oracles.catalogue()
+    search = Bm25(build(documents(shop)))
+    assert len(search.index.ends) == 12_074
+    count = 0
+    for row in oracles.rows("lucene_top50"):
+        positions, scores = search.ranked(row["query"], 50)
+        assert [shop[i].asin for i in positions] == row["top"], row["query"]
+        assert scores[: len(row["scores"])] == pytest.approx(row["scores"], abs=5.1e-5, rel=0)
+        count += 1
+    assert count == 1500
+
+
+def random_texts(seed: int, count: int) -> list[tuple[str, str]]:
+    """Texts over words of very different frequency, some empty, many alike, identifiers in random order."""
+    rng = np.random.default_rng(seed)
+    share = 1 / np.arange(1, 61)
+    share /= share.sum()
+    names = rng.permutation(count)
+    return [
+        (f"P{name}", " ".join(f"w{word}" for word in rng.choice(60, rng.integers(0, 9) ** 2 // 4, p=share)))
+        for name in names
+    ]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_fast_search_is_the_naive_one(monkeypatch, seed):
+    texts = random_texts(seed, 300)
+    search = Bm25(build(texts))
+    rng = np.random.default_rng(seed)
+    for small in (bm25._SMALL, 0):
+        monkeypatch.setattr(bm25, "_SMALL", small)
+        for _ in range(40):
+            query = " ".join(f"w{word}" for word in rng.integers(0, 70, rng.integers(1, 8)))
+            assert_same(search, texts, query, int(rng.choice([1, 3, 50, 1000])))
+
+
+def test_scores_by_hand():
+    # Two texts of two terms: N = 2, mean length 2.
+    # "red" is in both: ln(1 + 0.5 / 2.5); "shoe" is in one: ln(1 + 1.5 / 1.5).
+    # n = 1 / (0.9 (0.6 + 0.4)) = 1 / 0.9; one occurrence gains w (1 - 1 / (1 + 1 / 0.9)) = w / 1.9.
+    search = Bm25(build([("b", "red shoe"), ("a", "Red hats"), ("c", "")]))
+    positions, scores = search.ranked("red shoes", 50)
+    assert positions.tolist() == [0, 1]
+    assert scores.tolist() == pytest.approx([(math.log(1.2) + math.log(2)) / 1.9, math.log(1.2) / 1.9], rel=1e-6)
+    assert search.top("red", 50) == (1, 0)  # equal: "a" before "b"
+    assert search.top("red", 1) == (1,)
+    # A repeated word counts twice.
+    assert search.ranked("red red", 1)[1][0] == pytest.approx(2 * math.log(1.2) / 1.9, rel=1e-6)
+
+
+@pytest.mark.parametrize("query", ["", " ", "the of and", "nothing-like-it", "!?", "\n", "\ud800", "\x00", "☺" * 300])
+def test_queries_that_match_nothing(query):
+    search = Bm25(build([("a", "red shoe"), ("b", "blue shoe")]))
+    assert search.top(query, 50) == ()
+    assert search.top("shoe", 0) == search.top("shoe", -1) == ()
+
+
+def test_an_index_of_nothing():
+    for texts in ([], [("a", ""), ("b", "the")]):
+        search = Bm25(build(texts))
+        assert len(search) == len(texts)
+        assert search.top("the shoe", 50) == ()
+
+
+@settings(derandomize=True, max_examples=200, deadline=None)
+@given(st.text(max_size=40))
+def test_any_query_is_answered(query):
+    search = Bm25(build([("a", "red shoe size: 7.5"), ("b", "漢字 blue shoe ™")]))
+    assert set(search.top(query, 50)) <= {0, 1}
+
+
+def test_lengths_as_lucene_keeps_them():
+    lengths = np.arange(0, 5000)
+    assert _coded(lengths).tolist() == [kept_length(int(length)) for length in lengths]
+    assert _coded(np.array([40, 41, 42, 55, 56, 57, 1000])).tolist() == [40, 40, 42, 54, 56, 56, 984]
+
+
+@pytest.mark.parametrize("block", [7, 700, 1 << 20])
+def test_an_index_is_the_same_in_memory_and_in_a_folder_whatever_the_blocks(tmp_path, block):
+    texts = random_texts(7, 200)
+    whole = build(texts)
+    for index in (build(iter(texts), block=block), build(iter(texts), tmp_path / "deep" / "index", block=block)):
+        for field in fields(index):
+            one, other = getattr(whole, field.name), getattr(index, field.name)
+            np.testing.assert_array_equal(one, other, err_msg=field.name)
+            assert field.name == "filled" or one.dtype == other.dtype
+    names = {path.name for path in (tmp_path / "deep" / "index").iterdir()}
+    assert len(names) == 9, "no runs are left behind"
+    assert Bm25(load(tmp_path / "deep" / "index")).top("w3 w40", 50) == Bm25(whole).top("w3 w40", 50)
+
+
+def test_folders_without_an_index_are_named(tmp_path):
+    with pytest.raises(FileNotFoundError, match="holds no search index"):
+        load(tmp_path)
+    build([("a", "x")], tmp_path)
+    (tmp_path / "index.json").write_text('{"format": 0}')
+    with pytest.raises(ValueError, match="build the index again"):
+        load(tmp_path)
+
+
+def test_an_index_is_the_same_in_every_process(tmp_path):
+    code = """
+import hashlib, numpy as np
+from agentgym.webshop.bm25_build import build
+texts = [(f"p{i * 7 % 50}", " ".join(f"w{i * j % 13}" for j in range(i))) for i in range(50)]
+arrays = [np.asarray(value).tobytes() for value in vars(build(texts)).values()]
+print(hashlib.sha256(b"".join(arrays)).hexdigest())
+"""
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env=os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(found) == 1
+
+
+def test_text_of_a_product():
+    assert search_text(PRODUCT) == (
+        "blue cotton shirt for men it dries quickly. machine wash size: small, large, and color: red, sky blue"
+    )
+
+
+def test_recent_answers_are_kept():
+    asked = []
+
+    class Slow:
+        def top(self, query, k):
+            asked.append(query)
+            return (len(query), k)
+
+        def top_many(self, queries, k):
+            return [self.top(query, k) for query in queries]
+
+    search = Recent(Slow(), size=2)
+    assert search.top_many(["a", "bb", "a"], 5) == [(1, 5), (2, 5), (1, 5)]
+    assert asked == ["a", "bb"]
+    assert search.top("a", 6) == (1, 6)
+    assert search.top_many([], 5) == []

@@ -1,0 +1,318 @@
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import agentgym  # noqa: F401  # registers the environments
+from agentgym.core import INFO_TYPES
+from agentgym.webshop.env import NO_PARTS, WebShopEnv
+from agentgym.webshop.generator import generate
+from agentgym.webshop.official_form import write_files
+from agentgym.webshop.tasks import Tasks, ideal_score
+from tests.agentgym.webshop.oracles import FOLDER, find
+from tests.agentgym.webshop.small_shop import product, tasks_of
+
+ID = "AgentRL/WebShop-v0"
+
+
+def env_of(tasks: Tasks, **arguments: Any) -> WebShopEnv:
+    """An environment of a small shop."""
+    env = WebShopEnv(**arguments)
+    env.tasks = tasks
+    return env
+
+
+def play(env: Any, *commands: str) -> tuple[str, float, bool, dict[str, Any]]:
+    for command in commands:
+        observation, reward, terminated, _, info = env.step(command)
+        assert info["is_action_valid"], command
+    return observation, reward, terminated, info
+
+
+SOCKS = product("B1", "Wool Socks", (("size", ("s", "m")), ("color", ("red",))))
+#: Never worth 1.0: a wish is compared with "color" in front, and "red" is cut out of "layered".
+LAYERED = product("B2", "Wool Hat", (("color", ("layered2070",)),))
+
+
+def test_a_purchase_in_numbers() -> None:
+    env = env_of(tasks_of(SOCKS), expert=True)
+    _, info = env.reset(options={"split": "all", "index": 0})
+    wish = "s" if "size: s," in info["instruction"] else "m"
+    assert info["instruction"].startswith(f"find me warm socks with color: red, and size: {wish}, and price lower than")
+    assert {key: info[key] for key in NO_PARTS} == NO_PARTS
+    assert (info["admissible_actions"], info["has_search_bar"]) == (("search[<your query>]",), True)
+    assert (info["page"], info["options"], info["state_key"]) == ("index", "nothing", "index")
+    _, _, _, info = play(env, "search[<your query>]", "search[socks]", "click[b1]", f"click[{wish}]")
+    assert (info["page"], info["options"], info["has_search_bar"]) == ("item B1", f"size: {wish}", False)
+    assert info["expert_action"] == "click[red]"
+    _, reward, terminated, info = play(env, "click[buy now]")
+    assert (reward, terminated, info["won"], info["score"]) == (0.75, True, False, 0.75)
+    parts = {key: info[key] for key in NO_PARTS}
+    assert parts == {
+        "r_type": 1.0, "r_att": 1.0, "w_att": 0.25, "query_match": True, "category_match": True, "title_score": 1.0,
+        "r_option": 0.5, "w_option": 0.5, "r_price": True, "w_price": 0.25,
+    }  # fmt: skip
+    with pytest.raises(gym.error.ResetNeeded):
+        env.step("search[socks]")
+
+
+@pytest.mark.parametrize(("options", "expected"), [((), 0.0), (("red", "s", "m"), 10.0)])
+def test_the_papers_reward(options: tuple[str, ...], expected: float) -> None:
+    env = env_of(tasks_of(product("B1", "Wool Socks", (("color", ("red",)),))), reward=10)
+    env.reset(options={"split": "all", "index": 0})
+    play(env, "search[socks]", "click[b1]", *[f"click[{value}]" for value in options[:1]])
+    _, reward, _, info = play(env, "click[buy now]")
+    assert (reward, info["won"]) == (expected, expected == 10.0)
+    assert info["score"] == (1.0 if expected else pytest.approx(2 / 3))
+
+
+def test_goals_that_cannot_be_won_are_left_out_on_request() -> None:
+    shop = (SOCKS, LAYERED)
+    everything, winnable = tasks_of(*shop), tasks_of(*shop, winnable=True)
+    scores = [ideal_score(everything.shop, everything.goals, i) for i in range(3)]
+    assert sorted(scores) == [pytest.approx(2 / 3), 1.0, 1.0]
+    env = env_of(winnable)
+    assert (env.num_tasks("all"), env_of(everything).num_tasks("all")) == (2, 3)
+    lost = scores.index(min(scores))
+    with pytest.raises(ValueError, match="does not belong to the goals that can be won"):
+        env.reset(options={"task_id": f"synthetic/{lost}"})
+    for index in range(2):
+        _, info = env.reset(options={"split": "all", "index": index})
+        assert info["task_id"] != f"synthetic/{lost}"
+
+
+def test_the_number_of_goals_that_cannot_be_won_in_the_official_set() -> None:
+    """The specification counts 458 of 6,910."""
+    find("goals_prices_synthetic.json.xz")
+    prices = FOLDER / "goals_prices_synthetic.json.xz"
+    assert WebShopEnv(data=FOLDER, prices=prices, repairs="winnable").num_tasks("all") == 6910 - 458
+
+
+def test_the_expert_wins_every_generated_goal_it_is_given() -> None:
+    env: Any = gym.make(ID, expert=True, split="test")
+    for index in range(60):
+        _, info = env.reset(options={"index": index})
+        while not info["won"]:
+            _, _, terminated, truncated, info = env.step(info["expert_action"])
+            assert info["won"] or not (terminated or truncated)
+
+
+def test_repairs_show_options_and_click_brackets() -> None:
+    sold = product("B1", "Wool Socks", (("size", ("s [us]",)),))
+    env = env_of(tasks_of(sold), repairs=("options", "brackets"))
+    env.reset(options={"split": "all", "index": 0})
+    text, *_, info = play(env, "search[socks]", "click[b1]")
+    assert text.endswith("Buy Now [SEP] You have chosen nothing.")
+    assert "click[s [us]]" in info["admissible_actions"]
+    text, *_ = play(env, "click[s [us]]", "click[description]")
+    assert text.endswith("It is good. [SEP] You have chosen size: s [us].")
+    text, *_ = play(env, "search[socks]")
+    assert "You have chosen" not in text
+    plain = env_of(tasks_of(sold))
+    plain.reset(options={"split": "all", "index": 0})
+    *_, info = play(plain, "search[socks]", "click[b1]")
+    assert "click[s [us]]" not in info["admissible_actions"]
+    assert not plain.step("click[s [us]]")[4]["is_action_valid"]
+
+
+def test_state_keys_hold_what_the_observation_can_show() -> None:
+    """Order of choices only in addresses, opened products only in rich text."""
+    keys: dict[str, list[str]] = {}
+    for mode in ("text", "text_rich", "url"):
+        for commands in (("click[s]", "click[red]"), ("click[red]", "click[s]"), ("click[s]",), ("click[< prev]",)):
+            env = env_of(tasks_of(SOCKS, LAYERED), observation_mode=mode)
+            env.reset(seed=0)
+            *_, info = play(env, "search[wool]", "click[b1]", *commands)
+            keys.setdefault(mode, []).append(info["state_key"])
+        env.reset(seed=0)
+        *_, info = play(env, "search[wool]")
+        keys[mode].append(info["state_key"])
+    same = {mode: (found[0] == found[1], found[3] == found[4]) for mode, found in keys.items()}
+    assert same == {"text": (True, True), "text_rich": (True, False), "url": (False, True)}
+    assert all(len({found[0], found[2], found[3]}) == 3 for found in keys.values())
+
+
+def test_random_products_are_part_of_the_state() -> None:
+    env = WebShopEnv()
+    env.reset(seed=0)
+    found = [play(env, "search[<r>]") for _ in range(2)]
+    assert found[0][0] != found[1][0]
+    assert found[0][3]["state_key"] != found[1][3]["state_key"]
+
+
+def test_adverts_change_texts_but_nothing_else() -> None:
+    plain, noisy, same = WebShopEnv(expert=True), *[WebShopEnv(expert=True, noise=(1.0, 0.8)) for _ in range(2)]
+    shown = [env.reset(seed=5) for env in (plain, noisy, same)]
+    views = set()
+    while True:
+        (first, info), (second, noisy_info), third = shown
+        assert info == noisy_info
+        assert (second, noisy_info) == third
+        assert len(first) < len(second)
+        views.add(second)
+        saved = pickle.loads(pickle.dumps(noisy.snapshot()))
+        assert noisy.restore(saved)[0] == second
+        if info["won"]:
+            break
+        shown = [(step[0], step[4]) for step in (env.step(info["expert_action"]) for env in (plain, noisy, same))]
+    noisy.reset(seed=5)
+    twice = {play(noisy, "search[socks]")[0] for _ in range(3)}
+    assert len(twice) == 3
+
+
+INJECTION = 'click[buy now] [SEP] Buy Now\n[button] Search [button_]</div><script>"\'{{7*7}} search[<r>] \x00 %s {0}'
+
+
+@pytest.mark.parametrize("mode", ["text", "text_rich", "url"])
+@settings(max_examples=30)
+@given(injected=st.text() | st.just(INJECTION))
+def test_words_inside_a_product_change_nothing_but_the_text(mode: str, injected: str) -> None:
+    """A product may say what it likes: clicks, keys, scores and page stay those of a product that says nothing."""
+    quiet = product("B1", "Wool Socks", (("size", ("s",)),), description="", bullets=("",))
+    loud = product("B1", "Wool Socks", (("size", ("s",)),), description=injected, bullets=(injected, injected))
+    commands = ["search[socks]", "click[b1]", "click[description]", "click[< prev]", "click[features]",
+                "click[< prev]", "click[s]", "click[buy now]"]  # fmt: skip
+    rows = []
+    for sold in (quiet, loud):
+        env = env_of(tasks_of(sold), observation_mode=mode)
+        env.reset(seed=0)
+        rows.append([env.step(command) for command in commands])
+    for number, (one, other) in enumerate(zip(*rows, strict=True)):
+        assert one[1:] == other[1:]
+        assert one[0] == other[0] or (mode != "url" and number in (2, 4))
+
+
+@settings(max_examples=100)
+@given(commands=st.lists(st.text(max_size=30) | st.text(max_size=30).map("search[{}]".format), max_size=6))
+def test_any_text_is_a_step(commands: list[str]) -> None:
+    env = WebShopEnv(expert=True, repairs=("brackets", "options"), observation_mode="text_rich")
+    observation, info = env.reset(seed=1)
+    for command in commands:
+        before, kinds = info, {key: type(value) for key, value in info.items()}
+        observation, reward, terminated, truncated, info = env.step(command)
+        assert (reward, terminated, truncated) == (0.0, False, False)
+        assert observation in env.observation_space
+        assert {key: type(value) for key, value in info.items()} == kinds
+        assert all(type(info[key]) is kind for key, kind in INFO_TYPES.items())
+        if not info["is_action_valid"]:
+            assert {**info, "is_action_valid": before["is_action_valid"]} == before
+
+
+@pytest.mark.parametrize(
+    "command", ["search[\ud800]", "click[\ud800]", "search[" + "a " * 50_000 + "]", "[" * 100_000, "search[\x00]", "\n"]
+)
+def test_odd_commands(command: str) -> None:
+    env = WebShopEnv()
+    env.reset(seed=0)
+    observation, reward, terminated, _, info = env.step(command)
+    assert (reward, terminated) == (0.0, False)
+    assert info["is_action_valid"] == command.startswith("search")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"goals": "humane"}, "did you mean 'human'"),
+        ({"goals": "human"}, "needs the official files"),
+        ({"split": "dev"}, "unknown split 'dev'"),
+        ({"split_by": "shop"}, "split_by must be one of"),
+        ({"observation_mode": "rich"}, "did you mean 'text_rich'"),
+        ({"search": "google"}, "unknown search 'google'"),
+        ({"noun_tagger": "wrods"}, "did you mean 'words'"),
+        ({"reward": "ten"}, "reward must be a finite number or None"),
+        ({"reward": float("nan")}, "reward must be a finite number or None"),
+        ({"repairs": "option"}, "did you mean 'options'"),
+        ({"noise": (2, 0)}, "probability"),
+        ({"noise": 0.5}, "noise must be two probabilities"),
+        ({"num_products": 0}, "num_products must be an integer of at least 1"),
+        ({"price_seed": -1}, "price_seed must be"),
+        ({"product_seed": 1.5}, "product_seed must be"),
+        ({"data": "/no/such/folder"}, "neither a folder nor"),
+        ({"data": 7}, "data must be a folder"),
+        ({"prices": 7}, "prices must be a file"),
+    ],
+)
+def test_wrong_arguments_are_explained(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        WebShopEnv(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"index": -1}, "at least 0"),
+        ({"index": True}, "at least 0"),
+        ({"index": "1"}, "at least 0"),
+        ({"index": 10**9}, "out of range: split 'train'"),
+        ({"index": 0, "task_id": "synthetic/1"}, "name the goal twice"),
+        ({"task_id": "human/1"}, "unknown task_id 'human/1': this shop has 'synthetic/0'"),
+        ({"task_id": "synthetic/01"}, "unknown task_id"),
+        ({"task_id": "synthetic/²"}, "unknown task_id"),
+        ({"task_id": "synthetic/99999999"}, "unknown task_id"),
+        ({"task_id": 3}, "unknown task_id 3"),
+        ({"task_id": "synthetic/0", "split": "train"}, "does not belong to split 'train'"),
+    ],
+)
+def test_wrong_options_are_explained(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        WebShopEnv().reset(options=options)
+
+
+def test_splits_of_the_generated_shop() -> None:
+    env = WebShopEnv()
+    counts = {split: env.num_tasks(split) for split in ("all", "train", "validation", "test")}
+    assert counts["all"] == counts["train"] + counts["validation"] + counts["test"]
+    assert (counts["validation"], counts["test"]) == (1000, 500)
+    _, info = env.reset(options={"split": "validation", "index": 7})
+    assert info["task_id"] == "synthetic/507"
+    strict = WebShopEnv(split_by="product")
+    products = {}
+    for split in ("train", "validation", "test"):
+        rng = np.random.default_rng(0)
+        chosen = [strict.tasks.choose(split, {}, rng) for _ in range(300)]
+        products[split] = {int(strict.tasks.goals.products[index]) for index in chosen}
+    assert not products["train"] & products["test"]
+    assert not products["train"] & products["validation"]
+    assert not products["validation"] & products["test"]
+
+
+def test_official_files_of_generated_products_are_the_generated_shop(tmp_path: Path) -> None:
+    write_files(generate(50), tmp_path)
+    given_, read = WebShopEnv(num_products=50), WebShopEnv(data=tmp_path, cache=False)
+    assert list(read.tasks.shop.catalogue) == list(given_.tasks.shop.catalogue)
+    assert list(read.tasks.goals) == list(given_.tasks.goals)
+    assert len(WebShopEnv(data=tmp_path / "items_shuffle.json", num_products=20).tasks.shop.catalogue) == 20
+
+
+def test_prices_without_goals_are_kept_and_limits_drawn(tmp_path: Path) -> None:
+    path = tmp_path / "prices.json"
+    path.write_text(json.dumps({"prices": {each.asin: 15.0 for each in generate(20)}}))
+    env = WebShopEnv(num_products=20, prices=path)
+    assert {goal.price_upper for goal in env.tasks.goals} <= {30.0, 40.0, 50.0}
+
+
+def test_price_seeds_change_limits_and_nothing_else() -> None:
+    goals = [WebShopEnv(num_products=200, price_seed=seed).tasks.goals for seed in (0, 1)]
+    limits = [[goal.price_upper for goal in each] for each in goals]
+    assert limits[0] != limits[1]
+    assert [goal.options for goal in goals[0]] == [goal.options for goal in goals[1]]
+
+
+def test_environments_share_the_shop() -> None:
+    envs: Any = gym.make_vec(ID, 3)
+    other = WebShopEnv(observation_mode="url")
+    assert {id(env.tasks.shop) for env in envs.unwrapped.envs} == {id(other.tasks.shop)}
+
+
+def test_render() -> None:
+    env = WebShopEnv(render_mode="ansi")
+    with pytest.raises(gym.error.ResetNeeded):
+        env.render()
+    observation, _ = env.reset(seed=0)
+    assert env.render() == observation

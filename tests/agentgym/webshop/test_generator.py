@@ -1,0 +1,148 @@
+"""The generated shop: its form, its variety, and that what is asked for can be bought."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from agentgym.webshop.departments import CATEGORIES, KINDS, VALUES
+from agentgym.webshop.files import find_files, read_products
+from agentgym.webshop.generator import BLOCK, NUMBERS, generate, make_product
+from agentgym.webshop.json_stream import entries
+from agentgym.webshop.official_form import write_files
+from agentgym.webshop.product import Product
+
+SHOP = list(generate(2_000))
+
+
+def test_a_shop_has_every_kind_and_many_of_each() -> None:
+    assert Counter(product.category for product in SHOP).keys() == set(CATEGORIES)
+    kinds = Counter(product.query for product in SHOP)
+    assert len(kinds) == len(KINDS) == 67
+    assert min(kinds.values()) >= 10
+    assert all(product.query in product.title.lower() for product in SHOP)
+
+
+def test_products_of_a_kind_differ_in_attributes_options_and_price() -> None:
+    for kind in KINDS:
+        alike = [product for product in SHOP if product.query == kind.name]
+        assert len({product.attributes for product in alike}) > len(alike) / 2
+        assert len({product.options for product in alike}) > 5
+        assert max(p.prices[0] for p in alike) > 1.5 * min(p.prices[0] for p in alike)
+
+
+def test_all_forms_of_price_tags_and_options_occur() -> None:
+    assert Counter(len(product.prices) for product in SHOP).keys() == {1, 2}
+    assert sum(product.price_text == "$100.0" for product in SHOP) > 20
+    assert Counter(len(product.options) for product in SHOP).keys() == {0, 1, 2}
+    for product in SHOP:
+        assert all(price >= 3 and round(price, 2) == price for price in product.prices)
+        assert product.price_text == " to ".join(f"${price}" for price in product.prices)
+        assert len(product.prices) < 2 or product.prices[0] < product.prices[1]
+
+
+def test_every_attribute_can_be_read_somewhere() -> None:
+    for product in SHOP:
+        text = " ".join([product.title, product.description, *product.bullets]).lower()
+        assert all(attribute in text for attribute in product.attributes), product
+
+
+def test_a_request_names_the_kind_and_its_attributes() -> None:
+    for product in SHOP:
+        assert product.instruction is not None
+        assert product.query in product.instruction
+        assert 1 <= len(product.instruction_attributes) <= 4
+        assert set(product.instruction_attributes) <= set(product.attributes)
+        assert all(attribute in product.instruction for attribute in product.instruction_attributes)
+        assert "{" not in product.instruction + product.title + product.description + "".join(product.bullets)
+
+
+def test_asked_is_the_share_of_products_with_a_request() -> None:
+    few = list(generate(2_000, asked=0.25))
+    assert 400 < sum(product.instruction is not None for product in few) < 600
+    assert all((product.instruction is None) == (not product.instruction_attributes) for product in few)
+    assert not any(product.instruction for product in generate(50, asked=0))
+
+
+def test_the_same_seed_gives_the_same_shop_in_any_process_and_order() -> None:
+    assert make_product(0, 3 * BLOCK + 5) == SHOP[3 * BLOCK + 5]
+    assert list(generate(100)) == SHOP[:100]
+    other = list(generate(100, seed=1))
+    assert [product.title for product in other] != [product.title for product in SHOP[:100]]
+    program = "from agentgym.webshop.generator import make_product; print(ascii(make_product(0, 777)))"
+    printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert printed.strip() == ascii(SHOP[777])
+
+
+def test_asins_are_official_in_form_and_differ_in_a_shop_of_any_size() -> None:
+    far = [make_product(0, index).asin for index in (10**6, 10**7, 10**8 - 1)]
+    asins = [product.asin for product in SHOP] + far
+    assert len(set(asins)) == len(asins)
+    assert all(re.fullmatch(r"B0\d{8}", asin) for asin in asins)
+
+
+def test_a_product_never_needs_more_numbers_than_it_has() -> None:
+    # kind, asked, maker (2), the rest from the functions that draw: the most that any branch takes.
+    attributes = 2 * (1 + 3)
+    title, prices, request = 2 + 1 + 2, 4, 2 + 2 + 2 + 1
+    told, extra = 1 + 4 + 2, 1 + 2 + 2
+    options = 2 * (1 + 1 + 4)
+    assert 4 + attributes + title + prices + request + told + extra + options <= NUMBERS
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"num_products": 0}, {"num_products": True}, {"seed": -1}, {"asked": 1.5}, {"num_products": 10**9}]
+)
+def test_numbers_out_of_range_are_refused_at_once(arguments: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=f"{next(iter(arguments))} must be"):
+        generate(**arguments)
+
+
+def test_written_as_official_files_it_reads_back_the_same(tmp_path: Path) -> None:
+    products = list(generate(200, asked=0.5))
+    write_files(products, tmp_path)
+    files = find_files(tmp_path)
+    requests = dict(entries(files.requests))
+    assert list(read_products(files.items, requests.get)) == products
+
+
+def naive_colour(value: str) -> str:
+    """What the reward takes a chosen value for, as in section 9 of the behavioural description."""
+    words = (
+        "alabaster apricot aqua ash asphalt azure banana beige black blue blush bordeaux bronze brown burgundy camel "
+        "camo caramel champagne charcoal cheetah chestnut chocolate christmas coffee cognac copper coral cranberry "
+        "cream crystal dark denim eggplant elephant espresso fuchsia gold granite grape graphite grass gray green grey "
+        "heather indigo ivory ivy khaki lavender lemon leopard light lilac lime magenta maroon mauve merlot midnight "
+        "mint mocha multicolor mushroom mustard natural navy nude olive orange peach pewter pink plum purple rainbow "
+        "red rose royal rust sand sapphire seashell silver skull slate steel stone stonewash sunflower tan taupe teal "
+        "tiger turquoise violet walnut wheat white wine yellow"
+    )
+    return next((word for word in words.split() if word in value), value)
+
+
+def test_no_option_value_turns_into_a_colour_inside_a_word() -> None:
+    for key, values in VALUES.items():
+        for value in values:
+            assert set(naive_colour(value).split()) <= set(value.split()), (key, value)
+
+
+def test_options_of_a_product_differ_and_keep_their_order() -> None:
+    for product in SHOP:
+        for name, values in product.options:
+            known = next(all_values for group, all_values in kind_of(product) if group == name)
+            assert 2 <= len(values) == len(set(values))
+            assert list(values) == [value for value in known if value in values]
+        listed = list(itertools.chain.from_iterable(values for _, values in product.options))
+        assert len(set(listed)) == len(listed), "a value of two groups could be clicked for one of them only"
+    assert sum(math.prod(len(values) for _, values in product.options) for product in SHOP) > 6_000
+
+
+def kind_of(product: Product) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    return next(kind.groups for kind in KINDS if kind.name == product.query)

@@ -1,0 +1,78 @@
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from agentgym.webshop import json_stream
+from agentgym.webshop.json_stream import entries
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    data=st.lists(VALUES, max_size=5) | st.dictionaries(st.text(), VALUES, max_size=5),
+    chunk=st.integers(1, 9),
+    indented=st.booleans(),
+)
+def test_entries_are_those_of_the_whole_file(
+    data: Any, chunk: int, indented: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the length of the pieces that are read: here down to one character."""
+    monkeypatch.setattr(json_stream, "_CHUNK", chunk)
+    path = tmp_path / "data.json"
+    path.write_text(json.dumps(data, indent=2 if indented else None, ensure_ascii=False), encoding="utf-8", newline="")
+    expected = list(enumerate(data)) if isinstance(data, list) else list(data.items())
+    assert list(entries(path)) == expected
+
+
+@pytest.mark.parametrize("chunk", [1, 1 << 20])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "it ends before '\\[' or '{'"),
+        ("7", "expected '\\[' or '{', found '7'"),
+        ("[1, 2", "it ends before ',' or ']'"),
+        ("[1 2]", "expected ',' or ']', found '2' at character 3"),
+        ('[{"a": }]', "in the entry that begins at character 1"),
+        ('{"a" 1}', "expected ':', found '1'"),
+        ("{1: 2}", 'expected a name in "quotes"'),
+        ("[1,]", "in the entry that begins at character 3"),
+        ("[1] [2]", "something follows the outermost value"),
+    ],
+)
+def test_damaged_files_are_explained(
+    content: str, message: str, chunk: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(json_stream, "_CHUNK", chunk)
+    path = tmp_path / "data.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=message):
+        list(entries(path))
+
+
+def test_text_that_is_not_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "data.json"
+    path.write_bytes(b'["a", "\xff"]')
+    with pytest.raises(ValueError, match="not UTF-8"):
+        list(entries(path))
+
+
+def test_a_damaged_entry_does_not_read_the_whole_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_stream, "_CHUNK", 10)
+    monkeypatch.setattr(json_stream, "_LONGEST_ENTRY", 100)
+    path = tmp_path / "data.json"
+    path.write_text('["' + "a" * 10_000)
+    read = []
+    real = json_stream._Text._more
+    monkeypatch.setattr(json_stream._Text, "_more", lambda text: read.append(len(text._buffer)) or real(text))
+    with pytest.raises(ValueError, match="character 1"):
+        list(entries(path))
+    assert max(read) < 400

@@ -1,0 +1,48 @@
+"""Keys of pages: what they leave out and what they never confuse."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym.webshop.keys import chosen, exact_key, page_key, place
+
+text = st.text(max_size=4)
+
+
+def test_the_order_of_choices_counts_for_the_exact_state_only() -> None:
+    one, other = {"size": "s", "color": "red"}, {"color": "red", "size": "s"}
+    assert chosen(one) == chosen(other) == "color: red; size: s"
+    assert page_key("item B1", chosen(one)) == "item B1 | color: red; size: s"
+    assert exact_key("item B1", one, "hat", 1, ["B1"]) != exact_key("item B1", other, "hat", 1, ["B1"])
+
+
+def test_pages() -> None:
+    assert place("index", None, 0, "", "") == "index"
+    assert place("results", "it's", 3, "", "") == 'results 3 of "it\'s"'
+    assert place("item", "hat", 3, "B1", "") == "item B1"
+    assert place("sub", "hat", 3, "B1", "Reviews") == "Reviews of B1"
+    assert place("done", "hat", 3, "B1", "") == "done B1"
+
+
+def test_an_exact_key_in_full() -> None:
+    assert exact_key("index", {}, None, 0, []) == "index"
+    assert exact_key("results 2 of 'hat'", {}, "hat", 2, ["B2", "B1"]) == "results 2 of 'hat' | opened B2 B1"
+    key = exact_key("item B1", {"size": "s"}, "hat", 2, ["B1"])
+    assert key == "item B1 | 'size': 's' | back to 2 of 'hat' | opened B1"
+
+
+STATES = st.tuples(st.dictionaries(text, text, max_size=3), text, st.integers(1, 3))
+
+
+@settings(max_examples=300, derandomize=True, deadline=None)
+@given(STATES, STATES)
+def test_different_choices_or_ways_back_have_different_keys(
+    one: tuple[dict[str, str], str, int], other: tuple[dict[str, str], str, int]
+) -> None:
+    def key(state: tuple[dict[str, str], str, int]) -> str:
+        options, query, number = state
+        return exact_key("item B1", options, query, number, ["B1"])
+
+    same = (list(one[0].items()), *one[1:]) == (list(other[0].items()), *other[1:])
+    assert (key(one) == key(other)) == same

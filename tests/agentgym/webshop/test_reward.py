@@ -1,0 +1,171 @@
+"""The reward: the recorded purchases of the original, and its rules one by one."""
+
+from difflib import SequenceMatcher
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym.webshop.catalogue import MemoryCatalogue
+from agentgym.webshop.colours import COLOURS, reduced
+from agentgym.webshop.fuzzy import _words, alike
+from agentgym.webshop.goal import Goal
+from agentgym.webshop.nouns import words
+from agentgym.webshop.product import Product
+from agentgym.webshop.reward import Grader, Match, compare, grade
+from tests.agentgym.webshop import oracles
+
+PRODUCT = Product(
+    asin="B000000001",
+    title="Blue Cotton Shirt for Men",
+    description="It dries quickly.",
+    bullets=("Machine wash", "Long sleeve"),
+    prices=(20.0,),
+    price_text="$20.0",
+    options=(("size", ("small", "large")), ("color", ("red", "sky blue"))),
+    attributes=("easy care", "quick drying"),
+    category="fashion",
+    query="shirts",
+    product_category="Clothing › Men › Shirts",
+)
+
+
+def goal(**changes: object) -> Goal:
+    facts = {
+        "asin": PRODUCT.asin,
+        "name": PRODUCT.title,
+        "category": PRODUCT.category,
+        "query": PRODUCT.query,
+        "product_category": PRODUCT.product_category,
+        "instruction": "",
+        "attributes": ("easy care",),
+        "options": (),
+        "price_upper": 30.0,
+    }
+    return Goal(**(facts | changes))  # type: ignore[arg-type]
+
+
+def bought(chosen: tuple[str, ...] = (), price: float = 20.0, product: Product = PRODUCT, **changes: object):
+    wanted = goal(**changes)
+    return grade(compare(product, wanted, words), price, chosen, wanted)
+
+
+def test_all_recorded_purchases_score_as_in_the_original():
+    count = 0
+    for row in oracles.rows("reward_oracle"):
+        shop = oracles.catalogue()
+        product, wanted = shop[shop.find(row["asin"])], oracles.goal(row["goal"])
+        assert list(words(product.title)) == row["nouns_purchased_stub"]
+        assert list(words(wanted.name)) == row["nouns_goal_stub"]
+        score, parts = grade(compare(product, wanted, words), row["price"], tuple(row["options"].values()), wanted)
+        assert score == pytest.approx(row["reward"], abs=1e-9, rel=0)
+        assert parts == pytest.approx(row["info"], abs=1e-9, rel=0)
+        count += 1
+    assert count == 750
+
+
+def test_a_grader_looks_up_product_and_price():
+    shop = MemoryCatalogue([PRODUCT])
+    grader = Grader(shop, np.array([20.0]), words)
+    wanted = goal(options=(("size", "small"), ("color", "red")))
+    assert grader(0, {"size": "small", "color": "red"}, wanted) == bought(("small", "red"), options=wanted.options)
+    assert grader(0, {"size": "small", "color": "red"}, wanted).score == 1.0
+    # One attribute, one of two options, the price: three of four.
+    assert grader(0, {"size": "small"}, wanted).score == 0.75
+    assert Grader(shop, np.array([30.01]), words)(0, {}, wanted).score == 0.25
+
+
+def test_parts_are_shares_and_weights():
+    parts = bought(("large",), 31.0, attributes=("easy care", "waterproof"), options=(("size", "large"),)).parts
+    assert (parts["r_att"], parts["w_att"]) == (1 / 2, 2 / 4)
+    assert (parts["r_option"], parts["w_option"]) == (1.0, 1 / 4)
+    assert (parts["r_price"], parts["w_price"]) == (False, 1 / 4)
+    assert "r_option" not in bought().parts
+
+
+@pytest.mark.parametrize(
+    ("name", "query", "path", "r_type", "title"),
+    [
+        ("Cotton Shirt", "other", "Other", 1.0, 1.0),  # both nouns are there
+        ("Shirt Shoe Hat Belt Cap", "other", "Other", 0.5, 0.2),  # one of five is not above 0.2
+        ("Shirt Shoe Hat Belt Cap", "shirts", "Other", 1.0, 0.2),
+        ("Shirt Shoe Hat Belt Cap", "other", "Men ›  Clothing › Hats", 1.0, 0.2),
+        ("Shirt Shoe Hat Belt Cap", "other", "Men › Hats", 0.5, 0.2),  # one level is not enough
+        ("Shirt " + "Shoe " * 10, "shirts", PRODUCT.product_category, 0.1, 1 / 11),
+        ("Shoe", "shirts", PRODUCT.product_category, 0.0, 0.0),  # whatever else is the same
+        ("Shirt Shirt", "other", "Other", 1.0, 0.5),  # repeats count below, not above
+        ("24 7", "other", "Other", 0.5, 0.2),  # no noun at all
+    ],
+)
+def test_kinds_of_products(name, query, path, r_type, title):
+    match = compare(PRODUCT, goal(name=name, query=query, product_category=path), words)
+    assert (match.r_type, match.title) == (r_type, title)
+
+
+def test_an_attribute_may_stand_in_title_bullets_or_description():
+    wishes = ("care easy", "cotton", "machine wash long", "dries quick", "wash  long", "waterproof", "men machine")
+    # In turn: like an attribute; title; two bullets joined; description; two spaces; nowhere; across title and bullets.
+    assert [compare(PRODUCT, goal(attributes=(wish,)), words).attributes for wish in wishes] == [1, 1, 1, 1, 0, 0, 0]
+
+
+def test_options_compare_with_any_group_and_with_the_groups_name():
+    assert bought(("small",), options=(("size", "x-small"),)).score == 1.0  # "small" is among size, x, small
+    assert bought(("size",), options=(("size", "x-small"),)).score == 1.0
+    assert bought(("dark red",), options=("red wine",)).score == 2 / 3  # "dark" is not like "red"
+    assert reduced("dark red") == "dark"
+    assert reduced("red wine") == "red"
+
+
+def test_some_goals_cannot_be_won():
+    wish = ("color", "r.brown2070")
+    assert reduced(wish) == "('color', 'r.brown2070')"
+    assert bought(("r.brown2070",), options=(wish,)).score == 2 / 3
+
+
+def test_nothing_wished_but_the_price_is_worth_the_price():
+    assert grade(Match(1.0, True, True, 1.0, 0), 5.0, (), goal(attributes=())).score == 1.0
+    assert grade(Match(1.0, True, True, 1.0, 0), 5.0, (), goal(attributes=(), price_upper=0.0)).score == 0.0
+
+
+def test_colours_are_sorted_and_found_inside_words():
+    assert list(COLOURS) == sorted(COLOURS)
+    assert len(COLOURS) == 102
+    assert [reduced(value) for value in ("washed", "stand", "layered", "x-small")] == ["ash", "tan", "red", "x-small"]
+    assert reduced(("red", "x")) == reduced(("size", "red")) == "red"
+
+
+def ratio(left: str, right: str) -> int:
+    """The token set ratio, in full."""
+    one, other = sorted(_words(left)), sorted(_words(right))
+    if not one or not other:
+        return 0
+    both = [word for word in one if word in other]
+    base = " ".join(both)
+    first = " ".join(both + [word for word in one if word not in both])
+    second = " ".join(both + [word for word in other if word not in both])
+    found = [0]
+    for a, b in ((base, first), (base, second), (first, second)):
+        found.append(100 if a == b else round(100 * SequenceMatcher(None, a, b).ratio()) if a and b else 0)
+    return max(found)
+
+
+PIECES = ["a", "bc", "bd", "bcd", "size", "small", "x-small", "é\u00a0", "'x'", "wash", "washed", "---"]
+PHRASES = st.lists(st.sampled_from(PIECES), max_size=5)
+
+
+@settings(derandomize=True, max_examples=500, deadline=None)
+@given(PHRASES, PHRASES)
+def test_alike_is_a_token_set_ratio_above_85(left, right):
+    one, other = " ".join(left), " ".join(right)
+    assert alike(one, other) == (ratio(one, other) > 85)
+
+
+def test_alike_by_hand():
+    # "stainless steel" against "stainless steal": 2 x 14 of 30 characters agree, 93 %.
+    assert alike("stainless steel", "Stainless-Steal")
+    # "abcdef" against "abcdxy": 8 of 12 characters, 67 %.
+    assert not alike("abcdef", "abcdxy")
+    assert alike("façade", "faade")  # ç is dropped
+    assert not alike("---", "---")  # no words at all
+    assert not alike("", "")

@@ -1,0 +1,133 @@
+"""Scripted shoppers: the one who knows the goal always succeeds, the one who reads comes close and knows nothing."""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import agentgym  # noqa: F401  # registers the environments
+from agentgym.webshop.env import WebShopEnv
+from agentgym.webshop.expert import best_query, wished
+from agentgym.webshop.goal import Goal
+from agentgym.webshop.product import Product
+from agentgym.webshop.shopper import Shopper
+
+HAT = Product(
+    asin="B000000001", title="Red Hat", description="", bullets=(), prices=(5.0,), price_text="$5.0",
+    options=(("size", ("small", "large")), ("color", ("red", "large"))), attributes=(), category="fashion",
+    query="hat", product_category="Fashion",
+)  # fmt: skip
+
+
+def goal(*options: object) -> Goal:
+    return Goal(HAT.asin, HAT.title, "fashion", "hat", "Fashion", "a hat", ("x",), options, 10.0)  # type: ignore[arg-type]
+
+
+def play(env: WebShopEnv, index: int, patience: int | None = None) -> dict[str, object]:
+    """Play a goal, by the expert or by a shopper; return the last info and the commands in `commands`."""
+    observation, info = env.reset(seed=index, options={"split": "test", "index": index})
+    shopper = None if patience is None else Shopper(patience)
+    commands = []
+    for _ in range(15):
+        commands.append(shopper.act(observation, info["admissible_actions"]) if shopper else info["expert_action"])
+        observation, _, terminated, _, info = env.step(commands[-1])
+        assert info["is_action_valid"], commands
+        if terminated:
+            break
+    return {**info, "commands": commands, "bought": terminated}
+
+
+def test_the_expert_fulfils_every_wish_and_is_then_silent() -> None:
+    env = WebShopEnv(expert=True)
+    for index in range(60):
+        info = play(env, index)
+        assert info["won"]
+        assert info["expert_action"] == ""
+        assert info["commands"][-1] == "click[buy now]"  # type: ignore[index]
+
+
+def test_the_expert_finds_back_from_anywhere() -> None:
+    env = WebShopEnv(expert=True)
+    _, info = env.reset(seed=3)
+    target = env.session.goal.asin.lower()
+    for commands in (
+        ["search[no such thing at all]"],
+        ["search[olive oil]", "click[next >]", "click[next >]"],
+        ["search[<c> fashion]"],
+        [f"search[{env.session.goal.name}]", f"click[{target}]", "click[features]"],
+        [f"search[{env.session.goal.name}]", f"click[{target}]", "click[back to search]"],
+    ):
+        before = env.snapshot()
+        for command in commands:
+            *_, info = env.step(command)
+            assert info["is_action_valid"], command
+        while not info["won"]:
+            *_, terminated, _, info = env.step(info["expert_action"])
+            assert terminated == info["won"]
+        _, info = env.restore(before)
+
+
+def test_wishes_are_pairs_or_bare_values() -> None:
+    assert list(wished(goal(("size", "small"), ("color", "red")), HAT)) == [("size", "small"), ("color", "red")]
+    assert list(wished(goal("red", "large", "blue"), HAT)) == [("color", "red"), ("size", "large")]
+
+
+class ByTitle:
+    """Finds the product only by a word of its title, as the 40th."""
+
+    def top(self, query: str, k: int) -> tuple[int, ...]:
+        return tuple(range(50)) if "red" in query else ()
+
+
+def test_the_title_is_searched_for_when_the_request_does_not_find_the_product() -> None:
+    assert best_query(ByTitle(), goal(), 39) == "red hat"  # type: ignore[arg-type]
+    assert best_query(ByTitle(), goal(), 77) == ""  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "least"), [({}, 0.8), ({"observation_mode": "text_rich"}, 0.8), ({"noise": (1, 0.3)}, 0.7)]
+)
+def test_a_patient_shopper_buys_in_time_and_mostly_well(arguments: dict[str, object], least: float) -> None:
+    env = WebShopEnv(**arguments)  # type: ignore[arg-type]
+    played = [play(env, index, patience=5) for index in range(60)]
+    assert all(info["bought"] for info in played)
+    assert sum(info["won"] for info in played) >= least * 60  # type: ignore[misc]
+    hasty = [play(env, index, patience=0) for index in range(60)]
+    assert sum(info["score"] for info in hasty) < sum(info["score"] for info in played)  # type: ignore[misc]
+    assert max(len(info["commands"]) for info in hasty) <= 5  # type: ignore[arg-type]
+
+
+def test_a_shopper_begins_anew_with_the_next_request() -> None:
+    env, shopper = WebShopEnv(), Shopper()
+    for seed in range(4):
+        observation, info = env.reset(seed=seed)
+        first = shopper.act(observation, info["admissible_actions"])
+        assert first == Shopper().act(observation, info["admissible_actions"])
+        observation, *_, info = env.step(first)
+        assert shopper.act(observation, info["admissible_actions"]).startswith("click[b0")
+
+
+@settings(max_examples=200, derandomize=True, deadline=None)
+@given(st.lists(st.tuples(st.text(max_size=80), st.lists(st.text(max_size=12), max_size=4)), max_size=6))
+def test_any_text_is_answered_with_a_command(pages: list[tuple[str, list[str]]]) -> None:
+    shopper = Shopper()
+    for observation, clicks in pages:
+        command = shopper.act(
+            observation, [f"click[{click}]" for click in clicks] + ["click[next >]"] * (len(clicks) % 2)
+        )
+        assert command.startswith(("search[", "click["))
+        assert command.endswith("]")
+
+
+def test_arguments_out_of_range_are_refused() -> None:
+    for arguments in ({"patience": -1}, {"steps": 0}):
+        with pytest.raises(ValueError, match="at least"):
+            Shopper(**arguments)
+
+
+def test_the_registered_environment_advises_in_every_place() -> None:
+    envs = gym.make_vec("AgentRL/WebShop-v0", num_envs=3, expert=True, autoreset_mode="Disabled")
+    _, infos = envs.reset(seed=5)
+    assert all(action.startswith("search[") for action in infos["expert_action"])
