@@ -8,11 +8,11 @@ from typing import NamedTuple, Protocol, runtime_checkable
 
 
 class Passage(NamedTuple):
-    """A passage of a corpus, as in a row of Search-R1's corpus files.
+    r"""A passage of a corpus, as in a row of Search-R1's corpus files.
 
-    >>> passage = Passage("7", '"Ada"\\nAda wrote\\nnotes.')
+    >>> passage = Passage("7", '"Ada"\nAda wrote\nnotes.')
     >>> passage.title, passage.text
-    ('"Ada"', 'Ada wrote\\nnotes.')
+    ('"Ada"', 'Ada wrote\nnotes.')
     """
 
     id: str
@@ -74,11 +74,14 @@ class Retriever(Protocol):
             For each query, in order, at most `k` hits, best first, or why the search failed.
 
         Raises:
+            TypeError: when `queries` is not a sequence of strings.
             ValueError: when `k` is less than 1.
         """
 
 
-def check_k(k: int) -> None:
-    """Raise a ValueError unless `k` asks for at least one hit."""
+def check_search(queries: Sequence[str], k: int) -> None:
+    """Raise unless the arguments of a search are queries in a sequence, and a number of hits of at least 1."""
+    if isinstance(queries, str) or not all(isinstance(query, str) for query in queries):
+        raise TypeError(f"queries must be a sequence of strings, one for each search, got {queries!r:.100}")
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
         raise ValueError(f"k, the number of passages a query may find, must be an integer of at least 1, got {k!r}")
