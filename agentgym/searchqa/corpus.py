@@ -112,6 +112,19 @@ def check_passages(passages: tuple[Passage, ...], name: str) -> None:
             )
 
 
+def corpus_state(corpus: Path) -> dict[str, Any]:
+    """Return what identifies a file and its state: its name, its size in bytes, when it was last written.
+
+    Raises:
+        CorpusError: when there is no such file.
+    """
+    try:
+        status = corpus.stat()
+    except OSError as error:
+        raise CorpusError(f"corpus {corpus} cannot be read ({error.strerror})") from error
+    return {"name": corpus.name, "bytes": status.st_size, "written": status.st_mtime_ns}
+
+
 @contextmanager
 def _open(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     """Open a file; give its bytes on disk and its unpacked bytes."""

@@ -20,7 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from agentgym.searchqa.corpus import CorpusError, PassageReader
+from agentgym.searchqa.corpus import CorpusError, PassageReader, corpus_state
 from agentgym.searchqa.lexical import HEAP, INDEX, LexicalRetriever, document, load_tantivy, new_index
 from agentgym.searchqa.passage_file import PassageWriter
 
@@ -99,19 +99,6 @@ def open_index(folder: str | os.PathLike[str], *, threads: int | None = None) ->
     return retriever
 
 
-def corpus_state(corpus: Path) -> dict[str, Any]:
-    """Return what identifies a file and its state: its name, its size in bytes, when it was last written.
-
-    Raises:
-        CorpusError: when there is no such file.
-    """
-    try:
-        status = corpus.stat()
-    except OSError as error:
-        raise CorpusError(f"corpus {corpus} cannot be read ({error.strerror})") from error
-    return {"name": corpus.name, "bytes": status.st_size, "written": status.st_mtime_ns}
-
-
 def default_folder(corpus: Path, cache: Path) -> Path:
     """Return the index folder of a corpus file, in its present state, within a folder of caches."""
     identity = [VERSION, str(corpus.resolve()), corpus_state(corpus)]
@@ -120,7 +107,7 @@ def default_folder(corpus: Path, cache: Path) -> Path:
 
 
 def _read_head(folder: Path) -> dict[str, Any]:
-    what = f"expected an index folder, made by `python -m {__spec__.name if __spec__ else __name__} CORPUS FOLDER`"
+    what = "expected an index folder, made by `python -m agentgym.searchqa.index_folder CORPUS FOLDER`"
     try:
         head: Any = json.loads((folder / _HEAD).read_bytes())
     except (OSError, ValueError) as error:
@@ -162,6 +149,8 @@ def _build(corpus: Path, unfinished: Path, head: dict[str, Any], progress: Progr
         writer.wait_merging_threads()
     finally:
         passages.close()
+        # Dropping the writer lets go of Tantivy's lock, also while an exception still holds this frame.
+        del writer
     if not done:
         raise CorpusError(f"corpus {corpus} holds no passages; expected rows with 'id' and 'contents'")
     progress(done, 1.0)

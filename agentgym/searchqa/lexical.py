@@ -68,9 +68,18 @@ class LexicalRetriever:
 
     @classmethod
     def from_folder(cls, folder: Path, threads: int | None = None) -> LexicalRetriever:
-        """Return the retriever of an index folder (`index_folder.build_index` writes it and checks it)."""
+        """Return the retriever of an index folder; `index_folder.open_index` checks more and says what to do.
+
+        Raises:
+            OSError: when a file is missing.
+            ValueError: when files are damaged or do not belong together.
+        """
+        passages = PassageFile(folder)
+        index = _prepared(load_tantivy().Index.open(str(folder / INDEX)))
+        if index.searcher().num_docs != len(passages):
+            raise ValueError(f"{index.searcher().num_docs} passages in the index, {len(passages)} beside it")
         self = cls.__new__(cls)
-        self._use(new_index(folder / INDEX), PassageFile(folder), threads)
+        self._use(index, passages, threads)
         return self
 
     def _use(self, index: tantivy.Index, passages: Sequence[Passage], threads: int | None) -> None:
@@ -151,7 +160,10 @@ def new_index(folder: Path | None) -> tantivy.Index:
     builder = tantivy.SchemaBuilder()
     builder.add_text_field(_BODY, tokenizer_name=_TOKENIZER, index_option="freq")
     builder.add_unsigned_field(_POSITION, fast=True)
-    index = tantivy.Index(builder.build(), None if folder is None else str(folder))
+    return _prepared(tantivy.Index(builder.build(), None if folder is None else str(folder)))
+
+
+def _prepared(index: tantivy.Index) -> tantivy.Index:
     # Without a thread that watches for changes: an index does not change once it is searched.
     index.config_reader("manual")
     index.register_tokenizer(_TOKENIZER, _analyzer(stop_words=True))
