@@ -92,8 +92,10 @@ def _f1(given: str, gold: str) -> float:
     if given != gold and (given in CLOSED or gold in CLOSED):
         return 0.0
     words, wanted = given.split(), gold.split()
+    if set(words).isdisjoint(wanted):
+        return 0.0
     shared = sum((Counter(words) & Counter(wanted)).values())
-    return 2 * shared / (len(words) + len(wanted)) if shared else 0.0
+    return 2 * shared / (len(words) + len(wanted))
 
 
 def extract_answer(text: str, *, at_least: int = 1) -> str | None:
