@@ -15,6 +15,7 @@ from benchmarks.aliasing_command import aliasing
 from benchmarks.evaluate_command import evaluate
 from benchmarks.machine import usable_cores
 from benchmarks.ranking_command import ranking
+from benchmarks.search_command import search
 from benchmarks.seed_list import parse_seeds
 from benchmarks.shaping_command import shaping
 
@@ -241,7 +242,7 @@ def throughput(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, about a minute.")] = False,
     out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
 ) -> None:
-    """Measure environment steps, levels, credit and clusters, beside peers and limits, as ratios."""
+    """Measure environment steps, levels, searches, credit and clusters, beside peers and limits, as ratios."""
     from benchmarks.json_files import encode, write_json
     from benchmarks.throughput import measure
     from benchmarks.throughput_table import print_throughput
@@ -273,6 +274,7 @@ app.command()(ranking)
 app.command()(shaping)
 app.command()(evaluate)
 app.command()(aliasing)
+app.command()(search)
 
 
 if __name__ == "__main__":
