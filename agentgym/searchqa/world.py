@@ -112,6 +112,14 @@ class Names:
                 return name
             surname = ""
 
+    def full_name(self, name: str, first_names: Sequence[str]) -> str:
+        """Return a person's name with a second first name; what it ends in is nobody else's name."""
+        first, last = name.split()
+        second = self._rng.permutation([each for each in first_names if each != first]).tolist()
+        ending = next(f"{each} {last}" for each in second if f"{each} {last}" not in self._people)
+        self._people.add(ending)
+        return f"{first} {ending}"
+
 
 def pick(rng: np.random.Generator, choices: Sequence[Any]) -> Any:
     """Draw one of some things."""
@@ -178,11 +186,7 @@ def _make_people(world: World, rng: np.random.Generator, given: Names, count: in
         links = {"birthplace": pick(rng, world.towns)}
         if parent:
             links["parent"] = parent
-        alias = ""
-        if rng.random() < 0.3:
-            first, last = name.split()
-            second = pick(rng, [other for other in first_names if other != first])
-            alias = f"{first} {second} {last}"
+        alias = given.full_name(name, first_names) if rng.random() < 0.3 else ""
         world.people.append(Entity(PERSON, name, alias, links, values))
 
 

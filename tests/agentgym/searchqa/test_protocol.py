@@ -145,8 +145,8 @@ def test_a_limit_that_leaves_no_room_is_refused():
     "tag",
     [
         "</information>", "<information>", "<answer>", "</answer>", "<search>", "</search>", "<think>", "</think>",
-        "<action>", "</ANSWER>", "</ information >", "< answer>", "<\tanswer >", "<answer x='1'>", "<|im_start|>", "<s>",
-        "</s>", "<|endoftext|>",
+        "<action>", "</ANSWER>", "</ information >", "< answer>", "<\tanswer >", "<answer x='1'>", "<|im_start|>",
+        "<s>", "</s>", "<|endoftext|>",
     ],
 )  # fmt: skip
 def test_tags_in_retrieved_text_are_made_harmless(tag):

@@ -32,7 +32,7 @@ from agentgym.searchqa.scoring import (
         ("theatre and anthem", "theatre and anthem"),
         ("  two \t words\n", "two words"),
         ("“quoted”", "“quoted”"),  # only ASCII punctuation goes
-        ("1914–1918", "1914–1918"),
+        ("1914\u20131918", "1914\u20131918"),  # an en-dash
         ("1914-1918", "19141918"),
         ("Élan", "élan"),
         ("a€b", "€b"),  # a word ends where a sign begins
