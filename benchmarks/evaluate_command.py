@@ -10,14 +10,16 @@ from rich.console import Console
 
 
 def evaluate(
-    env: Annotated[str, typer.Option(help="[bold]alfworld[/], [bold]sokoban[/] or an id.")] = "alfworld",
+    env: Annotated[
+        str, typer.Option(help="[bold]alfworld[/], [bold]searchqa[/], [bold]sokoban[/] or an id.")
+    ] = "alfworld",
     split: Annotated[str, typer.Option(help="Whose levels.")] = "valid_unseen",
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="[bold]random[/], [bold]expert[/] (the environment's own), [bold]explorer[/] (knows what it has "
-            "seen), a job folder such as runs/alfworld/clone-seed0, or the folder of a Hugging Face model. May be "
-            "given several times. Default: random, explorer and expert."
+            help="[bold]random[/], [bold]expert[/] (the environment's own), [bold]explorer[/] and [bold]reader[/] "
+            "(know what they have seen in ALFWorld and Search-QA), a job folder such as runs/alfworld/clone-seed0, or "
+            "the folder of a Hugging Face model. May be given several times. Default: all scripted ones that fit."
         ),
     ] = None,
     data: Annotated[
@@ -26,6 +28,9 @@ def evaluate(
     task_types: Annotated[
         str | None, typer.Option(help="ALFWorld: numbers (1 to 6) or names of task types, separated by commas.")
     ] = None,
+    corpus: Annotated[Path | None, typer.Option(help="Search-QA: file of passages, or index folder.")] = None,
+    questions: Annotated[Path | None, typer.Option(help="Search-QA: file of questions.")] = None,
+    retriever: Annotated[str | None, typer.Option(help="Search-QA: name of a retriever, or URL of a server.")] = None,
     steps: Annotated[int | None, typer.Option(min=1, help="Longest episode. Default: the environment's.")] = None,
     levels: Annotated[int | None, typer.Option(min=1, help="Number of levels. Default: the whole split.")] = None,
     temperature: Annotated[float, typer.Option(min=0, help="Of a model; 0 is greedy.")] = 0.0,
@@ -39,10 +44,12 @@ def evaluate(
     from benchmarks.whole_split import Request, play_split
 
     row, options = settings_of(env), _options(data, split, task_types, steps)
+    given = {"corpus": corpus, "questions": questions, "retriever": retriever}
+    options |= {name: str(value) for name, value in given.items() if value is not None}
     console, rows = Console(), []
     figures: dict[str, dict[str, Any]] = {}
     try:
-        for player in policy or ["random", "explorer", "expert"]:
+        for player in policy or row.players:
             played = play_split(Request(row.id, split, player, options, levels, temperature, seed))
             kinds = played.success_by(row.setup.kinds) if row.setup.kinds else {"": played.success}
             label = Path(player).name or player

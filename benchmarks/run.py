@@ -67,7 +67,10 @@ def learning(
     context: typer.Context,
     env: Annotated[
         str,
-        typer.Option(help="[bold]sokoban[/], [bold]alfworld[/], or the id of an environment.", rich_help_panel="What"),
+        typer.Option(
+            help="[bold]sokoban[/], [bold]alfworld[/], [bold]searchqa[/], or the id of an environment.",
+            rich_help_panel="What",
+        ),
     ] = "sokoban",
     methods: Annotated[
         str,
@@ -112,7 +115,7 @@ def learning(
         int | None,
         typer.Option(
             min=0,
-            help="Earlier steps in the prompt. Default for tiny: 0 in Sokoban, 8 in ALFWorld; 2 otherwise.",
+            help="Earlier steps in the prompt. Default for tiny: 0 in Sokoban, 8 in ALFWorld, 3 in Search-QA; else 2.",
             rich_help_panel=_SIZES,
         ),
     ] = None,
@@ -125,7 +128,7 @@ def learning(
         typer.Option(
             help="Folder of the results. The same command in the same folder continues an "
             "interrupted benchmark. Default: runs/learning, or runs/quick; runs/alfworld and runs/alfworld-quick for "
-            "ALFWorld.",
+            "ALFWorld, and so on.",
             rich_help_panel=_WHERE,
         ),
     ] = None,

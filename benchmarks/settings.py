@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 
 from baselines.config import TrainerConfig
 from baselines.recipes import SOKOBAN_PRETRAINED, SOKOBAN_TINY
+from benchmarks.encyclopaedia_words import PIECES as SEARCH_PIECES
+from benchmarks.encyclopaedia_words import encyclopaedia_words
 from benchmarks.household_words import PIECES, household_words
 from benchmarks.setup import Setup, Sizes
 from wrappers.advice import Adviser
@@ -30,6 +32,7 @@ class EnvSettings:
         words: what the tiny policy's tokenizer must know besides the texts and commands of some training levels.
         pieces: what it keeps in one token, see `policies.tiny.tiny_tokenizer`; None for its default.
         kind_names: kinds of tasks and the heads of their columns, as papers print them.
+        players: who plays in `evaluate` unless it is told.
         tiles: symbols of a board mapped to tiles of the page; None where observations are shown as they are.
     """
 
@@ -45,6 +48,7 @@ class EnvSettings:
     words: Callable[[], Sequence[str]] = tuple
     pieces: Sequence[str] | None = None
     kind_names: Mapping[str, str] = field(default_factory=dict)
+    players: Sequence[str] = ("random", "expert")
     tiles: Callable[[], dict[str, str]] | None = None
 
 
@@ -54,8 +58,14 @@ def _explorer() -> Adviser:
     return Explorer()
 
 
-#: Experts that are cloned in place of the environment's own.
-ADVISERS: dict[str, Callable[[], Adviser]] = {"explorer": _explorer}
+def _reader() -> Adviser:
+    from agentgym.searchqa.reader import Reader
+
+    return Reader()
+
+
+#: Players that know only what they are told; they can be cloned in place of the environment's own expert.
+ADVISERS: dict[str, Callable[[], Adviser]] = {"explorer": _explorer, "reader": _reader}
 
 
 def _board_tiles() -> dict[str, str]:
@@ -162,9 +172,72 @@ ALFWORLD = EnvSettings(
         "pick_cool_then_place_in_recep": "Cool",
         "pick_two_obj_and_place": "Pick2",
     },
+    players=("random", "explorer", "expert"),
 )
 
-SETTINGS: tuple[EnvSettings, ...] = (SOKOBAN, ALFWORLD)
+# Questions of two facts, one passage per search: prompts of some 80 tokens, episodes of three turns.
+SEARCHQA_TINY = dataclasses.replace(
+    SOKOBAN_TINY, iterations=60, groups=12, group_size=8, temperature=0.7, validate_every=10
+)
+SEARCHQA = EnvSettings(
+    name="searchqa",
+    id="AgentRL/SearchQA-v0",
+    tiny=SEARCHQA_TINY,
+    pretrained=SOKOBAN_PRETRAINED,
+    full=Sizes(
+        steps=SEARCHQA_TINY.iterations,
+        groups=SEARCHQA_TINY.groups,
+        group_size=SEARCHQA_TINY.group_size,
+        clone_levels=2000,
+        clone_epochs=6,
+        training_levels=2000,
+        eval_levels=256,
+        validation_levels=128,
+        validation_every=10,
+    ),
+    quick=Sizes(
+        steps=2,
+        groups=4,
+        group_size=4,
+        clone_levels=40,
+        clone_epochs=2,
+        training_levels=100,
+        eval_levels=24,
+        validation_levels=12,
+        validation_every=1,
+    ),
+    setup=Setup(
+        options={"sources": ["two_hop"], "top_k": 1, "max_turns": 3},
+        kinds="data_source",
+        prompt={"keep_first": True, "shown": "actions"},
+        policy={"layers": 3, "mlp": 128, "max_new_tokens": 9, "stop": ["</search>", "</answer>"]},
+    ),
+    pretrained_setup=Setup(
+        kinds="data_source",
+        prompt={"keep_first": True},
+        policy={"max_new_tokens": 64, "stop": ["</search>", "</answer>"]},
+    ),
+    history=3,
+    words=encyclopaedia_words,
+    pieces=SEARCH_PIECES,
+    kind_names={
+        "nq": "NQ",
+        "triviaqa": "TriviaQA",
+        "popqa": "PopQA",
+        "hotpotqa": "HotpotQA",
+        "2wikimultihopqa": "2Wiki",
+        "musique": "MuSiQue",
+        "bamboogle": "Bamboogle",
+        "one_hop": "1 hop",
+        "two_hop": "2 hops",
+        "three_hop": "3 hops",
+        "comparison": "Compare",
+        "bridge": "Bridge",
+    },
+    players=("random", "reader", "expert"),
+)
+
+SETTINGS: tuple[EnvSettings, ...] = (SOKOBAN, ALFWORLD, SEARCHQA)
 
 
 def settings_of(env: str) -> EnvSettings:

@@ -77,7 +77,9 @@ def split_size(config: Config, split: str) -> int:
 
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a benchmark without its selection of tasks and its shorter episodes: a whole split is played."""
-    return {name: value for name, value in options.items() if name not in ("task_types", "max_episode_steps")}
+    return {
+        name: value for name, value in options.items() if name not in ("task_types", "sources", "max_episode_steps")
+    }
 
 
 def _player(request: Request, row: EnvSettings) -> tuple[Policy, Config]:
@@ -87,7 +89,8 @@ def _player(request: Request, row: EnvSettings) -> tuple[Policy, Config]:
     common: dict[str, Any] = {"env": row.id, "methods": ["grpo"], "seeds": [0], "history": None, "sizes": row.full}
     if name in (RANDOM, EXPERT, *ADVISERS):
         config = make_config(model=TINY, **common)
-        setup = dataclasses.replace(config.setup, adviser=name if name in ADVISERS else "")
+        plain = row.pretrained_setup or config.setup  # a scripted player needs nothing made easier
+        setup = dataclasses.replace(plain, adviser=name if name in ADVISERS else "")
         return RandomPolicy() if name == RANDOM else ExpertPolicy(), dataclasses.replace(config, setup=setup)
     from policies.huggingface import HuggingFacePolicy
 
