@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 if TYPE_CHECKING:
-    from benchmarks.search_scale import Scale
+    from benchmarks.search_scale import Question, Scale
 
 
 def search(
@@ -42,6 +42,7 @@ def search(
         raise typer.BadParameter("a corpus needs its questions, and questions their corpus", param_hint="--corpus")
     console = Console()
     rows: list[Scale] = []
+    asked: list[Question]
     try:
         with tempfile.TemporaryDirectory() as temporary:
             where = Path(temporary) if folder is None else folder

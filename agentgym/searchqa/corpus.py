@@ -6,10 +6,11 @@ import gzip
 import json
 import lzma
 import os
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from agentgym.searchqa.retriever import Passage
 
@@ -56,7 +57,7 @@ class PassageReader:
                     if seen > self._start:
                         self.fraction = raw.tell() / size
                         yield self._passage(line, number)
-        except (OSError, EOFError, lzma.LZMAError, gzip.zlib.error) as error:
+        except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
             after = f" after line {number}" if number else ""
             raise CorpusError(
                 f"corpus {self.path} cannot be read{after} ({error or 'it ends too early'}); expected a file of JSON "
@@ -134,6 +135,6 @@ def _open(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
                 yield raw, stream
         elif path.suffix == ".gz":
             with gzip.open(raw) as stream:
-                yield raw, stream
+                yield raw, cast(IO[bytes], stream)
         else:
             yield raw, raw

@@ -3,7 +3,8 @@
     python -m agentgym.searchqa.index_folder wiki-18.jsonl.gz indexes/wiki-18
 
 The folder appears when it is complete, in one move. What an interrupted build has done stays in `<folder>.building`,
-and the same call goes on from there. A folder belongs to one state of one file and to one version of the format.
+and the same call goes on from there; `<folder>.lock` keeps two processes from building it at once. A folder belongs to
+one state of one file and to one version of the format.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from agentgym.searchqa.corpus import CorpusError, PassageReader, corpus_state
 from agentgym.searchqa.lexical import HEAP, INDEX, LexicalRetriever, document, load_tantivy, new_index
-from agentgym.searchqa.passage_file import PassageWriter
+from agentgym.searchqa.passage_file import PassageFile, PassageWriter
 
 #: Raise it whenever the files in a folder or what is indexed of a passage change.
 VERSION = 1
@@ -153,9 +156,29 @@ def _build(corpus: Path, unfinished: Path, head: dict[str, Any], progress: Progr
         del writer
     if not done:
         raise CorpusError(f"corpus {corpus} holds no passages; expected rows with 'id' and 'contents'")
+    _check_ids(PassageFile(unfinished), corpus)
+    # Tantivy lets only its user read some files; whoever may read the passages may search them.
+    mode = (unfinished / started.name).stat().st_mode
+    for path in (unfinished / INDEX).iterdir():
+        path.chmod(mode)
     progress(done, 1.0)
     _write_json(unfinished / _HEAD, head | {"passages": done})
     started.unlink()
+
+
+def _check_ids(passages: PassageFile, corpus: Path) -> None:
+    """Raise a CorpusError when two passages have the same id; eight bytes of memory a passage."""
+    hashes = np.fromiter((hash(passage.id) for passage in passages), np.int64, len(passages))
+    ordered = np.sort(hashes)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    positions: dict[str, int] = {}
+    for position in np.flatnonzero(np.isin(hashes, twice)).tolist():
+        name = passages[position].id
+        if positions.setdefault(name, position) != position:
+            raise CorpusError(
+                f"corpus {corpus}: passages {positions[name]} and {position} (from 0) have the same id {name!r}; "
+                "ids must be unique"
+            )
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:
@@ -191,7 +214,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 2
     try:
         build_index(*given, progress=print_progress())
-    except (CorpusError, IndexFolderError, ImportError) as error:
+    except (CorpusError, IndexFolderError, ImportError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -1,14 +1,16 @@
 """The default retriever: BM25 over stemmed words, by the search library Tantivy, in memory or from an index folder.
 
 Tantivy is a library of its own right (Rust, one wheel of 5 MB, no dependencies): of the engines measured, it alone is
-both above 2,000 queries a second in batches and small in memory at a million passages; see docs/searchqa.md.
+both above 2,000 queries a second in batches and small in memory at a million passages; see docs/search-index.md.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -77,11 +79,12 @@ class LexicalRetriever:
             ValueError: when files are damaged or do not belong together.
         """
         passages = PassageFile(folder)
-        index = _prepared(load_tantivy().Index.open(str(folder / INDEX)))
-        if index.searcher().num_docs != len(passages):
-            raise ValueError(f"{index.searcher().num_docs} passages in the index, {len(passages)} beside it")
-        self = cls.__new__(cls)
-        self._use(index, passages, threads)
+        with _lockable(folder / INDEX) as place:
+            index = _prepared(load_tantivy().Index.open(str(place)))
+            if index.searcher().num_docs != len(passages):
+                raise ValueError(f"{index.searcher().num_docs} passages in the index, {len(passages)} beside it")
+            self = cls.__new__(cls)
+            self._use(index, passages, threads)
         return self
 
     def _use(self, index: tantivy.Index, passages: Sequence[Passage], threads: int | None) -> None:
@@ -128,7 +131,7 @@ class LexicalRetriever:
             if len(scores) < limit or scores[-1] < scores[k - 1] or limit >= _MOST_TIES:
                 break
             limit *= 4
-        positions = self._searcher.fast_field_values(_POSITION, [address for _, address in scored])
+        positions: Any = self._searcher.fast_field_values(_POSITION, [address for _, address in scored])
         best = sorted(zip([-score for score in scores], positions, strict=True))[:k]
         return tuple([Hit(self.passages[position], -negative) for negative, position in best])
 
@@ -172,9 +175,22 @@ def _prepared(index: tantivy.Index) -> tantivy.Index:
     return index
 
 
+@contextmanager
+def _lockable(folder: Path) -> Iterator[Path]:
+    """Give the folder, or one of links to its files where it cannot be written: Tantivy locks what it opens."""
+    if all(os.access(path, os.W_OK) for path in (folder, *folder.glob(".*.lock"))):
+        yield folder
+        return
+    with tempfile.TemporaryDirectory() as links:
+        for path in folder.iterdir():
+            if path.suffix != ".lock":
+                os.symlink(path.resolve(), Path(links, path.name))
+        yield Path(links)
+
+
 def document(position: int, passage: Passage) -> tantivy.Document:
     """Return what is indexed of a passage."""
-    made = load_tantivy().Document()
+    made: tantivy.Document = load_tantivy().Document()
     made.add_text(_BODY, passage.contents)
     for _ in range(_TITLE_EXTRA):
         made.add_text(_BODY, passage.title)
@@ -191,7 +207,8 @@ def _analyzer(stop_words: bool) -> tantivy.TextAnalyzer:
         filters += [tantivy.Filter.stopword("english"), tantivy.Filter.custom_stopword(_QUESTION_WORDS)]
     for each in [*filters, tantivy.Filter.stemmer("english")]:
         builder = builder.filter(each)
-    return builder.build()
+    made: tantivy.TextAnalyzer = builder.build()
+    return made
 
 
 def load_tantivy() -> Any:

@@ -10,6 +10,7 @@ import pytest
 from agentgym.searchqa.corpus import CorpusError
 from agentgym.searchqa.index_folder import IndexFolderError, build_index, default_folder, main, open_index
 from agentgym.searchqa.lexical import LexicalRetriever
+from agentgym.searchqa.retriever import Passage
 from tests.agentgym.searchqa.corpus_files import WORDS, random_passages, write_corpus
 
 PASSAGES = random_passages(50, seed=5)
@@ -173,6 +174,37 @@ def test_who_comes_second_waits_and_finds_the_folder(corpus: Path, tmp_path: Pat
     for thread in threads:
         thread.join()
     assert counts == [25, 50, 50]
+
+
+def test_an_id_belongs_to_one_passage(tmp_path: Path) -> None:
+    twice = [*PASSAGES[:9], Passage("p4", "again")]
+    with pytest.raises(CorpusError, match="passages 4 and 9 \\(from 0\\) have the same id 'p4'"):
+        build_index(write_corpus(tmp_path / "c.jsonl", twice), tmp_path / "index")
+    assert not (tmp_path / "index").exists()
+
+
+def test_whoever_may_read_a_folder_may_search_it(corpus: Path, tmp_path: Path, expected: list[object]) -> None:
+    folder = build_index(corpus, tmp_path / "index")
+    assert {path.stat().st_mode & 0o444 for path in folder.rglob("*")} == {
+        (folder / "index.json").stat().st_mode & 0o444
+    }
+    program = f"""
+import os, sys, tempfile
+from pathlib import Path
+os.access = lambda path, mode: False
+from agentgym.searchqa.index_folder import open_index
+before = sorted(Path({str(folder)!r}).rglob("*"))
+retriever = open_index({str(folder)!r})
+assert not [name for name in os.listdir(tempfile.gettempdir())], "the links are still there"
+print(retriever.search({QUERIES!r}, 7))
+assert sorted(Path({str(folder)!r}).rglob("*")) == before
+"""
+    (tmp_path / "links").mkdir()
+    found = subprocess.run(
+        [sys.executable, "-c", program], env=os.environ | {"TMPDIR": str(tmp_path / "links")},
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert found.stdout.strip() == repr(expected)
 
 
 def test_the_command(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
