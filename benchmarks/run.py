@@ -14,6 +14,7 @@ from agentgym.core import suggest
 from benchmarks.aliasing_command import aliasing
 from benchmarks.evaluate_command import evaluate
 from benchmarks.machine import usable_cores
+from benchmarks.merging_command import merging
 from benchmarks.ranking_command import ranking
 from benchmarks.search_command import search
 from benchmarks.seed_list import parse_seeds
@@ -277,6 +278,7 @@ app.command()(ranking)
 app.command()(shaping)
 app.command()(evaluate)
 app.command()(aliasing)
+app.command()(merging)
 app.command()(search)
 
 

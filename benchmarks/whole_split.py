@@ -78,7 +78,9 @@ def split_size(config: Config, split: str) -> int:
 def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a benchmark without its selection of tasks and its shorter episodes: a whole split is played."""
     return {
-        name: value for name, value in options.items() if name not in ("task_types", "sources", "max_episode_steps")
+        name: value
+        for name, value in options.items()
+        if name not in ("task_types", "sources", "kinds", "max_episode_steps")
     }
 
 

@@ -43,7 +43,8 @@ class Collection:
             raise QuestionError(f"{name}: expected at least one question, with ids that differ")
         self.splits = tuple(sorted({question.split for question in self.questions}))
         self.sources = tuple(sorted({question.source for question in self.questions}))
-        self._of: dict[tuple[str, tuple[str, ...]], tuple[Question, ...]] = {}
+        self.kinds = tuple(sorted({question.kind for question in self.questions}))
+        self._of: dict[tuple[Any, ...], tuple[Question, ...]] = {}
         self._titles: tuple[Retriever, dict[str, str]] | None = None
         self._answerable: tuple[Retriever, Collection] | None = None
 
@@ -55,25 +56,42 @@ class Collection:
 
     def check_sources(self, sources: Any) -> tuple[str, ...]:
         """Return sources by name, sorted; None stands for all."""
-        if sources is None:
-            return self.sources
-        given = (sources,) if isinstance(sources, str) else tuple(sources)
-        for source in given:
-            if source not in self.sources:
-                raise ValueError(f"unknown data_source {source!r} of {self.name}; {suggest(source, self.sources)}")
-        if not given:
-            raise ValueError("sources is empty: name at least one source, or pass None for all")
-        return tuple(sorted(set(given)))
+        return self._check(sources, self.sources, "data_source")
+
+    def check_kinds(self, kinds: Any) -> tuple[str, ...]:
+        """Return kinds by name, sorted; None stands for all."""
+        return self._check(kinds, self.kinds, "kind")
+
+    def _check(self, given: Any, known: tuple[str, ...], what: str) -> tuple[str, ...]:
+        if given is None:
+            return known
+        names = (given,) if isinstance(given, str) else tuple(given)
+        for name in names:
+            if name not in known:
+                raise ValueError(f"unknown {what} {name!r} of {self.name}; {suggest(name, known)}")
+        if not names:
+            raise ValueError(f"no {what} is named: name at least one, or pass None for all")
+        return tuple(sorted(set(names)))
 
     def first_split(self) -> str:
         """Return the split of episodes for which nobody names one: "train" where it is there."""
         return next((split for split in _FIRST if split in self.splits), self.splits[0])
 
-    def of(self, split: str, sources: tuple[str, ...]) -> tuple[Question, ...]:
-        """Return the questions of a split that are from some sources."""
-        key = (split, sources)
+    def of(
+        self, split: str, sources: tuple[str, ...] | None = None, kinds: tuple[str, ...] | None = None
+    ) -> tuple[Question, ...]:
+        """Return the questions of a split that are of some sources and kinds, None for all."""
+        key = (split, sources, kinds)
         if key not in self._of:
-            self._of[key] = tuple([each for each in self.questions if each.split == split and each.source in sources])
+            self._of[key] = tuple(
+                [
+                    each
+                    for each in self.questions
+                    if each.split == split
+                    and (sources is None or each.source in sources)
+                    and (kinds is None or each.kind in kinds)
+                ]
+            )
         return self._of[key]
 
     def by_id(self, task_id: object, split: str | None = None) -> Question:
@@ -115,7 +133,12 @@ class Collection:
 
 
 def choose(
-    collection: Collection, split: str, sources: tuple[str, ...], options: Mapping[str, Any], rng: np.random.Generator
+    collection: Collection,
+    split: str,
+    sources: tuple[str, ...],
+    kinds: tuple[str, ...],
+    options: Mapping[str, Any],
+    rng: np.random.Generator,
 ) -> Question:
     """Return the question for the options of a reset.
 
@@ -123,6 +146,7 @@ def choose(
         collection: all questions.
         split: split to use unless the options name one.
         sources: sources to choose from unless the options name one.
+        kinds: kinds to choose from.
         options: `task_id`, with or without `split`; or any of `split`, `index`, `data_source`.
         rng: draws the index when the options leave it open.
 
@@ -140,9 +164,12 @@ def choose(
     split = split if named is None else named
     if options.get("data_source") is not None:
         sources = collection.check_sources(options["data_source"])
-    questions = collection.of(split, sources)
+    questions = collection.of(split, sources, kinds)
     if not questions:
-        raise ValueError(f"split {split!r} of {collection.name} has no question of the sources {', '.join(sources)}")
+        raise ValueError(
+            f"split {split!r} of {collection.name} has no question of the sources {', '.join(sources)} that is of a "
+            "kind asked for"
+        )
     index: Any = options.get("index")
     if index is None:
         index = int(rng.integers(len(questions)))

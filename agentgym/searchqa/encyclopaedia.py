@@ -22,9 +22,9 @@ from agentgym.searchqa.world import Census, Names, make_world
 
 #: What each split has: a world of this size, and at most so many questions of each of `asking.SOURCES`.
 SPLITS: dict[str, tuple[Census, tuple[int, ...]]] = {
-    "train": (Census(people=1700, towns=560, countries=40, works=1000, events=500), (4000, 4000, 4000, 2000, 2000)),
-    "validation": (Census(people=320, towns=110, countries=9, works=190, events=90), (150, 150, 150, 100, 100)),
-    "test": (Census(people=480, towns=170, countries=12, works=290, events=140), (300, 300, 300, 200, 200)),
+    "train": (Census(people=1700, towns=560, countries=40, works=1000, events=500), (4000, 16000, 4000, 2000, 2000)),
+    "validation": (Census(people=320, towns=110, countries=9, works=190, events=90), (150, 900, 150, 100, 100)),
+    "test": (Census(people=480, towns=170, countries=12, works=290, events=140), (300, 1500, 300, 200, 200)),
 }
 
 

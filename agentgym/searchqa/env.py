@@ -86,6 +86,8 @@ class SearchQAEnv(TextEnv[str]):
         top_k: passages shown per search.
         split: split of episodes whose options name none; None for "train", or the first there is.
         sources: names of the sources to ask from; None for all.
+        kinds: names of the kinds within sources, such as "comparison" in HotpotQA, or the facts of a generated
+            question, such as "winner-spouse"; None for all.
         answerable: ask only what can be answered, see `questions.is_answerable`.
         protocol: "searchr1" or "verl_agent", see the module `protocol`.
         max_turns: see `protocol.Turns`.
@@ -118,6 +120,7 @@ class SearchQAEnv(TextEnv[str]):
         top_k: int = 3,
         split: str | None = None,
         sources: Iterable[str] | str | None = None,
+        kinds: Iterable[str] | str | None = None,
         answerable: bool = False,
         protocol: str = "searchr1",
         max_turns: int = 4,
@@ -144,6 +147,7 @@ class SearchQAEnv(TextEnv[str]):
         self.collection, self.retriever = find_data(corpus, questions, retriever, world_seed, answerable)
         self.split = self.collection.first_split() if split is None else self.collection.check_split(split)
         self.sources = self.collection.check_sources(sources)
+        self.kinds = self.collection.check_kinds(kinds)
         self.observation_space = TextSpace()
         self.action_space = TextSpace(samples=("<search>capital</search>", "<answer>yes</answer>"))
         self.instructions = INSTRUCTIONS.format(k=top_k, turns=_LAST[self.turns.last].format(n=max_turns))
@@ -154,11 +158,11 @@ class SearchQAEnv(TextEnv[str]):
 
     def begin(self, options: dict[str, Any]) -> None:
         """Load a question; without options its index is drawn from `self.np_random`."""
-        self._load(choose(self.collection, self.split, self.sources, options, self.np_random))
+        self._load(choose(self.collection, self.split, self.sources, self.kinds, options, self.np_random))
 
     def num_tasks(self, split: str) -> int:
-        """Return the number of questions of the environment's sources in a split."""
-        return len(self.collection.of(self.collection.check_split(split), self.sources))
+        """Return the number of questions of the environment's sources and kinds in a split."""
+        return len(self.collection.of(self.collection.check_split(split), self.sources, self.kinds))
 
     def _load(self, question: Question) -> None:
         self.question = question
