@@ -173,7 +173,8 @@ def encode_folder(
 def normalised(vectors: Any) -> Vectors:
     """Return vectors of length one (the zero vector stays), shape (n, dimensions)."""
     array = np.asarray(vectors, np.float32)
-    return array / np.maximum(np.linalg.norm(array, axis=1, keepdims=True), np.float32(1e-12))
+    unit: Vectors = array / np.maximum(np.linalg.norm(array, axis=1, keepdims=True), np.float32(1e-12))
+    return unit
 
 
 def load_encoder(model: str | Path | Encoder, device: str | None) -> Encoder:

@@ -200,12 +200,12 @@ def document(position: int, passage: Passage) -> tantivy.Document:
 
 def _analyzer(stop_words: bool) -> tantivy.TextAnalyzer:
     """Return what turns text into words, with or without English stop words."""
-    tantivy = load_tantivy()
-    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
-    filters = [tantivy.Filter.remove_long(64), tantivy.Filter.lowercase(), tantivy.Filter.ascii_fold()]
+    library = load_tantivy()
+    builder = library.TextAnalyzerBuilder(library.Tokenizer.simple())
+    filters = [library.Filter.remove_long(64), library.Filter.lowercase(), library.Filter.ascii_fold()]
     if not stop_words:
-        filters += [tantivy.Filter.stopword("english"), tantivy.Filter.custom_stopword(_QUESTION_WORDS)]
-    for each in [*filters, tantivy.Filter.stemmer("english")]:
+        filters += [library.Filter.stopword("english"), library.Filter.custom_stopword(_QUESTION_WORDS)]
+    for each in [*filters, library.Filter.stemmer("english")]:
         builder = builder.filter(each)
     made: tantivy.TextAnalyzer = builder.build()
     return made

@@ -86,8 +86,8 @@ class _Handler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         """Give silent clients up after a while."""
-        self.timeout = self.server.patience
         super().setup()
+        self.connection.settimeout(self.server.patience)
 
     def do_POST(self) -> None:
         """Answer a search."""
