@@ -139,6 +139,8 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     """Rules and action format of the task, in words, for the prompt."""
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id")
     """Names that `reset(options=...)` accepts."""
+    command_tags: ClassVar[tuple[str, ...]] = ()
+    """Tags whose whole block is a command, such as `<search>...</search>`; `wrappers.reply` finds them in replies."""
 
     def __init__(self, *, render_mode: str | None = None, expert: bool = False) -> None:
         modes = self.metadata["render_modes"]

@@ -12,14 +12,17 @@ from rich.console import Console
 
 
 def evaluate(
-    env: Annotated[str, typer.Option(help="[bold]alfworld[/], [bold]sokoban[/] or an id.")] = "alfworld",
+    env: Annotated[
+        str, typer.Option(help="[bold]alfworld[/], [bold]webshop[/], [bold]searchqa[/], [bold]sokoban[/] or an id.")
+    ] = "alfworld",
     split: Annotated[str | None, typer.Option(help="Whose levels. Default: the split of the test.")] = None,
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="[bold]random[/], [bold]expert[/] (the environment's own), ALFWorld's [bold]explorer[/] (knows only "
-            "what it has seen), a job folder such as runs/alfworld/clone-seed0, or the folder of a Hugging Face model. "
-            "May be given several times. Default: all that need no folder."
+            help="[bold]random[/], [bold]expert[/] (the environment's own), [bold]explorer[/], [bold]shopper[/] and "
+            "[bold]reader[/] (know what they have seen in ALFWorld, WebShop and Search-QA), a job folder such as "
+            "runs/alfworld/clone-seed0, or the folder of a Hugging Face model. May be given several times. Default: "
+            "all that need no folder."
         ),
     ] = None,
     option: Annotated[

@@ -14,7 +14,9 @@ from agentgym.core import suggest
 from benchmarks.aliasing_command import aliasing
 from benchmarks.evaluate_command import evaluate
 from benchmarks.machine import usable_cores
+from benchmarks.merging_command import merging
 from benchmarks.ranking_command import ranking
+from benchmarks.search_command import search
 from benchmarks.seed_list import parse_seeds
 from benchmarks.shaping_command import shaping
 
@@ -67,7 +69,7 @@ def learning(
     env: Annotated[
         str,
         typer.Option(
-            help="[bold]sokoban[/], [bold]alfworld[/], [bold]webshop[/], or the id of an environment.",
+            help="[bold]sokoban[/], [bold]alfworld[/], [bold]webshop[/], [bold]searchqa[/], or an environment's id.",
             rich_help_panel="What",
         ),
     ] = "sokoban",
@@ -114,7 +116,8 @@ def learning(
         int | None,
         typer.Option(
             min=0,
-            help="Earlier steps in the prompt. Default for tiny: 0 in Sokoban, 8 in ALFWorld and WebShop; 2 otherwise.",
+            help="Earlier steps in the prompt. Default for tiny: 0 in Sokoban, 8 in ALFWorld and WebShop, 3 in "
+            "Search-QA; else 2.",
             rich_help_panel=_SIZES,
         ),
     ] = None,
@@ -244,7 +247,7 @@ def throughput(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, about a minute.")] = False,
     out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
 ) -> None:
-    """Measure environment steps, levels, credit and clusters, beside peers and limits, as ratios."""
+    """Measure environment steps, levels, searches, credit and clusters, beside peers and limits, as ratios."""
     from benchmarks.json_files import encode, write_json
     from benchmarks.throughput import measure
     from benchmarks.throughput_table import print_throughput
@@ -276,6 +279,8 @@ app.command()(ranking)
 app.command()(shaping)
 app.command()(evaluate)
 app.command()(aliasing)
+app.command()(merging)
+app.command()(search)
 
 
 if __name__ == "__main__":

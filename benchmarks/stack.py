@@ -92,7 +92,7 @@ def new_policy(config: Config, seed: int) -> HuggingFacePolicy:
 
     if config.model != TINY:
         ours = (Path(config.model) / SETTINGS_FILE).is_file()
-        settings = {} if ours else _FOREIGN
+        settings = {} if ours else {**_FOREIGN, **config.setup.policy}
         # Weights stored in 16 bits would swallow the small steps of an optimiser.
         return HuggingFacePolicy.from_pretrained(config.model, dtype=torch.float32, **settings)
     from policies.tiny import tiny_policy

@@ -1,4 +1,4 @@
-"""Speeds: environment steps, levels, ALFWorld, credit and clusters, beside peers and limits measured in the same run.
+"""Speeds: steps, levels, ALFWorld, searches, credit and clusters, beside peers and limits of the same run.
 
     python -m benchmarks.run throughput
 
@@ -19,6 +19,7 @@ from benchmarks.household_speed import measure_households, package_stepper
 from benchmarks.level_speed import measure_levels
 from benchmarks.machine import describe_machine
 from benchmarks.results import Machine
+from benchmarks.search_speed import measure_searches
 from benchmarks.step_speed import measure_steps
 from benchmarks.timing import Measurement
 
@@ -68,6 +69,7 @@ def ratios(found: Sequence[Measurement], sizes: Sequence[SizeTimes] = ()) -> lis
     pairs.append(
         ("households", "households_vector_128", "households_package", "make_vec, 128 places / alfworld package")
     )
+    pairs.append(("searches", "searches_single", "searches_sqlite", "lexical / SQLite FTS5, one query at a time"))
     result = [
         Ratio(section, what, value[ours] / value[other])
         for section, ours, other, what in pairs
@@ -103,6 +105,7 @@ def measure(quick: bool, progress: Callable[[str], None] = lambda words: None) -
         ("steps", measure_steps),
         ("levels", measure_levels),
         ("households", measure_households),
+        ("searches", measure_searches),
         ("credit", measure_credit),
         ("clusters", measure_clusters),
     )

@@ -15,6 +15,7 @@ _TITLES = {
     "steps": "environment steps, Sokoban",
     "levels": "new levels, Sokoban",
     "households": "environment steps, ALFWorld",
+    "searches": "searches, Search-QA",
     "credit": "credit",
     "clusters": "clusters of similar states",
 }

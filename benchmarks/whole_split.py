@@ -17,10 +17,11 @@ import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import Policy
 from baselines.evaluation import Evaluation, evaluate
 from benchmarks.defaults import make_config
+from benchmarks.env_settings import EnvSettings
 from benchmarks.json_files import ResultsError
 from benchmarks.ranking_rollouts import learned_config
 from benchmarks.results import EXPERT, RANDOM, Config
-from benchmarks.settings import EnvSettings, settings_of
+from benchmarks.settings import settings_of
 from benchmarks.stack import TINY, make_envs, tasks
 
 
@@ -57,7 +58,7 @@ def play_split(request: Request) -> Evaluation:
     """
     row = settings_of(request.env)
     policy, config = _player(request, row)
-    options = {**_plain(config.setup.options), **request.options}
+    options = {**(row.pretrained_setup or row.setup).options, **request.options}
     config = dataclasses.replace(config, setup=dataclasses.replace(config.setup, options=options))
     size = split_size(config, request.split)
     levels = request.levels or size
@@ -85,14 +86,9 @@ def split_size(config: Config, split: str) -> int:
     return int(env.num_tasks(split))
 
 
-def _plain(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a benchmark without its selection of tasks and its shorter episodes: a whole split is played."""
-    return {name: value for name, value in options.items() if name not in ("task_types", "max_episode_steps")}
-
-
 def scripted(row: EnvSettings) -> tuple[str, ...]:
     """Players of an environment that are no models, by name."""
-    return RANDOM, *filter(None, [row.setup.adviser]), EXPERT
+    return RANDOM, *row.advisers, EXPERT
 
 
 def _player(request: Request, row: EnvSettings) -> tuple[Policy, Config]:
@@ -102,7 +98,8 @@ def _player(request: Request, row: EnvSettings) -> tuple[Policy, Config]:
     common: dict[str, Any] = {"env": row.id, "methods": ["grpo"], "seeds": [0], "history": None, "sizes": row.full}
     if name in scripted(row):
         config = make_config(model=TINY, **common)
-        setup = dataclasses.replace(config.setup, adviser=name if name not in (RANDOM, EXPERT) else "")
+        plain = row.pretrained_setup or row.setup  # a scripted player needs nothing made easier
+        setup = dataclasses.replace(plain, adviser=name if name in row.advisers else "")
         return RandomPolicy() if name == RANDOM else ExpertPolicy(), dataclasses.replace(config, setup=setup)
     from policies.huggingface import HuggingFacePolicy
 

@@ -13,7 +13,10 @@ NUMERIC = {"numpy", "gymnasium", "scipy"}
 
 #: What each folder may import beside the standard library: own folders, and other packages (None: any).
 ARROWS: dict[str, tuple[set[str], set[str] | None]] = {
-    "agentgym": ({"agentgym"}, NUMERIC | {"pettingzoo", "pyserini"}),
+    "agentgym": (
+        {"agentgym"},
+        NUMERIC | {"pettingzoo", "tantivy", "sentence_transformers", "faiss", "pyserini", "pyarrow"},
+    ),
     "wrappers": ({"agentgym", "wrappers"}, NUMERIC | {"sentence_transformers"}),
     "policies": ({"agentgym", "policies"}, None),
     "baselines": ({"agentgym", "wrappers", "policies", "baselines"}, None),
@@ -74,7 +77,7 @@ def test_every_folder_has_sources_and_is_typed() -> None:
 @pytest.mark.parametrize(
     ("statement", "absent"),
     [
-        ("import agentgym", ["torch", "ray", "pettingzoo", "scipy", "transformers", "matplotlib"]),
+        ("import agentgym", ["torch", "ray", "pettingzoo", "scipy", "tantivy", "transformers", "matplotlib"]),
         ("import wrappers", ["torch", "ray", "pettingzoo", "transformers", "sentence_transformers", "matplotlib"]),
         ("import policies, baselines, benchmarks", ["torch", "ray", "transformers", "matplotlib"]),
     ],

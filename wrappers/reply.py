@@ -7,6 +7,8 @@ A reply is text with blocks `<think>...</think>` (any number, ignored by the env
 
 The grammar, read from left to right:
 
+* where the environment has commands that are blocks themselves (`command_tags`; Search-QA's `<search>...</search>` and
+  `<answer>...</answer>`), such a block is an action block too, and its command is the whole block;
 * a block ends at the first closing tag of its kind; inside a think block every other tag is plain text;
 * a tag inside an action block other than its closing tag makes the reply malformed, and so does a closing tag that
   closes nothing;
@@ -79,14 +81,16 @@ class _Scan(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _tags(action_tag: str, think_tag: str, ignore_case: bool) -> re.Pattern[str]:
-    for name in (action_tag, think_tag):
+def _tags(action_tag: str, think_tag: str, ignore_case: bool, command_tags: tuple[str, ...] = ()) -> re.Pattern[str]:
+    names = (action_tag, think_tag, *command_tags)
+    for name in names:
         if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", name):
             raise ValueError(f"a tag name is a letter followed by letters, digits, '-' or '_'; got {name!r}")
-    if action_tag.lower() == think_tag.lower():
-        raise ValueError(f"action_tag and think_tag must differ, both are {action_tag!r}")
+    if len({name.lower() for name in names}) < len(names):
+        raise ValueError(f"action_tag, think_tag and command_tags must differ, got {names}")
     flags = re.ASCII | (re.IGNORECASE if ignore_case else re.NOFLAG)
-    return re.compile(f"<(/?)(?:({action_tag})|{think_tag})>", flags)
+    commands = "".join(f"|({name})" for name in command_tags)
+    return re.compile(f"<(/?)(?:({action_tag})|{think_tag}{commands})>", flags)
 
 
 def _scan(text: str, tags: re.Pattern[str], first_only: bool) -> _Scan:
@@ -94,10 +98,11 @@ def _scan(text: str, tags: re.Pattern[str], first_only: bool) -> _Scan:
     thoughts: list[str] = []
     error = ReplyError.OK
     thought_first = outside = False
-    block = ""  # "", "action" or "think"
+    block = ""  # "", "action", "think" or the name of a command tag
     begin = 0  # end of the last tag that opened or closed a block
     for match in tags.finditer(text):
-        kind = "action" if match[2] else "think"
+        # Group 2 is the action tag, the groups after it are the command tags.
+        kind = "think" if match.lastindex == 1 else "action" if match[2] else match[match.lastindex or 0].lower()
         closing = bool(match[1])
         if block == "think":
             if not (closing and kind == "think"):
@@ -105,11 +110,13 @@ def _scan(text: str, tags: re.Pattern[str], first_only: bool) -> _Scan:
             thoughts.append(text[begin : match.start()].strip())
             thought_first = thought_first or not actions
             block = ""
-        elif block == "action":
-            if not (closing and kind == "action"):
-                error = error or ReplyError.NESTED_TAG
+        elif block:
+            if not (closing and kind == block):
+                if block == "action" and kind in ("action", "think"):
+                    error = error or ReplyError.NESTED_TAG
                 continue
-            actions.append(text[begin : match.start()].strip())
+            written = text[begin : match.start()]
+            actions.append(written.strip() if block == "action" else f"<{block}>{written}</{block}>")
             block = ""
             if first_only:
                 begin = len(text)
@@ -137,6 +144,7 @@ def parse_reply(
     max_length: int = 1000,
     action_tag: str = "action",
     think_tag: str = "think",
+    command_tags: Sequence[str] = (),
     ignore_case: bool = True,
 ) -> ParsedReply:
     """Read a reply.
@@ -149,6 +157,8 @@ def parse_reply(
         max_length: longest command accepted, in characters.
         action_tag: name of the action tag.
         think_tag: name of the think tag.
+        command_tags: names of tags, in lower case, whose whole block is a command; the wrappers below ask the
+            environment for them.
         ignore_case: also read `<Action>` and the like (the command's own case is never changed).
 
     Raises:
@@ -157,6 +167,8 @@ def parse_reply(
 
     >>> parse_reply("<think>a wall</think> <action> up </action>")
     ParsedReply(command='up', error=<ReplyError.OK: ''>, thought='a wall')
+    >>> parse_reply("<think>Who?</think><search>Ada</search>", command_tags=["search"]).command
+    '<search>Ada</search>'
     >>> parse_reply("I go <action>up").error, parse_reply("up").error
     (<ReplyError.UNCLOSED_ACTION: 'unclosed_action'>, <ReplyError.NO_ACTION: 'no_action'>)
     """
@@ -168,7 +180,7 @@ def parse_reply(
         raise ValueError(f"parse_reply: outside must be 'ignore' or 'error', got {outside!r}")
     if max_length < 1:
         raise ValueError(f"parse_reply: max_length must be at least 1, got {max_length!r}")
-    scan = _scan(text, _tags(action_tag, think_tag, ignore_case), several == "first")
+    scan = _scan(text, _tags(action_tag, think_tag, ignore_case, tuple(command_tags)), several == "first")
     thought = "\n".join(scan.thoughts)
     command = scan.actions[-1] if scan.actions else ""
     error = scan.error
@@ -186,6 +198,14 @@ def parse_reply(
         elif outside == "error" and scan.outside:
             error = ReplyError.TEXT_OUTSIDE
     return ParsedReply(command if error is ReplyError.OK else "", error, thought)
+
+
+def _with_command_tags(env: Any, options: dict[str, Any]) -> dict[str, Any]:
+    """The options, and the environment's command tags where they name none."""
+    tags = getattr(env.unwrapped, "command_tags", None)
+    if tags is None:  # a vector environment
+        tags = getattr(getattr(env.unwrapped, "env_class", None), "command_tags", ())
+    return {"command_tags": tuple(tags), **options} if tags else options
 
 
 def _reply_space(commands: gym.Space[Any], action_tag: str = "action", **_: Any) -> TextSpace:
@@ -216,6 +236,7 @@ class ReplyParser(gym.Wrapper[Any, str, Any, str], RecordConstructorArgs):
     def __init__(self, env: gym.Env[Any, str], **options: Any) -> None:
         RecordConstructorArgs.__init__(self, **options)
         gym.Wrapper.__init__(self, env)
+        options = _with_command_tags(env, options)
         parse_reply("", **options)  # a wrong option fails here, not in the first step
         self.options = options
         self.action_space = _reply_space(env.action_space, **options)
@@ -246,6 +267,7 @@ class VectorReplyParser(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any
 
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], **options: Any) -> None:
         super().__init__(env)
+        options = _with_command_tags(env, options)
         parse_reply("", **options)
         self.options = options
         self.single_action_space = _reply_space(env.single_action_space, **options)

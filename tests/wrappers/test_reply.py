@@ -292,3 +292,52 @@ def test_it_wraps_the_stock_vector_environment_as_well() -> None:
     observations, *_, infos = envs.step([RIGHT, "?"])
     assert observations == ("cell 3", "cell 2")
     assert infos["command"].tolist() == ["right", ""]
+
+
+COMMANDS = ("search", "answer")
+
+
+@pytest.mark.parametrize(
+    ("reply", "command", "error"),
+    [
+        ("<think>Who?</think><search>Ada Bell</search>", "<search>Ada Bell</search>", ""),
+        ("<answer> Ulm </answer>", "<answer> Ulm </answer>", ""),
+        ("<Search>Ada</SEARCH>", "<search>Ada</search>", ""),
+        ("<action><search>Ada</search></action>", "<search>Ada</search>", ""),
+        ("<think><answer>no</answer></think><search>a</search>", "<search>a</search>", ""),
+        ("<search><answer>x</answer></search>", "<search><answer>x</answer></search>", ""),
+        ("<search>a <think> b</search>", "<search>a <think> b</search>", ""),
+        ("<search>a</search><answer>b</answer>", "", "several_actions"),
+        ("<search>a</search><action>b</action>", "", "several_actions"),
+        ("<search>a", "", "unclosed_action"),
+        ("<search>a</answer>", "", "unclosed_action"),
+        ("</search>", "", "stray_tag"),
+        ("no block", "", "no_action"),
+    ],
+)
+def test_commands_that_are_blocks(reply, command, error):
+    found = parse_reply(reply, command_tags=COMMANDS)
+    assert (found.command, found.error.value) == (command, error)
+
+
+def test_without_command_tags_such_blocks_are_text():
+    assert parse_reply("<search>a</search>").error == "no_action"
+    assert parse_reply("<search>a</search><action>up</action>").command == "up"
+    assert parse_reply("<search>a</search><answer>b", several="first", command_tags=COMMANDS).command == (
+        "<search>a</search>"
+    )
+    with pytest.raises(ValueError, match="must differ"):
+        parse_reply("", command_tags=("Action",))
+
+
+def test_the_wrappers_ask_the_environment_for_its_command_tags():
+    reply = "<think>the name</think><search>capital</search>"
+    env = ReplyParser(gym.make("AgentRL/SearchQA-v0"))
+    env.reset(seed=0)
+    info = env.step(reply)[-1]
+    assert (info["command"], info["search_count"], info["is_action_valid"]) == ("<search>capital</search>", 1, True)
+    envs = VectorReplyParser(gym.make_vec("AgentRL/SearchQA-v0", num_envs=2))
+    envs.reset(seed=0)
+    infos = envs.step([reply, "<action><answer>x</answer></action>"])[-1]
+    assert infos["search_count"].tolist() == [1, 0]
+    assert infos["reply_error"].tolist() == ["", ""]

@@ -1,0 +1,233 @@
+"""Questions about a world: one, two and three facts in a row, comparisons, and things described instead of named.
+
+Sources of the generated questions:
+
+* "one_hop", "two_hop", "three_hop": so many facts, each about the thing that the one before leads to;
+* "comparison": two things of a kind, which one is older, or whether they have something in common (yes or no);
+* "bridge": a fact about somebody who is not named, only described by a work or an event that is not named either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from agentgym.searchqa.names import MAKERS
+from agentgym.searchqa.questions import Question
+from agentgym.searchqa.world import COUNTRY, EVENT, PERSON, TOWN, WORK, Entity, World
+
+#: Sources of generated questions, in the order of their tables.
+SOURCES = ("one_hop", "two_hop", "three_hop", "comparison", "bridge")
+
+
+class Asked(NamedTuple):
+    """A question in the making: text, answers, what must be looked up in order, and its kind within the source."""
+
+    text: str
+    golds: tuple[str, ...]
+    path: tuple[Entity, ...]
+    kind: str
+
+
+class Fact(NamedTuple):
+    """A link or value that can be asked for: the question, and how a longer question speaks of the answer."""
+
+    question: str
+    phrase: str = ""
+
+
+#: Kind of entity -> facts by name; `{x}` stands for the entity, other words in braces for what depends on it.
+FACTS: dict[str, dict[str, Fact]] = {
+    PERSON: {
+        "birthplace": Fact("In which town was {x} born?", "the town where {x} was born"),
+        "spouse": Fact("Who was married to {x}?", "the {wife} of {x}"),
+        "teacher": Fact("Who was the teacher of {x}?", "the teacher of {x}"),
+        "parent": Fact("Who was the {mother} of {x}?", "the {mother} of {x}"),
+        "masterpiece": Fact("What is the best-known work of {x}?", "the best-known work of {x}"),
+        "born": Fact("In which year was {x} born?"),
+    },
+    WORK: {
+        "creator": Fact("Who {made} {x}?", "the {maker} of {x}"),
+        "setting": Fact("In which town is {x} set?", "the town where {x} is set"),
+        "base": Fact("On which work is {x} based?", "the work that {x} is based on"),
+        "year": Fact("From which year is {x}?"),
+    },
+    EVENT: {
+        "winner": Fact("Who won the {x}?", "the winner of the {x}"),
+        "place": Fact("In which town was the {x} held?", "the town where the {x} was held"),
+        "year": Fact("In which year was the {x} held?"),
+    },
+    TOWN: {
+        "country": Fact("In which country is {x}?", "the country in which {x} lies"),
+        "founded": Fact("In which year was {x} founded?"),
+    },
+    COUNTRY: {
+        "capital": Fact("What is the capital of {x}?", "the capital of {x}"),
+        "currency": Fact("What is the currency of {x}?"),
+        "language": Fact("Which language is spoken in {x}?"),
+    },
+}
+#: Share of questions that call the first thing by its other name, where it has one.
+_BY_ALIAS = 0.2
+#: What is compared: kind -> (value, question with both names, kind of question).
+_COMPARED = {
+    PERSON: ("born", "Who was born earlier, {x} or {y}?"),
+    WORK: ("year", "Which is older, {x} or {y}?"),
+    TOWN: ("founded", "Which town was founded earlier, {x} or {y}?"),
+}
+#: What two things may have in common: kind -> (link, question).
+_SHARED = {
+    PERSON: ("birthplace", "Were {x} and {y} born in the same town?"),
+    TOWN: ("country", "Are {x} and {y} in the same country?"),
+}
+
+
+def ask(world: World, rng: np.random.Generator, split: str, counts: dict[str, int]) -> list[Question]:
+    """Return questions about a world in a random order, at most `counts[source]` of each source.
+
+    Args:
+        world: whose entities have passages.
+        rng: draws questions and wordings.
+        split: name of the split, a part of the ids.
+        counts: how many of each of `SOURCES`.
+    """
+    questions = []
+    for source in SOURCES:
+        made = {"comparison": _comparisons, "bridge": _bridges}.get(source)
+        drawn = (made or _chains)(world, rng, counts[source], SOURCES.index(source) + 1)
+        for number, asked in enumerate(drawn):
+            supports = tuple([entity.passage for entity in asked.path])
+            named = f"{source}-{split}-{number}"
+            questions.append(Question(named, asked.text, asked.golds, source, split, supports, asked.kind))
+    return [questions[i] for i in rng.permutation(len(questions)).tolist()]
+
+
+def _chains(world: World, rng: np.random.Generator, count: int, hops: int) -> list[Asked]:
+    """Questions of one length, every kind of chain in turn as long as there are some left of it."""
+    by_kind: dict[tuple[str, ...], list[tuple[Entity, ...]]] = {}
+    for entity in world.entities():
+        for path, facts in _paths((entity,), (), hops):
+            by_kind.setdefault(facts, []).append(path)
+    orders = {facts: rng.permutation(len(by_kind[facts])).tolist() for facts in sorted(by_kind)}
+    turns = (
+        (facts, order[turn])
+        for turn in range(max(map(len, orders.values())))
+        for facts, order in orders.items()
+        if turn < len(order)
+    )
+    return [_chain(by_kind[facts][number], facts, rng) for facts, number in islice(turns, count)]
+
+
+def _paths(
+    path: tuple[Entity, ...], facts: tuple[str, ...], hops: int
+) -> Iterator[tuple[tuple[Entity, ...], tuple[str, ...]]]:
+    """Yield entities and facts of every chain that begins so; none comes back to an entity it has been at."""
+    here = path[-1]
+    for fact in FACTS[here.kind]:
+        if len(facts) + 1 == hops:
+            if fact in here.values or (fact in here.links and here.links[fact] not in path):
+                yield path, (*facts, fact)
+        elif fact in here.links and here.links[fact] not in path:
+            yield from _paths((*path, here.links[fact]), (*facts, fact), hops)
+
+
+def _chain(path: tuple[Entity, ...], facts: tuple[str, ...], rng: np.random.Generator) -> Asked:
+    """The question for a chain of facts; sometimes it calls the first entity by its other name."""
+    first = path[0]
+    x = first.alias if first.alias and rng.random() < _BY_ALIAS else first.name
+    x = f"the {x}" if first.kind == COUNTRY else x
+    for entity, fact in zip(path, facts[:-1], strict=False):
+        x = FACTS[entity.kind][fact].phrase.format(x=x, **_words(entity))
+    text, golds = _final(path[-1], facts[-1], x)
+    return Asked(text, golds, path, "-".join(facts))
+
+
+def _final(entity: Entity, fact: str, x: str) -> tuple[str, tuple[str, ...]]:
+    """The question for a fact of an entity that is spoken of as `x`, and its answers."""
+    text = FACTS[entity.kind][fact].question.format(x=x, **_words(entity)).replace("the the ", "the ")
+    return text, _golds(entity.links[fact] if fact in entity.links else entity.values[fact])
+
+
+def _golds(value: Entity | str | int) -> tuple[str, ...]:
+    if isinstance(value, Entity):
+        return (value.name, value.alias) if value.alias else (value.name,)
+    return (str(value),)
+
+
+def _words(entity: Entity) -> dict[str, str]:
+    """What in a wording depends on the entity."""
+    words: dict[str, str] = {}
+    if "spouse" in entity.links:
+        words["wife"] = "wife" if entity.links["spouse"].values["woman"] else "husband"
+    if "parent" in entity.links:
+        words["mother"] = "mother" if entity.links["parent"].values["woman"] else "father"
+    if "creator" in entity.links:
+        _, words["maker"], words["made"] = MAKERS[entity.links["creator"].values["occupation"]]
+    return words
+
+
+def _comparisons(world: World, rng: np.random.Generator, count: int, _: int) -> list[Asked]:
+    kinds: dict[str, Sequence[Entity]] = {PERSON: world.people, WORK: world.works, TOWN: world.towns}
+    forms = [(kind, True) for kind in _COMPARED] + [(kind, False) for kind in _SHARED]
+    found: dict[tuple[str, str, str], Asked] = {}
+    groups: dict[tuple[str, str], list[Entity]] = {}
+    for kind, (fact, _wording) in _SHARED.items():
+        for entity in kinds[kind]:
+            groups.setdefault((fact, entity.links[fact].name), []).append(entity)
+    for tries in range(20 * count):
+        if len(found) == count:
+            break
+        kind, older = forms[tries % len(forms)]
+        one = _draw(rng, kinds[kind])
+        if older:
+            fact, wording = _COMPARED[kind]
+            other = _draw(rng, kinds[kind])
+            if other is one or one.values[fact] == other.values[fact]:
+                continue
+            golds = _golds(min(one, other, key=lambda entity: int(entity.values[fact])))
+        else:
+            fact, wording = _SHARED[kind]
+            other = _draw(rng, groups[fact, one.links[fact].name] if rng.random() < 0.6 else kinds[kind])
+            if other is one:
+                continue
+            golds = ("yes",) if one.links[fact] is other.links[fact] else ("no",)
+        key = (fact, *sorted((one.name, other.name)))
+        if key not in found:
+            text = wording.format(x=one.name, y=other.name)
+            found[key[0], key[1], key[2]] = Asked(text, golds, (one, other), "older" if older else "same")
+    return list(found.values())
+
+
+def _bridges(world: World, rng: np.random.Generator, count: int, _: int) -> list[Asked]:
+    """Facts about a person described by a work's type, year and setting, or by an event's place and year."""
+    described: dict[str, list[Entity]] = {}
+    for source in (*world.works, *world.events):
+        described.setdefault(_description(source), []).append(source)
+    found = []
+    for description, sources in described.items():
+        if len(sources) > 1:
+            continue
+        source = sources[0]
+        person = source.links["creator" if source.kind == WORK else "winner"]
+        for fact in FACTS[PERSON]:
+            known = person.links.get(fact, person.values.get(fact))
+            if known is None or known is source or known is source.links.get("setting", source.links.get("place")):
+                continue
+            text, golds = _final(person, fact, description)
+            found.append(Asked(text, golds, (source, person), fact))
+    return [found[i] for i in rng.permutation(len(found))[:count].tolist()]
+
+
+def _description(source: Entity) -> str:
+    year = source.values["year"]
+    if source.kind == EVENT:
+        return f"the winner of the {source.values['contest']} held in {source.links['place'].name} in {year}"
+    maker, town = _words(source)["maker"], source.links["setting"].name
+    return f"the {maker} of the {source.values['type']} from {year} set in {town}"
+
+
+def _draw(rng: np.random.Generator, choices: Sequence[Any]) -> Any:
+    return choices[int(rng.integers(len(choices)))]

@@ -1,0 +1,223 @@
+"""Dense retrieval: a sentence encoder turns queries and passages into vectors, FAISS finds the nearest.
+
+    python -m agentgym.searchqa.dense indexes/wiki-18 intfloat/e5-base-v2
+
+encodes the passages of an index folder (made by `index_folder`) into it. An interrupted encoding goes on where it was.
+Needs the extra `dense`: `pip install "stepcredit[dense]"`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym.searchqa.index_folder import IndexFolderError, Progress, print_progress
+from agentgym.searchqa.passage_file import PassageFile
+from agentgym.searchqa.retriever import Found, Hit, Passage, check_search
+
+#: The encoder of Search-R1's published index.
+MODEL = "intfloat/e5-base-v2"
+_VECTORS, _HEAD, _STARTED = "dense.f32", "dense.json", "dense.started.json"
+#: Passages encoded between two points that an interrupted encoding can go on from.
+_STRETCH = 1024
+_EXTRA = 'dense retrieval needs two packages: pip install "stepcredit[dense]" (sentence-transformers and faiss-cpu)'
+
+Vectors = NDArray[np.float32]
+#: Turns n texts into n vectors of one length, shape (n, dimensions).
+Encoder = Callable[[Sequence[str]], Any]
+
+
+class DenseRetriever:
+    """Nearest passages by inner product of normalised vectors (the cosine), searched exactly.
+
+    Vectors depend in their last digits on what else is in a batch; scores are rounded to four decimals, and passages of
+    equal score come in the order of the corpus.
+
+    Args:
+        passages: what is searched; in memory or a `PassageFile`.
+        model: name of a sentence-transformers model (fetched from its hub), a folder that holds one, or any function
+            from n texts to n vectors.
+        vectors: vectors of the passages, shape (n, dimensions), if they are known; or a FAISS index of them (such as
+            Search-R1's published one), which searches as it does; or the path of its file, which is memory-mapped.
+        query_prefix: put before queries; None for what the model expects ("query: " for the E5 family, else nothing).
+        passage_prefix: put before passages ("passage: " for the E5 family).
+        device: "cpu", "cuda", ...; by default the library's choice.
+
+    Raises:
+        ImportError: when a package is missing.
+        ValueError: when vectors and passages differ in number.
+    """
+
+    def __init__(
+        self,
+        passages: Sequence[Passage],
+        model: str | Path | Encoder = MODEL,
+        *,
+        vectors: Any = None,
+        query_prefix: str | None = None,
+        passage_prefix: str | None = None,
+        device: str | None = None,
+    ) -> None:
+        faiss = load_faiss()
+        self.passages = passages
+        self._query_prefix = _prefix("query: ", model) if query_prefix is None else query_prefix
+        prefix = _prefix("passage: ", model) if passage_prefix is None else passage_prefix
+        self._encode = load_encoder(model, device)
+        # Tokenisers may not be used by two threads at once.
+        self._one_at_a_time = threading.Lock()
+        if isinstance(vectors, (str, os.PathLike)):
+            self._index = faiss.read_index(os.fspath(vectors), faiss.IO_FLAG_MMAP)
+        elif isinstance(vectors, faiss.Index):
+            self._index = vectors
+        else:
+            if vectors is None:
+                vectors = normalised(self._encode([prefix + passage.contents for passage in passages]))
+            self._index = faiss.IndexFlatIP(vectors.shape[1])
+            for start in range(0, len(vectors), 65_536):
+                self._index.add(np.ascontiguousarray(vectors[start : start + 65_536], np.float32))
+        if self._index.ntotal != len(passages):
+            raise ValueError(f"{self._index.ntotal} vectors for {len(passages)} passages: they do not belong together")
+
+    @classmethod
+    def from_folder(cls, folder: str | os.PathLike[str], *, device: str | None = None) -> DenseRetriever:
+        """Return the retriever of an index folder into which `encode_folder` has put vectors."""
+        folder = Path(folder).expanduser()
+        try:
+            head = json.loads((folder / _HEAD).read_bytes())
+            vectors = np.memmap(folder / _VECTORS, np.float32, "r").reshape(-1, head["dimensions"])
+            return cls(PassageFile(folder), head["model"], vectors=vectors, device=device)
+        except (OSError, ValueError, KeyError) as error:
+            raise IndexFolderError(
+                f"{folder} holds no vectors ({error}); `python -m agentgym.searchqa.dense FOLDER MODEL` makes them"
+            ) from error
+
+    def search(self, queries: Sequence[str], k: int) -> list[Found]:
+        """Search for several queries at once, each different one once; see `Retriever.search`."""
+        check_search(queries, k)
+        asked = list(dict.fromkeys([query for query in queries if query.strip()]))
+        found: dict[str, Found] = {}
+        if asked:
+            texts = [self._query_prefix + query.encode(errors="replace").decode() for query in asked]
+            with self._one_at_a_time:
+                vectors = normalised(self._encode(texts))
+            scores, positions = self._index.search(vectors, min(k + 4, len(self.passages)))
+            for query, row, places in zip(asked, np.round(scores.astype(np.float64), 4), positions, strict=True):
+                best = sorted((-score, place) for score, place in zip(row, places, strict=True) if place >= 0)[:k]
+                found[query] = tuple([Hit(self.passages[int(place)], -float(score)) for score, place in best])
+        return [found.get(query, ()) for query in queries]
+
+
+def encode_folder(
+    folder: str | os.PathLike[str],
+    model: str | Path = MODEL,
+    *,
+    encode: Encoder | None = None,
+    device: str | None = None,
+    progress: Progress = lambda done, share: None,
+    stretch: int = _STRETCH,
+) -> None:
+    """Encode the passages of an index folder, unless that is done; an interrupted encoding goes on where it was.
+
+    Args:
+        folder: an index folder.
+        model: name or folder of a sentence-transformers model; noted for searching.
+        encode: used in the place of the model.
+        device: see `DenseRetriever`.
+        progress: called after every stretch.
+        stretch: passages between two points that an interrupted encoding can go on from.
+
+    Raises:
+        IndexFolderError: when the folder holds vectors of another model.
+        OSError: when it is no index folder.
+    """
+    folder = Path(folder).expanduser()
+    passages = PassageFile(folder)
+    for name in (_HEAD, _STARTED):
+        if (folder / name).exists():
+            before = json.loads((folder / name).read_bytes())
+            if before["model"] != str(model):
+                raise IndexFolderError(
+                    f"{folder} holds vectors of {before['model']}: remove {folder / name} to replace"
+                )
+            if name == _HEAD:
+                return
+    encode = load_encoder(model, device) if encode is None else encode
+    prefix = _prefix("passage: ", model)
+    dimensions = np.asarray(encode([prefix])).shape[1]
+    path = folder / _VECTORS
+    if not (folder / _STARTED).exists():
+        path.write_bytes(b"")
+        (folder / _STARTED).write_text(json.dumps({"model": str(model)}), encoding="utf-8")
+    done = path.stat().st_size // (4 * dimensions)
+    with open(path, "r+b") as stream:
+        stream.truncate(done * 4 * dimensions)
+        stream.seek(0, os.SEEK_END)
+        while done < len(passages):
+            texts = [prefix + passage.contents for passage in passages[done : done + stretch]]
+            stream.write(normalised(encode(texts)).tobytes())
+            stream.flush()
+            done += len(texts)
+            progress(done, done / len(passages))
+    (folder / _STARTED).write_text(json.dumps({"model": str(model), "dimensions": dimensions}), encoding="utf-8")
+    os.replace(folder / _STARTED, folder / _HEAD)
+
+
+def normalised(vectors: Any) -> Vectors:
+    """Return vectors of length one (the zero vector stays), shape (n, dimensions)."""
+    array = np.asarray(vectors, np.float32)
+    unit: Vectors = array / np.maximum(np.linalg.norm(array, axis=1, keepdims=True), np.float32(1e-12))
+    return unit
+
+
+def load_encoder(model: str | Path | Encoder, device: str | None) -> Encoder:
+    """Return a function from texts to vectors: the one given, or that of a sentence-transformers model."""
+    if not isinstance(model, (str, Path)):
+        return model
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as error:
+        raise ImportError(_EXTRA) from error
+    transformer = SentenceTransformer(str(model), device=device)
+    return lambda texts: transformer.encode(list(texts), show_progress_bar=False, convert_to_numpy=True)
+
+
+def load_faiss() -> Any:
+    """Return the module, or raise an ImportError that says how to get it."""
+    try:
+        import faiss
+    except ImportError as error:
+        raise ImportError(_EXTRA) from error
+    return faiss
+
+
+def _prefix(words: str, model: str | Path | Encoder) -> str:
+    return words if isinstance(model, (str, Path)) and Path(model).name.lower().startswith("e5-") else ""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if len(given) not in (1, 2) or given[0].startswith("-"):
+        print("usage: python -m agentgym.searchqa.dense FOLDER [MODEL]", file=sys.stderr)
+        return 2
+    try:
+        encode_folder(*given, progress=print_progress())
+    except (ValueError, OSError, ImportError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from here", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

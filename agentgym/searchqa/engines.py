@@ -1,0 +1,118 @@
+"""A retriever by its name: which there are, and one of each kind for each corpus in a process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from agentgym.alfworld.cache import cache_folder
+from agentgym.core import suggest
+from agentgym.searchqa.corpus import CorpusError, check_passages, corpus_state, read_passages
+from agentgym.searchqa.index_folder import build_index, default_folder, open_index, print_progress
+from agentgym.searchqa.lexical import LexicalRetriever
+from agentgym.searchqa.retriever import Passage, Retriever
+
+#: A corpus file of more bytes is indexed in a folder instead of in memory.
+_MOST_IN_MEMORY = 50_000_000
+Corpus = str | os.PathLike[str] | Sequence[Passage]
+
+
+def find_retriever(retriever: str | Retriever, corpus: Corpus) -> Retriever:
+    """Return a retriever: itself when it is one, else the one of that name over a corpus.
+
+    One that was made by name is made once: all environments of a process share it.
+
+    Args:
+        retriever: an object with `search`; "lexical", "dense" or "lucene"; or the URL of a retrieval server.
+        corpus: a corpus file, an index folder, or passages. A large file is indexed into a folder of the user's cache
+            ($AGENTGYM_CACHE) at its first use.
+
+    Raises:
+        ValueError: when there is no such retriever, or the corpus does not fit it.
+        ImportError: when a package that it needs is not installed.
+    """
+    if not isinstance(retriever, str):
+        if not isinstance(retriever, Retriever):
+            raise ValueError(
+                f"retriever must have search(queries, k), or be one of {', '.join(ENGINES)} or a URL, got {retriever!r}"
+            )
+        return retriever
+    if retriever.startswith(("http://", "https://")):
+        from agentgym.searchqa.http_client import HttpRetriever
+
+        return HttpRetriever(retriever)
+    if retriever not in ENGINES:
+        raise ValueError(f"unknown retriever {retriever!r}; {suggest(retriever, ENGINES)}, or a URL")
+    if isinstance(corpus, (str, os.PathLike)):
+        path = Path(corpus).expanduser().resolve()
+        state = None if path.is_dir() else tuple(corpus_state(path).values())
+        return _of_path(retriever, path, state)
+    return _of_passages(retriever, _Same(corpus))
+
+
+class _Same:
+    """Passages as a key: the same object counts as equal, without a look at its contents."""
+
+    def __init__(self, passages: Sequence[Passage]) -> None:
+        self.passages = passages
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.passages is other.passages
+
+    def __hash__(self) -> int:
+        return id(self.passages)
+
+
+@cache
+def _of_path(name: str, path: Path, state: tuple[Any, ...] | None) -> Retriever:
+    return ENGINES[name](path)
+
+
+@cache
+def _of_passages(name: str, same: _Same) -> Retriever:
+    passages = tuple(same.passages)
+    check_passages(passages, "of passages given")
+    return ENGINES[name](passages)
+
+
+def _lexical(corpus: Path | tuple[Passage, ...]) -> Retriever:
+    if not isinstance(corpus, Path):
+        return LexicalRetriever(corpus)
+    if corpus.is_dir():
+        return open_index(corpus)
+    if corpus.stat().st_size <= _MOST_IN_MEMORY:
+        return LexicalRetriever(read_passages(corpus))
+    folder = cache_folder()
+    if folder is None:
+        raise CorpusError(
+            f"corpus {corpus} is too large to be indexed in memory by every process, and $AGENTGYM_CACHE is off: "
+            "make a folder with `python -m agentgym.searchqa.index_folder CORPUS FOLDER` and give it as the corpus"
+        )
+    return open_index(build_index(corpus, default_folder(corpus, folder), progress=print_progress()))
+
+
+def _dense(corpus: Path | tuple[Passage, ...]) -> Retriever:
+    from agentgym.searchqa.dense import DenseRetriever
+
+    if isinstance(corpus, Path):
+        return DenseRetriever.from_folder(corpus) if corpus.is_dir() else DenseRetriever(read_passages(corpus))
+    return DenseRetriever(corpus)
+
+
+def _lucene(corpus: Path | tuple[Passage, ...]) -> Retriever:
+    from agentgym.searchqa.lucene import LuceneRetriever
+
+    if not isinstance(corpus, Path) or not corpus.is_dir():
+        raise CorpusError("the retriever 'lucene' searches a Lucene index: give its folder as the corpus")
+    return LuceneRetriever(corpus)
+
+
+#: What makes a retriever over a corpus file or folder, or over passages, by its name.
+ENGINES: dict[str, Callable[[Path | tuple[Passage, ...]], Retriever]] = {
+    "lexical": _lexical,
+    "dense": _dense,
+    "lucene": _lucene,
+}

@@ -1,0 +1,227 @@
+"""A corpus file turned, once, into a folder that opens in no time: its passages and their lexical index.
+
+    python -m agentgym.searchqa.index_folder wiki-18.jsonl.gz indexes/wiki-18
+
+The folder appears when it is complete, in one move. What an interrupted build has done stays in `<folder>.building`,
+and the same call goes on from there; `<folder>.lock` keeps two processes from building it at once. A folder belongs to
+one state of one file and to one version of the format.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agentgym.searchqa.corpus import CorpusError, PassageReader, corpus_state
+from agentgym.searchqa.lexical import HEAP, INDEX, LexicalRetriever, document, load_tantivy, new_index
+from agentgym.searchqa.passage_file import PassageFile, PassageWriter
+
+#: Raise it whenever the files in a folder or what is indexed of a passage change.
+VERSION = 1
+_HEAD = "index.json"
+#: Passages between two points that an interrupted build can go on from.
+_STRETCH = 100_000
+
+#: Called now and then with the number of passages done and the share of the corpus file that has been read.
+Progress = Callable[[int, float], None]
+
+
+class IndexFolderError(ValueError):
+    """A folder that is no index, or the index of something else."""
+
+
+def build_index(
+    corpus: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
+    *,
+    progress: Progress = lambda done, share: None,
+    stretch: int = _STRETCH,
+) -> Path:
+    """Make the index folder of a corpus file, unless it is there; processes that ask for the same one wait for it.
+
+    Args:
+        corpus: see `PassageReader`.
+        folder: what to make.
+        progress: called after every stretch.
+        stretch: passages between two points that an interrupted build can go on from.
+
+    Returns:
+        The folder.
+
+    Raises:
+        IndexFolderError: when the folder is something else, or the index of another corpus.
+        CorpusError: when the corpus cannot be read.
+    """
+    load_tantivy()
+    corpus, folder = Path(corpus).expanduser(), Path(folder).expanduser()
+    head = {"version": VERSION, "corpus": corpus_state(corpus)}
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with _locked(folder.with_name(folder.name + ".lock")):
+        if folder.exists():
+            found = _read_head(folder)
+            if found["corpus"] != head["corpus"]:
+                raise IndexFolderError(
+                    f"{folder} is the index of {found['corpus']['name']} in another state than {corpus} is in now; "
+                    "name another folder, or remove it"
+                )
+            return folder
+        unfinished = folder.with_name(folder.name + ".building")
+        _build(corpus, unfinished, head, progress, stretch)
+        os.rename(unfinished, folder)
+    return folder
+
+
+def open_index(folder: str | os.PathLike[str], *, threads: int | None = None) -> LexicalRetriever:
+    """Return the retriever of an index folder; nothing of it is read before it is needed.
+
+    Raises:
+        IndexFolderError: when it is none, damaged, or of another version.
+    """
+    folder = Path(folder).expanduser()
+    head = _read_head(folder)
+    try:
+        retriever = LexicalRetriever.from_folder(folder, threads)
+    except (OSError, ValueError) as error:
+        raise IndexFolderError(f"{folder} is damaged ({error}); remove it and build it again") from error
+    if len(retriever.passages) != head["passages"]:
+        raise IndexFolderError(
+            f"{folder} is damaged: {len(retriever.passages)} passages, expected {head['passages']}; "
+            "remove it and build it again"
+        )
+    return retriever
+
+
+def default_folder(corpus: Path, cache: Path) -> Path:
+    """Return the index folder of a corpus file, in its present state, within a folder of caches."""
+    identity = [VERSION, str(corpus.resolve()), corpus_state(corpus)]
+    digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
+    return cache / f"searchqa-{corpus.name.partition('.')[0]}-{digest}"
+
+
+def _read_head(folder: Path) -> dict[str, Any]:
+    what = "expected an index folder, made by `python -m agentgym.searchqa.index_folder CORPUS FOLDER`"
+    try:
+        head: Any = json.loads((folder / _HEAD).read_bytes())
+    except (OSError, ValueError) as error:
+        raise IndexFolderError(f"{folder / _HEAD} cannot be read ({error}); {what}") from error
+    if not isinstance(head, dict) or not {"version", "corpus", "passages"} <= set(head):
+        raise IndexFolderError(f"{folder / _HEAD} is something else; {what}")
+    if head["version"] != VERSION:
+        raise IndexFolderError(
+            f"{folder} has version {head['version']} of the format, this program reads {VERSION}; build it again"
+        )
+    return head
+
+
+def _build(corpus: Path, unfinished: Path, head: dict[str, Any], progress: Progress, stretch: int) -> None:
+    """Fill the folder of an unfinished build, from where it stands."""
+    started = unfinished / "started.json"
+    if not started.exists() or json.loads(started.read_bytes()) != head:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        (unfinished / INDEX).mkdir(parents=True)
+        _write_json(started, head)
+    index = new_index(unfinished / INDEX)
+    # One thread adds passages in order, so what an index holds is always a beginning of the corpus.
+    writer = index.writer(heap_size=HEAP, num_threads=1)
+    index.reload()
+    done = index.searcher().num_docs
+    passages = PassageWriter(unfinished, keep=done)
+    reader = PassageReader(corpus, start=done)
+    try:
+        for passage in reader:
+            passages.append(passage)
+            writer.add_document(document(done, passage))
+            done += 1
+            if done % stretch == 0:
+                passages.flush()
+                writer.commit()
+                progress(done, reader.fraction)
+        passages.flush()
+        writer.commit()
+        writer.wait_merging_threads()
+    finally:
+        passages.close()
+        # Dropping the writer lets go of Tantivy's lock, also while an exception still holds this frame.
+        del writer
+    if not done:
+        raise CorpusError(f"corpus {corpus} holds no passages; expected rows with 'id' and 'contents'")
+    _check_ids(PassageFile(unfinished), corpus)
+    # Tantivy lets only its user read some files; whoever may read the passages may search them.
+    mode = (unfinished / started.name).stat().st_mode
+    for path in (unfinished / INDEX).iterdir():
+        path.chmod(mode)
+    progress(done, 1.0)
+    _write_json(unfinished / _HEAD, head | {"passages": done})
+    started.unlink()
+
+
+def _check_ids(passages: PassageFile, corpus: Path) -> None:
+    """Raise a CorpusError when two passages have the same id; eight bytes of memory a passage."""
+    hashes = np.fromiter((hash(passage.id) for passage in passages), np.int64, len(passages))
+    ordered = np.sort(hashes)
+    twice = ordered[1:][ordered[1:] == ordered[:-1]]
+    positions: dict[str, int] = {}
+    for position in np.flatnonzero(np.isin(hashes, twice)).tolist():
+        name = passages[position].id
+        if positions.setdefault(name, position) != position:
+            raise CorpusError(
+                f"corpus {corpus}: passages {positions[name]} and {position} (from 0) have the same id {name!r}; "
+                "ids must be unique"
+            )
+
+
+def _write_json(path: Path, content: dict[str, Any]) -> None:
+    temporary = path.with_suffix(".new")
+    temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    os.replace(temporary, path)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Let one process at a time in; a process that dies gives the lock back."""
+    with open(path, "w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        yield
+
+
+def print_progress() -> Progress:
+    """Return a function that prints progress to standard error."""
+    began = time.monotonic()
+
+    def show(done: int, share: float) -> None:
+        seconds = max(time.monotonic() - began, 1e-9)
+        print(f"{done:,} passages, {share:.0%} of the file, {seconds:.0f} s", file=sys.stderr)
+
+    return show
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if len(given) != 2 or given[0].startswith("-"):
+        print("usage: python -m agentgym.searchqa.index_folder CORPUS FOLDER", file=sys.stderr)
+        return 2
+    try:
+        build_index(*given, progress=print_progress())
+    except (CorpusError, IndexFolderError, ImportError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted; the same command goes on from here", file=sys.stderr)
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

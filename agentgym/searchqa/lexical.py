@@ -1,0 +1,220 @@
+"""The default retriever: BM25 over stemmed words, by the search library Tantivy, in memory or from an index folder.
+
+Tantivy is a library of its own right (Rust, one wheel of 5 MB, no dependencies): of the engines measured, it alone is
+both above 2,000 queries a second in batches and small in memory at a million passages; see docs/search-index.md.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentgym.searchqa.passage_file import PassageFile
+from agentgym.searchqa.retriever import Found, Hit, Passage, check_search
+
+if TYPE_CHECKING:
+    import tantivy
+
+#: Memory of an index writer, in bytes: when it is full a segment is written.
+HEAP = 256_000_000
+#: Tantivy's files within an index folder.
+INDEX = "tantivy"
+_BODY, _POSITION, _TOKENIZER = "body", "position", "stemmed_words"
+#: A word of the title counts as often as if it stood three times in the text.
+_TITLE_EXTRA = 2
+#: Left out of queries beside Tantivy's English stop words; on questions this finds more, and faster.
+_QUESTION_WORDS = ["who", "whom", "whose", "what", "which", "when", "where", "why", "how"]
+#: Words of a query past this many different ones are ignored.
+_MOST_WORDS = 128
+#: With more passages of equal score than this at the k-th place, those of the lowest positions may be missed.
+_MOST_TIES = 4096
+#: A smaller batch is not worth handing to threads.
+_SMALLEST_SHARE = 16
+
+
+class LexicalRetriever:
+    r"""BM25 (k1 = 1.2, b = 0.75) over the stemmed English words of title and text.
+
+    Words are lower-cased, without accents, cut at everything that is neither letter nor digit, and stemmed; words of
+    the title count three times. Words such as "the" and "who" are left out of a query that has others. No character of
+    a query has a meaning of its own.
+
+    Scores are rounded to four decimals, and passages of equal score come in the order of the corpus, so that the order
+    does not depend on how the index happens to be laid out.
+
+    Args:
+        passages: indexed in memory, about 15,000 a second; for many, see `index_folder.open_index`.
+        threads: most threads of one `search`, None for one per available processor.
+
+    Raises:
+        ImportError: when Tantivy is not installed.
+
+    >>> from agentgym.searchqa.retriever import Passage
+    >>> lexical = LexicalRetriever([Passage("a", "Ada\nShe wrote notes."), Passage("b", "Boats\nThey sail.")])
+    >>> [[hit.passage.id for hit in found] for found in lexical.search(["Who was writing? sailing boats", "(AND"], k=2)]
+    [['b'], []]
+    """
+
+    def __init__(self, passages: Sequence[Passage], *, threads: int | None = None) -> None:
+        index = new_index(None)
+        writer = index.writer(heap_size=HEAP, num_threads=1)
+        for position, passage in enumerate(passages):
+            writer.add_document(document(position, passage))
+        writer.commit()
+        writer.wait_merging_threads()
+        index.reload()
+        self._use(index, passages, threads)
+
+    @classmethod
+    def from_folder(cls, folder: Path, threads: int | None = None) -> LexicalRetriever:
+        """Return the retriever of an index folder; `index_folder.open_index` checks more and says what to do.
+
+        Raises:
+            OSError: when a file is missing.
+            ValueError: when files are damaged or do not belong together.
+        """
+        passages = PassageFile(folder)
+        with _lockable(folder / INDEX) as place:
+            index = _prepared(load_tantivy().Index.open(str(place)))
+            if index.searcher().num_docs != len(passages):
+                raise ValueError(f"{index.searcher().num_docs} passages in the index, {len(passages)} beside it")
+            self = cls.__new__(cls)
+            self._use(index, passages, threads)
+        return self
+
+    def _use(self, index: tantivy.Index, passages: Sequence[Passage], threads: int | None) -> None:
+        if threads is not None and threads < 1:
+            raise ValueError(f"threads must be at least 1 or None, got {threads}")
+        self.passages = passages
+        self._schema = index.schema
+        self._searcher = index.searcher()
+        self._all_words, self._telling_words = _analyzer(stop_words=True), _analyzer(stop_words=False)
+        self._threads = len(os.sched_getaffinity(0)) if threads is None else threads
+        self._pool: tuple[int, ThreadPoolExecutor] | None = None
+
+    def search(self, queries: Sequence[str], k: int) -> list[Found]:
+        """Search for several queries at once, each different one once; see `Retriever.search`."""
+        check_search(queries, k)
+        different = list(dict.fromkeys(queries))
+        shares = min(self._threads, len(different) // _SMALLEST_SHARE)
+        if shares > 1:
+            parts = [different[i::shares] for i in range(shares)]
+            found: dict[str, Found] = {}
+            pool = self._threads_of_this_process()
+            for part, answers in zip(parts, pool.map(self._search, parts, [k] * shares), strict=True):
+                found.update(zip(part, answers, strict=True))
+        else:
+            found = dict(zip(different, self._search(different, k), strict=True))
+        return [found[query] for query in queries]
+
+    def _search(self, queries: Sequence[str], k: int) -> list[Found]:
+        return [self._hits(query, k) for query in queries]
+
+    def _hits(self, query: str, k: int) -> Found:
+        words = self._words(query)
+        if not words:
+            return ()
+        tantivy = load_tantivy()
+        terms = [tantivy.Query.term_query(self._schema, _BODY, word, index_option="freq") for word in words]
+        union = tantivy.Query.boolean_query([(tantivy.Occur.Should, term) for term in terms])
+        limit = k + 4
+        while True:
+            asked = min(limit, len(self.passages))
+            scored = self._searcher.search(union, asked, count=False).hits
+            scores = [round(float(score), 4) for score, _ in scored]
+            # All passages that tie with the k-th are needed to choose among them.
+            if len(scores) < limit or scores[-1] < scores[k - 1] or limit >= _MOST_TIES:
+                break
+            limit *= 4
+        positions: Any = self._searcher.fast_field_values(_POSITION, [address for _, address in scored])
+        best = sorted(zip([-score for score in scores], positions, strict=True))[:k]
+        return tuple([Hit(self.passages[position], -negative) for negative, position in best])
+
+    def _words(self, query: str) -> list[str]:
+        """Return the different stemmed words of a query, without stop words unless there are no others."""
+        text = query.encode(errors="replace").decode()
+        words = self._telling_words.analyze(text) or self._all_words.analyze(text)
+        return list(dict.fromkeys(words))[:_MOST_WORDS]
+
+    def _threads_of_this_process(self) -> ThreadPoolExecutor:
+        """Return the pool; a forked process, into which threads do not come along, makes its own."""
+        pool = self._pool
+        if pool is None or pool[0] != os.getpid():
+            self._pool = pool = (os.getpid(), ThreadPoolExecutor(self._threads, "search"))
+        return pool[1]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as a recipe: passages in memory are indexed again, an index folder is opened again."""
+        if isinstance(self.passages, PassageFile):
+            return LexicalRetriever.from_folder, (self.passages.folder, self._threads)
+        return _in_memory, (self.passages, self._threads)
+
+
+def _in_memory(passages: Sequence[Passage], threads: int) -> LexicalRetriever:
+    return LexicalRetriever(passages, threads=threads)
+
+
+def new_index(folder: Path | None) -> tantivy.Index:
+    """Return an empty index in memory or in an empty folder, or the one that is in the folder."""
+    tantivy = load_tantivy()
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field(_BODY, tokenizer_name=_TOKENIZER, index_option="freq")
+    builder.add_unsigned_field(_POSITION, fast=True)
+    return _prepared(tantivy.Index(builder.build(), None if folder is None else str(folder)))
+
+
+def _prepared(index: tantivy.Index) -> tantivy.Index:
+    # Without a thread that watches for changes: an index does not change once it is searched.
+    index.config_reader("manual")
+    index.register_tokenizer(_TOKENIZER, _analyzer(stop_words=True))
+    return index
+
+
+@contextmanager
+def _lockable(folder: Path) -> Iterator[Path]:
+    """Give the folder, or one of links to its files where it cannot be written: Tantivy locks what it opens."""
+    if all(os.access(path, os.W_OK) for path in (folder, *folder.glob(".*.lock"))):
+        yield folder
+        return
+    with tempfile.TemporaryDirectory() as links:
+        for path in folder.iterdir():
+            if path.suffix != ".lock":
+                os.symlink(path.resolve(), Path(links, path.name))
+        yield Path(links)
+
+
+def document(position: int, passage: Passage) -> tantivy.Document:
+    """Return what is indexed of a passage."""
+    made: tantivy.Document = load_tantivy().Document()
+    made.add_text(_BODY, passage.contents)
+    for _ in range(_TITLE_EXTRA):
+        made.add_text(_BODY, passage.title)
+    made.add_unsigned(_POSITION, position)
+    return made
+
+
+def _analyzer(stop_words: bool) -> tantivy.TextAnalyzer:
+    """Return what turns text into words, with or without English stop words."""
+    library = load_tantivy()
+    builder = library.TextAnalyzerBuilder(library.Tokenizer.simple())
+    filters = [library.Filter.remove_long(64), library.Filter.lowercase(), library.Filter.ascii_fold()]
+    if not stop_words:
+        filters += [library.Filter.stopword("english"), library.Filter.custom_stopword(_QUESTION_WORDS)]
+    for each in [*filters, library.Filter.stemmer("english")]:
+        builder = builder.filter(each)
+    made: tantivy.TextAnalyzer = builder.build()
+    return made
+
+
+def load_tantivy() -> Any:
+    """Return the module, or raise an ImportError that says how to get it."""
+    try:
+        import tantivy
+    except ImportError as error:
+        raise ImportError("the lexical retriever needs the package tantivy: pip install tantivy") from error
+    return tantivy

@@ -1,0 +1,220 @@
+"""Questions read from files, one row each: JSON lines or Parquet, in the columns of FlashRAG or of verl."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import IO, Any
+
+from agentgym.searchqa.retriever import Retriever, SearchFailure
+from agentgym.searchqa.scoring import CLOSED, countable, normalise
+
+#: The sources that papers evaluate on, in their order.
+SOURCES = ("nq", "triviaqa", "popqa", "hotpotqa", "2wikimultihopqa", "musique", "bamboogle")
+#: Split names that a file's name may give to rows that name none.
+_STEMS = ("train", "dev", "validation", "valid", "eval", "test")
+#: What stands between several answers in one string.
+_SEPARATOR = "<|answer_split|>"
+_FORMATS = ".jsonl, .jsonl.xz, .jsonl.gz or .parquet"
+#: Rows of a search at a time.
+_BATCH = 1024
+
+
+class QuestionError(ValueError):
+    """A question file that cannot be read, or a row of it that is no question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question.
+
+    Attributes:
+        id: unique among the questions of an environment.
+        text: the question.
+        golds: golden answers, any of which is right; at least one, none that normalises to nothing.
+        source: data set or kind it belongs to, such as "hotpotqa".
+        split: such as "train".
+        supports: ids of the passages that are needed for the answer, in the order in which they are best found; ()
+            where they are not known.
+        kind: a further distinction within the source, such as "comparison"; "" for none.
+    """
+
+    id: str
+    text: str
+    golds: tuple[str, ...]
+    source: str
+    split: str
+    supports: tuple[str, ...] = ()
+    kind: str = ""
+
+
+def read_questions(path: str | os.PathLike[str]) -> tuple[Question, ...]:
+    """Return the questions of a file, in its order.
+
+    The columns are FlashRAG's (`id`, `question`, `golden_answers`, `metadata`) or verl's (`data_source`, `prompt`,
+    `reward_model.ground_truth.target`, `extra_info.split`), and `supporting_ids` and `type` where they are there. Rows
+    without a split have the one that the file is named after, else "test". Where rows of different sources have the
+    same id, ids become "<source>/<id>". A row whose golden answers all normalise to nothing is left out: it would be
+    won by an empty answer.
+
+    Args:
+        path: a file of JSON lines (`.xz` and `.gz` are unpacked) or a Parquet file, which needs the package pyarrow.
+
+    Raises:
+        QuestionError: when the file cannot be read or a row is no question; the message names file, row and field.
+        ImportError: for a Parquet file without pyarrow.
+    """
+    path = Path(path).expanduser()
+    questions = []
+    stem = path.name.partition(".")[0]
+    for number, row in _rows(path):
+        question = _question(row, f"{path}, row {number}", stem)
+        if question is not None:
+            questions.append(question)
+    if not questions:
+        raise QuestionError(f"questions {path}: no row that is a question; expected rows with 'question' and answers")
+    return _named_apart(questions, str(path))
+
+
+def is_answerable(questions: Sequence[Question], retriever: Retriever, *, k: int = 10) -> list[bool]:
+    """Say of each question whether its answer can be found.
+
+    It can when its supporting passages are known, or when a golden answer stands, word for word after normalisation,
+    in one of the first `k` passages that a search for the question finds; "yes" and "no" stand everywhere and do not
+    count.
+
+    Args:
+        questions: any number.
+        retriever: searches the corpus.
+        k: how many passages are looked at.
+
+    Raises:
+        RuntimeError: when a search fails: nothing would be known then.
+    """
+    found = []
+    for start in range(0, len(questions), _BATCH):
+        batch = questions[start : start + _BATCH]
+        open_ones = [question for question in batch if not question.supports]
+        answers = iter(retriever.search([question.text for question in open_ones], k) if open_ones else ())
+        for question in batch:
+            if question.supports:
+                found.append(True)
+                continue
+            hits = next(answers)
+            if isinstance(hits, SearchFailure):
+                raise RuntimeError(f"whether {question.id!r} can be answered is not known: {hits.reason}")
+            golds = [f" {normalise(gold)} " for gold in question.golds if normalise(gold) not in CLOSED]
+            texts = [f" {normalise(hit.passage.contents)} " for hit in hits] if golds else []
+            found.append(any(gold in text for text in texts for gold in golds))
+    return found
+
+
+def _rows(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield (number from 1, row) of a file."""
+    if path.suffix == ".parquet":
+        yield from enumerate(_parquet(path), 1)
+        return
+    number = 0
+    try:
+        with _open(path) as stream:
+            for number, line in enumerate(stream, 1):
+                if line.isspace():
+                    continue
+                try:
+                    row = json.loads(line)
+                except ValueError as error:
+                    raise QuestionError(f"questions {path}, row {number}: not JSON ({error})") from error
+                yield number, row
+    except (OSError, EOFError, lzma.LZMAError) as error:
+        after = f" after row {number}" if number else ""
+        raise QuestionError(
+            f"questions {path} cannot be read{after} ({error or 'it ends too early'}); expected a file of questions "
+            f"({_FORMATS})"
+        ) from error
+
+
+def _parquet(path: Path) -> Iterable[Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as error:
+        raise ImportError(f"reading {path} needs pyarrow: pip install pyarrow (or give a .jsonl file)") from error
+    try:
+        rows: list[Any] = pyarrow.parquet.read_table(path).to_pylist()
+    except (OSError, pyarrow.ArrowException) as error:
+        raise QuestionError(f"questions {path} cannot be read ({error}); expected a Parquet file") from error
+    return rows
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[IO[bytes]]:
+    opener: Any = {".xz": lzma.open, ".gz": gzip.open}.get(path.suffix, open)
+    with opener(path, "rb") as stream:
+        yield stream
+
+
+def _question(row: Any, where: str, stem: str) -> Question | None:
+    """Return the question of a row; None where no answer could ever be right."""
+    if not isinstance(row, Mapping):
+        raise QuestionError(f"questions {where}: expected an object, got {type(row).__name__}")
+    verl = _mapping(_mapping(row.get("reward_model")).get("ground_truth"))
+    extra = _mapping(row.get("extra_info"))
+    golds = _texts(row.get("golden_answers", verl.get("target")), "golden_answers", where)
+    text = row.get("question")
+    if text is None:
+        text = _asked(row.get("prompt"))
+    if not isinstance(text, str) or not text.strip():
+        raise QuestionError(
+            f"questions {where}: no question; expected a text in 'question', or 'Question: ...' ending the 'prompt'; "
+            f"the row has {sorted(row)}"
+        )
+    split = row.get("split") or extra.get("split") or (stem if stem in _STEMS else "test")
+    source = row.get("data_source") or "questions"
+    named = row.get("id")
+    named = extra.get("index") if named is None else named
+    if named is None:
+        named = where.rpartition(" ")[2]
+    kept = countable(golds)
+    if not kept:
+        return None
+    supports = _texts(row.get("supporting_ids") or (), "supporting_ids", where)
+    kind = row.get("type") or ""
+    return Question(str(named), text.strip(), kept, str(source), str(split), supports, str(kind))
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _texts(value: Any, field: str, where: str) -> tuple[str, ...]:
+    """Return a list of texts, or a text whose parts are separated."""
+    if isinstance(value, str):
+        value = value.split(_SEPARATOR)
+    if not isinstance(value, Sequence) or not all(isinstance(each, (str, int)) for each in value):
+        raise QuestionError(f"questions {where}: field {field!r} must be a list of texts, got {value!r:.100}")
+    return tuple([str(each) for each in value])
+
+
+def _asked(prompt: Any) -> str | None:
+    """Return what stands after the last "Question:" of a prompt."""
+    messages = [message for message in prompt if isinstance(message, Mapping)] if isinstance(prompt, list) else []
+    content = messages[-1].get("content") if messages else None
+    return content.rpartition("Question:")[2] if isinstance(content, str) and "Question:" in content else None
+
+
+def _named_apart(questions: list[Question], name: str) -> tuple[Question, ...]:
+    if len({question.id for question in questions}) < len(questions):
+        questions = [replace(question, id=f"{question.source}/{question.id}") for question in questions]
+        if len({question.id for question in questions}) < len(questions):
+            questions = [replace(each, id=f"{each.split}/{each.id}") for each in questions]
+    twice = [named for named, times in Counter(question.id for question in questions).items() if times > 1]
+    if twice:
+        raise QuestionError(f"questions {name}: the id {twice[0]!r} occurs more than once; ids must be unique")
+    return tuple(questions)

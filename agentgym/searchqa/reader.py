@@ -1,0 +1,122 @@
+"""A player that knows nothing but the texts: it searches for what the question and the passages name, and guesses."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection
+
+from agentgym.searchqa.scoring import normalise
+
+_BLOCK = re.compile(r"<information>(.*)</information>", re.DOTALL)
+_NAME = re.compile(r"(?:(?:The|Kingdom|Republic|Duchy) )?[A-Z][\w'-]*(?: (?:of |the |de )?[A-Z][\w'-]*)*")
+_SENTENCE = re.compile(r"(?<=[.!?]) |\n")
+_YEAR = re.compile(r"\b(1\d{3}|20\d{2})\b")
+_TITLE = re.compile(r"Doc \d+(?:\(Title: |: )\"*([^\"\n)]+)")
+_YES_NO = re.compile(r"(?:are|is|was|were|do|does|did|has|have|can)\b", re.IGNORECASE)
+#: Words with a capital letter that are no names.
+_NO_NAMES = frozenset(
+    re.findall(
+        r"\w+",
+        "a an and are as at by did do does from he her his how in is it its of on or she that the their they this to "
+        "was were what when where which who whom whose why with doc title result born founded",
+    )
+)
+
+
+class Reader:
+    """Plays Search-QA from observations alone: a baseline, not an expert.
+
+    It searches for the name in the question, for the whole question where there are several names or none, then for
+    names that the passages found so far hold most often. It answers "yes" where that can be an answer, with the older
+    one of two, or with a year or a name that the question does not hold, out of the sentence that has most words with
+    the question in common. An observation without an information block begins a new episode.
+
+    Args:
+        searches: how often it searches before it answers.
+
+    >>> reader = Reader(searches=1)
+    >>> reader.act("Where was Ada Bell born?", ())
+    '<search>Ada Bell</search>'
+    >>> reader.act('<information>Doc 1(Title: "Ada Bell") Ada Bell was born in Port Ulm.</information>', ())
+    '<answer>Port Ulm</answer>'
+    """
+
+    def __init__(self, searches: int = 3) -> None:
+        if searches < 1:
+            raise ValueError(f"searches must be at least 1, got {searches}")
+        self.searches = searches
+        self._question = ""
+        self._asked: list[str] = []
+        self._texts: list[str] = []
+
+    def act(self, observation: str, admissible: Collection[str]) -> str:
+        """Return the next command.
+
+        Args:
+            observation: the question, or what the last command brought.
+            admissible: not looked at, but for whether a search is still among it.
+        """
+        block = _BLOCK.search(observation)
+        if block:
+            self._texts.append(block[1])
+        elif not self._asked or observation.rstrip().endswith("?"):
+            self._question, self._asked, self._texts = observation.strip(), [], []
+        can_search = not admissible or any(command.startswith("<search>") for command in admissible)
+        query = self._query() if can_search and len(self._asked) < self.searches else None
+        if query is None:
+            return f"<answer>{self._answer()}</answer>"
+        self._asked.append(query)
+        return f"<search>{query}</search>"
+
+    def _query(self) -> str | None:
+        names = names_in(self._question)
+        named = names if len(names) == 1 else [self._question, *names]
+        found = Counter(name for text in self._texts for name in names_in(text))
+        heads = {normalise(title) for text in self._texts for title in _TITLE.findall(text)}
+        further = [name for name, _ in found.most_common() if normalise(name) not in heads]
+        return next((name for name in [*named, *further] if name not in self._asked), None)
+
+    def _answer(self) -> str:
+        question = self._question
+        either = " or " in question
+        if _YES_NO.match(question) and not either:
+            return "yes"
+        named = names_in(question)
+        if either and len(named) > 1:
+            return min(named, key=lambda name: min(_YEAR.findall(self._passage(name)), default="9"))
+        asks_year = re.search(r"\b(?:year|when)\b", question, re.IGNORECASE)
+        known = {normalise(name) for name in named}
+        wanted = set(normalise(question).split())
+        best, overlap = "unknown", -1
+        for text in self._texts[::-1]:
+            for sentence in _SENTENCE.split(text):
+                said = _YEAR.findall(sentence) if asks_year else names_in(sentence)
+                said = [each for each in said if normalise(each) not in known]
+                common = len(wanted & set(normalise(sentence).split()))
+                if said and common > overlap:
+                    best, overlap = said[0], common
+        return best
+
+    def _passage(self, title: str) -> str:
+        """The text of the passage with a title, as far as it was shown."""
+        parts = [part for text in self._texts for part in re.split(r"(?=Doc \d+[(:])", text)]
+        return next(
+            (part for part in parts if normalise(title) in {normalise(each) for each in _TITLE.findall(part)}), ""
+        )
+
+
+def names_in(text: str) -> list[str]:
+    """Return the names in a text, in the order of their first appearance: words in a row with capital letters.
+
+    >>> names_in("Who was the father of Ada Bell, the author of The Iron Gate?")
+    ['Ada Bell', 'The Iron Gate']
+    """
+    found = []
+    for name in _NAME.findall(text):
+        words = name.split()
+        while words and words[0].lower() in _NO_NAMES and not (words[0] == "The" and len(words) > 2):
+            words = words[1:]
+        if words and any(word.lower() not in _NO_NAMES for word in words):
+            found.append(" ".join(words))
+    return list(dict.fromkeys(found))

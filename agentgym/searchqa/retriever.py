@@ -1,0 +1,87 @@
+"""The interface of every retriever: a batch of queries in, for each query its ranked passages or a failure out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, runtime_checkable
+
+
+class Passage(NamedTuple):
+    r"""A passage of a corpus, as in a row of Search-R1's corpus files.
+
+    >>> passage = Passage("7", '"Ada"\nAda wrote\nnotes.')
+    >>> passage.title, passage.text
+    ('"Ada"', 'Ada wrote\nnotes.')
+    """
+
+    id: str
+    """Name of the passage, unique in its corpus."""
+    contents: str
+    """The title in the first line, the text in the others."""
+
+    @property
+    def title(self) -> str:
+        """First line of the contents, with its quotation marks where the corpus has them."""
+        return self.contents.partition("\n")[0]
+
+    @property
+    def text(self) -> str:
+        """All lines of the contents but the first."""
+        return self.contents.partition("\n")[2]
+
+
+class Hit(NamedTuple):
+    """A passage that a search found, with its score: the higher, the better; of no unit that engines share."""
+
+    passage: Passage
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class SearchFailure:
+    """A search that could not be carried out: a value, so that one failing query spares the others of its batch.
+
+    It is neither an empty result (the engine searched and nothing fits) nor a document.
+
+    Attributes:
+        reason: what went wrong, in one sentence, for logs; never to be shown as a document.
+    """
+
+    reason: str
+
+
+#: What a search gives for one query: at most k hits, best first, or the failure.
+Found = tuple[Hit, ...] | SearchFailure
+
+
+@runtime_checkable
+class Retriever(Protocol):
+    """Anything that searches a corpus.
+
+    The order of hits is deterministic: by falling score, ties by position in the corpus. A query is plain text: no
+    character of it is query syntax. `search` may be called from several threads at once.
+    """
+
+    def search(self, queries: Sequence[str], k: int) -> list[Found]:
+        """Search for several queries at once.
+
+        Args:
+            queries: plain text; blank ones find nothing.
+            k: largest number of hits for each query, at least 1.
+
+        Returns:
+            For each query, in order, at most `k` hits, best first, or why the search failed.
+
+        Raises:
+            TypeError: when `queries` is not a sequence of strings.
+            ValueError: when `k` is less than 1.
+        """
+
+
+def check_search(queries: Sequence[str], k: int) -> None:
+    """Raise unless the arguments of a search are queries in a sequence, and a number of hits of at least 1."""
+    if isinstance(queries, str) or not all(isinstance(query, str) for query in queries):
+        raise TypeError(f"queries must be a sequence of strings, one for each search, got {queries!r:.100}")
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise ValueError(f"k, the number of passages a query may find, must be an integer of at least 1, got {k!r}")

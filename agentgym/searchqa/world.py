@@ -1,0 +1,287 @@
+"""A made-up world: countries, towns, people, works and events whose facts agree with one another.
+
+Nobody is born after having written a book, wins after death, or is married to somebody who is not married back; a
+parent has the child's surname; a capital lies in its country.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from agentgym.searchqa import names
+
+PERSON, TOWN, COUNTRY, WORK, EVENT = "person", "town", "country", "work", "event"
+#: The last year anything happens in.
+NOW = 2015
+
+
+@dataclass(eq=False, slots=True)
+class Entity:
+    """A thing with a passage of its own.
+
+    Attributes:
+        kind: one of the five above.
+        name: unique in all worlds of an encyclopaedia, aliases included.
+        alias: another name of it, "" for none.
+        links: relation -> the entity it leads to, such as "spouse".
+        values: attribute -> text or whole number, such as "born".
+        passage: id of its passage.
+    """
+
+    kind: str
+    name: str
+    alias: str = ""
+    links: dict[str, Entity] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+    passage: str = ""
+
+
+@dataclass(frozen=True)
+class World:
+    """The entities of one split, by kind; none of them is linked to an entity of another world."""
+
+    people: list[Entity]
+    towns: list[Entity]
+    countries: list[Entity]
+    works: list[Entity]
+    events: list[Entity]
+
+    def entities(self) -> list[Entity]:
+        """All of them."""
+        return [*self.countries, *self.towns, *self.people, *self.works, *self.events]
+
+
+@dataclass(frozen=True)
+class Census:
+    """How many entities of each kind a world has."""
+
+    people: int
+    towns: int
+    countries: int
+    works: int
+    events: int
+
+
+class Names:
+    """Gives every name once, whichever world asks.
+
+    Args:
+        rng: shuffles the names.
+    """
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        self._rng = rng
+        self._towns = self._shuffled(names.SIDES, names.PLACES, "{} {}")
+        self._countries = self._shuffled(names.REALMS, names.PLACES, "{} of {}")
+        self._works = self._shuffled(names.ADJECTIVES, names.NOUNS, "The {} {}")
+        trophies = [f"{metal} {trophy}" for metal in names.METALS for trophy in names.TROPHIES]
+        self._events = self._shuffled(trophies, list(names.CONTESTS), "{} {}")
+        self._people: set[str] = set()
+
+    def _shuffled(self, first: Sequence[str], second: Sequence[str], form: str) -> Iterator[str]:
+        pairs = self._rng.permutation(len(first) * len(second)).tolist()
+        return (form.format(first[pair // len(second)], second[pair % len(second)]) for pair in pairs)
+
+    def town(self) -> str:
+        """Return a town's name."""
+        return next(self._towns)
+
+    def country(self) -> str:
+        """Return a country's name."""
+        return next(self._countries)
+
+    def work(self) -> str:
+        """Return a title."""
+        return next(self._works)
+
+    def event(self) -> str:
+        """Return the name of an event; it ends in one of `names.CONTESTS`."""
+        return next(self._events)
+
+    def person(self, first_names: Sequence[str], surname: str = "") -> str:
+        """Return a first name and a surname, the given one if there is one."""
+        while True:
+            name = f"{pick(self._rng, first_names)} {surname or pick(self._rng, names.SURNAMES)}"
+            if name not in self._people:
+                self._people.add(name)
+                return name
+            surname = ""
+
+    def full_name(self, name: str, first_names: Sequence[str]) -> str:
+        """Return a person's name with a second first name; what it ends in is nobody else's name."""
+        first, last = name.split()
+        second = self._rng.permutation([each for each in first_names if each != first]).tolist()
+        ending = next(f"{each} {last}" for each in second if f"{each} {last}" not in self._people)
+        self._people.add(ending)
+        return f"{first} {ending}"
+
+
+def pick(rng: np.random.Generator, choices: Sequence[Any]) -> Any:
+    """Draw one of some things."""
+    return choices[int(rng.integers(len(choices)))]
+
+
+def between(rng: np.random.Generator, least: int, most: int) -> int:
+    """Draw a whole number, both ends included."""
+    return int(rng.integers(least, most + 1))
+
+
+def make_world(rng: np.random.Generator, given: Names, census: Census) -> World:
+    """Return a world with names from `given`, everything else drawn from `rng`."""
+    world = World([], [], [], [], [])
+    _make_places(world, rng, given, census)
+    _make_people(world, rng, given, census.people)
+    _marry(world.people, rng)
+    _teach(world.people, rng)
+    _make_works(world, rng, given, census.works)
+    _make_events(world, rng, given, census.events)
+    return world
+
+
+def _make_places(world: World, rng: np.random.Generator, given: Names, census: Census) -> None:
+    for _ in range(census.countries):
+        values = {
+            "independent": between(rng, 1750, 1960),
+            "currency": pick(rng, names.CURRENCIES),
+            "language": pick(rng, names.LANGUAGES),
+        }
+        world.countries.append(Entity(COUNTRY, given.country(), values=values))
+    for i in range(census.towns):
+        country = world.countries[i] if i < census.countries else pick(rng, world.countries)
+        values = {
+            "founded": between(rng, 820, 1740),
+            "river": pick(rng, names.RIVERS),
+            "goods": pick(rng, names.GOODS),
+            "inhabitants": between(rng, 3, 400) * 1000,
+        }
+        town = Entity(TOWN, given.town(), given.town() if rng.random() < 0.3 else "", {"country": country}, values)
+        if i < census.countries:
+            country.links["capital"] = town
+        world.towns.append(town)
+
+
+def _make_people(world: World, rng: np.random.Generator, given: Names, count: int) -> None:
+    makers = list(names.MAKERS)
+    for born in sorted(between(rng, 1780, 1960) for _ in range(count)):
+        woman = rng.random() < 0.5
+        parent = _elder(world.people, rng, born, 20, 40, born) if rng.random() < 0.4 else None
+        surname = parent.name.rpartition(" ")[2] if parent else ""
+        first_names = names.WOMEN if woman else names.MEN
+        name = given.person(first_names, surname)
+        if parent and not name.endswith(f" {surname}"):
+            parent = None
+        death = born + between(rng, 46, 92)
+        values: dict[str, Any] = {
+            "born": born,
+            "woman": woman,
+            "occupation": pick(rng, makers) if rng.random() < 0.75 else pick(rng, names.OTHERS),
+        }
+        if death <= NOW:
+            values["died"] = death
+        links = {"birthplace": pick(rng, world.towns)}
+        if parent:
+            links["parent"] = parent
+        alias = given.full_name(name, first_names) if rng.random() < 0.3 else ""
+        world.people.append(Entity(PERSON, name, alias, links, values))
+
+
+def died(person: Entity) -> int:
+    """The year of death; for the living, the last year there is."""
+    return int(person.values.get("died", NOW))
+
+
+def _elder(
+    people: list[Entity], rng: np.random.Generator, born: int, least: int, most: int, alive: int
+) -> Entity | None:
+    """Draw somebody who is older than one born in a year by `least` to `most` years and lives in the year `alive`."""
+    first = bisect_left(people, born - most, key=_birth)
+    last = bisect_right(people, born - least, key=_birth)
+    elder = people[between(rng, first, last - 1)] if first < last else None
+    return elder if elder and died(elder) >= alive else None
+
+
+def _birth(person: Entity) -> int:
+    return int(person.values["born"])
+
+
+def _marry(people: list[Entity], rng: np.random.Generator) -> None:
+    for i, person in enumerate(people):
+        if "spouse" in person.links or rng.random() < 0.4:
+            continue
+        fitting = [
+            other
+            for other in people[i + 1 : i + 60]
+            if "spouse" not in other.links
+            and other.values["woman"] != person.values["woman"]
+            and other.values["born"] - person.values["born"] <= 8
+            and not _related(person, other)
+        ]
+        if not fitting:
+            continue
+        other = pick(rng, fitting)
+        year = other.values["born"] + between(rng, 20, 30)
+        for one, spouse in ((person, other), (other, person)):
+            one.links["spouse"] = spouse
+            one.values["married"] = year
+
+
+def _related(one: Entity, other: Entity) -> bool:
+    parents = {id(each.links["parent"]) for each in (one, other) if "parent" in each.links}
+    return id(one) in parents or id(other) in parents or one.name.split()[-1] == other.name.split()[-1]
+
+
+def _teach(people: list[Entity], rng: np.random.Generator) -> None:
+    colleagues: dict[str, list[Entity]] = {}
+    for person in people:
+        elder = colleagues.setdefault(person.values["occupation"], [])
+        born = person.values["born"]
+        teacher = _elder(elder, rng, born, 15, 50, born + 20)
+        elder.append(person)
+        if teacher and teacher is not person.links.get("parent") and rng.random() < 0.6:
+            person.links["teacher"] = teacher
+
+
+def _make_works(world: World, rng: np.random.Generator, given: Names, count: int) -> None:
+    makers = [person for person in world.people if person.values["occupation"] in names.MAKERS]
+    order = [makers[i] for i in rng.permutation(len(makers)).tolist()]
+    for i in range(count):
+        maker = order[i] if i < len(order) else pick(rng, order)
+        born = maker.values["born"]
+        year = between(rng, born + 21, min(born + 60, died(maker)))
+        kind = names.MAKERS[maker.values["occupation"]][0]
+        work = Entity(WORK, given.work(), given.work() if rng.random() < 0.2 else "")
+        work.links = {"creator": maker, "setting": pick(rng, world.towns)}
+        work.values = {"type": kind, "year": year}
+        earlier = [
+            other
+            for other in world.works[-60:]
+            if other.values["year"] < year and other.values["type"] != kind and other.links["creator"] is not maker
+        ]
+        if earlier and rng.random() < 0.5:
+            work.links["base"] = pick(rng, earlier)
+        maker.links.setdefault("masterpiece", work)
+        world.works.append(work)
+
+
+def _make_events(world: World, rng: np.random.Generator, given: Names, count: int) -> None:
+    taken = set()
+    while len(world.events) < count:
+        winner, second = (pick(rng, world.people) for _ in range(2))
+        town = pick(rng, world.towns)
+        born = winner.values["born"]
+        year = between(rng, born + 18, min(born + 55, died(winner)))
+        alive = second.values["born"] + 18 <= year <= died(second)
+        if winner is second or not alive:
+            continue
+        name = given.event()
+        contest = next(kind for kind in names.CONTESTS if name.endswith(kind))
+        if (contest, town.name, year) in taken:
+            continue
+        taken.add((contest, town.name, year))
+        links = {"winner": winner, "second": second, "place": town}
+        world.events.append(Entity(EVENT, name, links=links, values={"contest": contest, "year": year}))

@@ -1,0 +1,1 @@
+"""How the learning benchmark plays each environment, one file each."""

@@ -1,0 +1,82 @@
+"""Search-QA in the learning benchmark."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from baselines.recipes import SOKOBAN_PRETRAINED, SOKOBAN_TINY
+from benchmarks.encyclopaedia_words import PIECES, encyclopaedia_words
+from benchmarks.env_settings import EnvSettings
+from benchmarks.setup import Setup, Sizes
+from wrappers.advice import Adviser
+
+
+def _reader() -> Adviser:
+    from agentgym.searchqa.reader import Reader
+
+    return Reader()
+
+
+# Questions of two facts, which are of six kinds, and one passage per search: prompts of some 80 tokens, episodes of
+# three turns, and few enough ways to ask that a CPU core learns to read them in minutes.
+SEARCHQA_TINY = dataclasses.replace(
+    SOKOBAN_TINY, iterations=60, groups=8, group_size=8, temperature=0.7, validate_every=10
+)
+_FACTS = [f"{first}-{then}" for first in ("creator", "winner") for then in ("birthplace", "spouse", "teacher")]
+SEARCHQA = EnvSettings(
+    name="searchqa",
+    id="AgentRL/SearchQA-v0",
+    tiny=SEARCHQA_TINY,
+    pretrained=SOKOBAN_PRETRAINED,
+    full=Sizes(
+        steps=SEARCHQA_TINY.iterations,
+        groups=SEARCHQA_TINY.groups,
+        group_size=SEARCHQA_TINY.group_size,
+        clone_levels=1200,
+        clone_epochs=8,
+        training_levels=1000,
+        eval_levels=200,
+        validation_levels=120,
+        validation_every=10,
+    ),
+    quick=Sizes(
+        steps=2,
+        groups=4,
+        group_size=4,
+        clone_levels=40,
+        clone_epochs=2,
+        training_levels=100,
+        eval_levels=24,
+        validation_levels=12,
+        validation_every=1,
+    ),
+    setup=Setup(
+        options={"sources": ["two_hop"], "kinds": _FACTS, "top_k": 1, "max_turns": 3},
+        kinds="data_source",
+        prompt={"keep_first": True, "shown": "actions"},
+        policy={"layers": 3, "mlp": 128, "max_new_tokens": 9, "stop": ["</search>", "</answer>"]},
+    ),
+    pretrained_setup=Setup(
+        kinds="data_source",
+        prompt={"keep_first": True},
+        policy={"max_new_tokens": 64, "stop": ["</search>", "</answer>"]},
+    ),
+    history=3,
+    words=encyclopaedia_words,
+    pieces=PIECES,
+    advisers={"reader": _reader},
+    kind_names={
+        "nq": "NQ",
+        "triviaqa": "TriviaQA",
+        "popqa": "PopQA",
+        "hotpotqa": "HotpotQA",
+        "2wikimultihopqa": "2Wiki",
+        "musique": "MuSiQue",
+        "bamboogle": "Bamboogle",
+        "one_hop": "1 hop",
+        "two_hop": "2 hops",
+        "three_hop": "3 hops",
+        "comparison": "Compare",
+        "bridge": "Bridge",
+    },
+)

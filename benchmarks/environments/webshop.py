@@ -1,0 +1,73 @@
+"""WebShop in the learning benchmark."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from baselines.recipes import SOKOBAN_PRETRAINED, SOKOBAN_TINY
+from benchmarks.env_settings import EnvSettings
+from benchmarks.setup import Setup, Sizes
+from benchmarks.shop_words import PIECES, shop_words
+from wrappers.advice import Adviser
+
+
+def _shopper() -> Adviser:
+    from agentgym.webshop.shopper import Shopper
+
+    return Shopper()
+
+
+def _quick_shopper() -> Adviser:
+    from agentgym.webshop.shopper import Shopper
+
+    return Shopper(patience=2, reads=False)
+
+
+# The return of an episode is its score. Nobody asks for a test product while training.
+WEBSHOP_TINY = dataclasses.replace(
+    SOKOBAN_TINY, iterations=100, groups=4, group_size=8, temperature=0.7, validate_every=10
+)
+WEBSHOP = EnvSettings(
+    name="webshop",
+    id="AgentRL/WebShop-v0",
+    tiny=WEBSHOP_TINY,
+    pretrained=SOKOBAN_PRETRAINED,
+    full=Sizes(
+        steps=WEBSHOP_TINY.iterations,
+        groups=WEBSHOP_TINY.groups,
+        group_size=WEBSHOP_TINY.group_size,
+        clone_levels=1600,
+        clone_epochs=5,
+        training_levels=4000,
+        eval_levels=256,
+        validation_levels=128,
+        validation_every=10,
+    ),
+    quick=Sizes(
+        steps=2,
+        groups=4,
+        group_size=4,
+        clone_levels=40,
+        clone_epochs=2,
+        training_levels=100,
+        eval_levels=24,
+        validation_levels=12,
+        validation_every=1,
+    ),
+    setup=Setup(
+        options={"data": "generated", "split_by": "product", "max_episode_steps": 10},
+        adviser="quick_shopper",
+        prompt={"shown": "actions"},
+        policy={"layers": 3, "mlp": 128, "max_new_tokens": 32, "suffix": "", "lower_case": True},
+    ),
+    pretrained_setup=Setup(
+        options={"data": "generated", "split_by": "product"},
+        adviser="quick_shopper",
+        prompt={"admissible": True},
+    ),
+    history=8,
+    words=shop_words,
+    pieces=PIECES,
+    advisers={"shopper": _shopper, "quick_shopper": _quick_shopper},
+    return_name="score",
+)

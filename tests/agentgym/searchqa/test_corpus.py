@@ -1,0 +1,127 @@
+import gzip
+import json
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from agentgym.searchqa.corpus import CorpusError, PassageReader, read_passages
+from agentgym.searchqa.passage_file import PassageFile, PassageWriter
+from agentgym.searchqa.retriever import Passage
+from tests.agentgym.searchqa.corpus_files import find
+
+ROWS = b"""{"id": "a", "contents": "\\"Caf\\u00e9\\"\\nCoffee."}
+
+{"id": 7, "contents": "No text", "source": "x"}
+"""
+PASSAGES = (Passage("a", '"Café"\nCoffee.'), Passage("7", "No text"))
+
+
+@pytest.mark.parametrize(("name", "pack"), [("c.jsonl", bytes), ("c.jsonl.xz", lzma.compress), ("c.gz", gzip.compress)])
+def test_rows_of_all_formats_are_read_in_order(tmp_path: Path, name: str, pack: Callable[[bytes], bytes]) -> None:
+    path = tmp_path / name
+    path.write_bytes(pack(ROWS))
+    assert read_passages(path) == PASSAGES
+    assert (PASSAGES[0].title, PASSAGES[0].text, PASSAGES[1].title, PASSAGES[1].text) == (
+        '"Café"', "Coffee.", "No text", "",
+    )  # fmt: skip
+    reader = PassageReader(path, start=1)
+    assert tuple(reader) == PASSAGES[1:]
+    assert reader.fraction == 1.0
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (b"{", "line 3: not JSON"),
+        (b"\xff\xfe", "line 3: not JSON"),
+        (b'["a", "b"]', "line 3: expected an object with 'id' and 'contents', got list"),
+        (b'{"contents": "x"}', "line 3: no field 'id'; the row has \\['contents'\\]"),
+        (b'{"id": "b"}', "line 3: no field 'contents'"),
+        (b'{"id": true, "contents": "x"}', "line 3: field 'id' must be a string or an integer, got True"),
+        (b'{"id": null, "contents": "x"}', "line 3: field 'id' must be a string or an integer, got None"),
+        (b'{"id": "b", "contents": ["x"]}', "line 3: field 'contents' must be a string"),
+        (b'{"id": "b", "contents": " \\n"}', "line 3: field 'contents' is blank"),
+        (b'{"id": "b", "contents": "\\ud800"}', "line 3: field 'contents' is not valid Unicode"),
+    ],
+)
+def test_a_bad_row_is_named_by_line_and_field(tmp_path: Path, row: bytes, words: str) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_bytes(b'{"id": "a", "contents": "A"}\n\n' + row + b"\n")
+    with pytest.raises(CorpusError, match=words):
+        read_passages(path)
+
+
+def test_files_that_cannot_be_read_say_why(tmp_path: Path) -> None:
+    with pytest.raises(CorpusError, match="No such file"):
+        read_passages(tmp_path / "none.jsonl")
+    with pytest.raises(CorpusError, match="Is a directory"):
+        read_passages(tmp_path)
+    for name, content in (
+        ("short.xz", lzma.compress(ROWS * 99)[:-20]),
+        ("short.gz", gzip.compress(ROWS * 99)[:-20]),
+        ("none.xz", ROWS),
+        ("none.gz", ROWS),
+    ):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(CorpusError, match="cannot be read"):
+            read_passages(tmp_path / name)
+    for name in ("empty.jsonl", "blank.jsonl"):
+        (tmp_path / name).write_bytes(b"\n" * (name == "blank.jsonl"))
+        with pytest.raises(CorpusError, match="holds no passages"):
+            read_passages(tmp_path / name)
+
+
+def test_an_id_belongs_to_one_passage(tmp_path: Path) -> None:
+    path = tmp_path / "c.jsonl"
+    path.write_text('{"id": "1", "contents": "A"}\n{"id": 1, "contents": "B"}\n', encoding="utf-8")
+    with pytest.raises(CorpusError, match="passages 0 and 1 \\(from 0\\) have the same id '1'"):
+        read_passages(path)
+
+
+def test_a_passage_file_gives_back_what_was_written(tmp_path: Path) -> None:
+    written = (*PASSAGES, Passage("ü", 'line\u2028separator\n\x00 "quoted"\n\n'), Passage("end", "E\n" + "x" * 70_000))
+    writer = PassageWriter(tmp_path)
+    for passage in written:
+        writer.append(passage)
+    writer.close()
+    passages = PassageFile(tmp_path)
+    assert (len(passages), tuple(passages), passages[-1], list(passages[1:3])) == (
+        4, written, written[-1], list(written[1:3]),
+    )  # fmt: skip
+    for position in (4, -5):
+        with pytest.raises(IndexError, match=f"passage {position} of 4"):
+            passages[position]
+
+
+@pytest.mark.parametrize("keep", [0, 1, 2])
+def test_writing_goes_on_after_any_number_of_passages(tmp_path: Path, keep: int) -> None:
+    first = PassageWriter(tmp_path)
+    for passage in PASSAGES:
+        first.append(passage)
+    first.close()
+    second = PassageWriter(tmp_path, keep)
+    second.append(Passage("new", "New"))
+    second.close()
+    assert tuple(PassageFile(tmp_path)) == (*PASSAGES[:keep], Passage("new", "New"))
+
+
+def test_files_that_do_not_belong_together_are_noticed(tmp_path: Path) -> None:
+    writer = PassageWriter(tmp_path)
+    writer.append(PASSAGES[0])
+    writer.close()
+    with open(tmp_path / "passages.jsonl", "ab") as stream:
+        stream.write(b"x")
+    with pytest.raises(ValueError, match="is damaged"):
+        PassageFile(tmp_path)
+    (tmp_path / "passages.ends").write_bytes(b"\0" * 9)
+    with pytest.raises(ValueError, match="is damaged: 9 bytes"):
+        PassageFile(tmp_path)
+
+
+def test_the_recorded_corpus_is_read_whole() -> None:
+    passages = read_passages(find("corpus.jsonl.xz"))
+    assert len(passages) == 31_182
+    assert passages[1].title == '"Triplemanía VII"'
+    assert json.dumps(passages[1].contents)

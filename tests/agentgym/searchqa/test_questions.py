@@ -1,0 +1,127 @@
+"""Question files of every form, what is wrong with others, and which questions can be answered."""
+
+import gzip
+import json
+import lzma
+import re
+
+import pytest
+
+from agentgym.searchqa.questions import Question, QuestionError, is_answerable, read_questions
+from agentgym.searchqa.retriever import SearchFailure
+from tests.agentgym.searchqa.places import PASSAGES, Titles
+
+FLASHRAG = {"id": "dev_0", "question": "Who?", "golden_answers": ["Ada", "The"], "metadata": {"x": 1}}
+VERL = {
+    "data_source": "nq",
+    "prompt": [{"role": "user", "content": "Answer the given question. Question: For example? Question: Where?\n"}],
+    "reward_model": {"style": "rule", "ground_truth": {"target": ["Ulm"]}},
+    "extra_info": {"split": "train", "index": 3},
+}
+
+
+def write(path, rows):
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    openers = {".xz": lzma.open, ".gz": gzip.open}
+    with openers.get(path.suffix, open)(path, "wt", encoding="utf-8") as stream:
+        stream.write(text)
+    return path
+
+
+@pytest.mark.parametrize("name", ["dev.jsonl", "dev.jsonl.xz", "dev.jsonl.gz"])
+def test_flashrag_rows(tmp_path, name):
+    assert read_questions(write(tmp_path / name, [FLASHRAG])) == (
+        Question("dev_0", "Who?", ("Ada",), "questions", "dev"),
+    )
+
+
+def test_verl_rows(tmp_path):
+    assert read_questions(write(tmp_path / "any.jsonl", [VERL])) == (Question("3", "Where?", ("Ulm",), "nq", "train"),)
+
+
+def test_parquet_is_read_like_json(tmp_path):
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(arrow.Table.from_pylist([VERL]), tmp_path / "train.parquet")
+    assert read_questions(tmp_path / "train.parquet") == (Question("3", "Where?", ("Ulm",), "nq", "train"),)
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 not")
+    with pytest.raises(QuestionError, match="expected a Parquet file"):
+        read_questions(tmp_path / "bad.parquet")
+
+
+def test_own_columns_and_separated_answers(tmp_path):
+    row = {
+        "id": 5, "data_source": "hotpotqa", "split": "eval", "question": " Both? ",
+        "golden_answers": "a b<|answer_split|>c", "supporting_ids": ["7", 8], "type": "bridge", "level": None,
+    }  # fmt: skip
+    assert read_questions(write(tmp_path / "q.jsonl", [row])) == (
+        Question("5", "Both?", ("a b", "c"), "hotpotqa", "eval", ("7", "8"), "bridge"),
+    )
+
+
+def test_a_row_that_an_empty_answer_would_win_is_left_out(tmp_path):
+    rows = [{**FLASHRAG, "golden_answers": ["The", "?"]}, {**FLASHRAG, "id": "2"}]
+    assert [question.id for question in read_questions(write(tmp_path / "q.jsonl", rows))] == ["2"]
+    with pytest.raises(QuestionError, match="no row that is a question"):
+        read_questions(write(tmp_path / "q.jsonl", rows[:1]))
+
+
+def test_equal_ids_of_different_sources_are_told_apart(tmp_path):
+    rows = [{**VERL, "data_source": source} for source in ("nq", "popqa")]
+    assert [each.id for each in read_questions(write(tmp_path / "q.jsonl", rows))] == ["nq/3", "popqa/3"]
+    rows = [{**VERL, "extra_info": {"split": split, "index": 3}} for split in ("train", "test")]
+    assert [each.id for each in read_questions(write(tmp_path / "q.jsonl", rows))] == ["train/nq/3", "test/nq/3"]
+    with pytest.raises(QuestionError, match="the id 'train/nq/3' occurs more than once"):
+        read_questions(write(tmp_path / "q.jsonl", [VERL, VERL]))
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ([1], "row 2: expected an object, got list"),
+        ({**FLASHRAG, "question": " "}, "row 2: no question; expected a text in 'question'"),
+        ({**FLASHRAG, "golden_answers": None}, "row 2: field 'golden_answers' must be a list of texts, got None"),
+        ({**FLASHRAG, "golden_answers": [["x"]]}, "row 2: field 'golden_answers'"),
+        ({"question": "Who?"}, "row 2: field 'golden_answers'"),
+        ({**FLASHRAG, "supporting_ids": {"a": 1}}, "row 2: field 'supporting_ids'"),
+    ],
+)
+def test_a_bad_row_is_named(tmp_path, row, message):
+    with pytest.raises(QuestionError, match=re.escape(message)):
+        read_questions(write(tmp_path / "q.jsonl", [FLASHRAG, row]))
+
+
+def test_bad_files_are_named(tmp_path):
+    path = tmp_path / "q.jsonl"
+    path.write_text('{"id": 1\n')
+    with pytest.raises(QuestionError, match="row 1: not JSON"):
+        read_questions(path)
+    with pytest.raises(QuestionError, match="cannot be read"):
+        read_questions(tmp_path / "missing.jsonl")
+    (tmp_path / "q.jsonl.xz").write_bytes(lzma.compress(b"{}" * 5000)[:-20])
+    with pytest.raises(QuestionError, match="cannot be read"):
+        read_questions(tmp_path / "q.jsonl.xz")
+    with pytest.raises(QuestionError, match="cannot be read"):
+        read_questions(tmp_path)
+
+
+def test_answerable_by_support_or_by_a_gold_that_is_found():
+    asked = [
+        Question("supported", "zzz", ("anything",), "s", "test", supports=("ada",)),
+        Question("found", "ada", ("port ulm!",), "s", "test"),
+        Question("not found", "ada", ("Zell",), "s", "test"),
+        Question("part of a word", "ada", ("Ada Be",), "s", "test"),
+        Question("closed", "ada", ("no",), "s", "test"),
+        Question("second gold", "kingdom", ("pound", "Crown"), "s", "test"),
+    ]
+    assert is_answerable(asked, Titles(PASSAGES)) == [True, True, False, False, False, True]
+    assert is_answerable([], Titles()) == []
+
+
+def test_a_failed_search_leaves_nothing_decided():
+    class Broken:
+        def search(self, queries, k):
+            return [SearchFailure("down")] * len(queries)
+
+    with pytest.raises(RuntimeError, match="down"):
+        is_answerable([Question("1", "x", ("y",), "s", "test")], Broken())

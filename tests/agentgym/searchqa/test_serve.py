@@ -1,0 +1,183 @@
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentgym.searchqa.http_client import HttpRetriever
+from agentgym.searchqa.lexical import LexicalRetriever
+from agentgym.searchqa.retriever import Found, Hit, Passage, SearchFailure
+from agentgym.searchqa.serve import RetrievalServer, main
+from tests.agentgym.searchqa.corpus_files import WORDS, random_passages, write_corpus
+from tests.agentgym.searchqa.loopback import searching
+
+PASSAGES = random_passages(40, seed=2)
+
+
+@pytest.fixture(scope="module")
+def lexical() -> LexicalRetriever:
+    return LexicalRetriever(PASSAGES)
+
+
+def post(server: RetrievalServer, body: bytes | dict[str, Any], path: str = "/retrieve") -> tuple[int, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
+    connection.request("POST", path, body if isinstance(body, bytes) else json.dumps(body))
+    response = connection.getresponse()
+    status, content = response.status, json.loads(response.read())
+    connection.close()
+    return status, content
+
+
+@pytest.mark.parametrize("wire", ["searchr1", "verl_agent"])
+def test_our_client_finds_through_our_server_what_the_retriever_finds(lexical: LexicalRetriever, wire: str) -> None:
+    queries = [*WORDS, "nothing fits", "ka \ud800 lo", "", *(f"{a} {b}" for a in WORDS for b in WORDS)]
+    with searching(lexical) as server:
+        remote = HttpRetriever(server.url, wire=wire, timeout=60)
+        assert remote.search(queries, 5) == lexical.search(queries, 5)
+
+
+def test_both_formats_are_answered_with_or_without_scores(lexical: LexicalRetriever) -> None:
+    def documents(query: str, k: int) -> list[dict[str, Any]]:
+        (found,) = lexical.search([query], k)
+        assert isinstance(found, tuple)
+        return [{"document": hit.passage._asdict(), "score": hit.score} for hit in found]
+
+    with searching(lexical, default_k=2) as server:
+        ask = {"topk": 3, "return_scores": True}
+        many = {"result": [documents("ka", 3), documents("lo", 3)]}
+        assert post(server, {"queries": ["ka", "lo"]} | ask) == (200, many)
+        assert post(server, {"query": "ka"} | ask) == (200, {"result": [documents("ka", 3)]})
+        assert post(server, {"queries": []} | ask) == (200, {"result": []})
+        assert post(server, {"query": "ka", "more": 1, "return_scores": True}, "/") == (
+            200, {"result": [documents("ka", 2)]},
+        )  # fmt: skip
+        bare = [hit["document"] for hit in documents("ka", 2)]
+        for fields in ({}, {"return_scores": False}, {"topk": None}, {"topk": 0}):
+            assert post(server, {"queries": ["ka"]} | fields) == (200, {"result": [bare]})
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"", "Expecting value"),
+        (b"{", "Expecting"),
+        (b"\xff", "decode"),
+        (b"[" * 100_000, "recursion"),
+        (b'["ka"]', "expected an object with 'queries'"),
+        ({}, "expected an object with 'queries'"),
+        ({"query": "a", "queries": ["a"]}, "expected an object with 'queries'"),
+        ({"queries": "ka"}, "'queries' must be a list of strings"),
+        ({"queries": [1]}, "'queries' must be a list of strings"),
+        ({"query": ["ka"]}, "'query' a string"),
+        ({"query": "ka", "topk": -1}, "'topk' must be an integer from 1 to 1000, got -1"),
+        ({"query": "ka", "topk": 1001}, "got 1001"),
+        ({"query": "ka", "topk": "3"}, "got '3'"),
+        ({"query": "ka", "topk": True}, "got True"),
+        ({"query": "ka", "return_scores": "yes"}, "'return_scores' must be true or false"),
+    ],
+)
+def test_a_bad_request_is_answered_with_what_was_expected(
+    lexical: LexicalRetriever, body: bytes | dict[str, Any], words: str
+) -> None:
+    with searching(lexical) as server:
+        status, content = post(server, body)
+        assert (status, list(content)) == (400, ["error"])
+        assert words in content["error"]
+        assert post(server, {"query": "ka"})[0] == 200
+
+
+def test_requests_that_are_no_search(lexical: LexicalRetriever) -> None:
+    with searching(lexical) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
+        for path, expected in (
+            ("/health", (200, {"status": "ok", "passages": 40})),
+            ("/x", (404, {"error": "POST to /retrieve, or GET /health"})),
+        ):
+            connection.request("GET", path)
+            response = connection.getresponse()
+            assert (response.status, json.loads(response.read())) == expected
+        connection.close()
+        assert post(server, {"query": "ka"}, "/other")[0] == 404
+        for length, status in (("x", 411), ("-1", 411), ("9" * 5000, 413), ("64000001", 413)):
+            with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as raw:
+                raw.sendall(f"POST /retrieve HTTP/1.1\r\nContent-Length: {length}\r\n\r\n".encode())
+                assert raw.recv(100).startswith(f"HTTP/1.1 {status}".encode())
+
+
+def test_a_connection_is_kept_for_the_next_request(lexical: LexicalRetriever) -> None:
+    with searching(lexical) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=60)
+        for _ in range(3):
+            connection.request("POST", "/retrieve", json.dumps({"query": "ka"}))
+            assert connection.getresponse().read()
+        used = connection.sock
+        connection.request("POST", "/retrieve", json.dumps({"query": "lo"}))
+        connection.getresponse().read()
+        assert connection.sock is used
+        connection.close()
+
+
+class Failing:
+    """Fails for the query "fail", raises for "raise"."""
+
+    def search(self, queries: Sequence[str], k: int) -> list[Found]:
+        if "raise" in queries:
+            raise RuntimeError("out of order")
+        found = (Hit(Passage("1", "T\nx"), 1.0),)
+        return [SearchFailure("index is away") if query == "fail" else found for query in queries]
+
+
+def test_a_failing_search_is_an_error_status_never_a_document(capsys: pytest.CaptureFixture[str]) -> None:
+    with searching(Failing()) as server:
+        assert post(server, {"query": "fail"}) == (503, {"error": "index is away"})
+        assert post(server, {"queries": ["a", "fail"]}) == (503, {"error": "index is away"})
+        assert post(server, {"query": "raise"}) == (500, {"error": "search failed: out of order"})
+        assert "RuntimeError('out of order')" in capsys.readouterr().err
+        one_by_one = HttpRetriever(server.url, wire="verl_agent", retries=1, backoff=0.0)
+        found = one_by_one.search(["a", "fail", "raise"], 3)
+        assert [isinstance(each, SearchFailure) for each in found] == [False, True, True]
+        batch = HttpRetriever(server.url, retries=0).search(["a", "fail"], 3)
+        assert all(isinstance(each, SearchFailure) and "index is away" in each.reason for each in batch)
+
+
+def test_a_silent_client_is_given_up_and_many_are_served_at_once(lexical: LexicalRetriever) -> None:
+    with (
+        searching(lexical, patience=0.2) as server,
+        socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as silent,
+    ):
+        silent.sendall(b"POST /retrieve HTTP/1.1\r\nContent-Length: 100\r\n\r\nhalf")
+        assert silent.recv(10) == b""
+    with searching(lexical) as server, ThreadPoolExecutor(64) as pool:
+        answers = list(pool.map(lambda i: post(server, {"query": WORDS[i % len(WORDS)]}), range(256)))
+    assert all(answer == answers[i % len(WORDS)] and answer[0] == 200 for i, answer in enumerate(answers))
+
+
+def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path, lexical: LexicalRetriever) -> None:
+    corpus = write_corpus(tmp_path / "c.jsonl", PASSAGES)
+    command = [sys.executable, "-m", "agentgym.searchqa.serve", "--corpus", str(corpus), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        url = process.stdout.readline().split()[-1]
+        assert HttpRetriever(url).search(list(WORDS), 3) == lexical.search(list(WORDS), 3)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
+def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    corpus = str(write_corpus(tmp_path / "c.jsonl", PASSAGES))
+    assert main(["--corpus", str(tmp_path / "none")]) == 1
+    assert "cannot be read" in capsys.readouterr().err
+    assert main(["--corpus", corpus, "--retriever", "lexicla"]) == 1
+    assert "did you mean 'lexical'" in capsys.readouterr().err
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        assert main(["--corpus", corpus, "--port", str(taken.getsockname()[1])]) == 1
+    assert "in use" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["--corpus", corpus, "--top-k", "0"])
