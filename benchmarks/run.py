@@ -17,6 +17,7 @@ from benchmarks.machine import usable_cores
 from benchmarks.ranking_command import ranking
 from benchmarks.seed_list import parse_seeds
 from benchmarks.shaping_command import shaping
+from benchmarks.shop_scale_command import shop_scale
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode="rich", no_args_is_help=False, pretty_exceptions_enable=False,
@@ -114,7 +115,7 @@ def learning(
         int | None,
         typer.Option(
             min=0,
-            help="Earlier steps in the prompt. Default for tiny: 0 in Sokoban, 8 in ALFWorld and WebShop; 2 otherwise.",
+            help="Earlier steps in the prompt. Default for tiny: 0 in Sokoban and WebShop, 8 in ALFWorld; 2 otherwise.",
             rich_help_panel=_SIZES,
         ),
     ] = None,
@@ -276,6 +277,7 @@ app.command()(ranking)
 app.command()(shaping)
 app.command()(evaluate)
 app.command()(aliasing)
+app.command()(shop_scale)
 
 
 if __name__ == "__main__":
