@@ -21,9 +21,9 @@ _WRONG = 2
 class Shopper:
     """Buys in WebShop from observations ("text" or "text_rich") and admissible commands alone.
 
-    It searches for the words of the request and opens the affordable product whose title has most of them. Where a
-    wished option cannot be chosen, or words of the request are not in the title, among the features or in the
-    description, it goes back to the next product, `patience` times; then the best one is bought.
+    It searches for the words of the request, options included, and opens the first affordable product. Where a wished
+    option cannot be chosen, or words of the request are not in the title, among the features or in the description, it
+    goes back to the next product, `patience` times; then the best one is bought.
 
     Args:
         patience: how many products may be left; 0 buys the first one it opens.
@@ -80,7 +80,7 @@ class Shopper:
         return self._search()
 
     def _on_results(self, pieces: Sequence[str], admissible: Collection[str]) -> str:
-        """Open the product that was chosen, or the most promising one, or turn the page, or search with fewer words."""
+        """Open the chosen product, or the first affordable one, or turn the page, or search with fewer words."""
         listed = []
         for piece in pieces[4:]:
             if f"click[{piece.lower()}]" in admissible and piece not in _BUTTONS:
@@ -95,7 +95,7 @@ class Shopper:
         if self._choice in listed:
             return self._open(self._choice)
         if fresh or (listed and self._left < 4):
-            return self._open(max(fresh or listed, key=lambda asin: len(self._words & self._read[asin])))
+            return self._open((fresh or listed)[0])
         if listed:
             return _NEXT
         self._query = self._query[1:] or self._query
