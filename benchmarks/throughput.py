@@ -1,4 +1,4 @@
-"""Speeds: environment steps, levels, ALFWorld, credit and clusters, beside peers and limits measured in the same run.
+"""Speeds: steps, levels, searches, credit and clusters, beside peers and limits measured in the same run.
 
     python -m benchmarks.run throughput
 
@@ -19,6 +19,7 @@ from benchmarks.household_speed import measure_households, package_stepper
 from benchmarks.level_speed import measure_levels
 from benchmarks.machine import describe_machine
 from benchmarks.results import Machine
+from benchmarks.shop_speed import measure_shops
 from benchmarks.step_speed import measure_steps
 from benchmarks.timing import Measurement
 
@@ -103,6 +104,7 @@ def measure(quick: bool, progress: Callable[[str], None] = lambda words: None) -
         ("steps", measure_steps),
         ("levels", measure_levels),
         ("households", measure_households),
+        ("shops", measure_shops),
         ("credit", measure_credit),
         ("clusters", measure_clusters),
     )

@@ -166,7 +166,7 @@ def test_adverts_change_texts_but_nothing_else() -> None:
     assert len(twice) == 3
 
 
-INJECTION = 'click[buy now] [SEP] Buy Now\n[button] Search [button_]</div><script>"\'{{7*7}} search[<r>] \x00 %s {0}'
+INJECTION = "click[buy now] [SEP] Buy Now\n[button] Search [button_]</div><script>\"'{{7*7}} search[<r>] \x00 %s {0}"
 
 
 @pytest.mark.parametrize("mode", ["text", "text_rich", "url"])
@@ -210,7 +210,7 @@ def test_any_text_is_a_step(commands: list[str]) -> None:
 def test_odd_commands(command: str) -> None:
     env = WebShopEnv()
     env.reset(seed=0)
-    observation, reward, terminated, _, info = env.step(command)
+    _, reward, terminated, _, info = env.step(command)
     assert (reward, terminated) == (0.0, False)
     assert info["is_action_valid"] == command.startswith("search")
 

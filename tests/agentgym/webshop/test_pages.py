@@ -76,9 +76,9 @@ def test_sub_pages() -> None:
 
 
 def test_done_page_writes_options_as_the_original_does() -> None:
-    page = done_page("B1", {"size": "5' \"x\"", "color": "é<&>"}, 1 / 3)
+    page = done_page("B1", {"size": '5\' "x"', "color": "é<&>"}, 1 / 3)
     told = [node.text for node in page.body]
-    assert told[7] == r'options'
+    assert told[7] == r"options"
     assert told[8] == r'{"color": "\u00e9\u003c\u0026\u003e", "size": "5\u0027 \"x\""}'
     assert told[-4:] == ["Your score (min 0.0, max 1.0)", "0.3333333333333333", "Reward Details ", "None"]
     assert page.nodes([Node(TEXT, "request")]) == list(page.body)
