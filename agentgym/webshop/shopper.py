@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from agentgym.webshop.request import keywords, mentioned, price_limit, wished_options
+from agentgym.webshop.request import keywords, mentioned, price_limit, wished_options, words
 
 _MARKS = re.compile(r"\[(?:clicked )?button_?\]")
 _AMOUNT = re.compile(r"\$(\d+(?:\.\d+)?)")
-_WORD = re.compile(r"[^\W_]+(?:['.-][^\W_]+)*")
 _BUY, _NEXT, _PREVIOUS = "click[buy now]", "click[next >]", "click[< prev]"
 _SUB_PAGES = ("click[features]", "click[description]")
 _BUTTONS = ("Back to Search", "< Prev", "Next >", "Description", "Features", "Reviews", "Buy Now")
-_TAG = re.compile(r"\$[\d.]+(?: to \$[\d.]+)?")
+_TAG = re.compile(r"\$\d[\d.]*(?: to \$\d[\d.]*)?")
 #: How much an option that cannot be chosen, or a price too high, weighs in words that are not found.
 _WRONG = 2
 
@@ -48,7 +47,7 @@ class Shopper:
         self._request, self._left = request, self.steps
         self._wishes = list(wished_options(request).values())
         self._words = {_stem(word) for word in keywords(request)}
-        self._query = " ".join([*keywords(request), *_WORD.findall(" ".join(self._wishes))]).split()
+        self._query = [*keywords(request), *words(" ".join(self._wishes))]
         self._limit = price_limit(request)
         self._read: dict[str, set[str]] = {}  # asin -> words read about it
         self._prices: dict[str, float] = {}
@@ -150,4 +149,4 @@ def _stem(word: str) -> str:
 
 
 def _words(text: str) -> set[str]:
-    return {_stem(word) for word in _WORD.findall(text.lower())}
+    return {_stem(word) for word in words(text)}
