@@ -19,6 +19,7 @@ from benchmarks.ranking_command import ranking
 from benchmarks.search_command import search
 from benchmarks.seed_list import parse_seeds
 from benchmarks.shaping_command import shaping
+from benchmarks.shop_scale_command import shop_scale
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode="rich", no_args_is_help=False, pretty_exceptions_enable=False,
@@ -116,7 +117,7 @@ def learning(
         int | None,
         typer.Option(
             min=0,
-            help="Earlier steps in the prompt. Default for tiny: 0 in Sokoban, 8 in ALFWorld and WebShop, 3 in "
+            help="Earlier steps in the prompt. Default for tiny: 0 in Sokoban and WebShop, 8 in ALFWorld, 3 in "
             "Search-QA; else 2.",
             rich_help_panel=_SIZES,
         ),
@@ -281,6 +282,7 @@ app.command()(evaluate)
 app.command()(aliasing)
 app.command()(merging)
 app.command()(search)
+app.command()(shop_scale)
 
 
 if __name__ == "__main__":

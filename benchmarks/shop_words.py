@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from agentgym.webshop import wording
 from agentgym.webshop.departments import KINDS
-from agentgym.webshop.generator import CENTS, CODE_LETTERS
+from agentgym.webshop.generator import CENTS, CODE_LETTERS, NUM_PRODUCTS, article_number
 
 
 def _phrases() -> list[str]:
@@ -34,7 +34,7 @@ MAKERS = tuple(f"{opening}{ending}" for opening in wording.OPENINGS for ending i
 _OPENINGS = tuple(request.partition("{")[0] for request in wording.REQUESTS)
 _CLICKS = ("buy now", "< prev", "next >", "back to search", "features", "description", "reviews")
 
-#: A phrase, a click on a button and what stands on every page are one token each; so are three digits.
+#: A phrase, a click on a button and what stands on every page are one token each; so is a product's number.
 PIECES: tuple[str, ...] = (
     r"(?:webshop \[sep\] )?instruction: \[sep\] (?:" + "|".join(map(re.escape, _OPENINGS)) + ")",
     r", and price lower than ",
@@ -44,14 +44,13 @@ PIECES: tuple[str, ...] = (
     r" \[sep\] price: ",
     r" \[sep\] rating: n\.a\. \[sep\] description \[sep\] features \[sep\] reviews \[sep\] buy now",
     r" \[sep\] \$",
-    r"\.\d+ \[sep\] b0(?=\d{8})",
+    r"\.\d+ \[sep\] (?=b0\d{8})",
     r" \[sep\] ",
-    r"(?:" + "|".join(maker.lower() for maker in MAKERS) + r") ",
     r" [a-z]\d(?![a-z0-9])",
     r"click\[(?:" + "|".join(map(re.escape, _CLICKS)) + r")\]",
     r"search\[",
-    r"click\[(?:b0(?=\d{8}))?",
-    r"b0(?=\d{8})",
+    r"click\[",
+    r"b0\d{8}",
     r"\$",
     r"\d+(?=\.\d)",
     r"\.\d+",
@@ -60,11 +59,9 @@ PIECES: tuple[str, ...] = (
     r" to (?=\$)",
     r", ",
     r": ",
-    r"you did: ",
-    r"\n\nnow you see:\n",
+    r"(?: \[cut\])?\n\noptions: ",
     r"; ",
     _any_of(_phrases()),
-    r"\d{2,3}",
     r"[a-z]+",
 )
 
@@ -80,7 +77,9 @@ def shop_words() -> list[str]:
     ]
     return [
         *_phrases(),
-        *(f"{maker} by {maker}" for maker in MAKERS),
+        *MAKERS,
+        # Searches leave out the small words of a phrase: "plug play".
+        *sorted({word for phrase in _phrases() for word in phrase.split()}),
         *(f" {letter}{number}, x" for letter in CODE_LETTERS for number in range(1, 10)),
         *(f"{site}Instruction: [SEP] {opening}" for site in ("", "WebShop [SEP] ") for opening in _OPENINGS),
         *pages,
@@ -90,8 +89,8 @@ def shop_words() -> list[str]:
         *(f" [SEP] Back to Search [SEP] {next}" for next in ("< Prev [SEP] x", "x")),
         " [SEP] Price: $1 [SEP] Rating: N.A. [SEP] Description [SEP] Features [SEP] Reviews [SEP] Buy Now",
         *(f"click[{button}]" for button in _CLICKS),
-        "search[x, y]; click[x] click[b012345678] B012345678 $1 to $2 x and y\n\nNow you see:\nYou did: x",
+        "search[x, y]; click[x] $1 to $2 x and y\n\noptions: nothing [cut]\n\noptions: x",
         *(f"x [SEP] ${amount}.0 ${amount}.0" for amount in range(1, 1000)),
-        *(f" .{cents} x.{cents} [SEP] B012345678" for cents in CENTS),
-        *(f"{number:03d} {number % 100:02d}" for number in range(1000)),
+        *(f" .{cents} x.{cents} [SEP] {article_number(0, 0)}" for cents in CENTS),
+        *(article_number(0, index).lower() for index in range(NUM_PRODUCTS)),
     ]

@@ -1,4 +1,4 @@
-"""Speeds: steps, levels, ALFWorld, searches, credit and clusters, beside peers and limits of the same run.
+"""Speeds: steps, levels, ALFWorld, WebShop, searches, credit and clusters, beside peers and limits of the same run.
 
     python -m benchmarks.run throughput
 
@@ -20,6 +20,7 @@ from benchmarks.level_speed import measure_levels
 from benchmarks.machine import describe_machine
 from benchmarks.results import Machine
 from benchmarks.search_speed import measure_searches
+from benchmarks.shop_speed import measure_shops
 from benchmarks.step_speed import measure_steps
 from benchmarks.timing import Measurement
 
@@ -105,6 +106,7 @@ def measure(quick: bool, progress: Callable[[str], None] = lambda words: None) -
         ("steps", measure_steps),
         ("levels", measure_levels),
         ("households", measure_households),
+        ("shops", measure_shops),
         ("searches", measure_searches),
         ("credit", measure_credit),
         ("clusters", measure_clusters),

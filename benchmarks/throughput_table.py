@@ -15,6 +15,7 @@ _TITLES = {
     "steps": "environment steps, Sokoban",
     "levels": "new levels, Sokoban",
     "households": "environment steps, ALFWorld",
+    "shops": "environment steps and searches, WebShop",
     "searches": "searches, Search-QA",
     "credit": "credit",
     "clusters": "clusters of similar states",
@@ -91,7 +92,7 @@ def amount(measurement: Measurement) -> str:
     >>> amount(Measurement("k", "steps", "w", True, 123456.7, "steps/s"))
     '123,000 steps/s'
     """
-    if measurement.unit == "ms":
-        return f"{measurement.value:.3g} ms"
+    if measurement.unit in ("ms", "s", "MB"):
+        return f"{measurement.value:.3g} {measurement.unit}"
     digits = len(str(int(measurement.value)))
     return f"{round(measurement.value, 3 - digits):,.0f} {measurement.unit}"

@@ -14,11 +14,12 @@ class Measurement:
 
     Attributes:
         key: short name, unique in a report.
-        section: "steps", "levels", "households", "searches", "credit" or "clusters".
+        section: "steps", "levels", "households", "shops", "searches", "credit" or "clusters".
         what: what was measured, in words.
         ours: whether it is this project's code (otherwise a peer or a limit).
         value: the best repetition, in `unit`.
-        unit: "steps/s", "levels/s", "queries/s", "passages/s" (more is better) or "ms" (less is better).
+        unit: "steps/s", "levels/s", "searches/s", "queries/s", "passages/s" (more is better), "ms", "s" or "MB" (less
+            is better).
     """
 
     key: str

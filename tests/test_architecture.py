@@ -15,7 +15,7 @@ NUMERIC = {"numpy", "gymnasium", "scipy"}
 ARROWS: dict[str, tuple[set[str], set[str] | None]] = {
     "agentgym": (
         {"agentgym"},
-        NUMERIC | {"pettingzoo", "tantivy", "sentence_transformers", "faiss", "pyserini", "pyarrow"},
+        NUMERIC | {"pettingzoo", "tantivy", "sentence_transformers", "faiss", "pyserini", "pyarrow", "spacy"},
     ),
     "wrappers": ({"agentgym", "wrappers"}, NUMERIC | {"sentence_transformers"}),
     "policies": ({"agentgym", "policies"}, None),

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,7 +196,7 @@ class Bm25:
     def _all(self, parts: list[_Part]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
         """Score every product that holds any of the terms."""
         documents, gains = zip(*map(self._rows, parts), strict=True)
-        sums: NDArray[np.float64] = np.bincount(np.concatenate(documents), np.concatenate(gains), len(self))
+        sums: NDArray[Any] = np.bincount(np.concatenate(documents), np.concatenate(gains), len(self))
         candidates = sums.nonzero()[0]
         return candidates, sums[candidates]
 

@@ -180,6 +180,7 @@ class WebShopEnv(TextEnv[str]):
         self.repairs = check_repairs(repairs)
         self.adverts = None if noise is None else Adverts(*_pair(noise))
         self._brackets, self._show_options = "brackets" in self.repairs, "options" in self.repairs
+        tagger: Any = noun_tagger
         self.tasks: Tasks = open_tasks(
             data=GENERATED if data is None else _path("data", data, "a folder"),
             goals=goals,
@@ -187,7 +188,7 @@ class WebShopEnv(TextEnv[str]):
             split_by=check_disjoint(split_by),
             winnable="winnable" in self.repairs,
             search=search,
-            noun_tagger=noun_tagger,
+            noun_tagger=tagger,
             num_products=_count("num_products", num_products, 1),
             price_seed=_count("price_seed", price_seed, 0),
             product_seed=_count("product_seed", product_seed, 0),

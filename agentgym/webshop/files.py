@@ -200,7 +200,7 @@ def _options(fields: _Fields) -> Options:
             continue
         if not isinstance(contents, list):
             raise fields.fail("customization_options", problem)
-        values = [each.get("value") if isinstance(each, dict) else None for each in contents]
+        values: list[Any] = [each.get("value") if isinstance(each, dict) else None for each in contents]
         if not all(isinstance(value, str) for value in values):
             raise fields.fail("customization_options", problem)
         groups[name.lower()] = tuple([value.strip().replace("/", " | ").lower() for value in values])

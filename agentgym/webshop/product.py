@@ -74,6 +74,9 @@ class Catalogue(Protocol):
     def of_query(self, query: str) -> Sequence[int]:
         """Return the positions of all products of a query, ascending; empty for an unknown one."""
 
+    def __hash__(self) -> int:
+        """Two catalogues are the same only if they are one object."""
+
     def prices(self) -> NDArray[np.float64]:
         """Return every product's price and the other end of its range, nan without one; shape (products, 2)."""
 

@@ -63,7 +63,16 @@ def keywords(request: str) -> list[str]:
     >>> keywords("Show me water resistant hats with wide brim with color: red, and price lower than 30.00 dollars")
     ['water', 'resistant', 'hats', 'wide', 'brim']
     """
-    return [word for word in _WORD.findall(_parts(request)[0]) if word not in _EMPTY]
+    return [word for word in words(_parts(request)[0]) if word not in _EMPTY]
+
+
+def words(text: str) -> list[str]:
+    """Return the words of a text in lower case; hyphens, points and apostrophes inside belong to them.
+
+    >>> words("X-Large, 6.5 (Women's)")
+    ['x-large', '6.5', "women's"]
+    """
+    return _WORD.findall(text.lower())
 
 
 def _parts(request: str) -> tuple[str, str]:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from agentgym.webshop.request import keywords, mentioned, price_limit, wished_options
+from agentgym.webshop.request import keywords, mentioned, price_limit, wished_options, words
 
 _MARKS = re.compile(r"\[(?:clicked )?button_?\]")
 _AMOUNT = re.compile(r"\$(\d+(?:\.\d+)?)")
-_WORD = re.compile(r"[^\W_]+(?:['.-][^\W_]+)*")
 _BUY, _NEXT, _PREVIOUS = "click[buy now]", "click[next >]", "click[< prev]"
 _SUB_PAGES = ("click[features]", "click[description]")
 _BUTTONS = ("Back to Search", "< Prev", "Next >", "Description", "Features", "Reviews", "Buy Now")
-_TAG = re.compile(r"\$[\d.]+(?: to \$[\d.]+)?")
+_TAG = re.compile(r"\$\d[\d.]*(?: to \$\d[\d.]*)?")
 #: How much an option that cannot be chosen, or a price too high, weighs in words that are not found.
 _WRONG = 2
 
@@ -21,9 +20,9 @@ _WRONG = 2
 class Shopper:
     """Buys in WebShop from observations ("text" or "text_rich") and admissible commands alone.
 
-    It searches for the words of the request and opens the affordable product whose title has most of them. Where a
-    wished option cannot be chosen, or words of the request are not in the title, among the features or in the
-    description, it goes back to the next product, `patience` times; then the best one is bought.
+    It searches for the words of the request, options included, and opens the first affordable product. Where a wished
+    option cannot be chosen, or words of the request are not in the title, among the features or in the description, it
+    goes back to the next product, `patience` times; then the best one is bought.
 
     Args:
         patience: how many products may be left; 0 buys the first one it opens.
@@ -48,7 +47,7 @@ class Shopper:
         self._request, self._left = request, self.steps
         self._wishes = list(wished_options(request).values())
         self._words = {_stem(word) for word in keywords(request)}
-        self._query = " ".join([*keywords(request), *_WORD.findall(" ".join(self._wishes))]).split()
+        self._query = [*keywords(request), *words(" ".join(self._wishes))]
         self._limit = price_limit(request)
         self._read: dict[str, set[str]] = {}  # asin -> words read about it
         self._prices: dict[str, float] = {}
@@ -80,7 +79,7 @@ class Shopper:
         return self._search()
 
     def _on_results(self, pieces: Sequence[str], admissible: Collection[str]) -> str:
-        """Open the product that was chosen, or the most promising one, or turn the page, or search with fewer words."""
+        """Open the chosen product, or the first affordable one, or turn the page, or search with fewer words."""
         listed = []
         for piece in pieces[4:]:
             if f"click[{piece.lower()}]" in admissible and piece not in _BUTTONS:
@@ -95,7 +94,7 @@ class Shopper:
         if self._choice in listed:
             return self._open(self._choice)
         if fresh or (listed and self._left < 4):
-            return self._open(max(fresh or listed, key=lambda asin: len(self._words & self._read[asin])))
+            return self._open((fresh or listed)[0])
         if listed:
             return _NEXT
         self._query = self._query[1:] or self._query
@@ -150,4 +149,4 @@ def _stem(word: str) -> str:
 
 
 def _words(text: str) -> set[str]:
-    return {_stem(word) for word in _WORD.findall(text.lower())}
+    return {_stem(word) for word in words(text)}

@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import zlib
 from array import array
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -76,7 +76,7 @@ def _write(folder: Path, products: Iterable[Product]) -> None:
     }
     for name, values in columns.items():
         np.save(folder / f"{name}.npy", values)
-    names = {"version": VERSION, **{name: list(known) for name, (known, _) in numbers.items()}}
+    names: dict[str, Any] = {"version": VERSION, **{name: list(known) for name, (known, _) in numbers.items()}}
     (folder / _NAMES).write_text(json.dumps(names), encoding="ascii")
 
 
@@ -87,7 +87,8 @@ def _pack(product: Product) -> bytes:
 
 def _unpack(data: bytes) -> Product:
     row = json.loads(zlib.decompress(data))
-    asin, title, description, bullets, prices, price_text, options, attributes, *rest, wishes = row
+    asin, title, description, bullets, prices, price_text, options, attributes, *places, instruction, wishes = row
+    category, query, product_category = places
     return Product(
         asin,
         title,
@@ -97,7 +98,10 @@ def _unpack(data: bytes) -> Product:
         price_text,
         tuple([(name, tuple(values)) for name, values in options]),
         tuple(attributes),
-        *rest,
+        category,
+        query,
+        product_category,
+        instruction,
         tuple(wishes),
     )
 
@@ -149,16 +153,17 @@ class StoredCatalogue:
         """Return the position of an asin, None when there is none."""
         return self._index.find(asin)
 
-    def of_category(self, category: str) -> NDArray[np.int64]:
+    def of_category(self, category: str) -> Sequence[int]:
         """Return the positions of a category's products."""
         return self._of("categories", category)
 
-    def of_query(self, query: str) -> NDArray[np.int64]:
+    def of_query(self, query: str) -> Sequence[int]:
         """Return the positions of a query's products."""
         return self._of("queries", query)
 
-    def _select(self, column: str, name: str) -> NDArray[np.int64]:
-        return np.flatnonzero(self._columns[column] == self._names[column].get(name, -1))
+    def _select(self, column: str, name: str) -> Sequence[int]:
+        found: Any = np.flatnonzero(self._columns[column] == self._names[column].get(name, -1))
+        return found  # type: ignore[no-any-return]  # an array serves as a sequence
 
     def prices(self) -> NDArray[np.float64]:
         """Return every product's price and the other end of its range."""

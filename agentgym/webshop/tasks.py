@@ -74,11 +74,12 @@ class Tasks:
             index = int(rng.integers(len(indices)))
         if isinstance(index, bool) or not isinstance(index, numbers.Integral) or index < 0:
             raise ValueError(f"option 'index' must be an integer of at least 0, got {index!r}")
-        if index >= len(indices):
+        place = int(index)
+        if place >= len(indices):
             raise ValueError(
                 f"index {index} is out of range: split {split!r} has {len(indices)} goals, use 0 to {len(indices) - 1}"
             )
-        return int(indices[int(index)])
+        return int(indices[place])
 
     def _by_task_id(self, task_id: Any, split: str | None) -> int:
         kind, _, number = task_id.partition("/") if isinstance(task_id, str) else ("", "", "")

@@ -20,7 +20,7 @@ def _shopper() -> Adviser:
 def _quick_shopper() -> Adviser:
     from agentgym.webshop.shopper import Shopper
 
-    return Shopper(patience=2, reads=False)
+    return Shopper(patience=0)
 
 
 # The return of an episode is its score. Nobody asks for a test product while training.
@@ -57,15 +57,15 @@ WEBSHOP = EnvSettings(
     setup=Setup(
         options={"data": "generated", "split_by": "product", "max_episode_steps": 10},
         adviser="quick_shopper",
-        prompt={"shown": "actions"},
+        # Results are cut off behind the third or fourth product; the chosen options stand where the text hides them.
+        prompt={"facts": ["options"], "max_chars": 520},
         policy={"layers": 3, "mlp": 128, "max_new_tokens": 32, "suffix": "", "lower_case": True},
     ),
     pretrained_setup=Setup(
         options={"data": "generated", "split_by": "product"},
-        adviser="quick_shopper",
-        prompt={"admissible": True},
+        adviser="shopper",
+        prompt={"admissible": True, "facts": ["options"]},
     ),
-    history=8,
     words=shop_words,
     pieces=PIECES,
     advisers={"shopper": _shopper, "quick_shopper": _quick_shopper},

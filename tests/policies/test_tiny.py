@@ -46,6 +46,13 @@ def test_unseen_words_are_spelled_and_unseen_characters_become_the_unknown_token
     assert tokens(tokenizer, "a€b") == ["a", "<|unknown|>", "b"]
 
 
+def test_in_lower_case_a_word_and_its_title_form_are_one_token():
+    tokenizer = tiny_tokenizer(["Big red Box"], ["push big box"], lower_case=True)
+    assert tokens(tokenizer, "RED Box, Push") == ["red", " ", "box", ",", " ", "push"]
+    assert tokenizer.decode(tokenizer("Big Box")["input_ids"]) == "big box"
+    assert not [word for word in tokenizer.get_vocab() if word != word.lower() and len(word) > 1]
+
+
 def test_chat_template_is_minimal_and_marks_the_speakers(tokenizer):
     chat = [{"role": "system", "content": "Push"}, {"role": "user", "content": "box"}]
     text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)

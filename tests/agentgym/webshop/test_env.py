@@ -210,7 +210,7 @@ def test_any_text_is_a_step(commands: list[str]) -> None:
 def test_odd_commands(command: str) -> None:
     env = WebShopEnv()
     env.reset(seed=0)
-    observation, reward, terminated, _, info = env.step(command)
+    _, reward, terminated, _, info = env.step(command)
     assert (reward, terminated) == (0.0, False)
     assert info["is_action_valid"] == command.startswith("search")
 

@@ -110,9 +110,9 @@ def test_malformed_requests_are_named_with_the_field(tmp_path: Path, request_: A
 def test_files_of_another_shape(tmp_path: Path) -> None:
     with pytest.raises(ProductError, match="product 0: expected an object"):
         read(tmp_path, ["sock"], {})
+    path = tmp_path / "items_shuffle.json"
+    path.write_text('{"a": 1}')
     with pytest.raises(ProductError, match="expected a list of products"):
-        path = tmp_path / "items_shuffle.json"
-        path.write_text('{"a": 1}')
         list(read_products(path, {}.get))
 
 

@@ -121,6 +121,11 @@ def test_any_text_is_answered_with_a_command(pages: list[tuple[str, list[str]]])
         assert command.endswith("]")
 
 
+def test_price_tags_that_are_none_are_text() -> None:
+    page = " [SEP] ".join(["Instruction:", "a hat", "Back to Search", "Page 1", "Next >", "B1", "Hat", "$.", "$1.2.3"])
+    assert Shopper().act(page, ["click[back to search]", "click[next >]", "click[b1]"]) == "click[b1]"
+
+
 def test_arguments_out_of_range_are_refused() -> None:
     for arguments in ({"patience": -1}, {"steps": 0}):
         with pytest.raises(ValueError, match="at least"):
