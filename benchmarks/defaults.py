@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from benchmarks.environments.sokoban import SOKOBAN
 from benchmarks.results import Config
-from benchmarks.settings import SOKOBAN, settings_of
+from benchmarks.settings import settings_of
 from benchmarks.setup import Sizes
 from benchmarks.stack import TINY
 

@@ -146,7 +146,8 @@ def learning(
         return
     from baselines.recipes import RECIPES
     from benchmarks.defaults import make_config
-    from benchmarks.settings import SOKOBAN, settings_of
+    from benchmarks.environments.sokoban import SOKOBAN
+    from benchmarks.settings import settings_of
 
     row = settings_of(_known_env(env))
     chosen = {

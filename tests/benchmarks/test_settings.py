@@ -9,10 +9,12 @@ pytest.importorskip("torch")
 pytest.importorskip("typer")
 
 from benchmarks.defaults import make_config
+from benchmarks.environments.alfworld import ALFWORLD
+from benchmarks.environments.sokoban import SOKOBAN
 from benchmarks.json_files import ResultsError, decode, encode
 from benchmarks.learning import OtherConfigurationError, claim
 from benchmarks.results import Config
-from benchmarks.settings import ALFWORLD, SETTINGS, SOKOBAN, settings_of
+from benchmarks.settings import SETTINGS, settings_of
 from benchmarks.setup import Setup
 from benchmarks.stack import held_out_tasks, make_envs, new_policy, training_tasks, validation_tasks
 from benchmarks.whole_split import Request, play_split, split_size
