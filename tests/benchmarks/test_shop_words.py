@@ -6,7 +6,7 @@ pytest.importorskip("torch")
 pytest.importorskip("typer")
 
 from benchmarks.defaults import make_config
-from benchmarks.settings import WEBSHOP
+from benchmarks.environments.webshop import WEBSHOP
 from benchmarks.shop_words import PIECES, shop_words
 from benchmarks.stack import make_envs, tasks
 from policies.tiny import tiny_tokenizer
