@@ -67,7 +67,7 @@ def record_visits(envs: gym.vector.VectorEnv[Any, Any, Any], steps: int, seed: i
 
 def _forget(shop: Shop) -> None:
     """Forget what was searched for before."""
-    shop.search.top.cache_clear()  # type: ignore[attr-defined]
+    shop.search.forget()  # type: ignore[attr-defined]
     shop.pages.results.cache_clear()
 
 
