@@ -27,8 +27,8 @@ K1, B = np.float32(0.9), np.float32(0.4)
 FORMAT = 1
 _ROWS = ("documents", "divisors")
 _TERMS = ("starts", "largest", "order", "vocabulary", "ends", "numbers")
-#: Chunks of text whose terms are remembered.
-_MEMORY = 1 << 17
+#: Chunks of text (what spaces separate) whose terms are remembered, and their greatest length.
+_MEMORY, _CHUNK = 1 << 17, 64
 _LOW = (1 << 32) - 1
 #: More candidates are parted before they are sorted.
 _SORTED = 512
@@ -179,7 +179,8 @@ class Bm25:
                 if len(self._chunks) >= _MEMORY:
                     self._chunks.clear()
                 known = tuple([number for number in map(self.index.find, terms(chunk)) if number >= 0])
-                self._chunks[chunk] = known
+                if len(chunk) <= _CHUNK:
+                    self._chunks[chunk] = known
             found += known
         return sorted([self._part(number, count) for number, count in Counter(found).items()])
 

@@ -21,7 +21,8 @@ from agentgym.webshop.bm25 import K1, B, Index, load, write
 
 #: Number of terms in a block, and of rows that are merged at a time.
 BLOCK = 1 << 22
-_MEMORY = 1 << 17
+#: Chunks of text (what spaces separate) whose terms are remembered, and their greatest length.
+_MEMORY, _CHUNK = 1 << 17, 64
 
 #: Terms of a run, ascending; where the rows of each start (one more than terms); products and counts of the rows.
 _Run = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
@@ -126,7 +127,9 @@ class _Reader:
         if len(self._chunks) >= _MEMORY:
             self._chunks.clear()
         numbers = self.numbers
-        self._chunks[chunk] = known = tuple([numbers.setdefault(term, len(numbers)) for term in terms(chunk)])
+        known = tuple([numbers.setdefault(term, len(numbers)) for term in terms(chunk)])
+        if len(chunk) <= _CHUNK:
+            self._chunks[chunk] = known
         return known
 
 

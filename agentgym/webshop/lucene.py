@@ -1,14 +1,9 @@
 """Lucene itself as the search, through pyserini and Anserini: for checks against the original, and for its own indexes.
 
-`bm25` gives the same products in the same order without Java; see the documentation for what Lucene would change on
-large catalogues. Needed are the extra `search` and a Java that fits the installed pyserini:
-
-========================  ====================  =================================
-pyserini                  Java                  tried here
-========================  ====================  =================================
-up to 0.24                11 or newer           0.22.1 with 17
-from 0.35 (April 2024)    21 or newer           1.6.0 with 25
-========================  ====================  =================================
+`bm25` gives the same products in the same order without Java; docs/webshop-search.md says what Lucene would change on a
+large catalogue. Needed are the extra `search` and a Java that fits the installed pyserini: 11 or newer up to pyserini
+0.25, 21 or newer from 0.35 (April 2024) on. The recorded answers that the tests compare with come out the same with
+pyserini 0.17.1, 0.22.1, 0.44.0 and 1.6.0, on Java 17, 21 and 25.
 
 The first search starts the Java machine, one per process; it cannot be stopped, nor survive a fork.
 """

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Protocol
 
 from agentgym.webshop.product import Product
-
-#: A search as a function: the positions of the best `k` products for a query.
-Top = Callable[[str, int], tuple[int, ...]]
 
 
 class Search(Protocol):
@@ -35,12 +32,21 @@ class Recent:
 
     Args:
         search: the search that answers new queries.
-        size: number of answers kept, the oldest go first.
+        size: number of answers kept, those asked for least recently go first.
+        longest: longer queries are not remembered.
     """
 
-    def __init__(self, search: Search, size: int = 4096) -> None:
-        self.search = search
-        self.top: Top = lru_cache(maxsize=size)(search.top)
+    def __init__(self, search: Search, size: int = 4096, longest: int = 512) -> None:
+        self.search, self._longest = search, longest
+        self._kept = lru_cache(maxsize=size)(search.top)
+
+    def top(self, query: str, k: int) -> tuple[int, ...]:
+        """Return the positions of the products that match a query best."""
+        return self._kept(query, k) if len(query) <= self._longest else self.search.top(query, k)
+
+    def forget(self) -> None:
+        """Forget all answers."""
+        self._kept.cache_clear()
 
     def top_many(self, queries: Sequence[str], k: int) -> list[tuple[int, ...]]:
         """Return `top` of every query; the new ones are looked up one by one."""

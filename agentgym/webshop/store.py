@@ -76,8 +76,8 @@ def _write(folder: Path, products: Iterable[Product]) -> None:
     }
     for name, values in columns.items():
         np.save(folder / f"{name}.npy", values)
-    names: dict[str, Any] = {"version": VERSION, **{name: list(known) for name, (known, _) in numbers.items()}}
-    (folder / _NAMES).write_text(json.dumps(names), encoding="ascii")
+    content: dict[str, Any] = {"version": VERSION, **{name: list(known) for name, (known, _) in numbers.items()}}
+    (folder / _NAMES).write_text(json.dumps(content), encoding="ascii")
 
 
 def _pack(product: Product) -> bytes:

@@ -11,6 +11,8 @@ import agentgym  # noqa: F401
 from benchmarks import peers
 from benchmarks.level_speed import _Counter
 from benchmarks.machine import describe_machine
+from benchmarks.shop_speed import ENV as SHOP
+from benchmarks.shop_speed import _never_asked, record_visits
 from benchmarks.step_speed import ENV, record_actions, single_rate, vector_rate
 from benchmarks.synthetic_rollouts import random_walk_table
 from benchmarks.throughput import Throughput, ratios
@@ -157,3 +159,15 @@ def test_gym_sokoban_levels_leave_the_global_generators_as_they_were():
     before = np.random.get_state()[1].copy()  # noqa: NPY002
     assert peers.gym_sokoban_generator(6, 1)(3) == 3
     assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
+
+
+def test_recorded_visits_search_click_and_buy_and_a_new_search_finds_the_same():
+    envs = gym.make_vec(SHOP, 8, num_products=100)
+    plan = record_visits(envs, 40, 0)
+    actions = {action for step in plan for action in step}
+    assert {action.partition("[")[0] for action in actions} == {"search", "click"}
+    assert "click[buy now]" in actions
+    envs.reset(seed=0)
+    seen = [envs.step(step)[0] for step in plan]
+    envs.reset(seed=0)
+    assert [envs.step([_never_asked(action, 3) for action in step])[0] for step in plan] == seen
