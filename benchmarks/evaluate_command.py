@@ -61,7 +61,8 @@ def evaluate(
             figures[player] = {**played.summary(), "won": won, "played": rows[-1].played}
     except (ResultsError, ValueError) as error:
         raise typer.BadParameter(str(error)) from None
-    console.print(kind_table(f"{row.id}, {split}", rows, row.kind_names))
+    played_kinds = {kind: name for kind, name in row.kind_names.items() if any(kind in line.played for line in rows)}
+    console.print(kind_table(f"{row.id}, {split}", rows, played_kinds))
     for (player, found), line in zip(figures.items(), rows, strict=True):
         words = f"{line.label}: {found['episode_length']:.1f} steps, {100 * found['invalid_rate']:.1f} % refused"
         console.print(words, markup=False, highlight=False)

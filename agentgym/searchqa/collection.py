@@ -173,14 +173,15 @@ def choose(
     index: Any = options.get("index")
     if index is None:
         index = int(rng.integers(len(questions)))
-    if isinstance(index, bool) or not isinstance(index, numbers.Integral) or index < 0:
+    if isinstance(index, bool) or not isinstance(index, numbers.Integral) or int(index) < 0:
         raise ValueError(f"option 'index' must be an integer of at least 0, got {index!r}")
+    index = int(index)
     if index >= len(questions):
         raise ValueError(
             f"index {index} is out of range: split {split!r} of {collection.name} has {len(questions)} questions of "
             f"the sources {', '.join(sources)}, use 0 to {len(questions) - 1}"
         )
-    return questions[int(index)]
+    return questions[index]
 
 
 def find_data(

@@ -37,7 +37,7 @@ class Encyclopaedia:
 
 
 @lru_cache(maxsize=4)
-def make_encyclopaedia(seed: int = 0) -> Encyclopaedia:
+def make_encyclopaedia(seed: Any = 0) -> Encyclopaedia:
     """Return the encyclopaedia of a seed; it is made once per process.
 
     >>> made = make_encyclopaedia()
