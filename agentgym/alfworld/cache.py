@@ -17,10 +17,11 @@ from pathlib import Path
 
 import gymnasium as gym
 
+from agentgym.cache_folder import VARIABLE
+
 #: Raise it whenever reading a game file or packing a game changes.
 VERSION = 2
 _MAGIC = b"agentgym alfworld games\n"
-VARIABLE = "AGENTGYM_CACHE"
 
 
 @dataclass(frozen=True)
@@ -38,28 +39,6 @@ class PackedGames:
     task_types: tuple[str, ...]
     packed: tuple[bytes, ...]
     left_out: tuple[tuple[str, str], ...]
-
-
-def cache_folder(given: str | Path | bool | None = None) -> Path | None:
-    """Return the folder of cache files, or None when caching is off.
-
-    Args:
-        given: a folder; "off" or False for no cache; None or True for the default: the variable AGENTGYM_CACHE (a
-            folder, or "off"), else "agentgym" in the user's cache folder, if there is one.
-
-    Raises:
-        ValueError: when `given` is something else.
-    """
-    if given is None or given is True:
-        given = os.environ.get(VARIABLE) or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "agentgym"
-    if given is False or given == "off":
-        return None
-    if not isinstance(given, (str, os.PathLike)):
-        raise ValueError(f"cache must be a folder, 'off', True, False or None, got {given!r}")
-    try:
-        return Path(given).expanduser().absolute()
-    except RuntimeError:  # the user has no home folder
-        return None
 
 
 def cache_file(folder: Path, source: Path) -> Path:

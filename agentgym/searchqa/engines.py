@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agentgym.alfworld.cache import cache_folder
+from agentgym.cache_folder import cache_folder
 from agentgym.core import suggest
 from agentgym.searchqa.corpus import CorpusError, check_passages, corpus_state, read_passages
 from agentgym.searchqa.index_folder import build_index, default_folder, open_index, print_progress

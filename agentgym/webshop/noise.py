@@ -41,7 +41,7 @@ class Adverts:
 
     def __init__(self, page: Any, slot: Any) -> None:
         for name, value in (("page", page), ("slot", slot)):
-            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= value <= 1:
+            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= float(value) <= 1:
                 raise ValueError(f"noise: the probability of a {name} must be in 0..1, got {value!r}")
         self.page, self.slot = float(page), float(slot)
 

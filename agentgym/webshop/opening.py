@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agentgym.alfworld.cache import cache_folder
+from agentgym.cache_folder import cache_folder
 from agentgym.core import suggest
 from agentgym.webshop import bm25, bm25_build, store
 from agentgym.webshop.attribute_file import attributes_of
@@ -44,7 +44,7 @@ def open_catalogue(data: str, num_products: int | None, seed: int, cache_in: str
         data: folder of the official files, or an items file in it, or `GENERATED`.
         num_products: only the first ones; None for all (2,000 generated ones).
         seed: of the generated shop.
-        cache_in: folder for large catalogues, see `alfworld.cache.cache_folder`; False keeps them in memory.
+        cache_in: folder for large catalogues, see `agentgym.cache_folder.cache_folder`; False keeps them in memory.
 
     Raises:
         ValueError: when there are no such files, or they are malformed.

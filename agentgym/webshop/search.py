@@ -26,6 +26,9 @@ class Search(Protocol):
     def top_many(self, queries: Sequence[str], k: int) -> list[tuple[int, ...]]:
         """Return `top` of every query."""
 
+    def __hash__(self) -> int:
+        """Return the hash of the object: what a search finds is kept by search."""
+
 
 class Recent:
     """A search that remembers its recent answers; many environments may share one.

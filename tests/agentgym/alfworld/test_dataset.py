@@ -14,6 +14,7 @@ from agentgym.alfworld.dataset import find_folder, open_split
 from agentgym.alfworld.env import ALFWorldEnv
 from agentgym.alfworld.game import GameError
 from agentgym.alfworld.tasks import check_task_types
+from agentgym.cache_folder import VARIABLE, cache_folder
 from tests.agentgym.alfworld.game_files import content, grammar, write_trial
 from tests.agentgym.alfworld.official import files
 
@@ -22,7 +23,7 @@ CLEAN = "pick_clean_then_place_in_recep"
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
     monkeypatch.delenv(dataset.VARIABLE, raising=False)
     return tmp_path / "cache"
 
@@ -48,7 +49,7 @@ def data(tmp_path: Path) -> Path:
 def fresh(folder: Path, split: str = "train", cache_in: Any = None) -> dataset.Split:
     """As in another process."""
     dataset.open_split.cache_clear()
-    return open_split(find_folder(folder), split, cache.cache_folder(cache_in))
+    return open_split(find_folder(folder), split, cache_folder(cache_in))
 
 
 def test_which_games_count_and_their_order(data: Path) -> None:
@@ -194,16 +195,16 @@ def test_the_cache_can_be_moved_and_switched_off(
     assert not own_cache.exists()
     assert fresh(data, cache_in=tmp_path / "else").games == first.games
     assert len(list((tmp_path / "else").iterdir())) == 1
-    monkeypatch.setenv(cache.VARIABLE, "off")
-    assert cache.cache_folder() is cache.cache_folder("off") is cache.cache_folder(False) is None
+    monkeypatch.setenv(VARIABLE, "off")
+    assert cache_folder() is cache_folder("off") is cache_folder(False) is None
     with pytest.raises(ValueError, match="cache must be a folder, 'off', True, False or None, got 3"):
         ALFWorldEnv(data=data, cache=3)  # type: ignore[arg-type]
-    monkeypatch.delenv(cache.VARIABLE)
+    monkeypatch.delenv(VARIABLE)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
-    assert cache.cache_folder() == tmp_path / "xdg" / "agentgym"
+    assert cache_folder() == tmp_path / "xdg" / "agentgym"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
-    assert cache.cache_folder() == tmp_path / ".cache" / "agentgym"
+    assert cache_folder() == tmp_path / ".cache" / "agentgym"
 
 
 def test_a_cache_that_cannot_be_written_is_a_warning(data: Path, tmp_path: Path) -> None:
@@ -292,5 +293,5 @@ def test_an_official_split_from_disk(tmp_path: Path) -> None:
             *_, info = env.step(info["expert_action"])
             steps += 1
         assert steps <= 10
-    (file,) = Path(os.environ[cache.VARIABLE]).iterdir()
+    (file,) = Path(os.environ[VARIABLE]).iterdir()
     assert file.stat().st_size < 12 * 1500
