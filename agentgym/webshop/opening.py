@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
 import random
+import shutil
+import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -12,7 +15,7 @@ from typing import Any
 
 from agentgym.cache_folder import cache_folder
 from agentgym.core import suggest
-from agentgym.webshop import bm25, bm25_build, store
+from agentgym.webshop import bm25, bm25_build, lucene, store
 from agentgym.webshop.attribute_file import attributes_of
 from agentgym.webshop.catalogue import MemoryCatalogue
 from agentgym.webshop.files import find_files, read_human, read_products
@@ -31,9 +34,9 @@ from agentgym.webshop.tasks import Tasks
 GENERATED = "generated"
 #: An items file of more bytes, or a generated shop of more products, is put on the disk.
 LARGE_FILE, LARGE_SHOP = 1 << 26, 20_000
-_INDEX = "bm25"
+_INDEX, _LUCENE = "bm25", "lucene"
 #: Names of the searches there are.
-SEARCHES = ("bm25",)
+SEARCHES = ("bm25", "lucene")
 
 
 @cache
@@ -86,15 +89,34 @@ def open_search(catalogue: Catalogue, name: str) -> Search:
     Args:
         catalogue: the products.
         name: one of `SEARCHES`.
+
+    Raises:
+        ValueError: there is no search of that name.
+        ImportError: "lucene" without pyserini.
+        RuntimeError: "lucene" without a Java that fits it.
     """
     if name not in SEARCHES:
         raise ValueError(f"unknown search {name!r}; {suggest(name, SEARCHES)}")
+    if name == "lucene":
+        return Recent(lucene.Lucene(catalogue, _lucene_index(catalogue)))
     if not isinstance(catalogue, store.StoredCatalogue):
         return Recent(bm25.Bm25(bm25_build.build(documents(catalogue))))
     folder = catalogue.folder / _INDEX
     if not folder.is_dir():
         store.in_one_move(folder, lambda temporary: bm25_build.build(documents(catalogue), temporary))
     return Recent(bm25.Bm25(bm25.load(folder)))
+
+
+def _lucene_index(catalogue: Catalogue) -> Path:
+    if isinstance(catalogue, store.StoredCatalogue):
+        folder = catalogue.folder / _LUCENE
+        if not folder.is_dir():
+            store.in_one_move(folder, lambda temporary: lucene.build(documents(catalogue), temporary))
+        return folder
+    folder = Path(tempfile.mkdtemp(prefix="agentgym-lucene-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    lucene.build(documents(catalogue), folder)
+    return folder
 
 
 @cache

@@ -8,9 +8,14 @@ from types import SimpleNamespace
 
 import pytest
 
+from agentgym.webshop import store
 from agentgym.webshop.bm25 import Bm25
 from agentgym.webshop.bm25_build import build as build_bm25
+from agentgym.webshop.catalogue import MemoryCatalogue
+from agentgym.webshop.env import WebShopEnv
+from agentgym.webshop.generator import generate
 from agentgym.webshop.lucene import Lucene, build
+from agentgym.webshop.opening import open_search
 from agentgym.webshop.search import documents
 from tests.agentgym.webshop import oracles
 
@@ -62,6 +67,22 @@ def pyserini(monkeypatch):
 
 
 CATALOGUE = SimpleNamespace(find={"a": 0, "b": 1, "c": 2}.get)
+
+
+def test_a_shop_can_be_searched_by_lucene(pyserini, tmp_path):
+    products = list(generate(3))
+    store.build(tmp_path / "shop", products)
+    for catalogue in (MemoryCatalogue(products), store.StoredCatalogue(tmp_path / "shop")):
+        search = open_search(catalogue, "lucene")
+        assert search.top(f"{products[2].asin} {products[0].asin} nothing", 50) == (2, 0)
+    assert (tmp_path / "shop" / "lucene" / "segments_1").read_text().split() == [product.asin for product in products]
+
+
+def test_an_environment_without_pyserini_says_what_to_install():
+    if INSTALLED:
+        pytest.skip("pyserini is installed")
+    with pytest.raises(ImportError, match="pyserini"):
+        WebShopEnv(data="generated", search="lucene")
 
 
 def test_hits_become_positions(pyserini, tmp_path):
