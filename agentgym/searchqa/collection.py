@@ -175,13 +175,13 @@ def choose(
         index = int(rng.integers(len(questions)))
     if isinstance(index, bool) or not isinstance(index, numbers.Integral) or int(index) < 0:
         raise ValueError(f"option 'index' must be an integer of at least 0, got {index!r}")
-    index = int(index)
-    if index >= len(questions):
+    position = int(index)
+    if position >= len(questions):
         raise ValueError(
             f"index {index} is out of range: split {split!r} of {collection.name} has {len(questions)} questions of "
             f"the sources {', '.join(sources)}, use 0 to {len(questions) - 1}"
         )
-    return questions[index]
+    return questions[position]
 
 
 def find_data(
