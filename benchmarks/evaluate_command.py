@@ -64,7 +64,10 @@ def evaluate(
     played_kinds = {kind: name for kind, name in row.kind_names.items() if any(kind in line.played for line in rows)}
     console.print(kind_table(f"{row.id}, {split}", rows, played_kinds))
     for (player, found), line in zip(figures.items(), rows, strict=True):
-        words = f"{line.label}: {found['episode_length']:.1f} steps, {100 * found['invalid_rate']:.1f} % refused"
+        words = (
+            f"{line.label}: {row.return_name} {found['mean_return']:.2f}, {found['episode_length']:.1f} steps, "
+            f"{100 * found['invalid_rate']:.1f} % refused"
+        )
         console.print(words, markup=False, highlight=False)
         if player != line.label:
             console.print(f"  ({player})", style="dim", markup=False, highlight=False)

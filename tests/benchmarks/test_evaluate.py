@@ -34,6 +34,7 @@ def test_all_scripted_players_are_shown_kind_by_kind(tmp_path):
     assert sum(found["expert"]["played"].values()) == 12
     assert "AgentRL/ALFWorld-v0, valid_unseen" in words
     assert re.search(r"expert( 100\.0)+ ", words)
+    assert "expert: return 1.00, " in words
 
 
 def test_arguments_of_the_environment_count(tmp_path):
@@ -52,6 +53,18 @@ def test_an_environment_without_kinds_has_one_column(tmp_path):
     assert code == 0, words
     assert "AgentRL/Sokoban-v0, test" in words
     assert "explorer" not in words
+
+
+def test_webshop_is_told_by_its_score():
+    code, words = run("evaluate", "--env", "webshop", "--levels", 6, "--policy", "expert")
+    assert code == 0, words
+    assert "expert: score 1.00, " in words
+
+
+def test_search_qa_is_told_by_source():
+    code, words = run("evaluate", "--env", "searchqa", "--levels", 30, "--policy", "random", "--policy", "expert")
+    assert code == 0, words
+    assert re.search(r"expert( 100\.0| -)+ ", words)
 
 
 @pytest.mark.parametrize(
