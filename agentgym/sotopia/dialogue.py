@@ -1,0 +1,92 @@
+"""A dialogue as the judge sees it, and as one side of it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from agentgym.sotopia.acts import Act, told
+from agentgym.sotopia.profiles import Task
+from agentgym.sotopia.visibility import opening
+
+
+class Turn(NamedTuple):
+    """What both sides did in a turn; who was not in turn did nothing. Turns are counted from 0."""
+
+    number: int
+    acts: tuple[Act, Act]
+
+
+def tell(names: tuple[str, str], turn: Turn) -> str:
+    """Return a turn as the observation tells it, with its line break; doing nothing is not mentioned."""
+    acts = ";".join([told(name, act) for name, act in zip(names, turn.acts, strict=True) if act.kind != "none"])
+    return f"Turn #{turn.number}: {acts}\n"
+
+
+@dataclass(slots=True)
+class Dialogue:
+    """Everything about a dialogue; what a judge gets, and a game computes its outcome from.
+
+    Attributes:
+        task: scenario, people, goals and game.
+        turns: what has been done so far.
+        ended: "left", "stale" (three times in a row whoever was in turn did nothing), "turns" (the limit), "failed" (a
+            partner did not answer), or "" while it goes on.
+    """
+
+    task: Task
+    turns: list[Turn] = field(default_factory=list)
+    ended: str = ""
+
+    @property
+    def text(self) -> str:
+        """The whole dialogue with all that is private to either side; for judges only."""
+        names = self.task.names
+        return opening(self.task, None) + "".join([tell(names, turn) for turn in self.turns])
+
+
+class View(NamedTuple):
+    """What one side may know; what a partner gets.
+
+    Attributes:
+        task_id: the task's id.
+        role: 0 or 1.
+        names: of both people, by role.
+        opening: the first observation of this side.
+        turns: what both have done so far.
+        kinds: the kinds of acts allowed now, in the order of `acts.KINDS`; only "none" when the other is in turn.
+        max_turns: after so many turns the dialogue is cut.
+        private: this side's part of the game, such as its prices; None where there is no game.
+        seed: what scripted partners draw from.
+    """
+
+    task_id: str
+    role: int
+    names: tuple[str, str]
+    opening: str
+    turns: Sequence[Turn]
+    kinds: tuple[str, ...]
+    max_turns: int
+    private: Any
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Own name."""
+        return self.names[self.role]
+
+    @property
+    def partner_name(self) -> str:
+        """Name of the other."""
+        return self.names[1 - self.role]
+
+    @property
+    def turn(self) -> int:
+        """Number of the turn that is to be played, from 0."""
+        return len(self.turns)
+
+    @property
+    def text(self) -> str:
+        """All observations of this side so far."""
+        return self.opening + "".join([tell(self.names, turn) for turn in self.turns])
