@@ -1,0 +1,158 @@
+"""The course of a dialogue between two people: whose turn it is, what counts, and when it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from agentgym.core import suggest
+from agentgym.sotopia.acts import KINDS, NONE, Act
+from agentgym.sotopia.dialogue import Dialogue, Turn, View, tell
+from agentgym.sotopia.profiles import Task
+from agentgym.sotopia.visibility import opening
+
+#: Who is in turn: one after the other, both at once, or either by chance.
+ORDERS = ("round-robin", "simultaneous", "random")
+#: So many times in a row whoever is in turn does nothing: the dialogue is stale.
+STALE = 3
+
+_BOTH = (0, 1)
+_ONE = ((0,), (1,))
+_WAIT = ("none",)
+
+
+def check_order(order: object) -> str:
+    """Return the name of an order, or raise a ValueError that lists those there are."""
+    if order not in ORDERS:
+        raise ValueError(f"unknown order {order!r}; {suggest(order, ORDERS)}")
+    return str(order)
+
+
+class SocialWorld:
+    """One dialogue, played turn by turn.
+
+    It ends when someone leaves ("left") and when three acts in a row, of those who were in turn, are `none` ("stale");
+    it is cut after `max_turns` turns ("turns"), and by `fail` ("failed"). What one does out of turn is nothing.
+
+    Args:
+        task: scenario, people and game.
+        order: one of `ORDERS`.
+        max_turns: turns, of one side or of both at once, after which the dialogue is cut.
+        rng: draws who is in turn, with order "random" only.
+
+    Raises:
+        ValueError: on an unknown order, or when "random" has no generator.
+    """
+
+    __slots__ = ("_openings", "_private", "_schedule", "_stale", "dialogue", "max_turns", "names", "order", "task")
+
+    def __init__(
+        self, task: Task, order: str = "round-robin", max_turns: int = 20, rng: np.random.Generator | None = None
+    ) -> None:
+        self.task, self.order, self.max_turns = task, check_order(order), max_turns
+        self.names = task.names
+        self.dialogue = Dialogue(task)
+        self._schedule: tuple[int, ...] = ()
+        if order == "random":
+            if rng is None:
+                raise ValueError("order 'random' needs a generator: pass rng=np.random.default_rng(seed)")
+            self._schedule = tuple(rng.integers(2, size=max_turns).tolist())
+        self._stale = 0
+        self._openings: list[str | None] = [None, None]
+        self._private: list[Any] = [None, None]
+
+    @property
+    def turn(self) -> int:
+        """Number of turns played."""
+        return len(self.dialogue.turns)
+
+    @property
+    def ended(self) -> str:
+        """How it ended, see `Dialogue.ended`; "" while it goes on."""
+        return self.dialogue.ended
+
+    @property
+    def terminated(self) -> bool:
+        """It has come to an end by itself."""
+        return self.dialogue.ended in ("left", "stale")
+
+    @property
+    def truncated(self) -> bool:
+        """It was cut off."""
+        return self.dialogue.ended in ("turns", "failed")
+
+    @property
+    def speakers(self) -> tuple[int, ...]:
+        """Roles in turn now; none at the end."""
+        if self.dialogue.ended:
+            return ()
+        if self.order == "simultaneous":
+            return _BOTH
+        turn = len(self.dialogue.turns)
+        return _ONE[self._schedule[turn] if self._schedule else turn % 2]
+
+    def kinds(self, role: int) -> tuple[str, ...]:
+        """Return the kinds of acts a role may choose from now, in the order of `acts.KINDS`."""
+        return KINDS if role in self.speakers else _WAIT
+
+    def opening(self, role: int) -> str:
+        """Return the first observation of a role."""
+        text = self._openings[role]
+        if text is None:
+            text = self._openings[role] = opening(self.task, role)
+        return text
+
+    def lines(self, start: int) -> str:
+        """Return what has happened from a turn on, as both observe it."""
+        return "".join([tell(self.names, turn) for turn in self.dialogue.turns[start:]])
+
+    def view(self, role: int) -> View:
+        """Return what a role may know now."""
+        game = self.task.game
+        if game is not None and self._private[role] is None:
+            self._private[role] = game.private(role)
+        return View(
+            self.task.id, role, self.names, self.opening(role), tuple(self.dialogue.turns), self.kinds(role),
+            self.max_turns, self._private[role], self.task.seed,
+        )  # fmt: skip
+
+    def play(self, acts: tuple[Act, Act]) -> Turn:
+        """Play one turn and return it as it counts: without the acts of who was not in turn.
+
+        Raises:
+            RuntimeError: when the dialogue has ended.
+        """
+        dialogue = self.dialogue
+        if dialogue.ended:
+            raise RuntimeError(f"SocialWorld.play: the dialogue has ended ({dialogue.ended}); make a new world")
+        speakers = self.speakers
+        left = False
+        for role in speakers:
+            kind = acts[role].kind
+            self._stale = self._stale + 1 if kind == "none" else 0
+            left = left or kind == "leave"
+        if speakers is not _BOTH:
+            acts = (acts[0], NONE) if speakers[0] == 0 else (NONE, acts[1])
+        turn = Turn(len(dialogue.turns), acts)
+        dialogue.turns.append(turn)
+        if left:
+            dialogue.ended = "left"
+        elif self._stale >= STALE:
+            dialogue.ended = "stale"
+        elif len(dialogue.turns) >= self.max_turns:
+            dialogue.ended = "turns"
+        return turn
+
+    def fail(self) -> None:
+        """Cut the dialogue off: a side did not answer."""
+        self.dialogue.ended = "failed"
+
+    def get_state(self) -> tuple[Any, ...]:
+        """Return (schedule, turns, how it ended, stale acts): small, picklable, and later turns do not change it."""
+        return self._schedule, tuple(self.dialogue.turns), self.dialogue.ended, self._stale
+
+    def set_state(self, state: tuple[Any, ...]) -> None:
+        """Load what `get_state` returned, of a world of the same task, order and number of turns."""
+        self._schedule, turns, ended, self._stale = state
+        self.dialogue = Dialogue(self.task, list(turns), ended)
