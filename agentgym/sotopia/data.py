@@ -12,13 +12,17 @@ from typing import Any
 from agentgym.sotopia.markup import JUDGE, ROLES, render
 from agentgym.sotopia.profiles import Person, Relationship, Scenario
 
-#: Files of the folder: scenarios, characters, pairings, and numbers of the pairings of the hard subset.
-FILES = (
-    "environment_profiles.jsonl",
-    "agent_profiles.jsonl",
-    "env_agent_combo_storages.jsonl",
-    "sotopia_hard.json",
-)
+#: Files of the folder: scenarios, characters, pairings.
+FILES = ("environment_profiles.jsonl", "agent_profiles.jsonl", "env_agent_combo_storages.jsonl")
+
+#: The ids of the scenarios of SOTOPIA-hard, after `01H7VFH`: with five pairings each, its 70 dialogues. (The published
+#: list of 70 numbers counts the pairings in the order of another file, so it is of no use here.)
+_HARD = (
+    "NV13MHN97GAH73E3KM8", "N5WVC5HKKVBHZBA553R", "N9W0WAFZCBT09PKJJNK", "PDZVVCDZR3AARA547CY", "PQQQY6H4DNC6NBQ8XTG",
+    "N7WJK7VWVRZZTQ6DX9T", "PS5WJW2694R1MNC8JFY", "NN7XTR99319DS8KZCQM", "Q11NAMZS4A2RDGDB01V", "PSWGDGEYRP63H2DJKV0",
+    "NF4G18PC9JHGRC8A1R6", "NNYH3W0VRWVY178K2TK", "P8AN5643B0NR0NP00VE", "N7A1ZX5KSMT2YN9RXC4",
+)  # fmt: skip
+HARD_SCENARIOS = frozenset(f"01H7VFH{tail}" for tail in _HARD)
 
 
 class DataError(ValueError):
@@ -34,30 +38,19 @@ class Pairing:
     people: tuple[Person, Person]
 
 
-@dataclass(frozen=True)
-class Official:
-    """What the folder holds: pairings in the order of their file, and the numbers of the hard ones."""
-
-    pairings: tuple[Pairing, ...]
-    hard: tuple[int, ...]
-
-
-def read_official(folder: str | Path) -> Official:
-    """Read the folder; a folder that was read is remembered by its path.
-
-    Args:
-        folder: holds `FILES`; without the last one there is no hard subset.
+def read_official(folder: str | Path) -> tuple[Pairing, ...]:
+    """Return the pairings in the order of their file; a folder that was read is remembered by its path.
 
     Raises:
-        FileNotFoundError: when the folder or a file is not there.
-        DataError: on a line that is not such a record, or that names one that is not there.
+        FileNotFoundError: when the folder or one of `FILES` is not there.
+        DataError: on a line that is not such a record, or that names a record that is not there.
     """
     return _read(Path(folder).expanduser().resolve())
 
 
 @lru_cache(maxsize=8)
-def _read(folder: Path) -> Official:
-    for name in FILES[:3]:
+def _read(folder: Path) -> tuple[Pairing, ...]:
+    for name in FILES:
         if not (folder / name).is_file():
             raise FileNotFoundError(
                 f"no {name} in {folder}: data must be the folder that holds {', '.join(FILES)} of SOTOPIA's profiles"
@@ -74,7 +67,7 @@ def _read(folder: Path) -> Official:
     if len(set(ids)) < len(ids):
         twice = next(each for each in ids if ids.count(each) > 1)
         raise DataError(f"{folder / FILES[2]}: the id {twice!r} occurs twice")
-    return Official(pairings, _hard(folder / FILES[3], len(pairings)))
+    return pairings
 
 
 def _records(path: Path, read: Any) -> Iterator[Any]:
@@ -136,13 +129,3 @@ _MORE_TEXTS = ("decision_making_style", "big_five", "mbti", "model_id", "tag")
 
 def _texts(values: Any) -> tuple[str, ...]:
     return tuple(str(value).strip() for value in values)
-
-
-def _hard(path: Path, count: int) -> tuple[int, ...]:
-    if not path.is_file():
-        return ()
-    numbers = json.loads(path.read_text(encoding="utf-8"))
-    wrong = [n for n in numbers if isinstance(n, bool) or not isinstance(n, int) or not 0 <= n < count]
-    if wrong:
-        raise DataError(f"{path}: {wrong[0]!r} is no number of a pairing, from 0 to {count - 1}")
-    return tuple(numbers)
