@@ -161,6 +161,13 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     def act(self, command: str) -> tuple[float, bool, bool]:
         """Play one command and return `(reward, terminated, is_action_valid)`."""
 
+    def is_cut(self) -> bool:
+        """Say whether the last command cut the episode off: an end, `truncated`, that belongs to the task.
+
+        Most environments never do: time limits are a wrapper's business.
+        """
+        return False
+
     @abstractmethod
     def observe(self) -> ObsT:
         """Return the observation of the current state."""
@@ -201,11 +208,11 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
         return self.observe(), self.describe(True)
 
     def step(self, action: str) -> tuple[ObsT, float, bool, bool, Info]:
-        """Play one command; `truncated` is always False here (time limits are a wrapper's business).
+        """Play one command; `truncated` is what `is_cut` says.
 
         Raises:
             TypeError: when the action is not a string (any string is fine, the worst it can be is invalid).
-            ResetNeeded: before the first reset, and after the episode has terminated.
+            ResetNeeded: before the first reset, and after the end of the episode.
         """
         if not isinstance(action, str):
             raise TypeError(
@@ -215,8 +222,9 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
         if not self._running:
             raise ResetNeeded(f"{type(self).__name__}.step: the episode is over or never began; call reset() first")
         reward, terminated, valid = self.act(action)
-        self._running = not terminated
-        return self.observe(), reward, terminated, False, self.describe(valid)
+        truncated = self.is_cut()
+        self._running = not (terminated or truncated)
+        return self.observe(), reward, terminated, truncated, self.describe(valid)
 
     def finish(self) -> None:
         """Mark the episode as over: `step` raises until the next `reset` (called by the vector form)."""

@@ -120,9 +120,8 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
         else:
             seeds = seed
             self._check_length("seed", seeds)
-        for i, env in enumerate(self.envs):
-            if mask[i]:
-                self._restart(i, env, seeds[i], per_place[i])
+        places = np.flatnonzero(mask).tolist()
+        self._restart(places, [seeds[i] for i in places], [per_place[i] for i in places])
         self._begun = True
         return self._batch_observations(), info_columns(self._infos)
 
@@ -148,30 +147,33 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
         observations, infos, elapsed = self._observations, self._infos, self._elapsed
         terminated, truncated = self._terminated, self._truncated
         ended: list[int] = []
+        waiting: list[int] = []
         for i, action in enumerate(actions):  # before any place moves: a wrong call changes nothing
             if not (terminated[i] or truncated[i] or isinstance(action, str)):
                 raise TypeError(f"place {i}: expected a str command, got {type(action).__name__} ({action!r})")
         for i, (env, action) in enumerate(zip(self.envs, actions, strict=True)):
             if terminated[i] or truncated[i]:
                 if self.autoreset_mode is AutoresetMode.NEXT_STEP:
-                    self._restart(i, env, None, None)
+                    waiting.append(i)
                 continue
             rewards[i], over, valid = env.act(action)
             observations[i] = env.observe()
             infos[i] = env.describe(valid)
             elapsed[i] += 1
-            if over:
-                terminated[i] = True
+            cut = env.is_cut()
+            if over or cut:
+                terminated[i] = over
                 env.finish()
-            if limit is not None and elapsed[i] >= limit:
+            if cut or (limit is not None and elapsed[i] >= limit):
                 truncated[i] = over = True
             if over:
                 ended.append(i)
+        if waiting:
+            self._restart(waiting)
         flags = np.array(terminated), np.array(truncated)
         if ended and self.autoreset_mode is AutoresetMode.SAME_STEP:
             final = self._final(ended)
-            for i in ended:
-                self._restart(i, self.envs[i], None, None)
+            self._restart(ended)
         else:
             final = {}
         return self._batch_observations(), np.array(rewards), *flags, {**info_columns(infos), **final}
@@ -210,10 +212,20 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
         """Close the sub-environments."""
         self.call("close")
 
-    def _restart(self, i: int, env: TextEnv[Any], seed: int | None, options: Mapping[str, Any] | None) -> None:
-        self._observations[i], self._infos[i] = env.reset(seed=seed, options=dict(options) if options else None)
-        self._elapsed[i] = 0
-        self._terminated[i] = self._truncated[i] = False
+    def _restart(
+        self,
+        places: Sequence[int],
+        seeds: Sequence[int | None] | None = None,
+        options: Sequence[Mapping[str, Any] | None] | None = None,
+    ) -> None:
+        """Start an episode in some places, with one seed and one mapping (or None) for each of them."""
+        for k, i in enumerate(places):
+            given = options[k] if options else None
+            self._observations[i], self._infos[i] = self.envs[i].reset(
+                seed=seeds[k] if seeds else None, options=dict(given) if given else None
+            )
+            self._elapsed[i] = 0
+            self._terminated[i] = self._truncated[i] = False
 
     def _batch_observations(self) -> Any:
         """Observations of all places: a tuple of strings, or for `Dict` spaces one batch per key."""
