@@ -31,6 +31,9 @@ class TableBuilder:
     never confused with an ordinary state of the same look; a truncated episode ends in an ordinary state. Actions
     are `infos["command"]` where a reply wrapper provides it, else what was given to `step`.
 
+    An episode whose last info has `unscored` true is left out, and counted in `unscored`: nobody knows how good it was
+    (a judge did not answer, say), and its reward of 0 must not be learned from.
+
     Args:
         num_envs: number of places.
         autoreset_mode: the environment's mode.
@@ -44,6 +47,8 @@ class TableBuilder:
         self._running: list[_Episode | None] = [None] * num_envs
         self._finished: list[tuple[int, Trajectory]] = []
         self._started = 0
+        self.unscored: list[str] = []
+        """Why episodes were left out, in the order of their ends."""
 
     @property
     def unfinished(self) -> int:
@@ -103,15 +108,18 @@ class TableBuilder:
             )
             episode.state = key
             if over:
-                trajectory = Trajectory(
-                    episode.group,
-                    episode.number,
-                    won,
-                    bool(terminated[i]),
-                    bool(truncated[i]),
-                    tuple(episode.steps),
-                )
-                self._finished.append((episode.number, trajectory))
+                if "unscored" in after and after["unscored"][i]:
+                    self.unscored.append(str(after["failure"][i]) if "failure" in after else "")
+                else:
+                    trajectory = Trajectory(
+                        episode.group,
+                        episode.number,
+                        won,
+                        bool(terminated[i]),
+                        bool(truncated[i]),
+                        tuple(episode.steps),
+                    )
+                    self._finished.append((episode.number, trajectory))
                 self._running[i] = None
                 if same_step:
                     self._begin(i, infos, None)
@@ -120,8 +128,10 @@ class TableBuilder:
         """Return the finished episodes, in the order in which they were begun (place by place in a reset).
 
         Raises:
-            ValueError: when no episode has finished.
+            ValueError: when no episode has finished, or none of those that have could be scored.
         """
+        if self.unscored and not self._finished:
+            raise ValueError(f"none of {len(self.unscored)} episodes could be scored; the first: {self.unscored[0]}")
         if not self._finished:
             raise ValueError("no episode has finished yet: step until at least one place is terminated or truncated")
         return StepTable.from_trajectories(trajectory for _, trajectory in sorted(self._finished, key=lambda x: x[0]))
@@ -129,6 +139,7 @@ class TableBuilder:
     def clear(self) -> None:
         """Forget the finished episodes; running ones go on."""
         self._finished.clear()
+        self.unscored.clear()
 
     def _begin(self, i: int, infos: Mapping[str, Any], group: Hashable | None) -> None:
         label = str(infos["task_id"][i]) if group is None else group

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -57,11 +58,12 @@ def collect(
 
     Returns:
         a `StepTable` with rows trajectory by trajectory in the order of tasks; group labels are the task ids
-        (`"<task id> (2)"` when a task is listed twice), `replies` holds every reply.
+        (`"<task id> (2)"` when a task is listed twice), `replies` holds every reply. Episodes that could not be scored
+        (`info["unscored"]`) are left out, with a `RuntimeWarning` that counts them.
 
     Raises:
-        ValueError: when autoreset is not disabled, there are no tasks, `group_size` < 1, or the places of one group
-            do not show the same task.
+        ValueError: when autoreset is not disabled, there are no tasks, `group_size` < 1, the places of one group do not
+            show the same task, or no episode could be scored.
     """
     mode = envs.metadata.get("autoreset_mode")
     if mode is not AutoresetMode.DISABLED:
@@ -104,6 +106,13 @@ def collect(
             if progress is not None:
                 progress(done + len(wave) - int(active.sum()))
         done += len(wave)
+    if builder.unscored:
+        warnings.warn(
+            f"{len(builder.unscored)} of {len(episodes)} episodes are left out, they could not be scored; the first: "
+            f"{builder.unscored[0]}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     return builder.table()
 
 

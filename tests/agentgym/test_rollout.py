@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode
 from agentgym.recorder import TableBuilder
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply, StepTable
-from tests.corridor import CorridorVectorEnv
+from tests.corridor import CorridorEnv, CorridorVectorEnv
 
 
 class CoinPolicy:
@@ -100,3 +100,43 @@ def test_builder_without_finished_episodes_says_so() -> None:
     builder.reset(envs.reset(seed=0)[1])
     with pytest.raises(ValueError, match="no episode has finished"):
         builder.table()
+
+
+class UnjudgedEnv(CorridorEnv):
+    """A corridor whose judge never looks into the cell at the left end."""
+
+    def describe(self, valid: bool) -> dict[str, Any]:
+        lost = self.cell == 0
+        return {**super().describe(valid), "unscored": lost, "failure": "the judge sleeps" if lost else ""}
+
+
+class UnjudgedVectorEnv(CorridorVectorEnv):
+    env_class = UnjudgedEnv
+
+
+class Straight:
+    def __init__(self, *directions: str) -> None:
+        self.directions = directions
+
+    def act(self, observations: Sequence[str], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
+        return [Reply(self.directions[i % len(self.directions)]) for i in range(len(observations))]
+
+
+def test_episodes_that_could_not_be_scored_are_left_out_and_counted() -> None:
+    envs = UnjudgedVectorEnv(2, autoreset_mode="Disabled")
+    with pytest.warns(RuntimeWarning, match="2 of 4 episodes are left out.*the judge sleeps"):
+        table = collect(envs, Straight("left", "right"), tasks=[{"index": 2}], group_size=4, seed=0)
+    assert table.won.all()
+    assert (table.n_trajectories, len(table)) == (2, 4)
+    with pytest.warns(RuntimeWarning), pytest.raises(ValueError, match="none of 2 episodes could be scored"):
+        collect(envs, Straight("left"), tasks=[{"index": 2}], group_size=2, seed=0)
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_a_builder_leaves_them_out_in_every_mode(mode: AutoresetMode) -> None:
+    envs = UnjudgedVectorEnv(2, autoreset_mode=mode)
+    builder = TableBuilder(2, mode)
+    builder.reset(envs.reset(seed=0, options=[{"index": 1}, {"index": 3}])[1])
+    builder.step(["left", "right"], *envs.step(["left", "right"])[1:])
+    assert builder.unscored == ["the judge sleeps"]
+    assert builder.table().won.tolist() == [True]

@@ -6,7 +6,7 @@ from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import DictInfoToList, RecordEpisodeStatistics
 
-from tests.corridor import CorridorVectorEnv
+from tests.corridor import CorridorEnv, CorridorVectorEnv
 
 
 def test_same_step_answers_the_next_episode_and_keeps_the_last_one_in_final() -> None:
@@ -135,3 +135,25 @@ def test_wrong_use_is_explained() -> None:
         envs.reset(options={"reset_mask": np.array([False, False])})
     with pytest.raises(ValueError, match="one entry per place"):
         envs.reset(seed=[1, 2, 3])
+
+
+class WaryCorridorEnv(CorridorEnv):
+    def is_cut(self) -> bool:
+        return self.cell == 1
+
+
+class WaryCorridorVectorEnv(CorridorVectorEnv):
+    env_class = WaryCorridorEnv
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_places_that_cut_themselves_are_truncated_alone(mode: AutoresetMode) -> None:
+    envs = WaryCorridorVectorEnv(3, autoreset_mode=mode)
+    envs.reset(seed=0, options=[{"index": i} for i in (2, 3, 2)])
+    _, _, terminated, truncated, infos = envs.step(["left", "right", "right"])
+    assert (terminated.tolist(), truncated.tolist()) == ([False, True, False], [True, False, False])
+    ended = infos["final_info"] if mode is AutoresetMode.SAME_STEP else infos
+    assert ended["state_key"][:2].tolist() == ["1", "4"]
+    _, rewards, terminated, truncated, _ = envs.step(["", "", "right"])
+    assert (rewards[2], terminated[2]) == (1.0, True)
+    assert truncated[0] == (mode is AutoresetMode.DISABLED)
