@@ -1,0 +1,1 @@
+"""Scenarios whose outcome is computed from what was said (`agentgym.sotopia.games.game`)."""

@@ -1,0 +1,283 @@
+"""Two divide a few kinds of things, each of which is worth something else to either.
+
+A side scores 10 for the most points that it can have while the other still has half of all its points, and in
+proportion for fewer. Without an agreement both score 0.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, ClassVar
+
+from agentgym.sotopia.games.game import BEST, DealSide, Game, Heard, Outcome, Standing, whole
+from agentgym.sotopia.games.phrases import agrees, clauses, denied, says_no
+
+#: How many of each kind a role gets: here always what role 0 gets.
+Share = tuple[int, ...]
+
+_WORDS = {
+    "no": 0, "zero": 0, "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
+    "eight": 8, "nine": 9, "ten": 10,
+}  # fmt: skip
+_MANY = r"\d+|all|both|the|" + "|".join(_WORDS)
+_VERB = r"(?:take|takes|get|gets|keep|have|want|need|receive|am taking|are taking|'m taking|'re taking)"
+#: "I take ...", "you can have ...", "I give you ...", "for me: ..." open a claim, up to the next one or the clause's end.
+_CLAIM = re.compile(
+    rf"\b(?P<giver>(?:I|we|me)\b[^,]{{0,20}}?\b(?:give|offer|leave|let) you(?: (?:have|take|keep))?)\b|"
+    rf"\b(?P<who>I|you)(?:'ll|'d|’ll|’d)?(?: (?:can|could|will|would|should|may|like to|just|only|also))*\s?{_VERB}\b|"
+    rf"\bfor (?P<whom>me|you(?:rself)?|myself)\b|\b(?P<mine>mine|yours)\b",
+    re.IGNORECASE,
+)
+_REST = re.compile(r"\b(?:the rest|everything else|what is left|the others?)\b", re.IGNORECASE)
+_NOTHING = re.compile(r"\bnothing\b", re.IGNORECASE)
+_EVERYTHING = re.compile(r"\b(?:everything|it all|all of (?:it|them))\b(?! else)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Pile:
+    """The things to divide.
+
+    Args:
+        kinds: singular and plural of each kind.
+        counts: how many there are of each.
+    """
+
+    kinds: tuple[tuple[str, str], ...]
+    counts: Share
+
+    def __post_init__(self) -> None:
+        """Check that there is something to divide."""
+        if len(self.kinds) != len(self.counts) or min(self.counts, default=0) < 1:
+            raise ValueError(f"a pile needs at least one of each of its kinds, got {self}")
+
+    def shares(self) -> list[Share]:
+        """Return all ways to divide, in a fixed order."""
+        return list(itertools.product(*[range(count + 1) for count in self.counts]))
+
+    def rest(self, share: Share) -> Share:
+        """Return what the other gets."""
+        return tuple([count - own for count, own in zip(self.counts, share, strict=True)])
+
+    def tell(self, share: Share) -> str:
+        """Return a share in words.
+
+        >>> Pile((("book", "books"), ("ball", "balls")), (3, 1)).tell((2, 1))
+        '2 books and 1 ball'
+        """
+        parts = [
+            f"{number} {kind[number != 1]}" for number, kind in zip(share, self.kinds, strict=True) if number
+        ]  # fmt: skip
+        return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts or ["nothing"])
+
+
+@lru_cache(maxsize=8192)
+def hear(pile: Pile, text: str) -> Heard:
+    """Return what an utterance says; its terms are what the speaker would get.
+
+    A claim says who takes, gets or keeps how many of what, or gives them to you; what no claim mentions goes to the
+    other, and claims for both must agree.
+
+    >>> pile = Pile((("book", "books"), ("hat", "hats"), ("ball", "balls")), (3, 2, 1))
+    >>> hear(pile, "I would take two books and the ball, you get the rest.").terms
+    (2, 0, 1)
+    >>> hear(pile, "You can have all the hats.").terms, hear(pile, "I like books more than hats.").terms
+    ((3, 0, 1), None)
+    """
+    parts = clauses(text)
+    mine: list[int | None] = [None] * len(pile.counts)
+    yours: list[int | None] = [None] * len(pile.counts)
+    claimed = False
+    for part in parts:
+        if denied(part):
+            continue
+        marks = list(_CLAIM.finditer(part))
+        for mark, following in itertools.zip_longest(marks, marks[1:]):
+            if mark["mine"]:  # "the books are mine": what stands before
+                said = part[: mark.start()]
+            else:
+                said = part[mark.end() : following.start() if following else len(part)]
+            who = (mark["who"] or mark["whom"] or mark["mine"] or "you").lower()
+            claimed |= _claim(pile, said, yours if who.startswith("you") else mine)
+    share = _settle(pile.counts, mine, yours) if claimed else None
+    return Heard(share, agrees(parts), says_no(parts), text.rstrip().endswith("?"))
+
+
+def _claim(pile: Pile, said: str, into: list[int | None]) -> bool:
+    """Write down what is claimed; say whether it was anything."""
+    found = False
+    for i, pattern in enumerate(_patterns(pile)):
+        for match in pattern.finditer(said):
+            word = match[1].lower()
+            into[i] = int(word) if word.isdigit() else _WORDS.get(word, pile.counts[i])
+            found = True
+    if _EVERYTHING.search(said):
+        into[:] = pile.counts
+    elif _NOTHING.search(said):
+        into[:] = [0] * len(pile.counts)
+    elif not found:
+        return _REST.search(said) is not None
+    return True
+
+
+@lru_cache(maxsize=1024)
+def _patterns(pile: Pile) -> tuple[re.Pattern[str], ...]:
+    return tuple(
+        re.compile(rf"(?<!\w)({_MANY})\s+(?:of the |the |of )?(?:{'|'.join(map(re.escape, kind[::-1]))})(?!\w)", re.I)
+        for kind in pile.kinds
+    )
+
+
+def _settle(counts: Share, mine: Sequence[int | None], yours: Sequence[int | None]) -> Share | None:
+    """Return the speaker's share, or None where the claims are for too many or leave something out."""
+    share = []
+    for count, own, other in zip(counts, mine, yours, strict=True):
+        if own is None and other is None:
+            own = 0 if any(each is not None for each in mine) else count
+        elif own is None:
+            own = count - (other or 0)
+        if not 0 <= own <= count or (other is not None and own + other != count):
+            return None
+        share.append(own)
+    return tuple(share)
+
+
+@dataclass(frozen=True)
+class DivideSide(DealSide):
+    """One role: what each kind is worth to it; terms are always what role 0 gets."""
+
+    family: ClassVar[str] = "divide"
+    aim: ClassVar[float] = 6.0
+    novelty: ClassVar[float] = 0.4
+    role: int
+    pile: Pile
+    values: tuple[int, ...]
+
+    def hear(self, role: int, text: str) -> Heard:
+        """Return what an utterance says, its terms as what role 0 would get."""
+        return _of_first(self.pile, role, hear(self.pile, text))
+
+    def own(self, terms: Share) -> Share:
+        """Return what this role gets."""
+        return terms if self.role == 0 else self.pile.rest(terms)
+
+    def worth(self, terms: Share) -> float:
+        """Return the points as a share of all points, 0..10."""
+        return BEST * _points(self.values, self.own(terms)) / _points(self.values, self.pile.counts)
+
+    def propose(self, level: float, wishes: list[Share], said: list[Share]) -> Share:
+        """Return the division worth enough that gives most of what the other asked for, new ones first."""
+        levels, shares = _ranked(self)
+        start = min(bisect_left(levels, level - 1e-9), len(levels) - 1)
+        end = max(start + 1, bisect_left(levels, level + 2.0))
+        wanted = [1.0] * len(self.values)
+        for wish in wishes:
+            theirs = wish if self.role == 1 else self.pile.rest(wish)
+            wanted = [each + share / count for each, share, count in zip(wanted, theirs, self.pile.counts, strict=True)]
+        best, chosen = -1.0, shares[start]
+        for share in shares[start:end]:
+            given = share if self.role == 1 else self.pile.rest(share)
+            liked = sum([want * part / count for want, part, count in zip(wanted, given, self.pile.counts, strict=True)])
+            if share in said:
+                liked *= 0.9
+            if liked > best + 1e-9:
+                best, chosen = liked, share
+        return chosen
+
+    def phrase(self, terms: Share, form: int) -> str:
+        """Return a sentence that proposes a division."""
+        own = self.own(terms)
+        words, theirs = self.pile.tell(own), self.pile.tell(self.pile.rest(own))
+        return _FORMS[form % 3].format(words, theirs)
+
+
+_FORMS = (
+    "I take {0}, you take {1}.",
+    "What about this: I get {0} and you get {1}.",
+    "You get {1} and I keep {0}.",
+)
+
+
+@lru_cache(maxsize=4096)
+def _ranked(side: DivideSide) -> tuple[list[float], list[Share]]:
+    """Return the worths of all divisions, ascending, and the divisions in this order."""
+    ranked = sorted([(side.worth(share), share) for share in side.pile.shares()])
+    return [worth for worth, _ in ranked], [share for _, share in ranked]
+
+
+@dataclass(frozen=True)
+class Divide(Game):
+    """Things to divide.
+
+    Args:
+        pile: the things.
+        values: points of one thing of each kind, for roles 0 and 1, each known to itself.
+    """
+
+    family: ClassVar[str] = "divide"
+    material: ClassVar[bool] = True
+    pile: Pile
+    values: tuple[tuple[int, ...], tuple[int, ...]]
+
+    def __post_init__(self) -> None:
+        """Check that all is worth something."""
+        for values in self.values:
+            if len(values) != len(self.pile.counts) or min(values) < 0 or _points(values, self.pile.counts) == 0:
+                raise ValueError(f"a division needs a value of at least 0 for each kind and role, got {self.values}")
+
+    def hear(self, role: int, text: str) -> Heard:
+        """Return what an utterance says, its terms as what role 0 would get."""
+        return _of_first(self.pile, role, hear(self.pile, text))
+
+    def private(self, role: int) -> DivideSide:
+        """Return what a role knows."""
+        return DivideSide(role, self.pile, self.values[role])
+
+    def points(self, role: int, terms: Share) -> int:
+        """Return the points of a role."""
+        return _points(self.values[role], terms if role == 0 else self.pile.rest(terms))
+
+    def goals(self, terms: Share) -> tuple[int, int]:
+        """Return the goal scores of a division."""
+        fair = _fair_best(self)
+        return whole(BEST * self.points(0, terms) / fair[0]), whole(BEST * self.points(1, terms) / fair[1])
+
+    def settle(self, standing: Standing) -> Outcome:
+        """Return the outcome."""
+        agreed = standing.agreed
+        return Outcome(None, (0, 0)) if agreed is None else Outcome(agreed, self.goals(agreed))
+
+    @property
+    def solvable(self) -> bool:
+        """Some division gives both more than 6."""
+        return any(min(self.goals(share)) > 6 for share in self.pile.shares())
+
+    def tell(self, terms: Any) -> str:
+        """Return a division in words."""
+        return f"{self.pile.tell(terms)} to one, {self.pile.tell(self.pile.rest(terms))} to the other"
+
+
+def _of_first(pile: Pile, role: int, heard: Heard) -> Heard:
+    if heard.terms is None or role == 0:
+        return heard
+    return Heard(pile.rest(heard.terms), *heard[1:])
+
+
+def _points(values: Share, share: Share) -> int:
+    return sum([value * number for value, number in zip(values, share, strict=True)])
+
+
+@lru_cache(maxsize=4096)
+def _fair_best(game: Divide) -> tuple[int, int]:
+    """Return the most points of either role while the other has at least half of all its points."""
+    best = [1, 1]
+    for share in game.pile.shares():
+        points = game.points(0, share), game.points(1, share)
+        for role in (0, 1):
+            if 2 * points[1 - role] >= _points(game.values[1 - role], game.pile.counts):
+                best[role] = max(best[role], points[role])
+    return best[0], best[1]

@@ -1,0 +1,204 @@
+"""What a game in a dialogue is: how it is read, and how it is scored.
+
+A game reads the utterances of a dialogue for offers, acceptances and refusals, and computes the goal scores from what
+was agreed. Only what is spoken counts: a nod is no acceptance. What was agreed first holds, whatever is said later.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar, NamedTuple
+
+from agentgym.sotopia.dialogue import Dialogue, Turn
+
+#: Goal scores are whole numbers from 0 to this.
+BEST = 10
+
+
+class Heard(NamedTuple):
+    """What one utterance says.
+
+    Attributes:
+        terms: what it proposes, such as a price; None for nothing, or for nothing clear.
+        accepts: it agrees with what the other proposed.
+        refuses: it turns that down.
+        asks: it asks something.
+        things: names and properties that it brings up, in a game where that costs.
+    """
+
+    terms: Any = None
+    accepts: bool = False
+    refuses: bool = False
+    asks: bool = False
+    things: tuple[str, ...] = ()
+
+
+class Standing(NamedTuple):
+    """How a game stands after some turns; hashable.
+
+    Attributes:
+        offers: the latest terms of either role that were not refused since.
+        role: who moved last; -1 before the first move.
+        move: what that was: "offer", "accept", "refuse", "ask", "talk", or the kind of an act that is not spoken.
+        agreed: the terms agreed on.
+        things: what each role brought up before the other did, see `Heard`.
+    """
+
+    offers: tuple[Any, Any] = (None, None)
+    role: int = -1
+    move: str = ""
+    agreed: Any = None
+    things: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+
+    @property
+    def offer(self) -> Any:
+        """The latest terms of who moved last."""
+        return self.offers[self.role] if self.role >= 0 else None
+
+
+class Outcome(NamedTuple):
+    """What came of a game.
+
+    Attributes:
+        agreed: the terms agreed on; None without agreement.
+        goals: goal scores of roles 0 and 1, whole numbers 0..10; both 0 without agreement.
+    """
+
+    agreed: Any
+    goals: tuple[int, int]
+
+
+class Reader(ABC):
+    """Who follows a game through a dialogue: the game itself, and each side."""
+
+    #: An offer lapses when who made it says something else.
+    lapses: ClassVar[bool] = False
+
+    @abstractmethod
+    def hear(self, role: int, text: str) -> Heard:
+        """Return what an utterance of a role says."""
+
+    def begin(self) -> Standing:
+        """Return how the game stands before the first turn."""
+        return Standing()
+
+    def read(self, standing: Standing, turn: Turn) -> Standing:
+        """Return how the game stands after a turn; of what is said at once, nothing answers the other."""
+        before = standing
+        for role, (kind, text) in enumerate(turn.acts):
+            if kind == "none":
+                continue
+            if kind != "speak":
+                standing = Standing(standing.offers, role, kind, standing.agreed, standing.things)
+                continue
+            standing = self._follow(standing, before, role, self.hear(role, text))
+        return standing
+
+    def _follow(self, standing: Standing, before: Standing, role: int, heard: Heard) -> Standing:
+        offers, agreed, things = list(standing.offers), standing.agreed, standing.things
+        theirs, terms = before.offers[1 - role], heard.terms
+        if heard.things:
+            known = standing.things[role] + before.things[1 - role]
+            new = tuple([each for each in heard.things if each not in known])
+            things = (things[0] + new, things[1]) if role == 0 else (things[0], things[1] + new)
+        same = theirs is not None and terms in ((None, theirs) if heard.accepts else (theirs,))
+        if same and not heard.refuses and (heard.accepts or not heard.asks):
+            move, agreed = "accept", theirs if agreed is None else agreed
+        elif terms is not None and terms != theirs:
+            move, offers[role] = "offer", terms
+        else:
+            move = "refuse" if heard.refuses else "ask" if heard.asks else "talk"
+            if self.lapses:
+                offers[role] = None
+            if heard.refuses and offers[1 - role] == theirs:
+                offers[1 - role] = None
+        return Standing((offers[0], offers[1]), role, move, agreed, things)
+
+
+class Side(Reader):
+    """What one role knows of a game: what its own preferences are, never the other's.
+
+    Attributes:
+        role: 0 or 1.
+        family: the game's family.
+    """
+
+    role: int
+    family: ClassVar[str]
+
+
+class DealSide(Side):
+    """A side of a game that ends with terms which both accept.
+
+    Attributes:
+        top: the worth of the best terms that may be asked for without offence.
+        aim: worth from which terms are good, in a player's eyes.
+        novelty: what a new proposal of the other counts as a concession, however it is liked.
+    """
+
+    top: float = float(BEST)
+    aim: ClassVar[float] = 6.5
+    novelty: ClassVar[float] = 0.0
+
+    @abstractmethod
+    def worth(self, terms: Any) -> float:
+        """Return what terms are worth to this side: 0..10 in most games, 10 is best."""
+
+    @abstractmethod
+    def propose(self, level: float, wishes: list[Any], said: list[Any]) -> Any:
+        """Return terms of at least this worth that the other may like.
+
+        Args:
+            level: their least worth, if there are such terms.
+            wishes: what the other proposed, oldest first.
+            said: what this side proposed, oldest first.
+        """
+
+    @abstractmethod
+    def phrase(self, terms: Any, form: int) -> str:
+        """Return a sentence that proposes terms; other forms are other words."""
+
+
+class Game(Reader):
+    """A game between two roles.
+
+    Attributes:
+        family: "bargain", "divide", "friend" or "schedule".
+        material: the goal is money or things.
+    """
+
+    family: ClassVar[str]
+    material: ClassVar[bool] = False
+
+    @abstractmethod
+    def private(self, role: int) -> Side:
+        """Return what a role knows."""
+
+    @abstractmethod
+    def settle(self, standing: Standing) -> Outcome:
+        """Return the outcome when the dialogue ends as it stands."""
+
+    @property
+    @abstractmethod
+    def solvable(self) -> bool:
+        """There is an outcome in which both score more than 6."""
+
+    def outcome(self, dialogue: Dialogue) -> Outcome:
+        """Return the outcome of a dialogue."""
+        standing = self.begin()
+        for turn in dialogue.turns:
+            standing = self.read(standing, turn)
+        return self.settle(standing)
+
+    @abstractmethod
+    def tell(self, terms: Any) -> str:
+        """Return terms in words."""
+
+
+def whole(score: float) -> int:
+    """Return a score as a whole number in 0..10, halves upwards.
+
+    >>> whole(6.5), whole(-3.0), whole(11.2)
+    (7, 0, 10)
+    """
+    return min(BEST, max(0, int(score + 0.5 + 1e-9))) if score > 0 else 0
