@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,13 @@ def check_order(order: object) -> str:
     if order not in ORDERS:
         raise ValueError(f"unknown order {order!r}; {suggest(order, ORDERS)}")
     return str(order)
+
+
+def check_turns(turns: object) -> int:
+    """Return a number of turns, or raise a ValueError when it is none."""
+    if isinstance(turns, bool) or not isinstance(turns, numbers.Integral) or turns < 1:
+        raise ValueError(f"max_turns must be an integer of at least 1, got {turns!r}")
+    return int(turns)
 
 
 class SocialWorld:

@@ -1,0 +1,342 @@
+"""The SOTOPIA environment: one agent talks with a partner."""
+
+from __future__ import annotations
+
+import hashlib
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import gymnasium as gym
+
+from agentgym.core import Info, TextEnv, TextSpace
+from agentgym.sotopia.acts import NONE, Act, parse, write
+from agentgym.sotopia.dialogue import Dialogue, Turn, View
+from agentgym.sotopia.games.game import Standing
+from agentgym.sotopia.instructions import COMMANDS, INSTRUCTIONS
+from agentgym.sotopia.partner import Failure, Judge, Partner, Verdict, find_judge, find_partner
+from agentgym.sotopia.profiles import Task
+from agentgym.sotopia.result import Result, check_reward, check_threshold, failed, result_of
+from agentgym.sotopia.talk import check_playable, converse, needs_game
+from agentgym.sotopia.tasks import check_split, choose, find_tasks
+from agentgym.sotopia.world import SocialWorld, check_order, check_turns
+from agentgym.vector import Array, TextVectorEnv
+
+_OPEN = Result()
+
+
+class SotopiaEnv(TextEnv[str]):
+    """Two people with private goals talk; the agent is one of them, a partner the other.
+
+    **Task.** A scenario, two people with their biographies, and a goal for each that the other cannot see: to sell at a
+    good price, to find a friend whom both know. How well the agent reached its goal is said at the end by a judge.
+
+    **Observation.** `TextSpace`: first the scenario, the people and the own goal, and what the partner may already have
+    done; then what both have done since the agent's last observation, one line per turn. What can be seen of the
+    partner depends on how well they know each other, see `visibility`.
+
+    **Action.** `TextSpace`: a JSON object with `action_type` ("none", "speak", "non-verbal communication", "action",
+    "leave") and `argument`, see `acts.parse`. Any other text is invalid, and a turn in which the agent does nothing.
+    What is said is data: it is passed on to the character, and never read as markup.
+
+    **Reward.** At the end: the goal score in 0..1, by `reward` 1 for success and 0 else, or the overall score, which is
+    the mean of all seven dimensions (-30/7 to 37/7).
+
+    **End.** `terminated` when someone leaves, or after three acts in a row that are "none" ("stale"); `truncated` after
+    `max_turns` turns of both together, with the reward that the dialogue deserves as it stands. An episode whose
+    partner or judge did not answer is `unscored`: its reward is 0 and means nothing. `rollout.collect` leaves it out.
+
+    **Info.** `admissible_actions`: examples, since there is no end of them; `state_key`: a hash of everything done so
+    far; `task_id`; `won`: the goal score is above `success_threshold`; `score`: the goal score in 0..1, 0 before the
+    end; `goal`, `partner_goal` (0..10) and `dimensions` (see `partner.DIMENSIONS`): 0 before the end; `ended`: "left",
+    "stale", "turns", "failed" or ""; `agreement`: what was agreed, in words; `standing`: how the game stands, see
+    `states`; `turn`: turns played; `role`; `speaker`: the person whom the agent speaks for; `family`: of the game, ""
+    without one; `source`: of the scenario; `unscored` and `failure`: see above; with `expert=True`, `expert_action`:
+    what a good negotiator would do.
+
+    **Tasks.** `reset(options=...)` takes `task_id`, with or without `split`, or any of `split` and `index`; and `role`.
+
+    **Data.** None needed: tasks of four families (`generator.FAMILIES`) are generated, with the splits "train",
+    "validation" and "test". `data` is the folder of the official files (`data.FILES`), with the splits "all", "hard"
+    (SOTOPIA-hard) and "numeric": scenarios whose goal score can be computed. All others need a `judge` and a `partner`
+    that are models.
+
+    **Id.** `AgentRL/SOTOPIA-v0`.
+
+    Args:
+        data: folder of the official files; None for generated tasks.
+        partner: see `partner.find_partner`; by default one by rules, of a temperament that the task's seed draws.
+        judge: see `partner.find_judge`; by default the goal score is computed from what was agreed.
+        role: 0, 1 or "random".
+        families: names of families to draw from; None for all.
+        split: split of episodes whose options name none; None for "train", or with data "numeric" or "all".
+        order: who is in turn: "round-robin", role 0 first; "simultaneous"; or "random". See `world`.
+        max_turns: see above; more than 100 steps also need `gym.make(..., max_episode_steps=...)`.
+        reward: "goal", "success" or "overall".
+        success_threshold: the goal score has to be above it.
+        world_seed: another number generates other tasks.
+        expert: put `expert_action` into info.
+        render_mode: "ansi" (the observation) or None.
+
+    >>> env = SotopiaEnv(expert=True, families="bargain")
+    >>> observation, info = env.reset(seed=0, options={"split": "test", "index": 0})
+    >>> while not info["ended"]:
+    ...     observation, reward, terminated, truncated, info = env.step(info["expert_action"])
+    >>> info["won"], reward == info["goal"] / 10
+    (True, True)
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
+    OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id", "role")
+
+    def __init__(
+        self,
+        *,
+        data: str | Path | None = None,
+        partner: str | Partner = "rules",
+        judge: str | Judge = "rules",
+        role: int | str = 0,
+        families: Iterable[str] | str | None = None,
+        split: str | None = None,
+        order: str = "round-robin",
+        max_turns: int = 20,
+        reward: str = "goal",
+        success_threshold: float = 6,
+        world_seed: int = 0,
+        expert: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(render_mode=render_mode, expert=expert)
+        self.tasks = find_tasks(data, families, world_seed)
+        self.partner, self.judge = find_partner(partner), find_judge(judge)
+        usual = "train" if data is None else "numeric" if needs_game(self.partner, self.judge) else "all"
+        self.split = check_split(self.tasks, usual if split is None else split)
+        self.role = _check_role(role, ("random",))
+        self.order = check_order(order)
+        self.max_turns = check_turns(max_turns)
+        self.reward, self.success_threshold = check_reward(reward), check_threshold(success_threshold)
+        self.observation_space = TextSpace()
+        self.action_space = TextSpace(samples=COMMANDS)
+        self.instructions = INSTRUCTIONS.format(turns=self.max_turns)
+        self._alone = True
+        self._ready: str | None = None
+        self._expert = find_partner("negotiator") if expert else None
+
+    def begin(self, options: dict[str, Any]) -> None:
+        """Load a task; what the options leave open is drawn from `self.np_random`: index, role, order of turns."""
+        role = options.get("role")
+        role = self.role if role is None else _check_role(role, ())
+        task = choose(self.tasks, self.split, options, self.np_random)
+        self._load(task, int(self.np_random.integers(2)) if role == "random" else int(role))
+        if self._alone:
+            converse((self,), self.partner, self.judge)
+
+    def num_tasks(self, split: str) -> int:
+        """Return the number of tasks of the environment's families in a split."""
+        return self.tasks.count(check_split(self.tasks, split))
+
+    def _load(self, task: Task, me: int) -> None:
+        check_playable(task, self.partner, self.judge)
+        self.task, self.me = task, me
+        self.world = SocialWorld(task, self.order, self.max_turns, self.np_random)
+        schedule = self.world.get_state()[0]
+        self._key = _digest("", f"{task.id!r} {me} {schedule}")
+        self._standing = Standing() if task.game is None else task.game.begin()
+        self._pending: Act | None = None
+        self._mark = -1
+        self._result: Result | None = None
+        self._valid = True
+        self._ready = None
+
+    @property
+    def waits(self) -> bool:
+        """The partner has to act."""
+        speakers = self.world.speakers
+        return 1 - self.me in speakers and (self._pending is not None or self.me not in speakers)
+
+    @property
+    def unjudged(self) -> Dialogue | None:
+        """The dialogue, when it has ended and has no verdict yet."""
+        return self.world.dialogue if self.world.ended and self._result is None else None
+
+    def partner_view(self) -> View:
+        """Return what the partner may know now."""
+        return self.world.view(1 - self.me)
+
+    def submit(self, command: str) -> None:
+        """Play the agent's act, or keep it until the partner's is there when both act at once."""
+        act, self._valid = parse(command)
+        self._mark = self.world.turn
+        speakers = self.world.speakers
+        if not speakers:
+            self._valid = False
+        elif len(speakers) == 2:
+            self._pending = act
+        else:
+            self._play(act, NONE)
+
+    def answer(self, given: Act | Failure) -> None:
+        """Play what the partner did; when it failed, the dialogue is cut off."""
+        mine, self._pending = self._pending or NONE, None
+        if isinstance(given, Failure):
+            self.world.fail()
+            self._result = failed("partner", given)
+        else:
+            self._play(mine, given)
+
+    def _play(self, mine: Act, theirs: Act) -> None:
+        turn = self.world.play((mine, theirs) if self.me == 0 else (theirs, mine))
+        self._standing = _stand(self.task, self._standing, turn)
+        self._key = _digest(self._key, repr(turn.acts))
+
+    def judge_says(self, given: Verdict | Failure) -> None:
+        """Take the verdict."""
+        self._result = result_of(given, self.me)
+
+    def act(self, command: str) -> tuple[float, bool, bool]:
+        """Play the agent's act and what follows; see the class page for the reward."""
+        ready, self._ready = self._ready, None
+        if ready is not command:
+            self.submit(command)
+            converse((self,), self.partner, self.judge)
+        reward = 0.0 if self._result is None else self._result.reward(self.reward, self.success_threshold)
+        return reward, self.world.terminated, self._valid
+
+    def hand(self, command: str) -> None:
+        """Note that a command has been played already, the partner's answer included (called by the vector form)."""
+        self._ready = command
+
+    def is_cut(self) -> bool:
+        """Say whether the turns are used up, or a partner failed."""
+        return self.world.truncated
+
+    def observe(self) -> str:
+        """Return what happened since the agent's last act, or from the start."""
+        if self._mark < 0:
+            return self.world.opening(self.me) + self.world.lines(0)
+        return self.world.lines(self._mark)
+
+    def describe(self, valid: bool) -> Info:
+        """Return the info dict of the current state."""
+        task, world, result = self.task, self.world, self._result or _OPEN
+        game, ended, agreed = task.game, world.ended, self._standing.agreed
+        info: Info = {
+            "admissible_actions": () if ended else COMMANDS,
+            "is_action_valid": valid,
+            "state_key": f"{self._key} {ended}" if ended else self._key,
+            "task_id": task.id,
+            "won": result.won(self.success_threshold),
+            "score": result.goal / 10,
+            "goal": result.goal,
+            "partner_goal": result.partner_goal,
+            "dimensions": result.dimensions,
+            "ended": ended,
+            "agreement": "" if game is None or agreed is None else game.tell(agreed),
+            "standing": self._standing,
+            "turn": world.turn,
+            "role": self.me,
+            "speaker": world.names[self.me],
+            "family": "" if game is None else game.family,
+            "source": task.scenario.source,
+            "unscored": bool(result.failure),
+            "failure": result.failure,
+        }
+        if self._expert is not None:
+            info["expert_action"] = "" if ended else self._expert_action()
+        return info
+
+    def _expert_action(self) -> str:
+        assert self._expert is not None
+        act = self._expert.act([self.world.view(self.me)])[0]
+        return "" if isinstance(act, Failure) else write(act)
+
+    def get_state(self) -> Any:
+        """Return (task id, role, dialogue, key, start of the last observation, result)."""
+        return self.task.id, self.me, self.world.get_state(), self._key, self._mark, self._result
+
+    def set_state(self, state: Any) -> None:
+        """Load what `get_state` returned."""
+        task_id, me, world, key, mark, result = state
+        self._load(self.tasks.by_id(task_id), me)
+        self.world.set_state(world)
+        for turn in self.world.dialogue.turns:
+            self._standing = _stand(self.task, self._standing, turn)
+        self._key, self._mark, self._result = key, mark, result
+
+    def render(self) -> str | None:
+        """Return the observation (render mode "ansi")."""
+        if self.render_mode is None:
+            gym.logger.warn("render() does nothing without a render_mode: make the environment with one")
+            return None
+        self.need_episode("render")
+        return self.observe()
+
+
+class SotopiaVectorEnv(TextVectorEnv):
+    """Many `SotopiaEnv` in one process: partner and judge are asked once per step, for all places together."""
+
+    env_class = SotopiaEnv
+    envs: list[SotopiaEnv]  # type: ignore[assignment]
+
+    def __init__(self, num_envs: int = 1, **kwargs: Any) -> None:
+        partner, judge = find_partner(kwargs.pop("partner", "rules")), find_judge(kwargs.pop("judge", "rules"))
+        super().__init__(num_envs, partner=partner, judge=judge, **kwargs)
+
+    def step(self, actions: Sequence[str]) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
+        """Play one command in every place, then all partners' answers."""
+        if self._begun and len(actions) == self.num_envs:  # else it is an error, and `TextVectorEnv.step` says so
+            over = [ended or cut for ended, cut in zip(self._terminated, self._truncated, strict=True)]
+            playing = [(env, text) for env, text, done in zip(self.envs, actions, over, strict=True) if not done]
+            if all(isinstance(text, str) for _, text in playing):
+                for env, text in playing:
+                    env.submit(text)
+                self._converse([env for env, _ in playing])
+                for env, text in playing:
+                    env.hand(text)
+        return super().step(actions)
+
+    def _converse(self, envs: Sequence[SotopiaEnv]) -> None:
+        if envs:
+            converse(envs, envs[0].partner, envs[0].judge)
+
+    def _restart(
+        self,
+        places: Sequence[int],
+        seeds: Sequence[int | None] | None = None,
+        options: Sequence[Mapping[str, Any] | None] | None = None,
+    ) -> None:
+        envs = [self.envs[i] for i in places]
+        for env in envs:
+            env._alone = False
+        try:
+            super()._restart(places, seeds, options)
+        finally:
+            for env in envs:
+                env._alone = True
+        opened = [i for i in places if self.envs[i].waits]
+        self._converse([self.envs[i] for i in opened])
+        for i in opened:
+            self._observations[i], self._infos[i] = self.envs[i].observe(), self.envs[i].describe(True)
+
+
+def _check_role(role: Any, more: tuple[str, ...]) -> int | str:
+    if isinstance(role, str) and role in more:
+        return role
+    if isinstance(role, bool) or not isinstance(role, numbers.Integral) or role not in (0, 1):
+        raise ValueError(f"role must be 0 or 1{''.join(f' or {name!r}' for name in more)}, got {role!r}")
+    return int(role)
+
+
+def _digest(before: str, text: str) -> str:
+    return hashlib.blake2b((before + text).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+
+
+def _stand(task: Task, standing: Standing, turn: Turn) -> Standing:
+    """Return how the game stands after a turn; without a game, who acted last and how."""
+    if task.game is not None:
+        return task.game.read(standing, turn)
+    for role, act in enumerate(turn.acts):
+        if act.kind != "none":
+            standing = Standing(role=role, move=act.kind)
+    return standing

@@ -1,0 +1,81 @@
+"""How a dialogue went for one side, and what that is worth."""
+
+from __future__ import annotations
+
+import numbers
+from typing import NamedTuple
+
+from agentgym.core import suggest
+from agentgym.sotopia.partner import DIMENSIONS, Failure, Verdict
+
+#: What a reward may be: the goal score in 0..1, whether it is high enough, or the mean of all dimensions.
+REWARDS = ("goal", "success", "overall")
+
+
+class Result(NamedTuple):
+    """A judge's verdict, seen from one side.
+
+    Attributes:
+        dimensions: own scores, in the order of `partner.DIMENSIONS`.
+        partner_goal: goal score of the other.
+        failure: why there is no verdict, all scores are then 0 and mean nothing; "" when there is one.
+    """
+
+    dimensions: tuple[float, ...] = (0.0,) * len(DIMENSIONS)
+    partner_goal: float = 0.0
+    failure: str = ""
+
+    @property
+    def goal(self) -> float:
+        """Own goal score, 0..10."""
+        return self.dimensions[-1]
+
+    def won(self, threshold: float) -> bool:
+        """Say whether the own goal score is above a threshold."""
+        return self.goal > threshold
+
+    def reward(self, form: str, threshold: float) -> float:
+        """Return the reward in a form of `REWARDS`; 0 without a verdict.
+
+        >>> Result((9.0, 2.0, 3.0, 0.0, 0.0, 1.0, 6.0)).reward("overall", 6)
+        3.0
+        """
+        if self.failure:
+            return 0.0
+        if form == "goal":
+            return self.goal / 10
+        if form == "success":
+            return float(self.won(threshold))
+        return sum(self.dimensions) / len(self.dimensions)
+
+
+def result_of(given: Verdict | Failure, role: int) -> Result:
+    """Return what a judge's answer means for a role."""
+    if isinstance(given, Failure):
+        return failed("judge", given)
+    mine, theirs = given.ratings[role], given.ratings[1 - role]
+    return Result(tuple([float(each) for each in mine]), float(theirs.goal))
+
+
+def failed(who: str, failure: Failure) -> Result:
+    """Return the result of a dialogue whose partner or judge failed.
+
+    >>> failed("judge", Failure("no answer in 30 s", 3)).failure
+    'judge: no answer in 30 s (tried 3 times)'
+    """
+    tried = f" (tried {failure.attempts} times)" if failure.attempts > 1 else ""
+    return Result(failure=f"{who}: {failure.reason}{tried}")
+
+
+def check_reward(form: object) -> str:
+    """Return the name of a form of reward, or raise a ValueError that lists those there are."""
+    if form not in REWARDS:
+        raise ValueError(f"unknown reward {form!r}; {suggest(form, REWARDS)}")
+    return str(form)
+
+
+def check_threshold(threshold: object) -> float:
+    """Return the goal score to be exceeded, or raise a ValueError when it cannot be."""
+    if isinstance(threshold, bool) or not isinstance(threshold, numbers.Real) or not 0 <= threshold < 10:
+        raise ValueError(f"success_threshold must be a number from 0 to below 10, got {threshold!r}")
+    return float(threshold)

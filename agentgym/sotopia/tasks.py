@@ -1,0 +1,208 @@
+"""Which dialogue an episode is: generated tasks without end, or the official pairings, in splits."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from agentgym.core import suggest
+from agentgym.sotopia.data import HARD_SCENARIOS, Pairing, read_official
+from agentgym.sotopia.generator import FAMILIES, generate
+from agentgym.sotopia.official import read_game
+from agentgym.sotopia.profiles import Task
+
+#: Numbers of the generated tasks of each family in a split: first one, and how many.
+_NUMBERS = {"train": (2_000, 100_000), "validation": (1_000, 1_000), "test": (0, 1_000)}
+
+
+class Tasks(Protocol):
+    """Where tasks come from."""
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """Names of the splits."""
+        ...
+
+    def count(self, split: str) -> int:
+        """Return the number of tasks in a split."""
+        ...
+
+    def at(self, split: str, index: int) -> Task:
+        """Return a task by its index in a split."""
+        ...
+
+    def by_id(self, task_id: str, split: str | None = None) -> Task:
+        """Return a task by its id.
+
+        Raises:
+            ValueError: when there is no such task (in the split).
+        """
+        ...
+
+
+class GeneratedTasks:
+    """Tasks of some families, one family after the other; their ids are "<family>/<number>".
+
+    Splits share no number, hence no task.
+
+    Args:
+        families: names of families; None for all.
+        world_seed: another number makes other tasks.
+
+    Raises:
+        ValueError: on an unknown family.
+    """
+
+    splits = tuple(_NUMBERS)
+
+    def __init__(self, families: Iterable[str] | str | None = None, world_seed: int = 0) -> None:
+        chosen = FAMILIES if families is None else (families,) if isinstance(families, str) else tuple(families)
+        for family in chosen:
+            if family not in FAMILIES:
+                raise ValueError(f"unknown family {family!r}; {suggest(family, FAMILIES)}")
+        if not chosen or len(set(chosen)) < len(chosen):
+            raise ValueError(f"families must be one or more different names, got {list(chosen)}")
+        if isinstance(world_seed, bool) or not isinstance(world_seed, numbers.Integral) or world_seed < 0:
+            raise ValueError(f"world_seed must be an integer of at least 0, got {world_seed!r}")
+        self.families, self.world_seed = chosen, int(world_seed)
+
+    def count(self, split: str) -> int:
+        """Return the number of tasks in a split."""
+        return _NUMBERS[split][1] * len(self.families)
+
+    def at(self, split: str, index: int) -> Task:
+        """Return a task by its index in a split."""
+        number, family = divmod(index, len(self.families))
+        return _generated(self.families[family], self.world_seed, _NUMBERS[split][0] + number)
+
+    def by_id(self, task_id: str, split: str | None = None) -> Task:
+        """Return a task by its id."""
+        family, _, digits = task_id.partition("/")
+        number = int(digits) if digits.isdecimal() and digits.isascii() and len(digits) < 10 else -1
+        ranges = _NUMBERS.values() if split is None else (_NUMBERS[split],)
+        inside = any(first <= number < first + count for first, count in ranges)
+        if family not in self.families or not inside or str(number) != digits:
+            where = f" of split {split!r}" if split else ""
+            known = " or ".join(f"{name}/{list(ranges)[-1][0]}" for name in self.families)
+            raise ValueError(f"unknown task_id {task_id!r}{where}: the tasks there are named like {known}")
+        return _generated(family, self.world_seed, number)
+
+
+@lru_cache(maxsize=4096)
+def _generated(family: str, world_seed: int, number: int) -> Task:
+    return generate(family, world_seed, number)
+
+
+class OfficialTasks:
+    """The official pairings: "all", those of SOTOPIA-hard, and the "numeric" ones, which play without a judge.
+
+    Args:
+        folder: see `data.read_official`.
+        families: only numeric scenarios of these families; None for every scenario.
+    """
+
+    splits = ("all", "hard", "numeric")
+
+    def __init__(self, folder: str | Path, families: Iterable[str] | str | None = None) -> None:
+        chosen = None if families is None else (families,) if isinstance(families, str) else tuple(families)
+        for family in chosen or ():
+            if family not in FAMILIES:
+                raise ValueError(f"unknown family {family!r}; {suggest(family, FAMILIES)}")
+        tasks = [_official(i, pairing) for i, pairing in enumerate(read_official(folder))]
+        self.tasks = [each for each in tasks if chosen is None or (each.game and each.game.family in chosen)]
+
+    @cached_property
+    def _splits(self) -> dict[str, Sequence[Task]]:
+        return {
+            "all": self.tasks,
+            "hard": [each for each in self.tasks if each.scenario.id in HARD_SCENARIOS],
+            "numeric": [each for each in self.tasks if each.game is not None],
+        }
+
+    @cached_property
+    def _by_id(self) -> dict[str, Task]:
+        return {each.id: each for each in self.tasks}
+
+    def count(self, split: str) -> int:
+        """Return the number of tasks in a split."""
+        return len(self._splits[split])
+
+    def at(self, split: str, index: int) -> Task:
+        """Return a task by its index in a split."""
+        return self._splits[split][index]
+
+    def by_id(self, task_id: str, split: str | None = None) -> Task:
+        """Return a task by its id, that of the pairing."""
+        task = self._by_id.get(task_id)
+        if task is None:
+            raise ValueError(f"unknown task_id {task_id!r}: it is the id of a pairing such as {self.tasks[0].id!r}")
+        if split is not None and all(each is not task for each in self._splits[split]):
+            raise ValueError(f"the task {task_id!r} does not belong to split {split!r}")
+        return task
+
+
+def _official(number: int, pairing: Pairing) -> Task:
+    return Task(pairing.id, pairing.scenario, pairing.people, read_game(pairing.scenario), number)
+
+
+@lru_cache(maxsize=64)
+def _find(data: str | None, families: tuple[str, ...] | None, world_seed: int) -> Tasks:
+    return GeneratedTasks(families, world_seed) if data is None else OfficialTasks(data, families)
+
+
+def find_tasks(data: str | Path | None, families: Iterable[str] | str | None, world_seed: int) -> Tasks:
+    """Return the official tasks of a folder, or without one the generated tasks; environments share them.
+
+    Raises:
+        ValueError: on an unknown family, or a file that is not what it should be.
+        FileNotFoundError: when the folder or a file of it is not there.
+    """
+    chosen = (families,) if isinstance(families, str) else None if families is None else tuple(families)
+    return _find(None if data is None else str(Path(data).expanduser().resolve()), chosen, world_seed)
+
+
+def check_split(tasks: Tasks, split: object) -> str:
+    """Return the split's name, or raise a ValueError that lists those there are."""
+    if split not in tasks.splits:
+        raise ValueError(f"unknown split {split!r}; {suggest(split, tasks.splits)}")
+    return str(split)
+
+
+def choose(tasks: Tasks, split: str, options: Mapping[str, Any], rng: np.random.Generator) -> Task:
+    """Return the task for the options of a reset.
+
+    Args:
+        tasks: where they come from.
+        split: to use unless the options name one.
+        options: `task_id`, with or without `split`; or any of `split`, `index`.
+        rng: draws the index when the options leave it open.
+
+    Raises:
+        ValueError: when options exclude each other or name something that does not exist.
+    """
+    named = check_split(tasks, options["split"]) if options.get("split") is not None else None
+    task_id: Any = options.get("task_id")
+    if task_id is not None:
+        if options.get("index") is not None:
+            raise ValueError(
+                f"reset options {sorted(options)} name the task twice: give 'task_id' (with or without 'split'), or "
+                "'split' and 'index'"
+            )
+        if not isinstance(task_id, str):
+            raise ValueError(f"option 'task_id' must be a str, got {task_id!r}")
+        return tasks.by_id(task_id, named)
+    split = split if named is None else named
+    count = tasks.count(split)
+    if not count:
+        raise ValueError(f"split {split!r} holds no task of these families; use another split, or families=None")
+    index: Any = options.get("index")
+    if index is None:
+        index = int(rng.integers(count))
+    if isinstance(index, bool) or not isinstance(index, numbers.Integral) or not 0 <= index < count:
+        raise ValueError(f"option 'index' must be an integer from 0 to {count - 1} in split {split!r}, got {index!r}")
+    return tasks.at(split, int(index))
