@@ -58,13 +58,18 @@ def converse(places: Sequence[Place], partner: Partner, judge: Judge) -> None:
             place.answer(_sound(act, partner))
     over = [(place, dialogue) for place in places if (dialogue := place.unjudged) is not None]
     if over:
-        dialogues = [dialogue for _, dialogue in over]
-        try:
-            verdicts = judge.score(dialogues)
-        except OSError as error:
-            verdicts = [_lost(judge, error)] * len(dialogues)
-        for (place, _), verdict in zip(over, _complete(verdicts, len(over), judge, "score"), strict=True):
+        verdicts = ask_judge(judge, [dialogue for _, dialogue in over])
+        for (place, _), verdict in zip(over, verdicts, strict=True):
             place.judge_says(verdict)
+
+
+def ask_judge(judge: Judge, dialogues: Sequence[Dialogue]) -> Sequence[Verdict | Failure]:
+    """Return the judge's answers; see `converse` for what can go wrong."""
+    try:
+        verdicts: Sequence[Verdict | Failure] = judge.score(dialogues)
+    except OSError as error:
+        verdicts = [_lost(judge, error)] * len(dialogues)
+    return _complete(verdicts, len(dialogues), judge, "score")
 
 
 def needs_game(*whom: object) -> bool:
