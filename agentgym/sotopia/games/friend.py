@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from agentgym.sotopia.games.game import BEST, Game, Heard, Outcome, Side, Standing, whole
-from agentgym.sotopia.games.phrases import clauses, says_no, says_yes, words
+from agentgym.sotopia.games.phrases import clauses, denied, says_no, says_yes, words
 
 NAME_COST, PROPERTY_COST = 3.0, 0.5
 _KNOWN = re.compile(r"\bI (?:do )?know (?:him|her|them|that one)\b|\bme too\b|\bthat(?:'s| is) (?:the one|it)\b", re.I)
@@ -40,15 +40,17 @@ class Directory:
 
     def hear(self, text: str) -> Heard:
         """Return what an utterance says: one name is a proposal, names and properties are the things."""
-        values = self._values.findall(text)
-        names = list(dict.fromkeys(self._names.findall(self._values.sub(" ", text))))
         parts = clauses(text)
-        asks = text.rstrip().endswith("?")
+        names, proposed, properties = {}, {}, {}  # dicts, for their order
+        for part in parts:
+            properties.update(dict.fromkeys([value.lower() for value in self._values.findall(part)]))
+            found = dict.fromkeys(self._names.findall(self._values.sub(" ", part)))
+            names.update(found)
+            if not denied(part):
+                proposed.update(found)
+        terms = next(iter(proposed)) if len(proposed) == 1 else None
         agrees = says_yes(parts) or _KNOWN.search(text) is not None
-        properties = dict.fromkeys([value.lower() for value in values])
-        return Heard(
-            names[0] if len(names) == 1 else None, agrees, says_no(parts), asks, (*names, *properties)
-        )  # fmt: skip
+        return Heard(terms, agrees, says_no(parts), text.rstrip().endswith("?"), (*names, *properties))
 
 
 @lru_cache(maxsize=1024)

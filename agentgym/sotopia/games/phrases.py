@@ -15,7 +15,7 @@ _YES = re.compile(r"^\W*(?:yes|yeah|yep|sure|right)\b", re.IGNORECASE)
 _NO = re.compile(r"^\W*(?:no|nope|nah|sorry)\b", re.IGNORECASE)
 _DENIED = re.compile(
     r"n't\b|n’t\b|\bcannot\b|\bnot\b|\bnever\b|\bunable\b|\brefuse\b|\breject\b|\bdecline\b|\bno (?:deal|way|thanks)\b|"
-    r"\bnone\b|\bnobody\b|\btoo (?:low|high|much|little|expensive|cheap|early|late|few|many)\b",
+    r"\b(?:impossible|busy|bad)\b|\bnone\b|\bnobody\b|\btoo (?:low|high|much|little|expensive|cheap|early|late|few|many)\b",
     re.IGNORECASE,
 )
 #: "I cannot go higher than 40" names terms.

@@ -1,0 +1,225 @@
+"""Generated scenarios with a game in them: any number for each family, each made from a seed and its number.
+
+The texts are our own. How well the two know each other varies within a family, so that all relationships occur.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import TypeVar
+
+import numpy as np
+
+from agentgym.core import suggest
+from agentgym.sotopia import wording
+from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain, dollars
+from agentgym.sotopia.games.divide import Divide, Pile, Share
+from agentgym.sotopia.games.friend import Friend, MutualFriend
+from agentgym.sotopia.games.game import Game
+from agentgym.sotopia.games.schedule import Schedule, Slots
+from agentgym.sotopia.profiles import Person, Relationship, Scenario, Task
+
+_T = TypeVar("_T")
+#: Random numbers drawn at a time.
+_NUMBERS = 64
+
+
+class Draws:
+    """Choices made with the uniform numbers of one task, in order."""
+
+    def __init__(self, *seed: int) -> None:
+        rng = np.random.default_rng(seed)
+        self._next = (number for _ in itertools.count() for number in rng.random(_NUMBERS).tolist())
+
+    def uniform(self, low: float, high: float) -> float:
+        """Return a number in low..high."""
+        return low + (high - low) * next(self._next)
+
+    def below(self, count: int) -> int:
+        """Return a whole number in 0..count - 1."""
+        return int(next(self._next) * count)
+
+    def pick(self, values: Sequence[_T]) -> _T:
+        """Return one of the values."""
+        return values[int(next(self._next) * len(values))]
+
+    def sample(self, values: Sequence[_T], count: int) -> list[_T]:
+        """Return `count` of the values in random order."""
+        left = list(values)
+        return [left.pop(int(next(self._next) * len(left))) for _ in range(count)]
+
+
+@lru_cache(maxsize=4096)
+def generate(family: str, seed: int, index: int) -> Task:
+    """Return a task of a family; the same arguments give the same task in any process.
+
+    Args:
+        family: one of `FAMILIES`.
+        seed: another one gives other tasks; at least 0.
+        index: the task's number, from 0.
+
+    Raises:
+        ValueError: on an unknown family or a negative number.
+
+    >>> task = generate("bargain", 0, 3)
+    >>> task.id, task.game.solvable, task.people[0].name != task.people[1].name
+    ('bargain-0-3', True, True)
+    """
+    if family not in _MAKERS:
+        raise ValueError(f"unknown family {family!r}; {suggest(family, FAMILIES)}")
+    if seed < 0 or index < 0:
+        raise ValueError(f"seed and index of a generated task must be at least 0, got {seed} and {index}")
+    draws = Draws(seed, FAMILIES.index(family), index)
+    people = _people(draws)
+    relationships, make = _MAKERS[family]
+    relationship = draws.pick(relationships)
+    text, goals, game = make(draws)
+    named = f"{family}-{seed}-{index}"
+    scenario = Scenario(named, family, "generated", text, goals, relationship)
+    return Task(named, scenario, people, game, draws.below(2**31))
+
+
+def _people(draws: Draws) -> tuple[Person, Person]:
+    """Return two people who share neither name nor occupation nor secret."""
+    parts = [
+        draws.sample(values, 2)
+        for values in (
+            wording.FIRST_NAMES, wording.LAST_NAMES, wording.OCCUPATIONS, wording.PERSONALITIES, wording.SECRETS,
+        )
+    ]  # fmt: skip
+    first, second = (
+        Person(
+            id=f"{first}-{last}".lower(),
+            first_name=first,
+            last_name=last,
+            age=20 + draws.below(50),
+            occupation=occupation,
+            gender=gender,
+            gender_pronoun=pronoun,
+            public_info=f"{first} {known}.",
+            personality_and_values=f"{first} {personality}",
+            secret=f"{first} {secret}.",
+            decision_making_style=draws.pick(wording.DECISIONS),
+        )
+        for (first, gender, pronoun), last, (occupation, known), personality, secret in zip(*parts, strict=True)
+    )
+    return first, second
+
+
+_Made = tuple[str, tuple[str, str], Game]
+
+
+def _bargain(draws: Draws) -> _Made:
+    thing, low, high, remark = draws.pick(wording.GOODS)
+    step = 5 if low >= 50 else 2
+    price = float(step * round(draws.uniform(low, high) / step))
+    seller = float(round(price * draws.uniform(0.78, 0.95)))
+    buyer = float(min(round(seller - price * draws.uniform(-0.08, 0.08)), round(0.8 * price)))
+    words = draws.pick(wording.SALE).format(thing=thing, price=dollars(price), remark=remark)
+    goals = {
+        BUYER: f"Buy {thing} (<extra_info>Your target price is {dollars(buyer)}: paying more counts against you, paying "
+        "less is a bonus, and going without is worst.</extra_info>)",
+        SELLER: f"Sell {thing} (<extra_info>Your target price is {dollars(seller)}: taking less counts against you, "
+        "taking more is a bonus, and not selling is worst.</extra_info>)",
+    }
+    trades = (BUYER, SELLER) if draws.below(2) else (SELLER, BUYER)
+    targets = (buyer, seller) if trades[0] == BUYER else (seller, buyer)
+    return words[0].upper() + words[1:], (goals[trades[0]], goals[trades[1]]), Bargain(price, targets, trades)
+
+
+#: Counts of three kinds; five to seven things.
+_COUNTS: tuple[Share, ...] = tuple(
+    counts for counts in itertools.product((1, 2, 3, 4), repeat=3) if 5 <= sum(counts) <= 7
+)
+
+
+@lru_cache(maxsize=len(_COUNTS))
+def _values(counts: Share) -> list[Share]:
+    """Return values of three kinds under which all things together are worth 9 to 12 points."""
+    return [
+        values
+        for values in itertools.product(range(1, 7), repeat=3)
+        if 9 <= sum(value * count for value, count in zip(values, counts, strict=True)) <= 12
+    ]
+
+
+def _divide(draws: Draws) -> _Made:
+    occasion, kinds = draws.pick(wording.OCCASIONS)
+    chosen = tuple(draws.sample(kinds, 3))
+    solvable = False
+    while not solvable:
+        pile = Pile(chosen, draws.pick(_COUNTS))
+        values = draws.pick(_values(pile.counts)), draws.pick(_values(pile.counts))
+        game = Divide(pile, values)
+        solvable = values[0] != values[1] and game.solvable
+    text = f"{occasion} and divide what there is: {pile.tell(pile.counts)}. Each of them values these things differently."
+    first, second = (
+        "Get as many points as you can (<extra_info>For you, "
+        + ", ".join(
+            f"each {kind[0]} is worth {value} point{'s' * (value != 1)}"
+            for kind, value in zip(chosen, own, strict=True)
+        )
+        + ". Nobody gets any points unless you agree.</extra_info>)"
+        for own in values
+    )
+    return text, (first, second), game
+
+
+def _friend(draws: Draws) -> _Made:
+    attributes = tuple(draws.sample(list(wording.ATTRIBUTES), 2 + draws.below(2)))
+    count = 7 + draws.below(2)
+    names = draws.sample(wording.FRIENDS, 2 * count - 1)
+    pools = [draws.sample(wording.ATTRIBUTES[attribute], 8) for attribute in attributes]
+    everyone = [Friend(name, tuple(draws.pick(pool) for pool in pools)) for name in names]
+    own = draws.sample(everyone[:count], count), draws.sample(everyone[count - 1 :], count)
+    goals = tuple(
+        "Find out whom you both know; do not simply list names (<extra_info>Naming someone whom you do not both know "
+        "costs you three points, bringing up a property of people half a point, and you need the other to confirm. You "
+        "know:\n"
+        + "\n".join(
+            f"{friend.name}: " + ", ".join(f"{a} {v}" for a, v in zip(attributes, friend.values, strict=True))
+            for friend in friends
+        )
+        + "</extra_info>)"
+        for friends in own
+    )
+    text = "Two people get talking at a party. They have been told that they have one friend in common, but not who it is."
+    return text, (goals[0], goals[1]), MutualFriend(attributes, (tuple(own[0]), tuple(own[1])))
+
+
+def _schedule(draws: Draws) -> _Made:
+    every = [(day, time) for day in wording.DAYS for time in wording.TIMES]
+    chosen = draws.sample(every, 8)
+    # Slots that suit one only, three for each; one or two that suit both well enough.
+    kinds = draws.sample(("first",) * 3 + ("second",) * 3 + ("both", draws.pick(("both", "none"))), 8)
+    low, high, fair = (0, 0, 1, 2), (6, 7, 8, 9), (2, 3)
+    ranges = {"first": (low, high), "second": (high, low), "both": (fair, fair), "none": ((5, 6), (5, 6))}
+    costs = {slot: tuple(draws.pick(range_) for range_ in ranges[kind]) for slot, kind in zip(chosen, kinds, strict=True)}
+    slots: Slots = tuple(slot for slot in every if slot in costs)
+    own = tuple(costs[slot][0] for slot in slots), tuple(costs[slot][1] for slot in slots)
+    game = Schedule(slots, own)
+    names = [game.tell(number) for number in range(len(slots))]
+    text = f"Two people want to meet {draws.pick(wording.MEETINGS)}. Free are " + ", ".join(names) + "."
+    first, second = (
+        "Agree on a time that suits you (<extra_info>What each costs you, from 0 (suits you) to 10 (impossible): "
+        + ", ".join(f"{name} {cost}" for name, cost in zip(names, role, strict=True))
+        + ". Not meeting at all is worst.</extra_info>)"
+        for role in own
+    )
+    return text, (first, second), game
+
+
+_STRANGERS = (Relationship.stranger, Relationship.know_by_name)
+_CLOSE = (
+    Relationship.acquaintance, Relationship.friend, Relationship.romantic_relationship, Relationship.family_member,
+)  # fmt: skip
+_MAKERS: dict[str, tuple[tuple[Relationship, ...], Callable[[Draws], _Made]]] = {
+    "bargain": ((*_STRANGERS, Relationship.acquaintance), _bargain),
+    "divide": (_CLOSE, _divide),
+    "friend": (_STRANGERS, _friend),
+    "schedule": ((Relationship.know_by_name, *_CLOSE), _schedule),
+}
+#: Families of generated games.
+FAMILIES = tuple(_MAKERS)
