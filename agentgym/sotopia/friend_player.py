@@ -1,7 +1,7 @@
 """A scripted player of the search for a mutual friend: it answers truly, and asks what tells most.
 
-It asks about one property of the likeliest friend after the other, and names a friend once the other has said yes to
-all that is known of that friend, or when nobody else is left.
+It describes the likeliest of its friends, one property after the other. It names a friend when the other knows
+somebody of whom two properties fit this friend alone, or all of them do, or when nobody else is left.
 """
 
 from __future__ import annotations
@@ -11,6 +11,10 @@ from agentgym.sotopia.dialogue import View
 from agentgym.sotopia.games.friend import Friend, FriendSide
 from agentgym.sotopia.games.game import Heard
 from agentgym.sotopia.temperaments import Temperament
+
+_SILENCE = Heard()
+_KNOWN = "Yes, I know"
+_WAITING = ("Whom do you know?", "Go on, ask me.", "What are your friends like?")
 
 
 def play_friend(view: View, side: FriendSide, temper: Temperament) -> Act:
@@ -22,13 +26,11 @@ def play_friend(view: View, side: FriendSide, temper: Temperament) -> Act:
         temper: whether it asks by itself, and how long it waits for answers.
     """
     me, other = view.role, 1 - view.role
+    search = _Search(side)
     standing = side.begin()
-    left = {friend.name: friend for friend in side.friends}
-    agreeing: dict[str, int] = dict.fromkeys(left, 0)
-    asked: Heard | None = None
-    last: Heard | None = None
-    last_text, idle = "", 0
+    asked = last = _SILENCE
     seen: set[str] = set()
+    idle = 0
     for turn in view.turns:
         standing = side.read(standing, turn)
         kind, text = turn.acts[me]
@@ -37,76 +39,83 @@ def play_friend(view: View, side: FriendSide, temper: Temperament) -> Act:
         kind, text = turn.acts[other]
         if kind == "none" and turn.acts[me].kind != "none":
             continue
-        last = side.hear(other, text) if kind == "speak" else Heard()
-        last_text = text if kind == "speak" else ""
-        idle = idle + 1 if text in seen or not last_text else 0
+        last = side.hear(other, text) if kind == "speak" else _SILENCE
+        idle = idle + 1 if kind != "speak" or text in seen else 0
         seen.add(text)
-        if asked is not None and asked.things and (last.accepts or last.refuses):
-            _learn(side, asked, last, left, agreeing)
-        if last.asks and last.things:
-            for name in side.matching(_properties(side, last)):
-                agreeing[name] += 1
-        asked = None
+        search.take(asked, last)
+        asked = _SILENCE
     if standing.agreed is not None or idle >= temper.patience:
         return LEAVE
-    answer = _answer(side, last, last_text) if last is not None else ""
+    answer = _answer(side, last)
     if answer.startswith(_KNOWN):
         return Act("speak", answer)
-    question = _ask(side, left, agreeing, standing.things[me]) if temper.asks else ""
+    question = search.question(standing.things) if temper.asks else ""
     return Act("speak", f"{answer} {question}".strip() or _WAITING[(view.seed + len(view.turns)) % 3])
 
 
-_KNOWN = "Yes, I know"
-_WAITING = ("Whom do you know?", "Go on, ask me.", "Tell me more about your friends?")
-
-
-def _properties(side: FriendSide, heard: Heard) -> frozenset[str]:
-    return frozenset(heard.things) - side.names()
-
-
-def _learn(
-    side: FriendSide, asked: Heard, answer: Heard, left: dict[str, Friend], agreeing: dict[str, int]
-) -> None:
-    """Take the answer to an own question into account; names denied and properties denied are out."""
-    properties = _properties(side, asked)
-    named = [name for name in asked.things if name in side.names()]
-    if answer.refuses:
-        out = named if named else side.matching(properties)
-        if len(left.keys() - set(out)):
-            for name in out:
-                left.pop(name, None)
-    elif not named:
-        for name in side.matching(properties):
-            agreeing[name] += 1 + len(properties)
-
-
-def _answer(side: FriendSide, heard: Heard, text: str) -> str:
+def _answer(side: FriendSide, heard: Heard) -> str:
     """Return the true answer to what the other said; "" where that asks nothing."""
     named = [name for name in heard.things if name in side.names()]
     if named:
         return f"{_KNOWN} {named[0]}."
-    properties = _properties(side, heard)
     if not heard.asks:
         return ""
-    if properties and side.matching(properties):
-        return "Yes, somebody like that."
-    return "No, none of mine." if text else ""
+    return "Yes, somebody like that." if side.matching(frozenset(heard.things)) else "No, none of mine."
 
 
-def _ask(side: FriendSide, left: dict[str, Friend], agreeing: dict[str, int], brought: tuple[str, ...]) -> str:
-    """Return the next question."""
-    known = set(brought)
-    shared = {name: sum(other.values[i] == friend.values[i] for other in left.values() for i in range(len(friend.values)))
-              for name, friend in left.items()}
-    best = max(left.values(), key=lambda friend: (agreeing[friend.name], shared[friend.name], friend.name))
-    values = [value for value in best.values]
-    open_values = [value for value in values if value.lower() not in known]
-    if len(left) == 1 or not open_values or len(values) - len(open_values) >= 2:
-        return f"Is it {best.name}?"
-    counts = {value: sum(value in other.values for other in left.values()) for value in open_values}
-    value = max(open_values, key=lambda each: (counts[each], each))
-    confirmed = [each for each in values if each.lower() in known]
-    pair = [*confirmed, value]
-    return "Do you know somebody with " + " and ".join(
-        f"{side.attributes[values.index(each)]} {each}" for each in pair
-    ) + "?"
+class _Search:
+    """What is known about who it may be."""
+
+    def __init__(self, side: FriendSide) -> None:
+        self.side = side
+        self.left: dict[str, Friend] = {friend.name: friend for friend in side.friends}
+        #: Descriptions that fit a friend of the other, with the own friends whom they fit.
+        self.confirmed: dict[frozenset[str], tuple[str, ...]] = {}
+
+    def take(self, asked: Heard, said: Heard) -> None:
+        """Take in what the other said after an own question; what the other asks about fits one of its friends."""
+        names = self.side.names()
+        named = tuple(name for name in asked.things if name in names)
+        described = frozenset(asked.things) - names
+        if said.refuses:
+            self._rule_out(named or self.side.matching(described))
+        elif said.accepts and described and not named:
+            self.confirmed[described] = self.side.matching(described)
+        asks = frozenset(said.things) - names
+        if said.asks and self.side.matching(asks):
+            self.confirmed[asks] = self.side.matching(asks)
+
+    def _rule_out(self, names: tuple[str, ...]) -> None:
+        if len(self.left.keys() - set(names)):
+            for name in names:
+                self.left.pop(name, None)
+
+    def question(self, things: tuple[tuple[str, ...], tuple[str, ...]]) -> str:
+        """Return the next question; properties that were brought up already are preferred, for they are free."""
+        fits = {name: [d for d, who in self.confirmed.items() if name in who] for name in self.left}
+        counts: dict[str, int] = {}
+        for friend in self.left.values():
+            for value in friend.values:
+                counts[value] = counts.get(value, 0) + 1
+        name = max(
+            self.left,
+            key=lambda name: (
+                max(map(len, fits[name]), default=0),
+                len(fits[name]),
+                max(counts[value] for value in self.left[name].values),
+                name,
+            ),
+        )
+        values = self.left[name].values
+        best = max(fits[name], key=lambda each: (len(each), sorted(each)), default=frozenset())
+        alone = len([each for each in self.confirmed.get(best, ()) if each in self.left]) == 1
+        known = [value for value in values if value.lower() in best]
+        if len(self.left) == 1 or len(known) == len(values) or (alone and len(known) > 1):
+            return f"Is it {name}?"
+        free = things[0] + things[1]
+        new = max(
+            (value for value in values if value not in known),
+            key=lambda value: (value.lower() in free, counts[value], value),
+        )
+        told = [f"{self.side.attributes[values.index(value)][0]} {value}" for value in (*known, new)]
+        return f"Do you know somebody with {' and '.join(told)}?"

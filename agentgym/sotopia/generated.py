@@ -174,6 +174,9 @@ def _friend(draws: Draws) -> _Made:
     pools = [draws.sample(wording.ATTRIBUTES[attribute], 8) for attribute in attributes]
     everyone = [Friend(name, tuple(draws.pick(pool) for pool in pools)) for name in names]
     own = draws.sample(everyone[:count], count), draws.sample(everyone[count - 1 :], count)
+    game = MutualFriend(
+        tuple((attribute, wording.ATTRIBUTES[attribute]) for attribute in attributes), (tuple(own[0]), tuple(own[1]))
+    )
     goals = tuple(
         "Find out whom you both know; do not simply list names (<extra_info>Naming someone whom you do not both know "
         "costs you three points, bringing up a property of people half a point, and you need the other to confirm. You "
@@ -186,7 +189,7 @@ def _friend(draws: Draws) -> _Made:
         for friends in own
     )
     text = "Two people get talking at a party. They have been told that they have one friend in common, but not who it is."
-    return text, (goals[0], goals[1]), MutualFriend(attributes, (tuple(own[0]), tuple(own[1])))
+    return text, (goals[0], goals[1]), game
 
 
 def _schedule(draws: Draws) -> _Made:

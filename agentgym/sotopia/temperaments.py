@@ -27,7 +27,7 @@ class Temperament(NamedTuple):
 
 #: Partners; none of them gives way to somebody who does not.
 TEMPERAMENTS: dict[str, Temperament] = {
-    "firm": Temperament(start=0.0, floor=5.5, give=0.7, patience=4, asks=False),
-    "fair": Temperament(start=0.5, floor=5.0, give=1.0, patience=5),
-    "yielding": Temperament(start=1.0, floor=3.5, give=1.4, patience=6),
+    "firm": Temperament(start=0.0, floor=5.5, give=0.7, pace=0.2, patience=4, asks=False),
+    "fair": Temperament(start=0.5, floor=5.0, give=1.0, pace=0.3, patience=5),
+    "yielding": Temperament(start=1.0, floor=3.5, give=1.4, pace=0.4, patience=6),
 }

@@ -21,6 +21,10 @@ NAME_COST, PROPERTY_COST = 3.0, 0.5
 _KNOWN = re.compile(r"\bI (?:do )?know (?:him|her|them|that one)\b|\bme too\b|\bthat(?:'s| is) (?:the one|it)\b", re.I)
 
 
+#: Attributes, such as "town", each with the values that people may speak of.
+Attributes = tuple[tuple[str, tuple[str, ...]], ...]
+
+
 @dataclass(frozen=True)
 class Friend:
     """Somebody a role knows: a name, and a value for each attribute."""
@@ -32,11 +36,10 @@ class Friend:
 class Directory:
     """Finds names and properties in utterances; names with their capitals, properties without regard to them."""
 
-    def __init__(self, friends: tuple[Friend, ...]) -> None:
-        names = dict.fromkeys([friend.name for friend in friends])
-        values = dict.fromkeys([value.lower() for friend in friends for value in friend.values])
-        self._names = re.compile("|".join(words(list(names))) or r"(?!)")
-        self._values = re.compile("|".join(words(list(values))) or r"(?!)", re.IGNORECASE)
+    def __init__(self, names: frozenset[str], attributes: Attributes) -> None:
+        values = {value.lower() for _, values in attributes for value in values}
+        self._names = re.compile("|".join(words(names)) or r"(?!)")
+        self._values = re.compile("|".join(words(values)) or r"(?!)", re.IGNORECASE)
 
     def hear(self, text: str) -> Heard:
         """Return what an utterance says: one name is a proposal, names and properties are the things."""
@@ -53,14 +56,12 @@ class Directory:
         return Heard(terms, agrees, says_no(parts), text.rstrip().endswith("?"), (*names, *properties))
 
 
-@lru_cache(maxsize=1024)
-def _directory(friends: tuple[Friend, ...]) -> Directory:
-    return Directory(friends)
+_directory = lru_cache(maxsize=1024)(Directory)
 
 
 @lru_cache(maxsize=16384)
-def _hear(friends: tuple[Friend, ...], text: str) -> Heard:
-    return _directory(friends).hear(text)
+def _hear(names: frozenset[str], attributes: Attributes, text: str) -> Heard:
+    return _directory(names, attributes).hear(text)
 
 
 @dataclass(frozen=True)
@@ -70,12 +71,12 @@ class FriendSide(Side):
     family: ClassVar[str] = "friend"
     lapses: ClassVar[bool] = True
     role: int
-    attributes: tuple[str, ...]
+    attributes: Attributes
     friends: tuple[Friend, ...]
 
     def hear(self, role: int, text: str) -> Heard:
-        """Return what an utterance says about the friends of this role."""
-        return _hear(self.friends, text)
+        """Return what an utterance says: of names, it knows those of its own friends."""
+        return _hear(self.names(), self.attributes, text)
 
     def names(self) -> frozenset[str]:
         """Return the names of the friends."""
@@ -87,7 +88,7 @@ class FriendSide(Side):
         Args:
             properties: lower-case values.
         """
-        return _matching(self.friends, properties)
+        return _matching(self, properties)
 
 
 @lru_cache(maxsize=4096)
@@ -96,14 +97,14 @@ def _names(friends: tuple[Friend, ...]) -> frozenset[str]:
 
 
 @lru_cache(maxsize=16384)
-def _matching(friends: tuple[Friend, ...], properties: frozenset[str]) -> tuple[str, ...]:
-    asked = [
-        {friend.values[i].lower() for friend in friends} & properties for i in range(len(friends[0].values))
-    ]  # fmt: skip
+def _matching(side: FriendSide, properties: frozenset[str]) -> tuple[str, ...]:
+    asked = [properties.intersection([value.lower() for value in values]) for _, values in side.attributes]
+    if not any(asked):
+        return ()
     return tuple(
         friend.name
-        for friend in friends
-        if any(asked) and all(not some or value.lower() in some for value, some in zip(friend.values, asked, strict=True))
+        for friend in side.friends
+        if all(not some or value.lower() in some for value, some in zip(friend.values, asked, strict=True))
     )
 
 
@@ -112,13 +113,13 @@ class MutualFriend(Game):
     """A search for the one friend whom both know.
 
     Args:
-        attributes: what is known of friends, such as "town".
+        attributes: what is known of friends; their values hold at least those of all friends.
         friends: those of roles 0 and 1, each known to itself; they share exactly one name.
     """
 
     family: ClassVar[str] = "friend"
     lapses: ClassVar[bool] = True
-    attributes: tuple[str, ...]
+    attributes: Attributes
     friends: tuple[tuple[Friend, ...], tuple[Friend, ...]]
 
     def __post_init__(self) -> None:
@@ -134,7 +135,7 @@ class MutualFriend(Game):
 
     def hear(self, role: int, text: str) -> Heard:
         """Return what an utterance says."""
-        return _hear(self.friends[0] + self.friends[1], text)
+        return _hear(_names(self.friends[0] + self.friends[1]), self.attributes, text)
 
     def private(self, role: int) -> FriendSide:
         """Return what a role knows."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 #: Words of agreement. One counts unless its clause is a question, a condition, or denied.
 _ACCEPT = re.compile(
@@ -65,7 +65,7 @@ def _is_plain(part: str) -> bool:
     return not (part.rstrip().endswith("?") or _CONDITION.search(part) or _DENIED.search(part) or _NO.match(part))
 
 
-def words(values: list[str]) -> Iterator[str]:
+def words(values: Iterable[str]) -> Iterator[str]:
     """Yield patterns that match these values as whole words, longest first."""
     for value in sorted(values, key=lambda each: (-len(each), each)):
         yield rf"(?<!\w){re.escape(value)}(?!\w)"
