@@ -17,7 +17,7 @@ from agentgym.sotopia.partner import Judge, find_judge
 from agentgym.sotopia.result import Result, check_reward, check_threshold, result_of
 from agentgym.sotopia.talk import ask_judge, check_playable, needs_game
 from agentgym.sotopia.tasks import check_split, choose, find_tasks
-from agentgym.sotopia.world import SocialWorld, check_order, check_turns
+from agentgym.sotopia.world import SocialWorld, check_order, check_turns, draw_schedule
 
 OPTIONS = ("split", "index", "task_id")
 
@@ -72,7 +72,8 @@ class Duo:
         task = choose(self.tasks, self.split, {name: given[name] for name in OPTIONS if name in given}, self._rng)
         check_playable(task, self.judge)
         self.task = task
-        self.world = SocialWorld(task, self.order, self.max_turns, self._rng)
+        schedule = draw_schedule(self.order, self.max_turns, self._rng)
+        self.world = SocialWorld(task, self.order, self.max_turns, schedule)
         self.results = Result(), Result()
         self._valid = [True, True]
 

@@ -20,7 +20,7 @@ from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.result import Result, check_reward, check_threshold, failed, result_of
 from agentgym.sotopia.talk import check_playable, converse, needs_game
 from agentgym.sotopia.tasks import check_split, choose, find_tasks
-from agentgym.sotopia.world import SocialWorld, check_order, check_turns
+from agentgym.sotopia.world import SocialWorld, check_order, check_turns, draw_schedule
 from agentgym.vector import Array, TextVectorEnv
 
 _OPEN = Result()
@@ -57,7 +57,7 @@ class SotopiaEnv(TextEnv[str]):
 
     **Tasks.** `reset(options=...)` takes `task_id`, with or without `split`, or any of `split` and `index`; and `role`.
 
-    **Data.** None needed: tasks of four families (`generator.FAMILIES`) are generated, with the splits "train",
+    **Data.** None needed: tasks of four families (`generated.FAMILIES`) are generated, with the splits "train",
     "validation" and "test". `data` is the folder of the official files (`data.FILES`), with the splits "all", "hard"
     (SOTOPIA-hard) and "numeric": scenarios whose goal score can be computed. All others need a `judge` and a `partner`
     that are models.
@@ -128,7 +128,8 @@ class SotopiaEnv(TextEnv[str]):
         role = options.get("role")
         role = self.role if role is None else _check_role(role, ())
         task = choose(self.tasks, self.split, options, self.np_random)
-        self._load(task, int(self.np_random.integers(2)) if role == "random" else int(role))
+        me = int(self.np_random.integers(2)) if role == "random" else int(role)
+        self._load(task, me, draw_schedule(self.order, self.max_turns, self.np_random))
         if self._alone:
             converse((self,), self.partner, self.judge)
 
@@ -136,11 +137,10 @@ class SotopiaEnv(TextEnv[str]):
         """Return the number of tasks of the environment's families in a split."""
         return self.tasks.count(check_split(self.tasks, split))
 
-    def _load(self, task: Task, me: int) -> None:
+    def _load(self, task: Task, me: int, schedule: tuple[int, ...]) -> None:
         check_playable(task, self.partner, self.judge)
         self.task, self.me = task, me
-        self.world = SocialWorld(task, self.order, self.max_turns, self.np_random)
-        schedule = self.world.get_state()[0]
+        self.world = SocialWorld(task, self.order, self.max_turns, schedule)
         self._key = _digest("", f"{task.id!r} {me} {schedule}")
         self._standing = Standing() if task.game is None else task.game.begin()
         self._pending: Act | None = None
@@ -258,7 +258,7 @@ class SotopiaEnv(TextEnv[str]):
     def set_state(self, state: Any) -> None:
         """Load what `get_state` returned."""
         task_id, me, world, key, mark, result = state
-        self._load(self.tasks.by_id(task_id), me)
+        self._load(self.tasks.by_id(task_id), me, world[0])
         self.world.set_state(world)
         for turn in self.world.dialogue.turns:
             self._standing = _stand(self.task, self._standing, turn)

@@ -15,6 +15,8 @@ JUDGE = "environment"
 ROLES = ("agent_0", "agent_1")
 
 _MARKS = ("extra_info", "strategy_hint", "clarification_hint")
+#: What is meant as a tag; one that is not written as `_TAG` wants it is an error, lest it hide nothing.
+_MEANT = re.compile(rf"<\s*/?\s*(?:{'|'.join(_MARKS)}|p)\b[^>]*>?", re.IGNORECASE)
 _TAG = re.compile(rf"""<(/?)({"|".join(_MARKS)}|p)(?:\s+viewer\s*=\s*(?:"([^"]*)"|'([^']*)'))?\s*>""")
 
 
@@ -26,7 +28,7 @@ def render(text: str, viewer: str) -> str:
         viewer: one of `ROLES`, or `JUDGE`, who sees everything.
 
     Raises:
-        ValueError: when tags do not match, so that it is not clear what is hidden from whom.
+        ValueError: when tags do not match or are not understood, so that it is not clear what is hidden from whom.
 
     >>> render('A party. <p viewer="environment">Both know Kim.</p> (<extra_info>You sing.</extra_info>)', "agent_0")
     'A party.  (You sing.)'
@@ -36,11 +38,14 @@ def render(text: str, viewer: str) -> str:
     parts: list[str] = []
     open_tags: list[tuple[str, bool]] = []
     shown, at = True, 0
-    for tag in _TAG.finditer(text):
+    for meant in _MEANT.finditer(text):
+        tag = _TAG.fullmatch(meant[0])
+        if tag is None:
+            raise ValueError(f"profile text has a tag that is not understood, {meant[0]!r}: {text!r}")
         closing, name = tag[1], tag[2]
         if shown:
-            parts.append(text[at : tag.start()])
-        at = tag.end()
+            parts.append(text[at : meant.start()])
+        at = meant.end()
         if not closing:
             open_tags.append((name, shown))
             allowed = tag[3] if tag[3] is not None else tag[4]

@@ -23,8 +23,8 @@ def deal_key(observation: Any, info: Mapping[str, Any]) -> str:
     How the game stands is the standing offers, who moved last and how, what was agreed, and what was brought up, see
     `games.game.Standing`; without a game only who acted last and how.
 
-    >>> info = {"task_id": "bargain/7", "role": 0, "standing": ((55.0, 70.0), 1, "offer"), "turn": 6, "ended": ""}
+    >>> info = {"task_id": "bargain-0-7", "role": 0, "standing": ((55.0, 70.0), 1, "offer"), "turn": 6, "ended": ""}
     >>> deal_key("...", info)
-    'bargain/7 | 0 | ((55.0, 70.0), 1, 'offer') | 1 | '
+    'bargain-0-7 | 0 | ((55.0, 70.0), 1, 'offer') | 1 | '
     """
     return f"{info['task_id']} | {info['role']} | {info['standing']!r} | {info['turn'] // BUCKET} | {info['ended']}"

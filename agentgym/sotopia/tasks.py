@@ -12,7 +12,7 @@ import numpy as np
 
 from agentgym.core import suggest
 from agentgym.sotopia.data import HARD_SCENARIOS, Pairing, read_official
-from agentgym.sotopia.generator import FAMILIES, generate
+from agentgym.sotopia.generated import FAMILIES, generate
 from agentgym.sotopia.official import read_game
 from agentgym.sotopia.profiles import Task
 
@@ -46,7 +46,7 @@ class Tasks(Protocol):
 
 
 class GeneratedTasks:
-    """Tasks of some families, one family after the other; their ids are "<family>/<number>".
+    """Tasks of some families, one family after the other; their ids are "<family>-<world seed>-<number>".
 
     Splits share no number, hence no task.
 
@@ -78,24 +78,22 @@ class GeneratedTasks:
     def at(self, split: str, index: int) -> Task:
         """Return a task by its index in a split."""
         number, family = divmod(index, len(self.families))
-        return _generated(self.families[family], self.world_seed, _NUMBERS[split][0] + number)
+        return generate(self.families[family], self.world_seed, _NUMBERS[split][0] + number)
 
     def by_id(self, task_id: str, split: str | None = None) -> Task:
         """Return a task by its id."""
-        family, _, digits = task_id.partition("/")
+        ranges = [_NUMBERS[split]] if split is not None else list(_NUMBERS.values())
+        family, _, digits = task_id.rpartition(f"-{self.world_seed}-")
         number = int(digits) if digits.isdecimal() and digits.isascii() and len(digits) < 10 else -1
-        ranges = _NUMBERS.values() if split is None else (_NUMBERS[split],)
         inside = any(first <= number < first + count for first, count in ranges)
-        if family not in self.families or not inside or str(number) != digits:
+        if family not in self.families or not inside or f"{family}-{self.world_seed}-{number}" != task_id:
             where = f" of split {split!r}" if split else ""
-            known = " or ".join(f"{name}/{list(ranges)[-1][0]}" for name in self.families)
-            raise ValueError(f"unknown task_id {task_id!r}{where}: the tasks there are named like {known}")
-        return _generated(family, self.world_seed, number)
-
-
-@lru_cache(maxsize=4096)
-def _generated(family: str, world_seed: int, number: int) -> Task:
-    return generate(family, world_seed, number)
+            example = f"{self.families[0]}-{self.world_seed}-{ranges[0][0]}"
+            raise ValueError(
+                f"unknown task_id {task_id!r}{where}: tasks there are named like {example!r}; families are "
+                f"{', '.join(map(repr, self.families))}, world_seed is {self.world_seed}"
+            )
+        return generate(family, self.world_seed, number)
 
 
 class OfficialTasks:

@@ -37,6 +37,11 @@ def check_turns(turns: object) -> int:
     return int(turns)
 
 
+def draw_schedule(order: str, max_turns: int, rng: np.random.Generator) -> tuple[int, ...]:
+    """Return who is in turn in each turn, drawn for order "random"; nothing for others, where it is clear."""
+    return tuple(rng.integers(2, size=max_turns).tolist()) if order == "random" else ()
+
+
 class SocialWorld:
     """One dialogue, played turn by turn.
 
@@ -47,25 +52,25 @@ class SocialWorld:
         task: scenario, people and game.
         order: one of `ORDERS`.
         max_turns: turns, of one side or of both at once, after which the dialogue is cut.
-        rng: draws who is in turn, with order "random" only.
+        schedule: who is in turn in each turn, with order "random" only; see `draw_schedule`.
 
     Raises:
-        ValueError: on an unknown order, or when "random" has no generator.
+        ValueError: on an unknown order, or when "random" has no schedule of `max_turns` roles.
     """
 
     __slots__ = ("_openings", "_private", "_schedule", "_stale", "dialogue", "max_turns", "names", "order", "task")
 
     def __init__(
-        self, task: Task, order: str = "round-robin", max_turns: int = 20, rng: np.random.Generator | None = None
+        self, task: Task, order: str = "round-robin", max_turns: int = 20, schedule: tuple[int, ...] = ()
     ) -> None:
         self.task, self.order, self.max_turns = task, check_order(order), max_turns
         self.names = task.names
         self.dialogue = Dialogue(task)
-        self._schedule: tuple[int, ...] = ()
-        if order == "random":
-            if rng is None:
-                raise ValueError("order 'random' needs a generator: pass rng=np.random.default_rng(seed)")
-            self._schedule = tuple(rng.integers(2, size=max_turns).tolist())
+        if len(schedule) != (max_turns if order == "random" else 0):
+            raise ValueError(
+                f"order {order!r} with {max_turns} turns, but a schedule of {len(schedule)}: use draw_schedule"
+            )
+        self._schedule = schedule
         self._stale = 0
         self._openings: list[str | None] = [None, None]
         self._private: list[Any] = [None, None]

@@ -1,0 +1,71 @@
+"""Acts as JSON commands and as lines."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym.sotopia.acts import KINDS, NONE, Act, parse, told, write
+
+TEXTS = st.text(st.characters(), max_size=60)
+VALUES = st.recursive(st.none() | TEXTS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner))
+
+
+@settings(derandomize=True, max_examples=200)
+@given(kind=st.sampled_from(KINDS[1:4]), text=TEXTS)
+def test_what_is_written_is_read_back_whatever_is_said(kind: str, text: str) -> None:
+    act = Act(kind, text)
+    assert parse(write(act)) == (act, True)
+    assert parse(f"```json\n{write(act)}\n```") == (act, True)
+
+
+@settings(derandomize=True, max_examples=300)
+@given(
+    st.one_of(TEXTS, st.recursive(st.none() | TEXTS, lambda x: st.lists(x) | st.dictionaries(TEXTS, x)).map(json.dumps))
+)
+def test_no_command_raises(command: str) -> None:
+    act, valid = parse(command)
+    assert act.kind in KINDS
+    assert valid or act == NONE
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "", "Hello", "null", "[]", "3", "{", '"speak"', "{}", '{"action_type": "speak"}',
+        '{"action_type": "speak", "argument": null}', '{"action_type": "speak", "argument": 5}',
+        '{"action_type": "shout", "argument": "x"}', '{"action_type": ["speak"], "argument": "x"}',
+        '{"action_type": null, "argument": "x"}', '{"action_type": "Speak", "argument": "x"}',
+        '{"action_type": "speak", "argument": "x"} and more', "```json\nHello\n```", "```", "``````",
+        '{"a":' * 100_000, "[" * 100_000, '{"action_type": "speak", "argument": ' + "9" * 5000 + "}",
+        "I say {\"action_type\": \"leave\"}",
+    ],
+)  # fmt: skip
+def test_anything_else_is_doing_nothing(command: str) -> None:
+    assert parse(command) == (NONE, False)
+
+
+@pytest.mark.parametrize(
+    ("command", "act"),
+    [
+        ('{"action_type": "none", "argument": ""}', Act("none")),
+        ('{"action_type": "none"}', Act("none")),
+        ('{"action_type": "leave", "argument": "Bye!"}', Act("leave")),
+        ('{"action_type": "leave", "argument": null}', Act("leave")),
+        (' \n{"argument": "a\\nb", "action_type": "speak", "to": ["Ben"]}\n', Act("speak", "a\nb")),
+        ('```json\n{"action_type": "action", "argument": "```"}\n```', Act("action", "```")),
+        ('```\n{"action_type": "speak", "argument": ""}\n```', Act("speak", "")),
+        ('```JSON \n{\n"action_type": "speak",\n"argument": "</answer> & <b>"}```', Act("speak", "</answer> & <b>")),
+    ],
+)
+def test_commands(command: str, act: Act) -> None:
+    assert parse(command) == (act, True)
+
+
+def test_lines_are_those_of_sotopia() -> None:
+    assert [told("Ada", Act(kind, "x")) for kind in KINDS] == [
+        "Ada did nothing", 'Ada said: "x"', "Ada [non-verbal communication] x", "Ada [action] x",
+        "Ada left the conversation",
+    ]  # fmt: skip
+    assert told("Ada", Act("speak", '"<p viewer="agent_1">&amp;')) == 'Ada said: ""<p viewer="agent_1">&amp;"'

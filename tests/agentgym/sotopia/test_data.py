@@ -1,0 +1,104 @@
+"""Reading the official files, and files like them."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from agentgym.sotopia.data import FILES, HARD_SCENARIOS, DataError, read_official
+from agentgym.sotopia.profiles import Relationship, Task
+from agentgym.sotopia.visibility import opening
+from tests.agentgym.sotopia.official import FOLDER, needs_data
+
+SCENARIO = {
+    "env_id": "e1", "codename": "wait", "source": "ours", "scenario": "Two wait.", "agent_goals": ["Sit", "Sleep"],
+    "relationship": "3",
+}  # fmt: skip
+PERSON = {
+    "agent_id": "a1", "first_name": "Ada", "last_name": "Lund", "age": 31, "occupation": "Captain", "gender": "Woman",
+    "gender_pronoun": "She/her", "public_info": "Bees.", "personality_and_values": "Stubborn.",
+    "secret": "Cannot swim.", "moral_values": ["Care", " Fairness"],
+}  # fmt: skip
+PAIRING = {"combo_id": "c1", "env_id": "e1", "agent_ids": ["a1", "a2"]}
+ROWS = ([SCENARIO], [PERSON, {**PERSON, "agent_id": "a2", "first_name": "Bo"}], [PAIRING])
+
+
+def write(folder: Path, rows: tuple = ROWS) -> Path:
+    for name, records in zip(FILES, rows, strict=True):
+        (folder / name).write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    return folder
+
+
+@needs_data
+def test_the_official_numbers() -> None:
+    pairings = read_official(FOLDER)
+    scenarios = {pairing.scenario.id: pairing.scenario for pairing in pairings}
+    people = {person.id for pairing in pairings for person in pairing.people}
+    assert (len(pairings), len(scenarios), len(people)) == (450, 90, 40)
+    assert Counter(Counter(pairing.scenario.id for pairing in pairings).values()) == {5: 90}
+    assert Counter(each.relationship.name for each in scenarios.values()) == {
+        "friend": 46, "stranger": 25, "acquaintance": 10, "romantic_relationship": 5, "know_by_name": 4,
+    }  # fmt: skip
+    assert sum(pairing.scenario.id in HARD_SCENARIOS for pairing in pairings) == 70
+    assert scenarios.keys() >= HARD_SCENARIOS
+
+
+@needs_data
+def test_the_answer_of_the_mutual_friends_is_told_to_the_judge_only() -> None:
+    checked = 0
+    for pairing in read_official(FOLDER):
+        if pairing.scenario.source != "mutual_friends":
+            continue
+        task = Task(pairing.id, pairing.scenario, pairing.people, None, 0)
+        told = pairing.scenario.text.partition('<p viewer="environment">')[2].partition("</p>")[0]
+        assert told.startswith("They have 1 common friend")
+        assert told in opening(task, None)
+        for role in (0, 1):
+            assert told not in opening(task, role)
+            assert "common friend" not in opening(task, role).partition("Participants")[0]
+        checked += 1
+    assert checked == 50
+
+
+@needs_data
+def test_no_secret_and_no_goal_reaches_the_other_in_any_official_opening() -> None:
+    for pairing in read_official(FOLDER):
+        task = Task(pairing.id, pairing.scenario, pairing.people, None, 0)
+        for role in (0, 1):
+            text = opening(task, role)
+            other = pairing.people[1 - role]
+            assert f"secrets: {other.secret}" not in text
+            assert f"{other.name}'s goal: Unknown\n" in text
+            assert "viewer" not in text
+            assert "_info>" not in text
+
+
+def test_a_folder_of_such_files(tmp_path: Path) -> None:
+    (pairing,) = read_official(write(tmp_path))
+    assert (pairing.id, pairing.scenario.relationship) == ("c1", Relationship.friend)
+    assert [person.name for person in pairing.people] == ["Ada Lund", "Bo Lund"]
+    assert pairing.people[0].moral_values == ("Care", "Fairness")
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (([{**SCENARIO, "agent_goals": ["one"]}], *ROWS[1:]), "line 1.*two texts"),
+        (([{**SCENARIO, "relationship": 6}], *ROWS[1:]), "line 1.*6 is not a valid Relationship"),
+        (([{**SCENARIO, "scenario": '<p viewer="agent_1">x'}], *ROWS[1:]), "does not close <p>"),
+        ((ROWS[0], [PERSON], ROWS[2]), "combo.*line 1.*'a2'"),
+        ((ROWS[0], [{"agent_id": "a1"}], ROWS[2]), "agent_profiles.*line 1.*'age'"),
+        ((ROWS[0], ROWS[1], [PAIRING, PAIRING]), "'c1' occurs twice"),
+        ((ROWS[0], ROWS[1], [{**PAIRING, "agent_ids": ["a1"]}]), "line 1"),
+        ((ROWS[0], ROWS[1], [[]]), "line 1"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, rows: tuple, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read_official(write(tmp_path, rows))
+
+
+def test_another_folder_is_explained(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"no environment_profiles.jsonl in .*data must be the folder"):
+        read_official(tmp_path)
