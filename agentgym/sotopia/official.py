@@ -1,0 +1,104 @@
+"""Reads the numbers out of the official scenarios whose outcome can be computed: 10 sales, 10 divisions, 10 friends.
+
+Nothing but these texts is needed: list price and both targets, counts and both valuations, both lists of friends. Where
+a scenario says otherwise than its own texts would have it, that is an error and no silent guess.
+"""
+
+from __future__ import annotations
+
+import re
+
+from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain
+from agentgym.sotopia.games.divide import Divide, Pile
+from agentgym.sotopia.games.friend import Friend, MutualFriend
+from agentgym.sotopia.games.game import Game
+from agentgym.sotopia.markup import JUDGE, ROLES, render
+from agentgym.sotopia.profiles import Scenario
+
+_PRICE = re.compile(r"\$(\d+(?:,\d{3})*(?:\.\d+)?)")
+_COUNT = re.compile(r"\b(\d+) ([a-z]+)")
+#: "Books give you 5 points each", "1 apple = 2 points", "each hat is worth 3 points", "a ball is 2 points", "you value
+#: the books at 3 points each".
+_VALUE = re.compile(r"\b(?:(?:an?|1|each|the)\s+)?([a-z]+) (?:(?:is|are) (?:worth )?|gives? you |equals |at |as |= )(\d+) point")
+_FRIEND = re.compile(r"^ *([A-Z]\w+): (?=\w[\w ]*: )(.*)$", re.MULTILINE)
+_ATTRIBUTE = re.compile(r"(?:^|(?<=  ))(\w[\w ]*?): (.*?)\s*(?=  \w[\w ]*?: |$)")
+_COMMON = re.compile(r"common friends?: (\w+)")
+
+
+class ScenarioError(ValueError):
+    """A scenario that looks like one with numbers, but cannot be read."""
+
+
+def read_game(scenario: Scenario) -> Game | None:
+    """Return the game of a scenario; None for one whose outcome only a judge can tell.
+
+    Raises:
+        ScenarioError: when a sale, a division or a search for a friend lacks a number.
+    """
+    reader = _READERS.get(scenario.source)
+    if reader is None:
+        return None
+    try:
+        return reader(scenario)
+    except (ValueError, LookupError, AttributeError) as error:
+        raise ScenarioError(
+            f"scenario {scenario.id} ({scenario.codename}) has the source {scenario.source!r} but cannot be read: {error}"
+        ) from error
+
+
+def _goals(scenario: Scenario) -> tuple[str, str]:
+    first, second = (render(goal, viewer) for goal, viewer in zip(scenario.goals, ROLES, strict=True))
+    return first, second
+
+
+def _price(text: str) -> float:
+    found = _PRICE.search(text)
+    if found is None:
+        raise ValueError(f"no price in {text!r}")
+    return float(found[1].replace(",", ""))
+
+
+def _bargain(scenario: Scenario) -> Bargain:
+    goals = _goals(scenario)
+    first, second = (BUYER if "buyer" in goal else SELLER for goal in goals)
+    return Bargain(_price(scenario.text), (_price(goals[0]), _price(goals[1])), (first, second))
+
+
+def _singular(word: str) -> str:
+    return word.removesuffix("s")
+
+
+def _divide(scenario: Scenario) -> Divide:
+    kinds, counts = [], []
+    for number, word in _COUNT.findall(scenario.text):
+        kinds.append((_singular(word), f"{_singular(word)}s"))
+        counts.append(int(number))
+    values = []
+    for goal in _goals(scenario):
+        worth = {_singular(word): int(points) for word, points in _VALUE.findall(goal.lower())}
+        values.append(tuple(worth[kind] for kind, _ in kinds))
+    return Divide(Pile(tuple(kinds), tuple(counts)), (values[0], values[1]))
+
+
+def _friend(scenario: Scenario) -> MutualFriend:
+    lists = []
+    names: tuple[str, ...] = ()
+    for goal in _goals(scenario):
+        friends = []
+        for name, told in _FRIEND.findall(goal):
+            attributes = _ATTRIBUTE.findall(told.strip())
+            if names and tuple(attribute for attribute, _ in attributes) != names:
+                raise ValueError(f"{name} has other attributes than {', '.join(names)}: {told!r}")
+            names = tuple(attribute for attribute, _ in attributes)
+            friends.append(Friend(name, tuple(value for _, value in attributes)))
+        lists.append(tuple(friends))
+    everyone = lists[0] + lists[1]
+    values = [tuple(dict.fromkeys(friend.values[i] for friend in everyone)) for i in range(len(names))]
+    game = MutualFriend(tuple(zip(names, values, strict=True)), (lists[0], lists[1]))
+    declared = _COMMON.search(render(scenario.text, JUDGE))
+    if declared is None or declared[1] != game.mutual:
+        raise ValueError(f"both lists share {game.mutual}, which is not who the scenario names")
+    return game
+
+
+_READERS = {"craigslist_bargains": _bargain, "deal-or-no-deal": _divide, "mutual_friends": _friend}
