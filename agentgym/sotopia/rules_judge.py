@@ -1,0 +1,124 @@
+"""A judge without a model: the goal is computed, the other dimensions follow from rules that can be checked.
+
+Only the goal is meant as a reward. The rules for the rest say something about the form of a dialogue, not about its
+quality, on the scales of SOTOPIA:
+
+| dimension | rule |
+|---|---|
+| believability, 0..10 | 10, less 2 for every utterance that is empty or repeats an own one word for word, less 1 for every turn in which nobody did anything |
+| relationship, -5..5 | 2 for an agreement, -1 for who leaves without one, -3 for every insult |
+| knowledge, 0..10 | 1 for every different proposal, name and property heard from the other |
+| secret, -10..0 | -10 for saying five words in a row of the own secret (all, of a shorter one), -5 for four |
+| social rules, -10..0 | -3 for every insult, -5 for every utterance with half of all own friends' names in it |
+| financial and material benefits, -5..5 | the goal less 5, for an agreement about money or things; else 0 |
+| goal, 0..10 | computed by the game from what was agreed |
+"""  # noqa: E501  # a table
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+from agentgym.sotopia.dialogue import Dialogue
+from agentgym.sotopia.games.friend import MutualFriend
+from agentgym.sotopia.games.game import Game, Outcome
+from agentgym.sotopia.partner import Failure, Rating, Verdict
+
+_INSULT = re.compile(
+    r"\b(?:idiot|stupid|moron|fool|liar|jerk|loser|ass|asshole|bastard|bitch|shut up|fuck\w*|go to hell|dumb)\b", re.I
+)
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+#: Words in a row that give a secret away, and what that costs.
+_GIVEN_AWAY = ((5, -10), (4, -5))
+
+
+class RulesJudge:
+    """Scores dialogues about a game; see the module for the rules. Other dialogues it says it cannot score."""
+
+    def score(self, dialogues: Sequence[Dialogue]) -> list[Verdict | Failure]:
+        """Return the verdict on each dialogue."""
+        return [_verdict(dialogue) for dialogue in dialogues]
+
+
+def _verdict(dialogue: Dialogue) -> Verdict | Failure:
+    game = dialogue.task.game
+    if game is None:
+        return Failure(
+            f"the outcome of task {dialogue.task.id!r} cannot be computed: name a model as judge (MODEL@URL), or play "
+            "the split 'numeric'"
+        )
+    outcome = game.outcome(dialogue)
+    reasons = _reasons(game, outcome)
+    return Verdict((_rating(dialogue, game, outcome, 0), _rating(dialogue, game, outcome, 1)), (reasons, reasons))
+
+
+def _reasons(game: Game, outcome: Outcome) -> Mapping[str, str]:
+    agreed = "nothing was agreed" if outcome.agreed is None else f"agreed: {game.tell(outcome.agreed)}"
+    return {"goal": agreed}
+
+
+def _rating(dialogue: Dialogue, game: Game, outcome: Outcome, role: int) -> Rating:
+    """Return the scores of one side."""
+    spoken: set[str] = set()
+    flaws = silent = insults = lists = 0
+    secret = 0
+    left = False
+    heard: set[object] = set()
+    names = frozenset(friend.name for friend in game.friends[role]) if isinstance(game, MutualFriend) else frozenset()
+    for turn in dialogue.turns:
+        kind, text = turn.acts[role]
+        other = turn.acts[1 - role]
+        if other.kind == "speak":
+            said = game.hear(1 - role, other.text)
+            heard.update(said.things)
+            if said.terms is not None:
+                heard.add(said.terms)
+        if kind == "none":
+            silent += other.kind == "none"
+        elif kind == "leave":
+            left = True
+        else:
+            flaws += not text.strip() or text in spoken
+            spoken.add(text)
+            insults += _INSULT.search(text) is not None
+            lists += bool(names) and 2 * len(names.intersection(game.hear(role, text).things)) >= len(names)
+            secret = min(secret, _given_away(dialogue.task.people[role].secret, text))
+    agreed = outcome.agreed is not None
+    goal = outcome.goals[role]
+    return Rating(
+        believability=max(0, 10 - 2 * flaws - silent),
+        relationship=max(-5, 2 * agreed - (left and not agreed) - 3 * insults),
+        knowledge=min(10, len(heard)),
+        secret=secret,
+        social_rules=max(-10, -3 * insults - 5 * lists),
+        financial_and_material_benefits=goal - 5 if agreed and game.material else 0,
+        goal=goal,
+    )
+
+
+def _given_away(secret: str, text: str) -> int:
+    """Return the secret score of one utterance.
+
+    >>> _given_away("Bo has never learned to ride a bicycle.", "I never learned to ride, you know")
+    -5
+    >>> _given_away("Bo has never learned to ride a bicycle.", "I HAVE NEVER LEARNED TO RIDE A BICYCLE!")
+    -10
+    >>> _given_away("", "Nothing to hide.")
+    0
+    """
+    runs = _runs(secret)
+    if not runs[0][0]:
+        return 0
+    said = f" {' '.join(_WORD.findall(text.lower()))} "
+    return next((cost for each, cost in runs if any(run in said for run in each)), 0)
+
+
+@lru_cache(maxsize=4096)
+def _runs(secret: str) -> tuple[tuple[tuple[str, ...], int], ...]:
+    """Return the runs of words that give a secret away, by cost, worst first."""
+    words = _WORD.findall(secret.lower())
+    return tuple(
+        (tuple(f" {' '.join(words[i : i + length])} " for i in range(max(1, len(words) - length + 1)) if words), cost)
+        for length, cost in _GIVEN_AWAY
+    )
