@@ -25,6 +25,9 @@ class RulesPartner:
         temperament: a name in `temperaments.TEMPERAMENTS`; None: the task's seed chooses.
     """
 
+    #: Only dialogues whose goals can be computed, see `talk.check_playable`.
+    needs_game = True
+
     def __init__(self, temperament: str | None = None) -> None:
         self.temperament = temperament
 
@@ -42,6 +45,7 @@ class RulesPartner:
 class Negotiator:
     """A good player: it gives way step by step, so that the other does, and stops where it would no longer succeed."""
 
+    needs_game = True
     _TEMPER = Temperament(start=0.0, floor=6.5, give=0.0, pace=1.2, patience=20)
 
     def act(self, views: Sequence[View]) -> list[Act | Failure]:

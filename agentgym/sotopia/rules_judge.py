@@ -36,6 +36,9 @@ _GIVEN_AWAY = ((5, -10), (4, -5))
 class RulesJudge:
     """Scores dialogues about a game; see the module for the rules. Other dialogues it says it cannot score."""
 
+    #: Only dialogues whose goals can be computed, see `talk.check_playable`.
+    needs_game = True
+
     def score(self, dialogues: Sequence[Dialogue]) -> list[Verdict | Failure]:
         """Return the verdict on each dialogue."""
         return [_verdict(dialogue) for dialogue in dialogues]
