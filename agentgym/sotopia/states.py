@@ -25,6 +25,6 @@ def deal_key(observation: Any, info: Mapping[str, Any]) -> str:
 
     >>> info = {"task_id": "bargain-0-7", "role": 0, "standing": ((55.0, 70.0), 1, "offer"), "turn": 6, "ended": ""}
     >>> deal_key("...", info)
-    'bargain-0-7 | 0 | ((55.0, 70.0), 1, 'offer') | 1 | '
+    "bargain-0-7 | 0 | ((55.0, 70.0), 1, 'offer') | 1 | "
     """
     return f"{info['task_id']} | {info['role']} | {info['standing']!r} | {info['turn'] // BUCKET} | {info['ended']}"

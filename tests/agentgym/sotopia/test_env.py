@@ -1,0 +1,291 @@
+"""The environment for one agent, with partners and judges by hand."""
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agentgym.rollout import collect
+from agentgym.sotopia.acts import LEAVE, NONE, Act, write
+from agentgym.sotopia.env import SotopiaEnv, SotopiaVectorEnv
+from agentgym.sotopia.partner import Failure
+from agentgym.sotopia.states import deal_key
+from agentgym.trajectory import Reply
+from tests.agentgym.sotopia.made_up import say
+from tests.agentgym.sotopia.others import Down, Fixed, Script
+
+HI, WAIT, BYE = write(say("Hi")), write(NONE), write(LEAVE)
+
+
+def make(*acts: Act | Failure, **kwargs: Any) -> tuple[SotopiaEnv, Script, Fixed]:
+    partner, judge = Script(*acts), kwargs.pop("judge", Fixed())
+    return SotopiaEnv(partner=partner, judge=judge, **kwargs), partner, judge
+
+
+def test_a_dialogue_by_hand() -> None:
+    env, partner, judge = make(say("Hello"), say("7 < 9 & <b>no</b>"))
+    first, info = env.reset(seed=0)
+    me, other = env.task.names
+    assert first.endswith("Conversation Starts:\n")
+    assert (info["speaker"], info["turn"], info["role"], info["ended"]) == (me, 0, 0, "")
+    observation, *flags, info = env.step(HI)
+    assert observation == f'Turn #0: {me} said: "Hi"\nTurn #1: {other} said: "Hello"\n'
+    assert flags == [0.0, False, False]
+    observation, *_, info = env.step("Hello?")
+    assert observation == f'Turn #2: \nTurn #3: {other} said: "7 < 9 & <b>no</b>"\n'
+    assert (info["is_action_valid"], info["turn"], judge.calls) == (False, 4, [])
+    observation, *flags, info = env.step(HI)
+    assert observation == f'Turn #4: {me} said: "Hi"\nTurn #5: {other} left the conversation\n'
+    assert flags == [0.8, True, False]
+    assert (info["won"], info["goal"], info["partner_goal"], info["ended"]) == (True, 8.0, 3.0, "left")
+    assert info["dimensions"] == (9.0, 2.0, 3.0, -1.0, 0.0, 1.0, 8.0)
+    assert [len(call) for call in judge.calls] == [1]
+    assert partner.calls[1][0].text == partner.calls[0][0].opening + "".join(
+        f"{line}\n" for line in (f'Turn #0: {me} said: "Hi"', f'Turn #1: {other} said: "Hello"', "Turn #2: ")
+    )
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "role", "reward", "won"),
+    [
+        ({}, 0, 0.8, True),
+        ({}, 1, 0.3, False),
+        ({"reward": "success"}, 0, 1.0, True),
+        ({"reward": "success"}, 1, 0.0, False),
+        ({"reward": "success", "success_threshold": 8}, 0, 0.0, False),
+        ({"reward": "overall"}, 0, (9 + 2 + 3 - 1 + 0 + 1 + 8) / 7, True),
+        ({"reward": "overall"}, 1, (9 + 2 + 3 - 1 + 0 + 1 + 3) / 7, False),
+    ],
+)
+def test_rewards_of_both_roles(kwargs: dict, role: int, reward: float, won: bool) -> None:
+    env, *_ = make(say("Hello"), **kwargs)
+    env.reset(seed=0, options={"role": role})
+    _, given, terminated, _, info = env.step(BYE)
+    assert (given, terminated, info["won"], info["role"]) == (pytest.approx(reward), True, won, role)
+
+
+def test_as_role_1_the_partner_opens() -> None:
+    env, partner, _ = make(say("Good day"), role=1)
+    first, info = env.reset(seed=0)
+    other, me = env.task.names
+    assert first.endswith(f'Conversation Starts:\nTurn #0: {other} said: "Good day"\n')
+    assert (info["speaker"], info["turn"]) == (me, 1)
+    observation, *_ = env.step(BYE)
+    assert observation == f"Turn #1: {me} left the conversation\n"
+    assert [view.role for call in partner.calls for view in call] == [0]
+
+
+def test_the_limit_is_truncation_with_the_reward_paid() -> None:
+    env, *_ = make(*[say(str(i)) for i in range(10)])
+    env.reset(seed=0)
+    for _ in range(9):
+        assert env.step(HI)[1:4] == (0.0, False, False)
+    _, *flags, info = env.step(HI)
+    assert (flags, info["turn"], info["ended"], info["won"]) == ([0.8, False, True], 20, "turns", True)
+    env, *_ = make(*[say(str(i)) for i in range(10)], role=1, max_turns=3)
+    env.reset(seed=0)
+    _, *flags, info = env.step(HI)
+    assert (flags, info["ended"]) == ([0.3, False, True], "turns")
+
+
+def test_doing_nothing_three_times_in_a_row_ends_it() -> None:
+    silent = SotopiaEnv(partner="silent", judge=Fixed())
+    silent.reset(seed=0)
+    assert silent.step(WAIT)[1:4] == (0.0, False, False)
+    _, reward, terminated, truncated, info = silent.step("nonsense")
+    assert (reward, terminated, truncated, info["ended"], info["turn"]) == (0.8, True, False, "stale", 3)
+
+
+def test_both_at_once_and_by_chance() -> None:
+    env, partner, _ = make(say("Hello"), order="simultaneous")
+    env.reset(seed=0)
+    observation, *_ = env.step(HI)
+    me, other = env.task.names
+    assert observation == f'Turn #0: {me} said: "Hi";{other} said: "Hello"\n'
+    assert partner.calls[0][0].turns == ()
+    by_chance = SotopiaEnv(partner=Script(*[say(str(i)) for i in range(20)]), judge=Fixed(), order="random")
+    turns = set()
+    for seed in range(20):
+        first, info = by_chance.reset(seed=seed)
+        assert first.count("Turn #") == info["turn"]
+        over, speakers = False, [1] * info["turn"]
+        while not over:
+            observation, _, terminated, truncated, info = by_chance.step(HI)
+            speakers += [0] + [1] * (observation.count("Turn #") - 1)
+            over = terminated or truncated
+        assert len(speakers) == info["turn"] == 20
+        turns.add(tuple(speakers))
+    assert len(turns) == 20
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "reason", "ended"),
+    [
+        ({"judge": Fixed(failure=Failure("no answer in 30 s", 3))}, "judge: no answer in 30 s (tried 3 times)", "left"),
+        ({"judge": Down()}, "judge: Down: ConnectionError: connection refused", "left"),
+        ({"partner": Script(Failure("rate limit"))}, "partner: rate limit", "failed"),
+        ({"partner": Down()}, "partner: Down: ConnectionError: connection refused", "failed"),
+        ({"partner": Script(Act("shout", "x"))}, "partner: Script: Act(kind='shout', text='x') is no act", "failed"),
+    ],
+)
+def test_a_judge_or_partner_that_fails_is_no_reward_of_0(kwargs: dict, reason: str, ended: str) -> None:
+    env = SotopiaEnv(**{"partner": Script(), "judge": Fixed(), **kwargs})
+    env.reset(seed=0)
+    _, reward, terminated, truncated, info = env.step(HI)
+    assert (reward, terminated, truncated) == (0.0, ended == "left", ended == "failed")
+    assert (info["unscored"], info["won"], info["ended"]) == (True, False, ended)
+    assert info["failure"].startswith(reason)
+
+
+def test_a_partner_that_fails_before_the_agent_has_acted() -> None:
+    env = SotopiaEnv(partner=Down(), judge=Fixed(), role=1)
+    _, info = env.reset(seed=0)
+    assert (info["ended"], info["unscored"], info["admissible_actions"]) == ("failed", True, ())
+    observation, reward, terminated, truncated, info = env.step(HI)
+    assert (observation, reward, terminated, truncated) == ("", 0.0, False, True)
+    assert not info["is_action_valid"]
+
+
+class Rude:
+    """Policy that leaves; the judge of odd places is down."""
+
+    def act(self, observations: Any, infos: Any, rng: np.random.Generator) -> list[Reply]:
+        return [Reply(BYE) for _ in observations]
+
+
+class Moody(Fixed):
+    """Answers for every other dialogue only."""
+
+    def score(self, dialogues: Any) -> Any:
+        return [each if i % 2 == 0 else Failure("asleep") for i, each in enumerate(super().score(dialogues))]
+
+
+def test_episodes_without_a_verdict_do_not_reach_the_table() -> None:
+    envs = SotopiaVectorEnv(4, partner=Script(), judge=Moody(), autoreset_mode="Disabled")
+    with pytest.warns(RuntimeWarning, match="4 of 8 episodes are left out.*judge: asleep"):
+        table = collect(envs, Rude(), tasks=[{"index": 0}, {"index": 1}], group_size=4, seed=0)
+    assert table.n_trajectories == 4
+    assert table.trajectory_won.all()
+
+
+@pytest.mark.parametrize("role", [0, 1])
+@pytest.mark.parametrize("mode", ["SameStep", "NextStep", "Disabled"])
+def test_a_step_of_all_places_is_one_call(mode: str, role: int) -> None:
+    partner, judge = Script(say("a"), say("b"), say("c")), Fixed()
+    envs = SotopiaVectorEnv(16, partner=partner, judge=judge, role=role, autoreset_mode=mode)
+    envs.reset(seed=0)
+    assert [len(call) for call in partner.calls] == [16] * role
+    partner.calls.clear()
+    for _ in range(2):
+        envs.step([HI] * 16)
+    assert [len(call) for call in partner.calls] == [16, 16]
+    partner.calls.clear()
+    _, rewards, terminated, *_ = envs.step([BYE] * 15 + [HI])
+    assert terminated.tolist() == [True] * 15 + [role == 1]
+    assert rewards.tolist()[:15] == [0.8 if role == 0 else 0.3] * 15
+    opened = [15 + role] if role == 1 and mode == "SameStep" else []
+    assert [len(call) for call in partner.calls] == [1, *opened]
+    assert [len(call) for call in judge.calls] == [15 + role]
+
+
+def test_snapshots_hold_everything_in_every_order() -> None:
+    for order in ("round-robin", "simultaneous", "random"):
+        for role in (0, 1):
+            env = SotopiaEnv(order=order, role=role, judge=Fixed())
+            env.reset(seed=4)
+            env.step(HI)
+            saved = pickle.loads(pickle.dumps(env.snapshot()))
+            ahead = [env.step(command) for command in (HI, WAIT)]
+            other = SotopiaEnv(order=order, role=role, judge=Fixed())
+            other.restore(saved)
+            assert [other.step(command) for command in (HI, WAIT)] == ahead
+            env.restore(saved)
+            assert [env.step(command) for command in (HI, WAIT)] == ahead
+            assert len(pickle.dumps(saved)) < 2_000
+
+
+def test_state_keys_are_equal_exactly_for_equal_transcripts() -> None:
+    env = SotopiaEnv(partner=Script(*[say("ok")] * 9), judge=Fixed())
+    keys: dict[str, tuple] = {}
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        _, info = env.reset(options={"split": "test", "index": int(rng.integers(2)), "role": int(rng.integers(2))})
+        over = False
+        while not over:
+            played = info["task_id"], info["role"], info["ended"], env.world.lines(0)
+            assert keys.setdefault(info["state_key"], played) == played
+            *_, terminated, truncated, info = env.step((HI, WAIT, BYE, write(say("Hi ")))[rng.integers(4)])
+            over = terminated or truncated
+    assert len(set(keys.values())) == len(keys) > 50
+
+
+def test_the_deal_key_follows_the_game_and_not_the_words() -> None:
+    env = SotopiaEnv(partner=Script(*[say("Well.")] * 9), judge=Fixed(), families="bargain")
+    found = []
+    for words in ("How about $40?", "I say $40.", "I say $41."):
+        _, info = env.reset(options={"split": "test", "index": 0})
+        observation, *_, info = env.step(write(say(words)))
+        found.append(deal_key(observation, info))
+    assert found[0] == found[1] != found[2]
+    assert found[0].startswith("bargain-0-0 | 0 | Standing(offers=(40.0, None)")
+
+
+def test_roles_by_chance_are_those_of_the_seed() -> None:
+    env, *_ = make(say("Hello"), say("Hello"), role="random")
+    roles = [env.reset(seed=seed)[1]["role"] for seed in range(40)]
+    assert roles == [env.reset(seed=seed)[1]["role"] for seed in range(40)]
+    assert 10 < sum(roles) < 30
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "message"),
+    [
+        ({"order": "roundrobin"}, "did you mean 'round-robin'"),
+        ({"role": 2}, "0 or 1 or 'random', got 2"),
+        ({"role": True}, "got True"),
+        ({"max_turns": 0}, "at least 1"),
+        ({"reward": "gaol"}, "did you mean 'goal'"),
+        ({"success_threshold": 10}, "below 10"),
+        ({"families": "barter"}, "unknown family 'barter'"),
+        ({"families": []}, "one or more"),
+        ({"world_seed": -1}, "world_seed"),
+        ({"split": "trian"}, "did you mean 'train'"),
+        ({"partner": "frim"}, "did you mean 'firm'"),
+        ({"judge": "rule"}, "did you mean 'rules'"),
+        ({"judge": 3}, "must have score"),
+    ],
+)
+def test_wrong_arguments_are_explained(kwargs: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SotopiaEnv(**kwargs)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"index": 1, "task_id": "bargain-0-1"}, "twice"),
+        ({"index": -1}, "from 0 to"),
+        ({"index": 400_000}, "from 0 to 399999"),
+        ({"index": True}, "got True"),
+        ({"role": "random"}, "role must be 0 or 1, got 'random'"),
+        ({"task_id": "bargain-0-0", "split": "train"}, "of split 'train'"),
+        ({"task_id": "bargain-0-00"}, "unknown task_id"),
+        ({"task_id": "bargain-1-0"}, "world_seed is 0"),
+        ({"task_id": 5}, "must be a str"),
+    ],
+)
+def test_wrong_options_are_explained(options: dict, message: str) -> None:
+    env, *_ = make()
+    with pytest.raises(ValueError, match=message):
+        env.reset(options=options)
+
+
+def test_splits_share_no_task() -> None:
+    env, *_ = make()
+    ids = {split: {env.tasks.at(split, i).id for i in range(40)} for split in env.tasks.splits}
+    assert [env.num_tasks(split) for split in ids] == [400_000, 4_000, 4_000]
+    assert len(set.union(*ids.values())) == 120
+    last = env.tasks.at("validation", 3_999)
+    assert env.tasks.by_id(last.id) is env.tasks.by_id(last.id, "validation")
+    assert len({env.tasks.at("train", i).game.family for i in range(4)}) == 4  # type: ignore[union-attr]
