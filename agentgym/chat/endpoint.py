@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import sqlite3
 import threading
+import warnings
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
 from typing import Any, Self
 
 from agentgym.cache_folder import cache_folder
@@ -67,7 +70,7 @@ class ChatEndpoint:
         retries: int = 4,
         concurrency: int = 128,
         structured: str = "",
-        cache: str | os.PathLike[str] | bool = False,
+        cache: str | Path | bool = False,
         prices: tuple[float, float] = (0.0, 0.0),
         extra: Mapping[str, Any] | None = None,
         send_seed: bool = True,
@@ -87,12 +90,14 @@ class ChatEndpoint:
         self.base_url = (base_url or os.environ.get("OPENAI_BASE_URL") or _HOSTED).rstrip("/")
         if api_key is None:
             api_key = os.environ.get("OPENAI_API_KEY", "") if base_url is None else ""
+            if base_url is None and not api_key:
+                raise ValueError("no api_key, and the variable OPENAI_API_KEY is not set: give one, or a base_url")
         self.timeout, self.retries, self.concurrency = float(timeout), int(retries), int(concurrency)
         self.structured, self.prices, self.send_seed = structured, prices, bool(send_seed)
         self.usage = Usage()
         settings = {"temperature": temperature, "max_tokens": max_tokens}
         self._fixed: Body = {name: value for name, value in settings.items() if value is not None} | dict(extra or {})
-        folder = cache_folder(cache) if not isinstance(cache, os.PathLike) else cache  # type: ignore[arg-type]
+        folder = cache_folder(cache)
         self._cache = AnswerCache(folder) if folder is not None else None
         self._api_key, self._http_client = api_key, http_client
         self._reset()
@@ -128,19 +133,28 @@ class ChatEndpoint:
         """Ask for what is missing and keep what comes, also when waiting is interrupted."""
         client, pool = self._client(), self._threads()
         tasks = {key: pool.submit(self._post, client, body) for key, body in missing.items()}
-        fresh: dict[str, Any] = {}
         try:
-            for key, task in tasks.items():
-                answer = found[key] = task.result()
-                self._count(answer)
-                if isinstance(answer, ChatAnswer):
-                    fresh[key] = dataclasses.asdict(answer)
-                    del fresh[key]["attempts"]
+            wait(tasks.values())
         finally:
             for task in tasks.values():
                 task.cancel()
-            if self._cache is not None:
-                self._cache.store(fresh)
+            came = {key: task.result() for key, task in tasks.items() if task.done() and not task.cancelled()}
+            for answer in came.values():
+                self._count(answer)
+            self._keep({key: answer for key, answer in came.items() if isinstance(answer, ChatAnswer)})
+        found.update(came)
+
+    def _keep(self, answers: Mapping[str, ChatAnswer]) -> None:
+        """Write answers to the cache; where that cannot be, they are still used."""
+        if self._cache is None:
+            return
+        rows = {key: dataclasses.asdict(answer) for key, answer in answers.items()}
+        for row in rows.values():
+            del row["attempts"]
+        try:
+            self._cache.store(rows)
+        except (sqlite3.Error, OSError) as error:
+            warnings.warn(f"{self._cache.path}: {len(rows)} answers were not kept ({error})", stacklevel=2)
 
     def _body(self, request: ChatRequest) -> Body:
         body: Body = {"model": self.model, "messages": [dict(message) for message in request.messages]}
