@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
 import numpy as np
 
 from agentgym.core import TextSpace
@@ -68,7 +68,8 @@ class Duo:
         given = dict(options or {})
         unknown = [name for name in given if name not in OPTIONS]
         if unknown:
-            gym.logger.warn(f"reset: options {unknown} are not known and left aside; known: {', '.join(OPTIONS)}")
+            message = f"reset: options {unknown} are not known and left aside; known: {', '.join(OPTIONS)}"
+            warnings.warn(message, UserWarning, stacklevel=3)
         task = choose(self.tasks, self.split, {name: given[name] for name in OPTIONS if name in given}, self._rng)
         check_playable(task, self.judge)
         self.task = task

@@ -1,0 +1,203 @@
+"""PettingZoo's own tests on both forms, conversions between them, and equality with the form for one agent."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test
+from pettingzoo.utils.conversions import parallel_to_aec, turn_based_aec_to_parallel
+from pettingzoo.utils.wrappers import BaseWrapper
+
+from agentgym.sotopia import aec_env, parallel_env
+from agentgym.sotopia.acts import LEAVE, NONE, write
+from agentgym.sotopia.env import SotopiaEnv
+from agentgym.sotopia.instructions import COMMANDS
+from agentgym.sotopia.partner import Failure
+from tests.agentgym.sotopia.made_up import say
+from tests.agentgym.sotopia.others import Down, Fixed, Script
+
+HI, HELLO, BYE = write(say("Hi")), write(say("Hello")), write(LEAVE)
+ORDERS = ("simultaneous", "round-robin", "random")
+#: What PettingZoo warns of with any text: it would rather see arrays, boxes and discrete actions.
+OF_TEXT = ".*(not a NumPy array|probably should be gymnasium.spaces|are not known and left aside)"
+
+
+@pytest.fixture(autouse=True)
+def no_other_warnings() -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        warnings.filterwarnings("ignore", OF_TEXT)
+        yield
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_parallel_api(order: str) -> None:
+    parallel_api_test(parallel_env(order=order), num_cycles=200)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_parallel_seeds(order: str) -> None:
+    parallel_seed_test(lambda: parallel_env(order=order), num_cycles=200)
+
+
+class Typed(str):
+    """A text that also has the `dtype` of its space, which `api_test` reads off every observation."""
+
+    dtype = np.dtype(str)
+
+
+class TypedObservations(BaseWrapper):
+    """The environment with the same observations, as `Typed`: nothing else of `api_test` has to be left out."""
+
+    def observe(self, agent: str) -> Typed:
+        return Typed(super().observe(agent))
+
+
+@pytest.mark.parametrize("order", ORDERS[1:])
+def test_aec_api(order: str) -> None:
+    api_test(TypedObservations(aec_env(order=order)), num_cycles=200)
+    with pytest.raises(AttributeError, match="'str' object has no attribute 'dtype'"):
+        api_test(aec_env(order=order), num_cycles=200)  # the one check that no text can pass
+
+
+@pytest.mark.parametrize("order", ORDERS[1:])
+def test_aec_seeds(order: str) -> None:
+    seed_test(lambda: aec_env(order=order), num_cycles=200)
+
+
+def test_conversions_pass_too() -> None:
+    api_test(TypedObservations(parallel_to_aec(parallel_env())), num_cycles=100)
+    parallel_api_test(turn_based_aec_to_parallel(aec_env()), num_cycles=100)
+
+
+def play_parallel(env: Any, commands: list[str], seed: int = 3) -> list[Any]:
+    """What happens when both agents always give the same command of a list, turn by turn."""
+    trace = [env.reset(seed=seed)[0]]
+    for command in commands:
+        if not env.agents:
+            break
+        trace.append(env.step(dict.fromkeys(env.agents, command))[:4])
+    return trace
+
+
+def random_commands(seed: int) -> list[str]:
+    rng = np.random.default_rng(seed)
+    return [COMMANDS[i] for i in rng.choice(len(COMMANDS) - 1, 19)] + [BYE] * 2
+
+
+def test_turns_converted_to_parallel_are_the_parallel_form_in_turns() -> None:
+    for seed in range(10):
+        commands = random_commands(seed)
+        aec = aec_env()
+        aec.reset(seed=3)
+        acts, rewards = [], {}
+        for command in commands:
+            agent = aec.agent_selection
+            if aec.terminations[agent] or aec.truncations[agent]:
+                break
+            acts.append(agent)
+            aec.step(command)
+            rewards = dict(aec.rewards)
+        turns = play_parallel(parallel_env(order="round-robin"), commands)
+        assert len(turns) - 1 == len(acts)
+        assert turns[-1][1] == rewards
+        converted = turn_based_aec_to_parallel(aec_env())
+        converted.reset(seed=3)
+        for command, turn in zip(commands, turns[1:], strict=False):
+            selected = converted.aec_env.agent_selection
+            given = converted.step({selected: command, **{a: None for a in converted.agents if a != selected}})
+            assert given[1] == turn[1]
+            assert (given[2], given[3]) == (turn[2], turn[3])
+
+
+def test_the_form_for_one_agent_is_the_aec_form_with_a_partner() -> None:
+    for role in (0, 1):
+        partner, judge = Script(*[say(f"line {i}") for i in range(6)]), Fixed()
+        single, pair = SotopiaEnv(partner=partner, judge=judge, role=role), aec_env(judge=judge)
+        agent = f"agent_{role}"
+        task = {"split": "test", "index": 5}
+        pair.reset(seed=0, options=task)
+        observation, info = single.reset(seed=0, options=task)
+        lines, over = iter(range(6)), False
+        for command in [HI, write(NONE), HELLO, HI, HI, HI, HI]:
+            if over:
+                break
+            if pair.agent_selection != agent:
+                pair.step(write(say(f"line {next(lines)}")))
+            assert pair.observe(agent) == observation
+            assert pair.infos[agent]["turn"] == info["turn"]
+            pair.step(command)
+            observation, reward, terminated, truncated, info = single.step(command)
+            if pair.agent_selection != agent and not pair.terminations[agent]:
+                number = next(lines, None)
+                pair.step(BYE if number is None else write(say(f"line {number}")))
+            over = terminated or truncated
+            assert (pair.terminations[agent], pair.truncations[agent]) == (terminated, truncated)
+            assert pair.rewards[agent] == reward
+            assert pair.observe(agent) == observation
+            assert {k: v for k, v in pair.infos[agent].items() if k in info and k != "is_action_valid"} == {
+                k: info[k] for k in pair.infos[agent] if k in info and k != "is_action_valid"
+            }
+        assert over
+
+
+def test_each_agent_sees_its_own_goal_and_gets_its_own_reward() -> None:
+    env = parallel_env(judge=Fixed((8, 3)), render_mode="ansi")
+    observations, infos = env.reset(seed=0)
+    for role, agent in enumerate(env.agents):
+        assert infos[agent]["speaker"] == env.duo.world.names[role]
+        assert f"{env.duo.world.names[1 - role]}'s goal: Unknown" in observations[agent]
+    first, second = infos["agent_0"]["speaker"], infos["agent_1"]["speaker"]
+    observations, rewards, *_ = env.step({"agent_0": HI, "agent_1": HELLO})
+    assert set(observations.values()) == {f'Turn #0: {first} said: "Hi";{second} said: "Hello"\n'}
+    assert rewards == {"agent_0": 0.0, "agent_1": 0.0}
+    observations, rewards, terminations, truncations, infos = env.step({"agent_0": BYE})
+    assert rewards == {"agent_0": 0.8, "agent_1": 0.3}
+    assert (terminations, truncations) == (
+        {"agent_0": True, "agent_1": True}, {"agent_0": False, "agent_1": False},
+    )  # fmt: skip
+    assert [infos[agent]["won"] for agent in env.possible_agents] == [True, False]
+    assert (env.agents, env.step({})) == ([], ({}, {}, {}, {}, {}))
+    assert env.render().endswith(f"Turn #1: {first} left the conversation\n")
+
+
+def test_who_is_out_of_turn_does_nothing_whatever_it_does() -> None:
+    env = parallel_env(order="round-robin")
+    _, infos = env.reset(seed=0)
+    assert (len(infos["agent_0"]["kinds"]), infos["agent_1"]["kinds"]) == (5, ("none",))
+    observations, _, terminations, *_ = env.step({"agent_0": HI, "agent_1": BYE})
+    assert observations["agent_1"].count("\n") == observations["agent_1"].count("Hi") == 1
+    assert not any(terminations.values())
+
+
+def test_a_judge_that_is_down_leaves_the_dialogue_unscored() -> None:
+    for judge in (Down(), Fixed(failure=Failure("asleep"))):
+        env = parallel_env(judge=judge)
+        env.reset(seed=0)
+        _, rewards, _, _, infos = env.step({"agent_1": BYE})
+        assert set(rewards.values()) == {0.0}
+        assert all(info["unscored"] and info["failure"] and not info["won"] for info in infos.values())
+
+
+def test_wrong_use_is_explained() -> None:
+    env = parallel_env()
+    env.reset(seed=0)
+    with pytest.raises(KeyError, match="agent_0"):
+        env.step({"agent_2": HI})
+    with pytest.raises(TypeError, match="agent_1: expected a str command, got int"):
+        env.step({"agent_1": 3})  # type: ignore[dict-item]
+    with pytest.raises(ValueError, match="parallel_env"):
+        aec_env(order="simultaneous")
+    with pytest.raises(ValueError, match="render_mode"):
+        aec_env(render_mode="human")
+    with pytest.raises(ValueError, match="from 0 to"):
+        env.reset(options={"index": -1})
+    turns = aec_env()
+    with pytest.raises(Exception, match="reset"):
+        turns.step(HI)
+    turns.reset(seed=0)
+    with pytest.raises(TypeError, match="got NoneType"):
+        turns.step(None)
