@@ -55,7 +55,7 @@ def play_friend(view: View, side: FriendSide, temper: Temperament) -> Act:
 
 def _answer(side: FriendSide, heard: Heard) -> str:
     """Return the true answer to what the other said; "" where that asks nothing."""
-    named = [name for name in heard.things if name in side.names()]
+    named = [name for name in heard.things if name in side.names]
     if named:
         return f"{_KNOWN} {named[0]}."
     if not heard.asks:
@@ -74,7 +74,7 @@ class _Search:
 
     def take(self, asked: Heard, said: Heard) -> None:
         """Take in what the other said after an own question; what the other asks about fits one of its friends."""
-        names = self.side.names()
+        names = self.side.names
         named = tuple(name for name in asked.things if name in names)
         described = frozenset(asked.things) - names
         if said.refuses:

@@ -18,7 +18,7 @@ from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain, dollars
 from agentgym.sotopia.games.divide import Divide, Pile, Share
 from agentgym.sotopia.games.friend import Friend, MutualFriend
 from agentgym.sotopia.games.game import Game
-from agentgym.sotopia.games.schedule import Schedule, Slots
+from agentgym.sotopia.games.schedule import Calendar, Schedule
 from agentgym.sotopia.profiles import Person, Relationship, Scenario, Task
 
 _T = TypeVar("_T")
@@ -154,7 +154,9 @@ def _divide(draws: Draws) -> _Made:
         values = draws.pick(_values(pile.counts)), draws.pick(_values(pile.counts))
         game = Divide(pile, values)
         solvable = values[0] != values[1] and game.solvable
-    text = f"{occasion} and divide what there is: {pile.tell(pile.counts)}. Each of them values these things differently."
+    text = (
+        f"{occasion} and divide what there is: {pile.tell(pile.counts)}. Each of them values these things differently."
+    )
     first, second = (
         "Get as many points as you can (<extra_info>For you, "
         + ", ".join(
@@ -188,7 +190,9 @@ def _friend(draws: Draws) -> _Made:
         + "</extra_info>)"
         for friends in own
     )
-    text = "Two people get talking at a party. They have been told that they have one friend in common, but not who it is."
+    text = (
+        "Two people get talking at a party. They have been told that they have one friend in common, but not who it is."
+    )
     return text, (goals[0], goals[1]), game
 
 
@@ -199,10 +203,12 @@ def _schedule(draws: Draws) -> _Made:
     kinds = draws.sample(("first",) * 3 + ("second",) * 3 + ("both", draws.pick(("both", "none"))), 8)
     low, high, fair = (0, 0, 1, 2), (6, 7, 8, 9), (2, 3)
     ranges = {"first": (low, high), "second": (high, low), "both": (fair, fair), "none": ((5, 6), (5, 6))}
-    costs = {slot: tuple(draws.pick(range_) for range_ in ranges[kind]) for slot, kind in zip(chosen, kinds, strict=True)}
-    slots: Slots = tuple(slot for slot in every if slot in costs)
+    costs = {
+        slot: tuple(draws.pick(range_) for range_ in ranges[kind]) for slot, kind in zip(chosen, kinds, strict=True)
+    }
+    slots = tuple(slot for slot in every if slot in costs)
     own = tuple(costs[slot][0] for slot in slots), tuple(costs[slot][1] for slot in slots)
-    game = Schedule(slots, own)
+    game = Schedule(Calendar(slots), own)
     names = [game.tell(number) for number in range(len(slots))]
     text = f"Two people want to meet {draws.pick(wording.MEETINGS)}. Free are " + ", ".join(names) + "."
     first, second = (

@@ -19,7 +19,9 @@ _PRICE = re.compile(r"\$(\d+(?:,\d{3})*(?:\.\d+)?)")
 _COUNT = re.compile(r"\b(\d+) ([a-z]+)")
 #: "Books give you 5 points each", "1 apple = 2 points", "each hat is worth 3 points", "a ball is 2 points", "you value
 #: the books at 3 points each".
-_VALUE = re.compile(r"\b(?:(?:an?|1|each|the)\s+)?([a-z]+) (?:(?:is|are) (?:worth )?|gives? you |equals |at |as |= )(\d+) point")
+_VALUE = re.compile(
+    r"\b(?:(?:an?|1|each|the)\s+)?([a-z]+) (?:(?:is|are) (?:worth )?|gives? you |equals |at |as |= )(\d+) point"
+)
 _FRIEND = re.compile(r"^ *([A-Z]\w+): (?=\w[\w ]*: )(.*)$", re.MULTILINE)
 _ATTRIBUTE = re.compile(r"(?:^|(?<=  ))(\w[\w ]*?): (.*?)\s*(?=  \w[\w ]*?: |$)")
 _COMMON = re.compile(r"common friends?: (\w+)")

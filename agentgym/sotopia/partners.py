@@ -88,11 +88,11 @@ class Repeats:
 
     def act(self, views: Sequence[View]) -> list[Act | Failure]:
         """Return one act per view."""
-        said = [next((turn.acts[view.role] for turn in view.turns if turn.acts[view.role] != NONE), None) for view in views]
-        first = Negotiator().act([view._replace(turns=()) for view in views])
-        return [
-            NONE if len(view.kinds) == 1 else act or new for view, act, new in zip(views, said, first, strict=True)
+        said = [
+            next((turn.acts[view.role] for turn in view.turns if turn.acts[view.role] != NONE), None) for view in views
         ]
+        first = Negotiator().act([view._replace(turns=()) for view in views])
+        return [NONE if len(view.kinds) == 1 else act or new for view, act, new in zip(views, said, first, strict=True)]
 
 
 class Leaves:

@@ -68,7 +68,7 @@ def _rating(dialogue: Dialogue, game: Game, outcome: Outcome, role: int) -> Rati
     secret = 0
     left = False
     heard: set[object] = set()
-    names = frozenset(friend.name for friend in game.friends[role]) if isinstance(game, MutualFriend) else frozenset()
+    names = game.private(role).names if isinstance(game, MutualFriend) else frozenset()
     for turn in dialogue.turns:
         kind, text = turn.acts[role]
         other = turn.acts[1 - role]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from agentgym.sotopia.games.game import DealSide, Game, Heard, Outcome, Standing, whole
@@ -87,7 +87,7 @@ class BargainSide(DealSide):
         """Return what an utterance says, see `hear`."""
         return hear(text)
 
-    @property
+    @cached_property
     def top(self) -> float:  # type: ignore[override]
         """The worth of the opening: the list price for a seller, well below the target for a buyer."""
         if self.trade == SELLER:
@@ -148,7 +148,7 @@ class Bargain(Game):
         """Return what an utterance says, see `hear`."""
         return hear(text)
 
-    def private(self, role: int) -> BargainSide:
+    def side(self, role: int) -> BargainSide:
         """Return what a role knows."""
         return BargainSide(role, self.trades[role], self.list_price, self.targets[role])
 
@@ -156,18 +156,16 @@ class Bargain(Game):
         """Return the outcome."""
         if standing.agreed is None:
             return Outcome(None, (0, 0))
-        first, second = (self.private(role).worth(standing.agreed) for role in (0, 1))
+        first, second = (side.worth(standing.agreed) for side in self._sides)
         return Outcome(standing.agreed, (whole(first), whole(second)))
 
     @property
     def solvable(self) -> bool:
         """Prices between the targets, and the targets, are tried."""
-        sides = self.private(0), self.private(1)
         low, high = sorted(self.targets)
         prices = (low, (low + high) / 2, high)
-        return any(min(whole(side.worth(price)) for side in sides) > 6 for price in prices)
+        return any(min(whole(side.worth(price)) for side in self._sides) > 6 for price in prices)
 
     def tell(self, terms: Any) -> str:
         """Return a price in words."""
         return dollars(terms)
-

@@ -11,10 +11,10 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
-from agentgym.sotopia.games.game import BEST, DealSide, Game, Heard, Outcome, Standing, whole
+from agentgym.sotopia.games.game import BEST, MEMORY, DealSide, Game, Heard, Outcome, Standing, whole
 from agentgym.sotopia.games.phrases import agrees, clauses, denied, says_no
 
 #: How many of each kind a role gets: here always what role 0 gets.
@@ -74,24 +74,39 @@ class Pile:
         ]  # fmt: skip
         return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts or ["nothing"])
 
+    def hear(self, role: int, text: str) -> Heard:
+        """Return what an utterance of a role says; its terms are what role 0 would get, see `claimed`."""
+        known = self._heard.get((role, text))
+        if known is None:
+            parts = clauses(text)
+            share = claimed(self, parts)
+            if share is not None and role == 1:
+                share = self.rest(share)
+            known = Heard(share, agrees(parts), says_no(parts), text.rstrip().endswith("?"))
+            if len(self._heard) < MEMORY:
+                self._heard[role, text] = known
+        return known
 
-@lru_cache(maxsize=8192)
-def hear(pile: Pile, text: str) -> Heard:
-    """Return what an utterance says; its terms are what the speaker would get.
+    @cached_property
+    def _heard(self) -> dict[tuple[int, str], Heard]:
+        return {}
+
+
+def claimed(pile: Pile, parts: list[str]) -> Share | None:
+    """Return what the speaker of these clauses would get; None where they propose nothing, or nothing clear.
 
     A claim says who takes, gets or keeps how many of what, or gives them to you; what no claim mentions goes to the
     other, and claims for both must agree.
 
     >>> pile = Pile((("book", "books"), ("hat", "hats"), ("ball", "balls")), (3, 2, 1))
-    >>> hear(pile, "I would take two books and the ball, you get the rest.").terms
+    >>> claimed(pile, ["I would take two books and the ball, you get the rest."])
     (2, 0, 1)
-    >>> hear(pile, "You can have all the hats.").terms, hear(pile, "I like books more than hats.").terms
+    >>> claimed(pile, ["You can have all the hats."]), claimed(pile, ["I like books more than hats."])
     ((3, 0, 1), None)
     """
-    parts = clauses(text)
     mine: list[int | None] = [None] * len(pile.counts)
     yours: list[int | None] = [None] * len(pile.counts)
-    claimed = False
+    found = False
     for part in parts:
         if denied(part):
             continue
@@ -102,16 +117,15 @@ def hear(pile: Pile, text: str) -> Heard:
             else:
                 said = part[mark.end() : following.start() if following else len(part)]
             who = (mark["who"] or mark["whom"] or mark["mine"] or "you").lower()
-            claimed |= _claim(pile, said, yours if who.startswith("you") else mine)
-    share = _settle(pile.counts, mine, yours) if claimed else None
-    return Heard(share, agrees(parts), says_no(parts), text.rstrip().endswith("?"))
+            found |= _claim(pile, said, yours if who.startswith("you") else mine)
+    return _settle(pile.counts, mine, yours) if found else None
 
 
 def _claim(pile: Pile, said: str, into: list[int | None]) -> bool:
     """Write down what is claimed; say whether it was anything."""
     found = False
-    for i, pattern in enumerate(_patterns(pile)):
-        for match in pattern.finditer(said):
+    for i, kind in enumerate(pile.kinds):
+        for match in _pattern(kind).finditer(said):
             word = match[1].lower()
             into[i] = int(word) if word.isdigit() else _WORDS.get(word, pile.counts[i])
             found = True
@@ -125,11 +139,9 @@ def _claim(pile: Pile, said: str, into: list[int | None]) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def _patterns(pile: Pile) -> tuple[re.Pattern[str], ...]:
-    return tuple(
-        re.compile(rf"(?<!\w)({_MANY})\s+(?:of the |the |of )?(?:{'|'.join(map(re.escape, kind[::-1]))})(?!\w)", re.I)
-        for kind in pile.kinds
-    )
+def _pattern(kind: tuple[str, str]) -> re.Pattern[str]:
+    names = "|".join(map(re.escape, kind[::-1]))
+    return re.compile(rf"(?<!\w)({_MANY})\s+(?:of the |the |of )?(?:{names})(?!\w)", re.IGNORECASE)
 
 
 def _settle(counts: Share, mine: Sequence[int | None], yours: Sequence[int | None]) -> Share | None:
@@ -159,7 +171,7 @@ class DivideSide(DealSide):
 
     def hear(self, role: int, text: str) -> Heard:
         """Return what an utterance says, its terms as what role 0 would get."""
-        return _of_first(self.pile, role, hear(self.pile, text))
+        return self.pile.hear(role, text)
 
     def own(self, terms: Share) -> Share:
         """Return what this role gets."""
@@ -169,9 +181,15 @@ class DivideSide(DealSide):
         """Return the points as a share of all points, 0..10."""
         return BEST * _points(self.values, self.own(terms)) / _points(self.values, self.pile.counts)
 
+    @cached_property
+    def _ranked(self) -> tuple[list[float], list[Share]]:
+        """The worths of all divisions, ascending, and the divisions in this order."""
+        ranked = sorted([(self.worth(share), share) for share in self.pile.shares()])
+        return [worth for worth, _ in ranked], [share for _, share in ranked]
+
     def propose(self, level: float, wishes: list[Share], said: list[Share]) -> Share:
         """Return the division worth enough that gives most of what the other asked for, new ones first."""
-        levels, shares = _ranked(self)
+        levels, shares = self._ranked
         start = min(bisect_left(levels, level - 1e-9), len(levels) - 1)
         end = max(start + 1, bisect_left(levels, level + 2.0))
         wanted = [1.0] * len(self.values)
@@ -181,7 +199,9 @@ class DivideSide(DealSide):
         best, chosen = -1.0, shares[start]
         for share in shares[start:end]:
             given = share if self.role == 1 else self.pile.rest(share)
-            liked = sum([want * part / count for want, part, count in zip(wanted, given, self.pile.counts, strict=True)])
+            liked = sum(
+                [want * part / count for want, part, count in zip(wanted, given, self.pile.counts, strict=True)]
+            )
             if share in said:
                 liked *= 0.9
             if liked > best + 1e-9:
@@ -200,13 +220,6 @@ _FORMS = (
     "What about this: I get {0} and you get {1}.",
     "You get {1} and I keep {0}.",
 )
-
-
-@lru_cache(maxsize=4096)
-def _ranked(side: DivideSide) -> tuple[list[float], list[Share]]:
-    """Return the worths of all divisions, ascending, and the divisions in this order."""
-    ranked = sorted([(side.worth(share), share) for share in side.pile.shares()])
-    return [worth for worth, _ in ranked], [share for _, share in ranked]
 
 
 @dataclass(frozen=True)
@@ -231,9 +244,9 @@ class Divide(Game):
 
     def hear(self, role: int, text: str) -> Heard:
         """Return what an utterance says, its terms as what role 0 would get."""
-        return _of_first(self.pile, role, hear(self.pile, text))
+        return self.pile.hear(role, text)
 
-    def private(self, role: int) -> DivideSide:
+    def side(self, role: int) -> DivideSide:
         """Return what a role knows."""
         return DivideSide(role, self.pile, self.values[role])
 
@@ -243,8 +256,21 @@ class Divide(Game):
 
     def goals(self, terms: Share) -> tuple[int, int]:
         """Return the goal scores of a division."""
-        fair = _fair_best(self)
+        fair = self._fair_best
         return whole(BEST * self.points(0, terms) / fair[0]), whole(BEST * self.points(1, terms) / fair[1])
+
+    @cached_property
+    def _fair_best(self) -> tuple[int, int]:
+        """The most points of either role while the other has at least half of all its points."""
+        best = [1, 1]
+        halves = [_points(values, self.pile.counts) / 2 for values in self.values]
+        for share in self.pile.shares():
+            first, second = self.points(0, share), self.points(1, share)
+            if second >= halves[1] and first > best[0]:
+                best[0] = first
+            if first >= halves[0] and second > best[1]:
+                best[1] = second
+        return best[0], best[1]
 
     def settle(self, standing: Standing) -> Outcome:
         """Return the outcome."""
@@ -261,23 +287,5 @@ class Divide(Game):
         return f"{self.pile.tell(terms)} to one, {self.pile.tell(self.pile.rest(terms))} to the other"
 
 
-def _of_first(pile: Pile, role: int, heard: Heard) -> Heard:
-    if heard.terms is None or role == 0:
-        return heard
-    return Heard(pile.rest(heard.terms), *heard[1:])
-
-
 def _points(values: Share, share: Share) -> int:
     return sum([value * number for value, number in zip(values, share, strict=True)])
-
-
-@lru_cache(maxsize=4096)
-def _fair_best(game: Divide) -> tuple[int, int]:
-    """Return the most points of either role while the other has at least half of all its points."""
-    best = [1, 1]
-    for share in game.pile.shares():
-        points = game.points(0, share), game.points(1, share)
-        for role in (0, 1):
-            if 2 * points[1 - role] >= _points(game.values[1 - role], game.pile.counts):
-                best[role] = max(best[role], points[role])
-    return best[0], best[1]

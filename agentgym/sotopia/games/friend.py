@@ -9,12 +9,11 @@ they settle on somebody else or on nobody.
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
-from agentgym.sotopia.games.game import BEST, Game, Heard, Outcome, Side, Standing, whole
+from agentgym.sotopia.games.game import BEST, MEMORY, Game, Heard, Outcome, Side, Standing, whole
 from agentgym.sotopia.games.phrases import clauses, denied, says_no, says_yes, words
 
 NAME_COST, PROPERTY_COST = 3.0, 0.5
@@ -34,20 +33,38 @@ class Friend:
 
 
 class Directory:
-    """Finds names and properties in utterances; names with their capitals, properties without regard to them."""
+    """Finds names and properties in utterances; names with their capitals, properties without regard to them.
+
+    Args:
+        names: one word each.
+        attributes: all that may be spoken of.
+    """
 
     def __init__(self, names: frozenset[str], attributes: Attributes) -> None:
-        values = {value.lower() for _, values in attributes for value in values}
-        self._names = re.compile("|".join(words(names)) or r"(?!)")
-        self._values = re.compile("|".join(words(values)) or r"(?!)", re.IGNORECASE)
+        self._names = names
+        self._values = _pattern(attributes)
+        self._heard: dict[str, Heard] = {}
 
     def hear(self, text: str) -> Heard:
         """Return what an utterance says: one name is a proposal, names and properties are the things."""
+        known = self._heard.get(text)
+        if known is None:
+            known = self._hear(text)
+            if len(self._heard) < MEMORY:
+                self._heard[text] = known
+        return known
+
+    def _hear(self, text: str) -> Heard:
         parts = clauses(text)
-        names, proposed, properties = {}, {}, {}  # dicts, for their order
+        names: dict[str, None] = {}  # dicts, for their order
+        proposed: dict[str, None] = {}
+        properties: dict[str, None] = {}
         for part in parts:
-            properties.update(dict.fromkeys([value.lower() for value in self._values.findall(part)]))
-            found = dict.fromkeys(self._names.findall(self._values.sub(" ", part)))
+            values = self._values.findall(part)
+            if values:
+                properties.update(dict.fromkeys([value.lower() for value in values]))
+                part = self._values.sub(" ", part)
+            found = dict.fromkeys([word for word in _WORD.findall(part) if word in self._names])
             names.update(found)
             if not denied(part):
                 proposed.update(found)
@@ -56,12 +73,13 @@ class Directory:
         return Heard(terms, agrees, says_no(parts), text.rstrip().endswith("?"), (*names, *properties))
 
 
-_directory = lru_cache(maxsize=1024)(Directory)
+@lru_cache(maxsize=256)
+def _pattern(attributes: Attributes) -> re.Pattern[str]:
+    values = {value.lower() for _, values in attributes for value in values}
+    return re.compile("|".join(words(values)), re.IGNORECASE)
 
 
-@lru_cache(maxsize=16384)
-def _hear(names: frozenset[str], attributes: Attributes, text: str) -> Heard:
-    return _directory(names, attributes).hear(text)
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -76,11 +94,16 @@ class FriendSide(Side):
 
     def hear(self, role: int, text: str) -> Heard:
         """Return what an utterance says: of names, it knows those of its own friends."""
-        return _hear(self.names(), self.attributes, text)
+        return self._directory.hear(text)
 
+    @cached_property
     def names(self) -> frozenset[str]:
-        """Return the names of the friends."""
-        return _names(self.friends)
+        """The names of the friends."""
+        return frozenset([friend.name for friend in self.friends])
+
+    @cached_property
+    def _directory(self) -> Directory:
+        return Directory(self.names, self.attributes)
 
     def matching(self, properties: frozenset[str]) -> tuple[str, ...]:
         """Return the names of the friends who have, of each attribute spoken of, one of these values.
@@ -88,24 +111,18 @@ class FriendSide(Side):
         Args:
             properties: lower-case values.
         """
-        return _matching(self, properties)
+        asked = [values & properties for values in self._values]
+        if not any(asked):
+            return ()
+        return tuple([
+            friend.name
+            for friend in self.friends
+            if all([not some or value.lower() in some for value, some in zip(friend.values, asked, strict=True)])
+        ])  # fmt: skip
 
-
-@lru_cache(maxsize=4096)
-def _names(friends: tuple[Friend, ...]) -> frozenset[str]:
-    return frozenset([friend.name for friend in friends])
-
-
-@lru_cache(maxsize=16384)
-def _matching(side: FriendSide, properties: frozenset[str]) -> tuple[str, ...]:
-    asked = [properties.intersection([value.lower() for value in values]) for _, values in side.attributes]
-    if not any(asked):
-        return ()
-    return tuple(
-        friend.name
-        for friend in side.friends
-        if all(not some or value.lower() in some for value, some in zip(friend.values, asked, strict=True))
-    )
+    @cached_property
+    def _values(self) -> list[frozenset[str]]:
+        return [frozenset([value.lower() for value in values]) for _, values in self.attributes]
 
 
 @dataclass(frozen=True)
@@ -124,28 +141,37 @@ class MutualFriend(Game):
 
     def __post_init__(self) -> None:
         """Check that there is one mutual friend."""
-        counts = [Counter(friend.name for friend in friends) for friends in self.friends]
-        if len(counts[0].keys() & counts[1].keys()) != 1 or max(*counts[0].values(), *counts[1].values()) > 1:
+        first, second = ({friend.name for friend in friends} for friends in self.friends)
+        if len(first & second) != 1 or (len(first), len(second)) != (len(self.friends[0]), len(self.friends[1])):
             raise ValueError(f"both must know one and the same friend, and names must differ, got {self.friends}")
 
-    @property
+    @cached_property
     def mutual(self) -> str:
         """The name of the mutual friend."""
-        return next(iter(_names(self.friends[0]) & _names(self.friends[1])))
+        first, second = self._sides
+        return next(iter(first.names & second.names))
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        """The names of all friends."""
+        return frozenset([friend.name for friends in self.friends for friend in friends])
+
+    @cached_property
+    def _directory(self) -> Directory:
+        return Directory(self.names, self.attributes)
 
     def hear(self, role: int, text: str) -> Heard:
         """Return what an utterance says."""
-        return _hear(_names(self.friends[0] + self.friends[1]), self.attributes, text)
+        return self._directory.hear(text)
 
-    def private(self, role: int) -> FriendSide:
+    def side(self, role: int) -> FriendSide:
         """Return what a role knows."""
         return FriendSide(role, self.attributes, self.friends[role])
 
     def cost(self, things: tuple[str, ...]) -> float:
         """Return what bringing up these names and properties costs."""
-        names = _names(self.friends[0]) | _names(self.friends[1])
-        wrong = len(names.intersection(things) - {self.mutual})
-        return NAME_COST * wrong + PROPERTY_COST * len([thing for thing in things if thing not in names])
+        named = self.names.intersection(things)
+        return NAME_COST * len(named - {self.mutual}) + PROPERTY_COST * (len(things) - len(named))
 
     def settle(self, standing: Standing) -> Outcome:
         """Return the outcome."""

@@ -7,12 +7,15 @@ was agreed. Only what is spoken counts: a nod is no acceptance. What was agreed 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
 from agentgym.sotopia.dialogue import Dialogue, Turn
 
 #: Goal scores are whole numbers from 0 to this.
 BEST = 10
+#: So many different utterances are remembered for each table, pile or calendar.
+MEMORY = 4096
 
 
 class Heard(NamedTuple):
@@ -171,8 +174,16 @@ class Game(Reader):
     material: ClassVar[bool] = False
 
     @abstractmethod
+    def side(self, role: int) -> Side:
+        """Make what a role knows."""
+
     def private(self, role: int) -> Side:
-        """Return what a role knows."""
+        """Return what a role knows, always the same object."""
+        return self._sides[role]
+
+    @cached_property
+    def _sides(self) -> tuple[Side, Side]:
+        return self.side(0), self.side(1)
 
     @abstractmethod
     def settle(self, standing: Standing) -> Outcome:

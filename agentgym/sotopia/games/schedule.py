@@ -8,48 +8,74 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property
 from typing import Any, ClassVar
 
-from agentgym.sotopia.games.game import BEST, DealSide, Game, Heard, Outcome, Standing
+from agentgym.sotopia.games.game import BEST, MEMORY, DealSide, Game, Heard, Outcome, Standing
 from agentgym.sotopia.games.phrases import agrees, clauses, denied, says_no
 
-#: A slot is a day and a time, such as ("Monday", "noon"); terms are its number.
-Slots = tuple[tuple[str, str], ...]
+#: A day and a time, such as ("Monday", "noon"); terms are the number of a slot.
+Slot = tuple[str, str]
 
 
-@lru_cache(maxsize=8192)
-def hear(slots: Slots, text: str) -> Heard:
-    """Return what an utterance says: the one slot that it mentions and does not turn down is the proposal.
+@dataclass(frozen=True)
+class Calendar:
+    """The slots that are free."""
 
-    A slot is mentioned by its day and its time, or by the one of them that no other slot has. Several slots are no
-    proposal.
+    slots: tuple[Slot, ...]
 
-    >>> slots = (("Monday", "noon"), ("Monday", "evening"), ("Friday", "noon"))
-    >>> hear(slots, "Monday at noon is bad. How about Friday?").terms, hear(slots, "Monday or Friday, at noon").terms
-    (2, None)
-    """
-    parts = clauses(text)
-    found: set[int] = set()
-    for part in parts:
-        if not denied(part):
-            found.update(_mentioned(slots, part.lower()))
-    terms = found.pop() if len(found) == 1 else None
-    return Heard(terms, agrees(parts), says_no(parts), text.rstrip().endswith("?"))
+    def __post_init__(self) -> None:
+        """Check that there are slots, and no slot twice."""
+        if len(set(self.slots)) != len(self.slots) or not self.slots:
+            raise ValueError(f"a calendar needs slots that differ, got {self.slots}")
+
+    def tell(self, slot: int) -> str:
+        """Return a slot in words.
+
+        >>> Calendar((("Monday", "noon"), ("Friday", "evening"))).tell(0)
+        'Monday at noon'
+        """
+        day, time = self.slots[slot]
+        return f"{day} at {time}" if time in ("noon", "night") else f"{day} {time}"
+
+    def hear(self, text: str) -> Heard:
+        """Return what an utterance says: the one slot that it mentions and does not turn down is the proposal.
+
+        A slot is mentioned by its day and its time, or by the one of them that no other slot has. Several slots are no
+        proposal.
+
+        >>> free = Calendar((("Monday", "noon"), ("Monday", "evening"), ("Friday", "noon")))
+        >>> free.hear("Monday at noon is bad. How about Friday?").terms, free.hear("Monday or Friday, at noon?").terms
+        (2, None)
+        """
+        known = self._heard.get(text)
+        if known is None:
+            parts = clauses(text)
+            found = {slot for part in parts if not denied(part) for slot in self._mentioned(part)}
+            terms = next(iter(found)) if len(found) == 1 else None
+            known = Heard(terms, agrees(parts), says_no(parts), text.rstrip().endswith("?"))
+            if len(self._heard) < MEMORY:
+                self._heard[text] = known
+        return known
+
+    def _mentioned(self, part: str) -> list[int]:
+        present = {word for word in _WORD.findall(part.lower()) if word in self._words}
+        both = [i for i, (day, time) in enumerate(self.slots) if day.lower() in present and time.lower() in present]
+        if both or len(present) != 1:
+            return both
+        one = [i for i, (day, time) in enumerate(self.slots) if day.lower() in present or time.lower() in present]
+        return one if len(one) == 1 else []
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset([word.lower() for slot in self.slots for word in slot])
+
+    @cached_property
+    def _heard(self) -> dict[str, Heard]:
+        return {}
 
 
-def _mentioned(slots: Slots, part: str) -> set[int]:
-    present = {word for word in _words(slots) if re.search(rf"\b{word}\b", part)}
-    found = {i for i, (day, time) in enumerate(slots) if day.lower() in present and time.lower() in present}
-    if not found and len(present) == 1:
-        matching = [i for i, slot in enumerate(slots) if present & {slot[0].lower(), slot[1].lower()}]
-        found = set(matching) if len(matching) == 1 else found
-    return found
-
-
-@lru_cache(maxsize=1024)
-def _words(slots: Slots) -> tuple[str, ...]:
-    return tuple(dict.fromkeys([word.lower() for slot in slots for word in slot]))
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -59,12 +85,12 @@ class ScheduleSide(DealSide):
     family: ClassVar[str] = "schedule"
     novelty: ClassVar[float] = 1.0
     role: int
-    slots: Slots
+    calendar: Calendar
     costs: tuple[int, ...]
 
     def hear(self, role: int, text: str) -> Heard:
-        """Return what an utterance says, see `hear`."""
-        return hear(self.slots, text)
+        """Return what an utterance says, see `Calendar.hear`."""
+        return self.calendar.hear(text)
 
     def worth(self, terms: int) -> float:
         """Return 10 less the slot's cost."""
@@ -72,8 +98,8 @@ class ScheduleSide(DealSide):
 
     def propose(self, level: float, wishes: list[int], said: list[int]) -> int:
         """Return the best slot not proposed so far; where none is good enough, what was said longest ago."""
-        good = [slot for slot in range(len(self.slots)) if self.worth(slot) >= level - 1e-9]
-        good = good or [min(range(len(self.slots)), key=lambda slot: self.costs[slot])]
+        good = [slot for slot in range(len(self.costs)) if self.worth(slot) >= level - 1e-9]
+        good = good or [min(range(len(self.costs)), key=lambda slot: self.costs[slot])]
         new = [slot for slot in good if slot not in said]
         if new:
             return min(new, key=lambda slot: (self.costs[slot], slot))
@@ -81,7 +107,7 @@ class ScheduleSide(DealSide):
 
     def phrase(self, terms: int, form: int) -> str:
         """Return a sentence that proposes a slot."""
-        return _FORMS[form % 3].format(_tell(self.slots[terms]))
+        return _FORMS[form % 3].format(self.calendar.tell(terms))
 
 
 _FORMS = ("How about {}?", "I could do {}.", "Let us meet on {}.")
@@ -92,29 +118,27 @@ class Schedule(Game):
     """A meeting to be arranged.
 
     Args:
-        slots: days and times.
+        calendar: the slots.
         costs: what each slot costs roles 0 and 1, 0..10, each known to itself.
     """
 
     family: ClassVar[str] = "schedule"
-    slots: Slots
+    calendar: Calendar
     costs: tuple[tuple[int, ...], tuple[int, ...]]
 
     def __post_init__(self) -> None:
-        """Check slots and costs."""
-        if len(set(self.slots)) != len(self.slots) or not self.slots:
-            raise ValueError(f"a schedule needs slots that differ, got {self.slots}")
+        """Check the costs."""
         for costs in self.costs:
-            if len(costs) != len(self.slots) or not all(0 <= cost <= BEST for cost in costs):
+            if len(costs) != len(self.calendar.slots) or not all(0 <= cost <= BEST for cost in costs):
                 raise ValueError(f"a schedule needs a cost in 0..{BEST} for each slot and role, got {self.costs}")
 
     def hear(self, role: int, text: str) -> Heard:
-        """Return what an utterance says, see `hear`."""
-        return hear(self.slots, text)
+        """Return what an utterance says, see `Calendar.hear`."""
+        return self.calendar.hear(text)
 
-    def private(self, role: int) -> ScheduleSide:
+    def side(self, role: int) -> ScheduleSide:
         """Return what a role knows."""
-        return ScheduleSide(role, self.slots, self.costs[role])
+        return ScheduleSide(role, self.calendar, self.costs[role])
 
     def settle(self, standing: Standing) -> Outcome:
         """Return the outcome."""
@@ -130,14 +154,4 @@ class Schedule(Game):
 
     def tell(self, terms: Any) -> str:
         """Return a slot in words."""
-        return _tell(self.slots[terms])
-
-
-def _tell(slot: tuple[str, str]) -> str:
-    """Return a slot in words.
-
-    >>> _tell(("Monday", "noon"))
-    'Monday at noon'
-    """
-    day, time = slot
-    return f"{day} at {time}" if time in ("noon", "night") else f"{day} {time}"
+        return self.calendar.tell(terms)
