@@ -49,7 +49,7 @@ class AnswerCache:
 
     def store(self, values: Mapping[str, Any]) -> None:
         """Keep values; a key that is already there keeps its first value, so that all processes agree."""
-        rows = [(key, json.dumps(value, ensure_ascii=False)) for key, value in values.items()]
+        rows = [(key, json.dumps(value)) for key, value in values.items()]
         if rows:
             with self._lock, self._open() as base:
                 base.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?)", rows)

@@ -157,7 +157,7 @@ class ChatEndpoint:
             warnings.warn(f"{self._cache.path}: {len(rows)} answers were not kept ({error})", stacklevel=2)
 
     def _body(self, request: ChatRequest) -> Body:
-        body: Body = {"model": self.model, "messages": [dict(message) for message in request.messages]}
+        body: Body = {"model": self.model, "messages": [_encodable(message) for message in request.messages]}
         body |= self._fixed
         if request.seed is not None:
             body["seed"] = int(request.seed)
@@ -249,3 +249,11 @@ class ChatEndpoint:
     def __repr__(self) -> str:
         """Show the model and where it is; never the key."""
         return f"ChatEndpoint({self.model!r}, {self.base_url!r})"
+
+
+def _encodable(message: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a message whose texts can be sent: halves of surrogate pairs, which are no characters, become `?`."""
+    return {
+        name: value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+        for name, value in message.items()
+    }
