@@ -1,22 +1,46 @@
 """A scripted player of games in which two agree on terms: prices, divisions, times.
 
-It opens with what is good for itself, gives way as far as the other did (or at a pace of its own), takes what is good
+It opens with what is good for itself, gives way as far as the other did and at a pace of its own, takes what is good
 enough, and leaves when the other does not move. It knows its own side and what was said.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentgym.sotopia.acts import LEAVE, Act
-from agentgym.sotopia.dialogue import View
-from agentgym.sotopia.games.game import DealSide
+from agentgym.sotopia.dialogue import Turn, View
+from agentgym.sotopia.games.game import DealSide, Standing
 from agentgym.sotopia.temperaments import Temperament
+from agentgym.sotopia.trail import Trail
 
 #: No offer counts as worse than this: who opens with an insult gets no credit for taking it back.
 _WORST = -8.0
 #: With so few turns left it takes anything that is worth something.
 _LAST, _BETTER_THAN_NOTHING = 2, 2.0
+_ACCEPT = ("Deal.", "Agreed.", "That works for me.")
+
+
+class _Course(NamedTuple):
+    """What a player remembers of a dialogue.
+
+    Attributes:
+        standing: how the game stands.
+        wishes: what the other proposed.
+        said: what this side proposed.
+        best: the worth of the best of the other's proposals.
+        gain: how much better for this side the other's proposals became since the first.
+        idle: own chances in a row to see the other move, in which it did not.
+        spoken: own utterances.
+    """
+
+    standing: Standing
+    wishes: tuple[Any, ...] = ()
+    said: tuple[Any, ...] = ()
+    best: float = _WORST
+    gain: float = 0.0
+    idle: int = 0
+    spoken: int = 0
 
 
 def play_deal(view: View, side: DealSide, temper: Temperament, takes_last: bool = False) -> Act:
@@ -28,52 +52,49 @@ def play_deal(view: View, side: DealSide, temper: Temperament, takes_last: bool 
         temper: how it negotiates.
         takes_last: in its last turn it takes what is better than nothing.
     """
-    me, other = view.role, 1 - view.role
-    standing = side.begin()
-    wishes: list[Any] = []
-    said: list[Any] = []
-    first = best = _WORST
-    gain, idle, spoken = 0.0, 0, 0
-    for turn in view.turns:
-        standing = side.read(standing, turn)
-        kind, text = turn.acts[me]
-        if kind == "speak":
-            spoken += 1
-            terms = side.hear(me, text).terms
-            if terms is not None:
-                said.append(terms)
-        kind, text = turn.acts[other]
-        if kind == "none" and turn.acts[me].kind != "none":
-            continue
-        terms = side.hear(other, text).terms if kind == "speak" else None
-        if terms is None:
-            idle += 1
-            continue
-        worth = max(_WORST, side.worth(terms))
-        new = terms not in wishes
-        if not wishes:
-            first = worth
-        elif new:
-            gain += side.novelty
-        idle = 0 if new and (worth > best or side.novelty) else idle + 1
-        best = max(best, worth)
-        wishes.append(terms)
+    standing, wishes, said, _, gain, idle, spoken = _trail(side).after(view.turns)
     if standing.agreed is not None or idle >= temper.patience:
         return LEAVE
-    gain += max(0.0, best - first) if wishes else 0.0
-    start = side.top - temper.start
-    level = max(temper.floor, start - temper.give * gain - temper.pace * spoken)
-    theirs = standing.offers[other]
+    level = max(temper.floor, side.top - temper.start - temper.give * gain - temper.pace * spoken)
     form = view.seed + len(view.turns)
-    if theirs is not None:
-        worth = side.worth(theirs)
-        last = takes_last and view.max_turns - len(view.turns) <= _LAST
-        if worth >= level - 1e-9 or (last and worth >= _BETTER_THAN_NOTHING):
-            return Act("speak", _ACCEPT[form % 3])
+    theirs = standing.offers[1 - side.role]
+    worth = _WORST if theirs is None else side.worth(theirs)
+    last = takes_last and view.max_turns - len(view.turns) <= _LAST
+    if theirs is not None and (worth >= level - 1e-9 or (last and worth >= _BETTER_THAN_NOTHING)):
+        return Act("speak", _ACCEPT[form % 3])
     terms = side.propose(level, wishes, said)
-    if theirs is not None and side.worth(theirs) >= side.worth(terms):
+    if theirs is not None and worth >= side.worth(terms):
         return Act("speak", _ACCEPT[form % 3])
     return Act("speak", side.phrase(terms, form))
 
 
-_ACCEPT = ("Deal.", "Agreed.", "That works for me.")
+def _trail(side: DealSide) -> Trail[_Course]:
+    trail: Trail[_Course] | None = side.notes.get("deal")
+    if trail is None:
+        trail = side.notes["deal"] = Trail(_Course(side.begin()), lambda course, turn: _step(side, course, turn))
+    return trail
+
+
+def _step(side: DealSide, course: _Course, turn: Turn) -> _Course:
+    """Return what is remembered after one more turn."""
+    standing, wishes, said, best, gain, idle, spoken = course
+    standing = side.read(standing, turn)
+    mine, theirs = turn.acts if side.role == 0 else turn.acts[::-1]
+    if mine.kind == "speak":
+        spoken += 1
+        terms = side.hear(side.role, mine.text).terms
+        if terms is not None:
+            said = (*said, terms)
+    if theirs.kind != "none" or mine.kind == "none":  # else the other was not in turn
+        terms = side.hear(1 - side.role, theirs.text).terms if theirs.kind == "speak" else None
+        idle += 1
+        if terms is not None:
+            worth = max(_WORST, side.worth(terms))
+            new = terms not in wishes
+            if wishes:
+                gain += max(0.0, worth - best) + (side.novelty if new else 0.0)
+            if new and (worth > best or side.novelty):
+                idle = 0
+            best = max(best, worth)
+            wishes = (*wishes, terms)
+    return _Course(standing, wishes, said, best, gain, idle, spoken)

@@ -6,15 +6,43 @@ somebody of whom two properties fit this friend alone, or all of them do, or whe
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import NamedTuple
+
 from agentgym.sotopia.acts import LEAVE, Act
-from agentgym.sotopia.dialogue import View
-from agentgym.sotopia.games.friend import Friend, FriendSide
-from agentgym.sotopia.games.game import Heard
+from agentgym.sotopia.dialogue import Turn, View
+from agentgym.sotopia.games.friend import FriendSide
+from agentgym.sotopia.games.game import Heard, Standing
 from agentgym.sotopia.temperaments import Temperament
+from agentgym.sotopia.trail import Trail
 
 _SILENCE = Heard()
 _KNOWN = "Yes, I know"
 _WAITING = ("Whom do you know?", "Go on, ask me.", "What are your friends like?")
+#: A description that fits a friend of the other, and the own friends whom it fits.
+_Fit = tuple[frozenset[str], tuple[str, ...]]
+
+
+class _Search(NamedTuple):
+    """What a player remembers of a dialogue.
+
+    Attributes:
+        standing: how the game stands.
+        left: names of own friends who may be the one.
+        fits: what is known of friends of the other.
+        asked: own question that has no answer yet.
+        last: what the other said last.
+        heard: all that the other said.
+        idle: turns of the other in a row that said nothing new.
+    """
+
+    standing: Standing
+    left: tuple[str, ...]
+    fits: tuple[_Fit, ...] = ()
+    asked: Heard = _SILENCE
+    last: Heard = _SILENCE
+    heard: frozenset[str] = frozenset()
+    idle: int = 0
 
 
 def play_friend(view: View, side: FriendSide, temper: Temperament) -> Act:
@@ -25,32 +53,52 @@ def play_friend(view: View, side: FriendSide, temper: Temperament) -> Act:
         side: its side of the game.
         temper: whether it asks by itself, and how long it waits for answers.
     """
-    me, other = view.role, 1 - view.role
-    search = _Search(side)
-    standing = side.begin()
-    asked = last = _SILENCE
-    seen: set[str] = set()
-    idle = 0
-    for turn in view.turns:
-        standing = side.read(standing, turn)
-        kind, text = turn.acts[me]
-        if kind == "speak":
-            asked = side.hear(me, text)
-        kind, text = turn.acts[other]
-        if kind == "none" and turn.acts[me].kind != "none":
-            continue
-        last = side.hear(other, text) if kind == "speak" else _SILENCE
-        idle = idle + 1 if kind != "speak" or text in seen else 0
-        seen.add(text)
-        search.take(asked, last)
-        asked = _SILENCE
-    if standing.agreed is not None or idle >= temper.patience:
+    search = _trail(side).after(view.turns)
+    if search.standing.agreed is not None or search.idle >= temper.patience:
         return LEAVE
-    answer = _answer(side, last)
+    answer = _answer(side, search.last)
     if answer.startswith(_KNOWN):
         return Act("speak", answer)
-    question = search.question(standing.things) if temper.asks else ""
+    question = _question(side, search) if temper.asks else ""
     return Act("speak", f"{answer} {question}".strip() or _WAITING[(view.seed + len(view.turns)) % 3])
+
+
+def _trail(side: FriendSide) -> Trail[_Search]:
+    trail: Trail[_Search] | None = side.notes.get("friend")
+    if trail is None:
+        start = _Search(side.begin(), tuple([friend.name for friend in side.friends]))
+        trail = side.notes["friend"] = Trail(start, lambda search, turn: _step(side, search, turn))
+    return trail
+
+
+def _step(side: FriendSide, search: _Search, turn: Turn) -> _Search:
+    """Return what is remembered after one more turn."""
+    standing, left, fits, asked, last, heard, idle = search
+    standing = side.read(standing, turn)
+    mine, theirs = turn.acts if side.role == 0 else turn.acts[::-1]
+    if mine.kind == "speak":
+        asked = side.hear(side.role, mine.text)
+    if theirs.kind != "none" or mine.kind == "none":  # else the other was not in turn
+        last = side.hear(1 - side.role, theirs.text) if theirs.kind == "speak" else _SILENCE
+        idle = idle + 1 if theirs.kind != "speak" or theirs.text in heard else 0
+        heard = heard | {theirs.text}
+        named = tuple([name for name in asked.things if name in side.names])
+        if last.refuses:
+            out = named or side.matching(frozenset(asked.things))
+            left = tuple([name for name in left if name not in out]) or left
+        elif last.accepts and not named:
+            fits = _with(side, fits, asked)
+        if last.asks:  # who asks about somebody has such a friend
+            fits = _with(side, fits, last)
+        asked = _SILENCE
+    return _Search(standing, left, fits, asked, last, heard, idle)
+
+
+def _with(side: FriendSide, fits: tuple[_Fit, ...], said: Heard) -> tuple[_Fit, ...]:
+    """Return what is known, and that somebody fits this description."""
+    described = frozenset(said.things) - side.names
+    fit = described, side.matching(described)
+    return (*fits, fit) if fit[1] and fit not in fits else fits
 
 
 def _answer(side: FriendSide, heard: Heard) -> str:
@@ -63,59 +111,30 @@ def _answer(side: FriendSide, heard: Heard) -> str:
     return "Yes, somebody like that." if side.matching(frozenset(heard.things)) else "No, none of mine."
 
 
-class _Search:
-    """What is known about who it may be."""
-
-    def __init__(self, side: FriendSide) -> None:
-        self.side = side
-        self.left: dict[str, Friend] = {friend.name: friend for friend in side.friends}
-        #: Descriptions that fit a friend of the other, with the own friends whom they fit.
-        self.confirmed: dict[frozenset[str], tuple[str, ...]] = {}
-
-    def take(self, asked: Heard, said: Heard) -> None:
-        """Take in what the other said after an own question; what the other asks about fits one of its friends."""
-        names = self.side.names
-        named = tuple(name for name in asked.things if name in names)
-        described = frozenset(asked.things) - names
-        if said.refuses:
-            self._rule_out(named or self.side.matching(described))
-        elif said.accepts and described and not named:
-            self.confirmed[described] = self.side.matching(described)
-        asks = frozenset(said.things) - names
-        if said.asks and self.side.matching(asks):
-            self.confirmed[asks] = self.side.matching(asks)
-
-    def _rule_out(self, names: tuple[str, ...]) -> None:
-        if len(self.left.keys() - set(names)):
-            for name in names:
-                self.left.pop(name, None)
-
-    def question(self, things: tuple[tuple[str, ...], tuple[str, ...]]) -> str:
-        """Return the next question; properties that were brought up already are preferred, for they are free."""
-        fits = {name: [d for d, who in self.confirmed.items() if name in who] for name in self.left}
-        counts: dict[str, int] = {}
-        for friend in self.left.values():
-            for value in friend.values:
-                counts[value] = counts.get(value, 0) + 1
-        name = max(
-            self.left,
-            key=lambda name: (
-                max(map(len, fits[name]), default=0),
-                len(fits[name]),
-                max(counts[value] for value in self.left[name].values),
-                name,
-            ),
-        )
-        values = self.left[name].values
-        best = max(fits[name], key=lambda each: (len(each), sorted(each)), default=frozenset())
-        alone = len([each for each in self.confirmed.get(best, ()) if each in self.left]) == 1
-        known = [value for value in values if value.lower() in best]
-        if len(self.left) == 1 or len(known) == len(values) or (alone and len(known) > 1):
-            return f"Is it {name}?"
-        free = things[0] + things[1]
-        new = max(
-            (value for value in values if value not in known),
-            key=lambda value: (value.lower() in free, counts[value], value),
-        )
-        told = [f"{self.side.attributes[values.index(value)][0]} {value}" for value in (*known, new)]
-        return f"Do you know somebody with {' and '.join(told)}?"
+def _question(side: FriendSide, search: _Search) -> str:
+    """Return the next question; of properties, those are preferred that were brought up already, for they are free."""
+    friends = {friend.name: friend for friend in side.friends}
+    counts = Counter([value for name in search.left for value in friends[name].values])
+    fits = {name: [described for described, who in search.fits if name in who] for name in search.left}
+    name = max(
+        search.left,
+        key=lambda name: (
+            max([len(each) for each in fits[name]], default=0),
+            len(fits[name]),
+            max([counts[value] for value in friends[name].values]),
+            name,
+        ),
+    )
+    values = friends[name].values
+    best = max(fits[name], key=lambda each: (len(each), sorted(each)), default=frozenset())
+    known = [value for value in values if value.lower() in best]
+    rivals = [other for other in search.left if best in fits[other]]
+    if len(search.left) == 1 or len(known) == len(values) or (len(rivals) == 1 and len(known) > 1):
+        return f"Is it {name}?"
+    free = search.standing.things[0] + search.standing.things[1]
+    new = max(
+        [value for value in values if value not in known],
+        key=lambda value: (value.lower() in free, counts[value], value),
+    )
+    told = [f"{side.attributes[values.index(value)][0]} {value}" for value in (*known, new)]
+    return f"Do you know somebody with {' and '.join(told)}?"

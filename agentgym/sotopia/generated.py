@@ -119,8 +119,8 @@ def _bargain(draws: Draws) -> _Made:
     buyer = float(min(round(seller - price * draws.uniform(-0.08, 0.08)), round(0.8 * price)))
     words = draws.pick(wording.SALE).format(thing=thing, price=dollars(price), remark=remark)
     goals = {
-        BUYER: f"Buy {thing} (<extra_info>Your target price is {dollars(buyer)}: paying more counts against you, paying "
-        "less is a bonus, and going without is worst.</extra_info>)",
+        BUYER: f"Buy {thing} (<extra_info>Your target price is {dollars(buyer)}: paying more counts against you, "
+        "paying less is a bonus, and going without is worst.</extra_info>)",
         SELLER: f"Sell {thing} (<extra_info>Your target price is {dollars(seller)}: taking less counts against you, "
         "taking more is a bonus, and not selling is worst.</extra_info>)",
     }

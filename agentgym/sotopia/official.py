@@ -44,7 +44,7 @@ def read_game(scenario: Scenario) -> Game | None:
         return reader(scenario)
     except (ValueError, LookupError, AttributeError) as error:
         raise ScenarioError(
-            f"scenario {scenario.id} ({scenario.codename}) has the source {scenario.source!r} but cannot be read: {error}"
+            f"scenario {scenario.id} ({scenario.codename}) of source {scenario.source!r} cannot be read: {error}"
         ) from error
 
 

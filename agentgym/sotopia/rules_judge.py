@@ -28,7 +28,9 @@ from agentgym.sotopia.partner import Failure, Rating, Verdict
 _INSULT = re.compile(
     r"\b(?:idiot|stupid|moron|fool|liar|jerk|loser|ass|asshole|bastard|bitch|shut up|fuck\w*|go to hell|dumb)\b", re.I
 )
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
+#: Runs of words end with an utterance.
+_STOP = " | "
 #: Words in a row that give a secret away, and what that costs.
 _GIVEN_AWAY = ((5, -10), (4, -5))
 
@@ -63,9 +65,8 @@ def _reasons(game: Game, outcome: Outcome) -> Mapping[str, str]:
 
 def _rating(dialogue: Dialogue, game: Game, outcome: Outcome, role: int) -> Rating:
     """Return the scores of one side."""
-    spoken: set[str] = set()
-    flaws = silent = insults = lists = 0
-    secret = 0
+    spoken: list[str] = []
+    flaws = silent = lists = 0
     left = False
     heard: set[object] = set()
     names = game.private(role).names if isinstance(game, MutualFriend) else frozenset()
@@ -83,38 +84,34 @@ def _rating(dialogue: Dialogue, game: Game, outcome: Outcome, role: int) -> Rati
             left = True
         else:
             flaws += not text.strip() or text in spoken
-            spoken.add(text)
-            insults += _INSULT.search(text) is not None
+            spoken.append(text)
             lists += bool(names) and 2 * len(names.intersection(game.hear(role, text).things)) >= len(names)
-            secret = min(secret, _given_away(dialogue.task.people[role].secret, text))
+    insults = len(_INSULT.findall("\n".join(spoken)))
     agreed = outcome.agreed is not None
     goal = outcome.goals[role]
     return Rating(
         believability=max(0, 10 - 2 * flaws - silent),
         relationship=max(-5, 2 * agreed - (left and not agreed) - 3 * insults),
         knowledge=min(10, len(heard)),
-        secret=secret,
+        secret=_given_away(dialogue.task.people[role].secret, spoken),
         social_rules=max(-10, -3 * insults - 5 * lists),
         financial_and_material_benefits=goal - 5 if agreed and game.material else 0,
         goal=goal,
     )
 
 
-def _given_away(secret: str, text: str) -> int:
-    """Return the secret score of one utterance.
+def _given_away(secret: str, spoken: Sequence[str]) -> int:
+    """Return the secret score of some utterances.
 
-    >>> _given_away("Bo has never learned to ride a bicycle.", "I never learned to ride, you know")
+    >>> _given_away("Bo has never learned to ride a bicycle.", ["Well,", "I never learned to ride, you know"])
     -5
-    >>> _given_away("Bo has never learned to ride a bicycle.", "I HAVE NEVER LEARNED TO RIDE A BICYCLE!")
+    >>> _given_away("Bo has never learned to ride a bicycle.", ["I HAVE NEVER LEARNED TO RIDE A BICYCLE!"])
     -10
-    >>> _given_away("", "Nothing to hide.")
+    >>> _given_away("", ["Nothing to hide."])
     0
     """
-    runs = _runs(secret)
-    if not runs[0][0]:
-        return 0
-    said = f" {' '.join(_WORD.findall(text.lower()))} "
-    return next((cost for each, cost in runs if any(run in said for run in each)), 0)
+    said = _STOP.join([" ".join(_WORD.findall(text.lower())) for text in spoken])
+    return next((cost for each, cost in _runs(secret) if any(run in f" {said} " for run in each)), 0)
 
 
 @lru_cache(maxsize=4096)

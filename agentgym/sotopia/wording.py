@@ -12,32 +12,11 @@ FIRST_NAMES: tuple[tuple[str, str, str], ...] = tuple(
     )
     for name in names.split()
 )
-LAST_NAMES = [
-    "Abbot",
-    "Barlow",
-    "Castle",
-    "Dunmore",
-    "Eastman",
-    "Farrow",
-    "Gardner",
-    "Holloway",
-    "Ingram",
-    "Jessop",
-    "Kingsley",
-    "Lockhart",
-    "Merrow",
-    "Northcott",
-    "Oakes",
-    "Pemberton",
-    "Quayle",
-    "Redfern",
-    "Stockton",
-    "Tillman",
-    "Underhill",
-    "Vickers",
-    "Westcott",
-    "Yarrow",
-]
+LAST_NAMES = (
+    "Abbot", "Barlow", "Castle", "Dunmore", "Eastman", "Farrow", "Gardner", "Holloway", "Ingram", "Jessop", "Kingsley",
+    "Lockhart", "Merrow", "Northcott", "Oakes", "Pemberton", "Quayle", "Redfern", "Stockton", "Tillman", "Underhill",
+    "Vickers", "Westcott", "Yarrow",
+)  # fmt: skip
 #: An occupation, and what it makes a person known for.
 OCCUPATIONS: tuple[tuple[str, str], ...] = (
     ("Baker", "opens the shop before six and knows every customer's order"),
@@ -143,78 +122,26 @@ DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday")
 TIMES = ("morning", "noon", "evening")
 
 #: Names of friends, none of which is a name of `FIRST_NAMES`.
-FRIENDS = [
-    "Agnes",
-    "Alba",
-    "Basil",
-    "Beatrix",
-    "Cedric",
-    "Clement",
-    "Daphne",
-    "Desmond",
-    "Elias",
-    "Elsa",
-    "Fabian",
-    "Flora",
-    "Gideon",
-    "Gloria",
-    "Hector",
-    "Helen",
-    "Igor",
-    "Isolde",
-    "Jasper",
-    "Joan",
-    "Kasimir",
-    "Kitty",
-    "Lambert",
-    "Leonie",
-    "Magnus",
-    "Mildred",
-    "Nadine",
-    "Norbert",
-    "Odette",
-    "Oswald",
-    "Paula",
-    "Percy",
-    "Quentin",
-    "Ramona",
-    "Rufus",
-    "Selma",
-    "Silas",
-    "Tessa",
-    "Tobias",
-    "Ulla",
-    "Ursula",
-    "Valentin",
-    "Vera",
-    "Walter",
-    "Wilma",
-    "Xaver",
-    "Yvonne",
-    "Zacharias",
+FRIENDS = (
+    "Agnes", "Alba", "Basil", "Beatrix", "Cedric", "Clement", "Daphne", "Desmond", "Elias", "Elsa", "Fabian", "Flora",
+    "Gideon", "Gloria", "Hector", "Helen", "Igor", "Isolde", "Jasper", "Joan", "Kasimir", "Kitty", "Lambert", "Leonie",
+    "Magnus", "Mildred", "Nadine", "Norbert", "Odette", "Oswald", "Paula", "Percy", "Quentin", "Ramona", "Rufus", "Selma",
+    "Silas", "Tessa", "Tobias", "Ulla", "Ursula", "Valentin", "Vera", "Walter", "Wilma", "Xaver", "Yvonne", "Zacharias",
     "Zelda",
-]
+)  # fmt: skip
 #: What is known of friends: values of each attribute, and how it is told and asked.
 ATTRIBUTES: dict[str, tuple[str, ...]] = {
-    "town": tuple(
-        [
-            "Ashford",
-            "Brambury",
-            "Corvale",
-            "Dunwick",
-            "Elmstead",
-            "Fernhill",
-            "Glenmoor",
-            "Harrowby",
-            "Inverlea",
-            "Juniper",
-        ]
+    "town": (
+        "Ashford", "Brambury", "Corvale", "Dunwick", "Elmstead", "Fernhill", "Glenmoor", "Harrowby", "Inverlea",
+        "Juniper",
     ),
-    "job": tuple(
-        ["plumber", "dentist", "painter", "farmer", "lawyer", "barber", "miner", "sailor", "judge", "florist"]
+    "job": (
+        "plumber", "dentist", "painter", "farmer", "lawyer", "barber", "miner", "sailor", "judge", "florist",
     ),
-    "hobby": tuple(
-        ["chess", "fishing", "pottery", "fencing", "karate", "archery", "judo", "sailing", "origami", "surfing"]
+    "hobby": (
+        "chess", "fishing", "pottery", "fencing", "karate", "archery", "judo", "sailing", "origami", "surfing",
     ),
-    "pet": tuple(["cat", "dog", "parrot", "rabbit", "tortoise", "goldfish", "hamster", "lizard", "pony", "canary"]),
-}
+    "pet": (
+        "cat", "dog", "parrot", "rabbit", "tortoise", "goldfish", "hamster", "lizard", "pony", "canary",
+    ),
+}  # fmt: skip

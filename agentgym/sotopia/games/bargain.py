@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from agentgym.sotopia.games.game import DealSide, Game, Heard, Outcome, Standing, whole
-from agentgym.sotopia.games.phrases import agrees, clauses, denied, says_no
+from agentgym.sotopia.games.phrases import read
 
 BUYER, SELLER = "buyer", "seller"
 #: Goal score at the own target, and points lost per list price.
@@ -42,14 +43,12 @@ def hear(text: str) -> Heard:
     >>> hear("It is listed at $90. Would you take 70 dollars?").terms, hear("Deal, 70 it is.").accepts
     (70.0, True)
     """
-    parts = clauses(text)
-    open_parts = [part for part in parts if not denied(part)]
+    said = read(text)
     for pattern in (_DOLLARS, _BARE):
-        amounts = [amount for part in open_parts for amount in _amounts(pattern, part)]
+        amounts = [amount for part in said.open for amount in _amounts(pattern, part)]
         if amounts:
             break
-    terms = amounts[-1] if amounts else None
-    return Heard(terms, agrees(parts), says_no(parts), text.rstrip().endswith("?"))
+    return Heard(amounts[-1] if amounts else None, said.agrees, said.no, said.asks)
 
 
 def _amounts(pattern: re.Pattern[str], part: str) -> list[float]:
@@ -99,7 +98,7 @@ class BargainSide(DealSide):
         better = self.target - terms if self.trade == BUYER else terms - self.target
         return AT_TARGET + SLOPE * better / self.list_price
 
-    def propose(self, level: float, wishes: list[float], said: list[float]) -> float:
+    def propose(self, level: float, wishes: Sequence[float], said: Sequence[float]) -> float:
         """Return the round price of this worth, or a little better."""
         step = _step(self.list_price)
         away = (level - AT_TARGET) * self.list_price / SLOPE

@@ -15,7 +15,7 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from agentgym.sotopia.games.game import BEST, MEMORY, DealSide, Game, Heard, Outcome, Standing, whole
-from agentgym.sotopia.games.phrases import agrees, clauses, denied, says_no
+from agentgym.sotopia.games.phrases import read
 
 #: How many of each kind a role gets: here always what role 0 gets.
 Share = tuple[int, ...]
@@ -25,11 +25,12 @@ _WORDS = {
     "eight": 8, "nine": 9, "ten": 10,
 }  # fmt: skip
 _MANY = r"\d+|all|both|the|" + "|".join(_WORDS)
-_VERB = r"(?:take|takes|get|gets|keep|have|want|need|receive|am taking|are taking|'m taking|'re taking)"
-#: "I take ...", "you can have ...", "I give you ...", "for me: ..." open a claim, up to the next one or the clause's end.
+_MODAL = "(?: (?:can|could|will|would|should|may|like to|just|only|also))*"
+_VERB = "(?:takes?|gets?|keep|have|want|need|receive|am taking|are taking|'m taking|'re taking)"
+#: "I take ...", "you can have ...", "I give you ...", "for me: ..." open a claim, up to the next one.
 _CLAIM = re.compile(
     rf"\b(?P<giver>(?:I|we|me)\b[^,]{{0,20}}?\b(?:give|offer|leave|let) you(?: (?:have|take|keep))?)\b|"
-    rf"\b(?P<who>I|you)(?:'ll|'d|’ll|’d)?(?: (?:can|could|will|would|should|may|like to|just|only|also))*\s?{_VERB}\b|"
+    rf"\b(?P<who>I|you)(?:['\u2019](?:ll|d))?{_MODAL}\s?{_VERB}\b|"
     rf"\bfor (?P<whom>me|you(?:rself)?|myself)\b|\b(?P<mine>mine|yours)\b",
     re.IGNORECASE,
 )
@@ -78,11 +79,11 @@ class Pile:
         """Return what an utterance of a role says; its terms are what role 0 would get, see `claimed`."""
         known = self._heard.get((role, text))
         if known is None:
-            parts = clauses(text)
-            share = claimed(self, parts)
+            said = read(text)
+            share = claimed(self, said.open)
             if share is not None and role == 1:
                 share = self.rest(share)
-            known = Heard(share, agrees(parts), says_no(parts), text.rstrip().endswith("?"))
+            known = Heard(share, said.agrees, said.no, said.asks)
             if len(self._heard) < MEMORY:
                 self._heard[role, text] = known
         return known
@@ -92,7 +93,7 @@ class Pile:
         return {}
 
 
-def claimed(pile: Pile, parts: list[str]) -> Share | None:
+def claimed(pile: Pile, parts: Sequence[str]) -> Share | None:
     """Return what the speaker of these clauses would get; None where they propose nothing, or nothing clear.
 
     A claim says who takes, gets or keeps how many of what, or gives them to you; what no claim mentions goes to the
@@ -108,8 +109,6 @@ def claimed(pile: Pile, parts: list[str]) -> Share | None:
     yours: list[int | None] = [None] * len(pile.counts)
     found = False
     for part in parts:
-        if denied(part):
-            continue
         marks = list(_CLAIM.finditer(part))
         for mark, following in itertools.zip_longest(marks, marks[1:]):
             if mark["mine"]:  # "the books are mine": what stands before
@@ -182,30 +181,33 @@ class DivideSide(DealSide):
         return BEST * _points(self.values, self.own(terms)) / _points(self.values, self.pile.counts)
 
     @cached_property
-    def _ranked(self) -> tuple[list[float], list[Share]]:
-        """The worths of all divisions, ascending, and the divisions in this order."""
-        ranked = sorted([(self.worth(share), share) for share in self.pile.shares()])
-        return [worth for worth, _ in ranked], [share for _, share in ranked]
+    def _ranked(self) -> tuple[list[float], list[tuple[Share, Share]]]:
+        """The worths of all divisions, ascending, and the divisions in this order, with what the other gets."""
+        total = _points(self.values, self.pile.counts)
+        ranked = sorted([(BEST * _points(self.values, share) / total, share) for share in self.pile.shares()])
+        pairs = [(share, self.pile.rest(share)) for _, share in ranked]
+        if self.role == 1:
+            return [worth for worth, _ in ranked], [(rest, rest) for _, rest in pairs]
+        return [worth for worth, _ in ranked], pairs
 
-    def propose(self, level: float, wishes: list[Share], said: list[Share]) -> Share:
+    def propose(self, level: float, wishes: Sequence[Share], said: Sequence[Share]) -> Share:
         """Return the division worth enough that gives most of what the other asked for, new ones first."""
-        levels, shares = self._ranked
+        levels, divisions = self._ranked
         start = min(bisect_left(levels, level - 1e-9), len(levels) - 1)
         end = max(start + 1, bisect_left(levels, level + 2.0))
-        wanted = [1.0] * len(self.values)
+        weights = [1 / count for count in self.pile.counts]
         for wish in wishes:
             theirs = wish if self.role == 1 else self.pile.rest(wish)
-            wanted = [each + share / count for each, share, count in zip(wanted, theirs, self.pile.counts, strict=True)]
-        best, chosen = -1.0, shares[start]
-        for share in shares[start:end]:
-            given = share if self.role == 1 else self.pile.rest(share)
-            liked = sum(
-                [want * part / count for want, part, count in zip(wanted, given, self.pile.counts, strict=True)]
-            )
-            if share in said:
+            weights = [
+                each + share / count**2 for each, share, count in zip(weights, theirs, self.pile.counts, strict=True)
+            ]
+        best, chosen = -1.0, divisions[start][0]
+        for terms, given in divisions[start:end]:
+            liked = sum([weight * part for weight, part in zip(weights, given, strict=True)])
+            if terms in said:
                 liked *= 0.9
             if liked > best + 1e-9:
-                best, chosen = liked, share
+                best, chosen = liked, terms
         return chosen
 
     def phrase(self, terms: Share, form: int) -> str:
@@ -256,21 +258,24 @@ class Divide(Game):
 
     def goals(self, terms: Share) -> tuple[int, int]:
         """Return the goal scores of a division."""
-        fair = self._fair_best
-        return whole(BEST * self.points(0, terms) / fair[0]), whole(BEST * self.points(1, terms) / fair[1])
+        first, second = self._fair_best
+        return whole(BEST * self.points(0, terms) / first), whole(BEST * self.points(1, terms) / second)
+
+    @cached_property
+    def _all_points(self) -> list[tuple[int, int]]:
+        """The points of both roles, for every division."""
+        first, second = self.values
+        total = _points(second, self.pile.counts)
+        return [(_points(first, share), total - _points(second, share)) for share in self.pile.shares()]
 
     @cached_property
     def _fair_best(self) -> tuple[int, int]:
         """The most points of either role while the other has at least half of all its points."""
-        best = [1, 1]
-        halves = [_points(values, self.pile.counts) / 2 for values in self.values]
-        for share in self.pile.shares():
-            first, second = self.points(0, share), self.points(1, share)
-            if second >= halves[1] and first > best[0]:
-                best[0] = first
-            if first >= halves[0] and second > best[1]:
-                best[1] = second
-        return best[0], best[1]
+        first, second = (_points(values, self.pile.counts) / 2 for values in self.values)
+        return (
+            max(1, *[mine for mine, other in self._all_points if other >= second]),
+            max(1, *[mine for other, mine in self._all_points if other >= first]),
+        )
 
     def settle(self, standing: Standing) -> Outcome:
         """Return the outcome."""
@@ -280,7 +285,10 @@ class Divide(Game):
     @property
     def solvable(self) -> bool:
         """Some division gives both more than 6."""
-        return any(min(self.goals(share)) > 6 for share in self.pile.shares())
+        first, second = self._fair_best
+        return any(
+            whole(BEST * mine / first) > 6 and whole(BEST * other / second) > 6 for mine, other in self._all_points
+        )
 
     def tell(self, terms: Any) -> str:
         """Return a division in words."""

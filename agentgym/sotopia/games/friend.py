@@ -14,7 +14,7 @@ from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 from agentgym.sotopia.games.game import BEST, MEMORY, Game, Heard, Outcome, Side, Standing, whole
-from agentgym.sotopia.games.phrases import clauses, denied, says_no, says_yes, words
+from agentgym.sotopia.games.phrases import read, words
 
 NAME_COST, PROPERTY_COST = 3.0, 0.5
 _KNOWN = re.compile(r"\bI (?:do )?know (?:him|her|them|that one)\b|\bme too\b|\bthat(?:'s| is) (?:the one|it)\b", re.I)
@@ -42,7 +42,7 @@ class Directory:
 
     def __init__(self, names: frozenset[str], attributes: Attributes) -> None:
         self._names = names
-        self._values = _pattern(attributes)
+        self._values, self._pattern = _vocabulary(attributes)
         self._heard: dict[str, Heard] = {}
 
     def hear(self, text: str) -> Heard:
@@ -55,28 +55,31 @@ class Directory:
         return known
 
     def _hear(self, text: str) -> Heard:
-        parts = clauses(text)
+        said = read(text)
         names: dict[str, None] = {}  # dicts, for their order
-        proposed: dict[str, None] = {}
         properties: dict[str, None] = {}
-        for part in parts:
-            values = self._values.findall(part)
-            if values:
-                properties.update(dict.fromkeys([value.lower() for value in values]))
-                part = self._values.sub(" ", part)
-            found = dict.fromkeys([word for word in _WORD.findall(part) if word in self._names])
-            names.update(found)
-            if not denied(part):
-                proposed.update(found)
+        proposed: dict[str, None] = {}
+        for part in said.open + said.denied:
+            found = []
+            for word in self._pattern.findall(part):
+                if word in self._names:
+                    found.append(word)
+                elif word.lower() in self._values:
+                    properties[word.lower()] = None
+            names.update(dict.fromkeys(found))
+            if part not in said.denied:
+                proposed.update(dict.fromkeys(found))
         terms = next(iter(proposed)) if len(proposed) == 1 else None
-        agrees = says_yes(parts) or _KNOWN.search(text) is not None
-        return Heard(terms, agrees, says_no(parts), text.rstrip().endswith("?"), (*names, *properties))
+        agrees = said.yes or _KNOWN.search(text) is not None
+        return Heard(terms, agrees, said.no, said.asks, (*names, *properties))
 
 
 @lru_cache(maxsize=256)
-def _pattern(attributes: Attributes) -> re.Pattern[str]:
-    values = {value.lower() for _, values in attributes for value in values}
-    return re.compile("|".join(words(values)), re.IGNORECASE)
+def _vocabulary(attributes: Attributes) -> tuple[frozenset[str], re.Pattern[str]]:
+    """Return all properties, in lower case, and what finds them and words: properties of several words come first."""
+    values = frozenset([value.lower() for _, values in attributes for value in values])
+    several = [value for value in values if not _WORD.fullmatch(value)]
+    return values, re.compile("|".join([*words(several), r"\w+"]), re.IGNORECASE)
 
 
 _WORD = re.compile(r"\w+")
@@ -117,7 +120,7 @@ class FriendSide(Side):
         return tuple([
             friend.name
             for friend in self.friends
-            if all([not some or value.lower() in some for value, some in zip(friend.values, asked, strict=True)])
+            if all(not some or value.lower() in some for value, some in zip(friend.values, asked, strict=True))
         ])  # fmt: skip
 
     @cached_property

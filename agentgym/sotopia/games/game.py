@@ -7,6 +7,7 @@ was agreed. Only what is spoken counts: a nod is no acceptance. What was agreed 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -77,6 +78,12 @@ class Reader(ABC):
     #: An offer lapses when who made it says something else.
     lapses: ClassVar[bool] = False
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what is only remembered."""
+        return {name: value for name, value in self.__dict__.items() if name in self.__dataclass_fields__}
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
     @abstractmethod
     def hear(self, role: int, text: str) -> Heard:
         """Return what an utterance of a role says."""
@@ -129,6 +136,11 @@ class Side(Reader):
     role: int
     family: ClassVar[str]
 
+    @cached_property
+    def notes(self) -> dict[str, Any]:
+        """What players remember about this side, by their own names for it."""
+        return {}
+
 
 class DealSide(Side):
     """A side of a game that ends with terms which both accept.
@@ -148,7 +160,7 @@ class DealSide(Side):
         """Return what terms are worth to this side: 0..10 in most games, 10 is best."""
 
     @abstractmethod
-    def propose(self, level: float, wishes: list[Any], said: list[Any]) -> Any:
+    def propose(self, level: float, wishes: Sequence[Any], said: Sequence[Any]) -> Any:
         """Return terms of at least this worth that the other may like.
 
         Args:

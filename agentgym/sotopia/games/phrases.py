@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from typing import NamedTuple
 
 #: Words of agreement. One counts unless its clause is a question, a condition, or denied.
 _ACCEPT = re.compile(
@@ -14,8 +16,8 @@ _ACCEPT = re.compile(
 _YES = re.compile(r"^\W*(?:yes|yeah|yep|sure|right)\b", re.IGNORECASE)
 _NO = re.compile(r"^\W*(?:no|nope|nah|sorry)\b", re.IGNORECASE)
 _DENIED = re.compile(
-    r"n't\b|n’t\b|\bcannot\b|\bnot\b|\bnever\b|\bunable\b|\brefuse\b|\breject\b|\bdecline\b|\bno (?:deal|way|thanks)\b|"
-    r"\b(?:impossible|busy|bad)\b|\bnone\b|\bnobody\b|\btoo (?:low|high|much|little|expensive|cheap|early|late|few|many)\b",
+    r"n't\b|n\u2019t\b|\b(?:cannot|not|never|none|nobody|unable|refuse|reject|decline|impossible|busy|bad|"
+    r"no (?:deal|way|thanks)|too (?:low|high|much|little|expensive|cheap|early|late|few|many))\b",
     re.IGNORECASE,
 )
 #: "I cannot go higher than 40" names terms.
@@ -24,44 +26,48 @@ _CONDITION = re.compile(r"\b(?:if|unless|would|could|might|when)\b", re.IGNORECA
 _BREAK = re.compile(r"(?<=[.!?;])\s+|\n+|,? but | however,? |; |, so ", re.IGNORECASE)
 
 
-def clauses(text: str) -> list[str]:
-    """Return the parts of an utterance that are read by themselves.
+class Said(NamedTuple):
+    """What is read from an utterance in every game.
 
-    >>> clauses("No, $40.50 is too low, but I could do $60. Deal?")
-    ['No, $40.50 is too low', 'I could do $60.', 'Deal?']
+    Attributes:
+        open: clauses, without those that turn something down.
+        denied: those.
+        agrees: a clause agrees.
+        yes: a clause agrees, or begins with yes.
+        no: a clause turns something down, or begins with no.
+        asks: the utterance ends as a question.
     """
-    return [part for part in _BREAK.split(text) if part]
+
+    open: tuple[str, ...]
+    denied: tuple[str, ...]
+    agrees: bool
+    yes: bool
+    no: bool
+    asks: bool
 
 
-def denied(clause: str) -> bool:
-    """Say whether a clause turns down what it mentions.
+@lru_cache(maxsize=16384)
+def read(text: str) -> Said:
+    """Return what an utterance says.
 
-    >>> denied("I can't do $40"), denied("I cannot go lower than $40")
-    (True, False)
+    >>> read("No, $40 is too low, but I could do $60. Deal?")
+    Said(open=('I could do $60.', 'Deal?'), denied=('No, $40 is too low',), agrees=False, yes=False, no=True, asks=True)
+    >>> read("I cannot go higher than $40.").denied, read("Deal!").agrees, read("I could agree if you pay more.").agrees
+    ((), True, False)
     """
-    return _DENIED.search(clause) is not None and _BOUND.search(clause) is None
-
-
-def agrees(parts: list[str]) -> bool:
-    """Say whether one of these clauses agrees.
-
-    >>> agrees(["Deal!"]), agrees(["no deal"]), agrees(["I could agree if you paid more"]), agrees(["Deal?"])
-    (True, False, False, False)
-    """
-    return any(_ACCEPT.search(part) is not None and _is_plain(part) for part in parts)
-
-
-def says_yes(parts: list[str]) -> bool:
-    """Say whether one of these clauses begins with yes, or agrees."""
-    return any(_YES.match(part) is not None for part in parts) or agrees(parts)
-
-
-def says_no(parts: list[str]) -> bool:
-    """Say whether one of these clauses begins with no, or turns something down."""
-    return any(_NO.match(part) is not None or denied(part) for part in parts)
+    parts = tuple([part for part in _BREAK.split(text) if part])
+    denied: tuple[str, ...] = ()
+    if _DENIED.search(text) is not None:
+        denied = tuple([part for part in parts if _DENIED.search(part) and not _BOUND.search(part)])
+    agrees = _ACCEPT.search(text) is not None and any(_ACCEPT.search(part) and _is_plain(part) for part in parts)
+    yes = agrees or any(_YES.match(part) for part in parts)
+    no = bool(denied) or any(_NO.match(part) for part in parts)
+    left = tuple([part for part in parts if part not in denied]) if denied else parts
+    return Said(left, denied, agrees, yes, no, text.rstrip().endswith("?"))
 
 
 def _is_plain(part: str) -> bool:
+    """Say whether a clause is neither question nor condition nor refusal."""
     return not (part.rstrip().endswith("?") or _CONDITION.search(part) or _DENIED.search(part) or _NO.match(part))
 
 

@@ -7,12 +7,13 @@ cannot come at all. Without an agreement both score 0.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
 from agentgym.sotopia.games.game import BEST, MEMORY, DealSide, Game, Heard, Outcome, Standing
-from agentgym.sotopia.games.phrases import agrees, clauses, denied, says_no
+from agentgym.sotopia.games.phrases import read
 
 #: A day and a time, such as ("Monday", "noon"); terms are the number of a slot.
 Slot = tuple[str, str]
@@ -50,10 +51,10 @@ class Calendar:
         """
         known = self._heard.get(text)
         if known is None:
-            parts = clauses(text)
-            found = {slot for part in parts if not denied(part) for slot in self._mentioned(part)}
+            said = read(text)
+            found = {slot for part in said.open for slot in self._mentioned(part)}
             terms = next(iter(found)) if len(found) == 1 else None
-            known = Heard(terms, agrees(parts), says_no(parts), text.rstrip().endswith("?"))
+            known = Heard(terms, said.agrees, said.no, said.asks)
             if len(self._heard) < MEMORY:
                 self._heard[text] = known
         return known
@@ -96,7 +97,7 @@ class ScheduleSide(DealSide):
         """Return 10 less the slot's cost."""
         return float(BEST - self.costs[terms])
 
-    def propose(self, level: float, wishes: list[int], said: list[int]) -> int:
+    def propose(self, level: float, wishes: Sequence[int], said: Sequence[int]) -> int:
         """Return the best slot not proposed so far; where none is good enough, what was said longest ago."""
         good = [slot for slot in range(len(self.costs)) if self.worth(slot) >= level - 1e-9]
         good = good or [min(range(len(self.costs)), key=lambda slot: self.costs[slot])]
