@@ -110,13 +110,17 @@ def claimed(pile: Pile, parts: Sequence[str]) -> Share | None:
     found = False
     for part in parts:
         marks = list(_CLAIM.finditer(part))
+        at = 0  # what stands before is said for
         for mark, following in itertools.zip_longest(marks, marks[1:]):
-            if mark["mine"]:  # "the books are mine": what stands before
-                said = part[: mark.start()]
-            else:
-                said = part[mark.end() : following.start() if following else len(part)]
             who = (mark["who"] or mark["whom"] or mark["mine"] or "you").lower()
-            found |= _claim(pile, said, yours if who.startswith("you") else mine)
+            into = yours if who.startswith("you") else mine
+            behind = mark["mine"] or (mark["whom"] and _claim(pile, part[at : mark.start()], list(into)))
+            if behind:  # "two hats for me", "the books are mine"
+                said, at = part[at : mark.start()], mark.end()
+            else:
+                at = following.start() if following else len(part)
+                said = part[mark.end() : at]
+            found |= _claim(pile, said, into)
     return _settle(pile.counts, mine, yours) if found else None
 
 

@@ -58,12 +58,17 @@ def read(text: str) -> Said:
     parts = tuple([part for part in _BREAK.split(text) if part])
     denied: tuple[str, ...] = ()
     if _DENIED.search(text) is not None:
-        denied = tuple([part for part in parts if _DENIED.search(part) and not _BOUND.search(part)])
+        denied = tuple([part for part in parts if _denies(part)])
     agrees = _ACCEPT.search(text) is not None and any(_ACCEPT.search(part) and _is_plain(part) for part in parts)
     yes = agrees or any(_YES.match(part) for part in parts)
     no = bool(denied) or any(_NO.match(part) for part in parts)
     left = tuple([part for part in parts if part not in denied]) if denied else parts
     return Said(left, denied, agrees, yes, no, text.rstrip().endswith("?"))
+
+
+def _denies(part: str) -> bool:
+    """Say whether a clause turns down what it mentions: "Isn't it?" does not, nor does "I cannot go below 40"."""
+    return not (_DENIED.search(part) is None or part.rstrip().endswith("?") or _BOUND.search(part))
 
 
 def _is_plain(part: str) -> bool:
