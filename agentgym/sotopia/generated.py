@@ -115,8 +115,8 @@ def _bargain(draws: Draws) -> _Made:
     thing, low, high, remark = draws.pick(wording.GOODS)
     step = 5 if low >= 50 else 2
     price = float(step * round(draws.uniform(low, high) / step))
-    seller = float(round(price * draws.uniform(0.78, 0.95)))
-    buyer = float(min(round(seller - price * draws.uniform(-0.08, 0.08)), round(0.8 * price)))
+    buyer = float(round(price * draws.uniform(0.65, 0.8)))
+    seller = float(round(buyer + price * draws.uniform(-0.04, 0.12)))
     words = draws.pick(wording.SALE).format(thing=thing, price=dollars(price), remark=remark)
     goals = {
         BUYER: f"Buy {thing} (<extra_info>Your target price is {dollars(buyer)}: paying more counts against you, "

@@ -25,7 +25,7 @@ class Temperament(NamedTuple):
     asks: bool = True
 
 
-#: Partners; none of them gives way to somebody who does not.
+#: Partners: they give way to who gives way, and little and not for long to who does not.
 TEMPERAMENTS: dict[str, Temperament] = {
     "firm": Temperament(start=0.0, floor=5.5, give=0.7, pace=0.2, patience=4, asks=False),
     "fair": Temperament(start=0.5, floor=5.0, give=1.0, pace=0.3, patience=5),

@@ -84,7 +84,8 @@ def test_nothing_agreed_is_nothing_gained() -> None:
 
 def test_an_offer_stands_until_it_is_refused() -> None:
     offered = standing(SALE, "I pay $70.", "Lovely weather.", "Isn't it?")
-    assert offered.offers == (70.0, None) and offered.move == "ask"
+    assert offered.offers == (70.0, None)
+    assert offered.move == "ask"
     assert standing(SALE, "I pay $70.", "No, that is too low.").offers == (None, None)
     assert standing(SALE, "I pay $70.", "Rather $95.", "No!").offers == (70.0, None)
     # A counter-offer leaves both open: the buyer takes the seller's, or the seller the buyer's.
@@ -117,15 +118,18 @@ def test_what_is_said_at_once_answers_nothing() -> None:
     from agentgym.sotopia.dialogue import Turn
 
     at_once = SALE.read(SALE.begin(), Turn(0, (Act("speak", "I pay $70."), Act("speak", "Deal."))))
-    assert at_once.agreed is None and at_once.offers == (70.0, None)
+    assert at_once.agreed is None
+    assert at_once.offers == (70.0, None)
     assert SALE.read(at_once, Turn(1, (Act("speak", "Or $60."), Act("speak", "Deal.")))).agreed == 70.0
 
 
 def test_sides_know_their_own_target_only() -> None:
     buyer, seller = SALE.private(0), SALE.private(1)
-    assert "90" not in repr(buyer) and "80" not in repr(seller)
+    assert "90" not in repr(buyer)
+    assert "80" not in repr(seller)
     assert buyer.worth(80.0) == seller.worth(90.0) == 8.0
-    assert buyer.propose(8.0, (), ()) == 80.0 and seller.propose(8.0, (), ()) == 90.0
+    assert buyer.propose(8.0, (), ()) == 80.0
+    assert seller.propose(8.0, (), ()) == 90.0
     assert seller.propose(99.0, (), ()) == 100.0  # never above the list price
 
 

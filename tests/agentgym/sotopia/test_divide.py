@@ -49,7 +49,7 @@ def test_own_words_are_read_back() -> None:
 
 
 def test_goals_by_hand() -> None:
-    # Role 1 needs 5 points for a half: 3 books are 6, the other 2 hats and the ball are 7 for role 0, the most there is.
+    # Role 1 needs 5 points for a half: 3 books are 6, and the 2 hats and the ball 7 for role 0, the most there is.
     # Role 0 needs 5: 2 hats are 6, and 3 books and the ball are 8 for role 1.
     assert GAME.goals((0, 2, 1)) == (10, 8)  # 7 of 7; 6 of 8 is 7.5
     assert GAME.goals((0, 2, 0)) == (9, 10)  # 6 of 7 is 8.6; 8 of 8
@@ -78,8 +78,10 @@ def test_the_best_that_leaves_the_other_half_against_all_divisions() -> None:
 
 
 def test_sides_know_their_own_values_only() -> None:
-    assert GAME.private(0).worth((0, 2, 0)) == 6.0 and GAME.private(1).worth((0, 2, 0)) == 8.0
-    assert "(2, 1, 2)" not in repr(GAME.private(0)) and "(1, 3, 1)" not in repr(GAME.private(1))
+    assert GAME.private(0).worth((0, 2, 0)) == 6.0
+    assert GAME.private(1).worth((0, 2, 0)) == 8.0
+    assert "(2, 1, 2)" not in repr(GAME.private(0))
+    assert "(1, 3, 1)" not in repr(GAME.private(1))
 
 
 def test_proposals_are_worth_the_level_and_give_what_was_asked_for() -> None:

@@ -45,15 +45,18 @@ def test_goals_are_ten_less_the_cost() -> None:
 
 
 def test_solvable_and_sides() -> None:
-    assert GAME.solvable and not Schedule(FREE, ((0, 8, 3), (9, 1, 4))).solvable
+    assert GAME.solvable
+    assert not Schedule(FREE, ((0, 8, 3), (9, 1, 4))).solvable
     side = GAME.private(0)
     assert [side.worth(slot) for slot in range(3)] == [10.0, 2.0, 7.0]
-    assert side.propose(6.0, (), ()) == 0 and side.propose(6.0, (), [0]) == 2 and side.propose(6.0, (), [0, 2]) == 0
+    assert side.propose(6.0, (), ()) == 0
+    assert side.propose(6.0, (), [0]) == 2
+    assert side.propose(6.0, (), [0, 2]) == 0
     assert "(9, 1, 2)" not in repr(side)
 
 
 def test_says_what_is_wrong() -> None:
     with pytest.raises(ValueError, match="slots that differ"):
         Calendar((("Monday", "noon"), ("Monday", "noon")))
-    with pytest.raises(ValueError, match="a cost in 0..10 for each slot and role"):
+    with pytest.raises(ValueError, match=r"a cost in 0\.\.10 for each slot and role"):
         Schedule(FREE, ((0, 8, 11), (9, 1, 2)))

@@ -1,0 +1,93 @@
+"""The judge by rules, dimension by dimension, worked out by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from agentgym.sotopia.acts import LEAVE, NONE, Act
+from agentgym.sotopia.dialogue import Dialogue, Turn
+from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain
+from agentgym.sotopia.games.game import Game
+from agentgym.sotopia.partner import DIMENSIONS, Failure, Rating, Verdict
+from agentgym.sotopia.rules_judge import RulesJudge
+from tests.agentgym.sotopia.made_up import make_task
+from tests.agentgym.sotopia.played import turns
+from tests.agentgym.sotopia.test_friend import GAME as FRIENDS
+from tests.agentgym.sotopia.test_schedule import GAME as MEETING
+
+SALE = Bargain(100.0, (80.0, 90.0), (BUYER, SELLER))
+
+
+def judged(game: Game | None, *spoken: str | Act, more: tuple[Turn, ...] = ()) -> tuple[Rating, Rating]:
+    dialogue = Dialogue(replace(make_task(), game=game), [*turns(*spoken), *more], "left")
+    (verdict,) = RulesJudge().score([dialogue])
+    assert isinstance(verdict, Verdict)
+    for rating in verdict.ratings:
+        for value, (low, high) in zip(rating, DIMENSIONS.values(), strict=True):
+            assert low <= value <= high
+            assert value == int(value)
+    return verdict.ratings
+
+
+def test_a_plain_sale() -> None:
+    first, second = judged(SALE, "I pay $70.", "I want $95.", "I pay $85.", "Deal.", LEAVE)
+    # 85 is 7 points for both; the buyer heard one price, the seller two.
+    assert first == Rating(10, 2, 1, 0, 0, 2, 7)
+    assert second == Rating(10, 2, 2, 0, 0, 2, 7)
+    assert first.overall == pytest.approx(22 / 7)
+
+
+def test_money_counts_only_when_it_is_about_money() -> None:
+    first, second = judged(MEETING, "Monday at noon?", "Deal.")
+    assert (first.goal, first.financial_and_material_benefits) == (10, 0)
+    assert (second.goal, second.financial_and_material_benefits) == (1, 0)
+
+
+def test_repetition_emptiness_and_silence() -> None:
+    first, second = judged(SALE, "Hello.", "Hi.", "Hello.", "", "Hello.", NONE)
+    # The first repeats twice; the second says nothing once; one turn passes in silence.
+    assert (first.believability, second.believability) == (5, 7)
+    quiet = tuple(Turn(number, (NONE, NONE)) for number in range(12))
+    assert [rating.believability for rating in judged(SALE, more=quiet)] == [0, 0]
+
+
+def test_leaving_without_agreement() -> None:
+    first, second = judged(SALE, "I pay $70.", LEAVE)
+    assert (first.relationship, second.relationship) == (0, -1)
+    assert (first.goal, second.goal) == (0, 0)
+
+
+def test_insults() -> None:
+    first, second = judged(SALE, "You liar!", "Why?", "Idiot. Shut up.", "Deal.", "You fool, you moron", "No.")
+    assert (first.relationship, first.social_rules) == (-5, -10)
+    assert (second.relationship, second.social_rules) == (0, 0)
+    assert judged(SALE, "Assistance, please: the classic stupor.")[0].social_rules == 0
+
+
+def test_secrets() -> None:
+    # Ada cannot swim: three words, so all of them; Ben fears balloons.
+    assert judged(SALE, "Between us: ADA CANNOT SWIM!")[0].secret == -10
+    assert judged(SALE, "Ada", "Oh?", "cannot swim")[0].secret == 0
+    first, second = judged(SALE, "Ben fears balloons.", "Ada cannot swim.")
+    assert (first.secret, second.secret) == (0, 0)  # the other's secret is not one's own
+
+
+def test_listing_friends() -> None:
+    first, second = judged(FRIENDS, "Ann, Don, Kim?", "Eva.", "No.")
+    assert (first.social_rules, second.social_rules) == (-5, 0)
+    assert (first.knowledge, second.knowledge) == (1, 3)
+
+
+def test_what_cannot_be_computed_is_not_scored() -> None:
+    (failure,) = RulesJudge().score([Dialogue(make_task(), turns("Hello."), "turns")])
+    assert isinstance(failure, Failure)
+    assert "name a model as judge" in failure.reason
+    assert RulesJudge().score([]) == []
+
+
+def test_reasons_tell_the_agreement() -> None:
+    (verdict,) = RulesJudge().score([Dialogue(replace(make_task(), game=SALE), turns("I pay $85.", "Deal."), "turns")])
+    assert isinstance(verdict, Verdict)
+    assert verdict.reasons[0]["goal"] == "agreed: $85"
