@@ -12,6 +12,7 @@ from rich.console import Console
 
 from agentgym.core import suggest
 from benchmarks.aliasing_command import aliasing
+from benchmarks.crossplay_command import crossplay
 from benchmarks.evaluate_command import evaluate
 from benchmarks.machine import usable_cores
 from benchmarks.merging_command import merging
@@ -284,6 +285,7 @@ app.command()(aliasing)
 app.command()(merging)
 app.command()(search)
 app.command()(shop_scale)
+app.command()(crossplay)
 
 
 if __name__ == "__main__":
