@@ -1,7 +1,7 @@
 """A scripted player of the search for a mutual friend: it answers truly, and asks what tells most.
 
 It describes the likeliest of its friends, one property after the other. It names a friend when the other knows
-somebody of whom two properties fit this friend alone, or all of them do, or when nobody else is left.
+somebody like that in everything, or when nobody else is left.
 """
 
 from __future__ import annotations
@@ -128,8 +128,7 @@ def _question(side: FriendSide, search: _Search) -> str:
     values = friends[name].values
     best = max(fits[name], key=lambda each: (len(each), sorted(each)), default=frozenset())
     known = [value for value in values if value.lower() in best]
-    rivals = [other for other in search.left if best in fits[other]]
-    if len(search.left) == 1 or len(known) == len(values) or (len(rivals) == 1 and len(known) > 1):
+    if len(search.left) == 1 or len(known) == len(values):
         return f"Is it {name}?"
     free = search.standing.things[0] + search.standing.things[1]
     new = max(
