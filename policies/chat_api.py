@@ -1,0 +1,100 @@
+"""A language model behind an OpenAI-compatible endpoint as a policy, for all environments."""
+
+import base64
+import struct
+import zlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym.chat.endpoint import ChatEndpoint
+from agentgym.chat.wire import ChatFailure, ChatRequest
+from agentgym.trajectory import Reply
+
+
+class EndpointError(RuntimeError):
+    """The endpoint did not answer for some places; `failures` says why, one for each of them."""
+
+    def __init__(self, failures: Sequence[ChatFailure], asked: int) -> None:
+        self.failures = tuple(failures)
+        first = self.failures[0]
+        super().__init__(f"no answer for {len(failures)} of {asked} places; {first.reason} (tries: {first.attempts})")
+
+
+class ChatPolicy:
+    """Asks a model for the reply of every place, all at the same time.
+
+    An outage is not an action: where the endpoint does not answer after all its tries, :class:`EndpointError` is
+    raised. With a cache (``ChatEndpoint(..., cache=...)``) the same run continues where it stopped, as the answers
+    that came are kept and the seeds are the same. Replies have no tokens, so they can be compared and cloned, but
+    not trained by policy gradients.
+
+    Args:
+        endpoint: the model.
+    """
+
+    def __init__(self, endpoint: ChatEndpoint) -> None:
+        self.endpoint = endpoint
+
+    def act(
+        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
+    ) -> list[Reply]:
+        """One reply per running place.
+
+        Args:
+            observations: one per place: a str (taken as one user message) or a sequence of chat messages, whose
+                pictures (uint8, height x width x 3) are sent as PNG.
+            infos: not used.
+            rng: gives a seed to each request, in place order.
+
+        Raises:
+            EndpointError: the endpoint did not answer for a place.
+            TypeError: an observation is neither a str nor a sequence of messages.
+        """
+        seeds = rng.integers(2**31, size=len(observations)).tolist()
+        requests = [ChatRequest(_messages(each), seed) for each, seed in zip(observations, seeds, strict=True)]
+        answers = self.endpoint.ask(requests)
+        failures = [answer for answer in answers if isinstance(answer, ChatFailure)]
+        if failures:
+            raise EndpointError(failures, len(answers))
+        return [Reply(answer.text) for answer in answers if not isinstance(answer, ChatFailure)]
+
+
+def _messages(observation: Any) -> list[dict[str, Any]]:
+    if isinstance(observation, str):
+        return [{"role": "user", "content": observation}]
+    try:
+        return [{"role": message["role"], "content": _content(message["content"])} for message in observation]
+    except (TypeError, KeyError, IndexError):
+        raise TypeError(
+            "an observation must be a str or a sequence of {'role': ..., 'content': ...} messages, got "
+            f"{observation!r:.200}: wrap the environments in wrappers.VectorPromptWindow"
+        ) from None
+
+
+def _content(content: Any) -> Any:
+    if isinstance(content, str):
+        return content
+    return [
+        {"type": "image_url", "image_url": {"url": data_url(part["image"])}} if part["type"] == "image" else part
+        for part in content
+    ]
+
+
+def data_url(picture: NDArray[np.uint8]) -> str:
+    """A picture as a PNG in a data URL.
+
+    Args:
+        picture: uint8 (height, width, 3).
+    """
+    height, width, _ = picture.shape
+    # Each row begins with the number of its filter, 0 for none.
+    rows = np.concatenate([np.zeros((height, 1), np.uint8), picture.reshape(height, width * 3)], axis=1)
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes())), (b"IEND", b""))
+    png = b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
+    )
+    return "data:image/png;base64," + base64.b64encode(png).decode()

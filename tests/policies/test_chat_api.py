@@ -1,0 +1,87 @@
+import base64
+import io
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import agentgym  # noqa: F401  # registers the environments
+from agentgym.chat.endpoint import ChatEndpoint
+from agentgym.rollout import collect
+from policies.chat_api import ChatPolicy, EndpointError, data_url
+from tests.agentgym.chat.chat_server import Handler, chat_server, completion, echo, raw, say
+from wrappers.prompt import VectorPromptWindow
+from wrappers.reply import VectorReplyParser
+
+pytest.importorskip("openai")
+
+
+def policy(url: str, **options: Any) -> ChatPolicy:
+    return ChatPolicy(ChatEndpoint("m", url, **({"retries": 0, "timeout": 20.0} | options)))
+
+
+def act(policy: ChatPolicy, observations: list[Any], seed: int = 0) -> list[str]:
+    return [reply.text for reply in policy.act(observations, {}, np.random.default_rng(seed))]
+
+
+def test_texts_and_messages_are_sent_and_every_place_has_its_seed() -> None:
+    with chat_server(echo) as server:
+        messages = ({"role": "system", "content": "Play."}, {"role": "user", "content": "é"})
+        assert act(policy(server.url), ["a", messages, "a"]) == ["a", "é", "a"]
+        asked = sorted((each["messages"] for each in server.requests), key=str)
+        assert asked == sorted([[{"role": "user", "content": "a"}]] * 2 + [list(messages)], key=str)
+        seeds = {each["seed"] for each in server.requests}
+        assert seeds == set(np.random.default_rng(0).integers(2**31, size=3).tolist())
+        assert act(policy(server.url), []) == []
+
+
+def test_pictures_are_sent_as_png() -> None:
+    image = pytest.importorskip("PIL.Image")
+    picture = np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)
+    with chat_server(say("up")) as server:
+        content = [{"type": "image", "image": picture}, {"type": "text", "text": "Where?"}]
+        assert act(policy(server.url), [[{"role": "user", "content": content}]]) == ["up"]
+        sent, text = server.requests[0]["messages"][0]["content"]
+    assert text == {"type": "text", "text": "Where?"}
+    assert sent["image_url"]["url"] == data_url(picture)
+    png = base64.b64decode(data_url(picture).removeprefix("data:image/png;base64,"))
+    assert np.array_equal(np.asarray(image.open(io.BytesIO(png))), picture)
+
+
+def test_an_outage_is_no_action(tmp_path: Path) -> None:
+    def play(handler: Handler) -> None:
+        broken = handler.asked["messages"][0]["content"] == "b" and len(server.requests) <= 3
+        handler.send(b"" if broken else completion("<action>up</action>"), 500 if broken else 200)
+
+    with chat_server(play) as server:
+        model = policy(server.url, cache=tmp_path)
+        with pytest.raises(
+            EndpointError, match=r"no answer for 1 of 3 places; m at http.*status 500.*tries: 1"
+        ) as caught:
+            act(model, ["a", "b", "c"])
+        assert len(caught.value.failures) == 1
+        # What came is kept: the same call asks for the missing answer alone.
+        assert act(model, ["a", "b", "c"]) == ["<action>up</action>"] * 3
+        assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize("observation", [5, [{"role": "user"}], [5], {"text": "a"}])
+def test_other_observations_are_refused(observation: Any) -> None:
+    with pytest.raises(TypeError, match="VectorPromptWindow"):
+        act(policy("http://127.0.0.1:9/v1"), [observation])
+
+
+def test_episodes_are_collected_with_it() -> None:
+    with chat_server(say("<action>up</action>")) as server:
+        envs = gym.make_vec("AgentRL/Sokoban-v0", num_envs=4, autoreset_mode="Disabled", max_episode_steps=3)
+        envs = VectorPromptWindow(VectorReplyParser(envs))
+        table = collect(envs, policy(server.url), tasks=[{"split": "test", "index": 0}], group_size=4, seed=0)
+        assert table.n_trajectories == 4
+        assert len(table) == len(server.requests) == 12
+
+
+def test_one_failed_place_is_named_even_when_all_fail() -> None:
+    with chat_server(raw(b"{}", 400)) as server, pytest.raises(EndpointError, match="2 of 2 places"):
+        act(policy(server.url), ["a", "b"])
