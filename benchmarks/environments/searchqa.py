@@ -6,7 +6,7 @@ import dataclasses
 
 from baselines.recipes import SOKOBAN_PRETRAINED, SOKOBAN_TINY
 from benchmarks.encyclopaedia_words import PIECES, encyclopaedia_words
-from benchmarks.env_settings import EnvSettings
+from benchmarks.env_settings import COPYING, EnvSettings
 from benchmarks.setup import Setup, Sizes
 from wrappers.advice import Adviser
 
@@ -62,7 +62,7 @@ SEARCHQA = EnvSettings(
         options={"sources": ["two_hop"], "kinds": _FACTS, "top_k": 1, "max_turns": 3},
         kinds="data_source",
         prompt={"keep_first": True, "shown": "actions"},
-        policy={"layers": 3, "mlp": 128, "max_new_tokens": 9, "stop": ["</search>", "</answer>"]},
+        policy=COPYING | {"max_new_tokens": 9, "stop": ["</search>", "</answer>"]},
     ),
     pretrained_setup=Setup(
         kinds="data_source",

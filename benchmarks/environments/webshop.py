@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from baselines.recipes import SOKOBAN_PRETRAINED, SOKOBAN_TINY
-from benchmarks.env_settings import EnvSettings
+from benchmarks.env_settings import COPYING, EnvSettings
 from benchmarks.setup import Setup, Sizes
 from benchmarks.shop_words import PIECES, shop_words
 from wrappers.advice import Adviser
@@ -59,7 +59,7 @@ WEBSHOP = EnvSettings(
         adviser="quick_shopper",
         # Results are cut off behind the third or fourth product; the chosen options stand where the text hides them.
         prompt={"facts": ["options"], "max_chars": 520},
-        policy={"layers": 3, "mlp": 128, "max_new_tokens": 32, "suffix": "", "lower_case": True},
+        policy=COPYING | {"max_new_tokens": 32, "suffix": "", "lower_case": True},
     ),
     pretrained_setup=Setup(
         options={"data": "generated", "split_by": "product"},
