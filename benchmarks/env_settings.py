@@ -10,7 +10,6 @@ from baselines.config import TrainerConfig
 from benchmarks.setup import Setup, Sizes
 from wrappers.advice import Adviser
 
-
 #: A tiny policy for commands that name what the prompt names; see `policies.copying`.
 COPYING: dict[str, Any] = {"layers": 3, "heads": 2, "kv_heads": 2, "head_size": 64, "mlp": 128, "copying": True}
 

@@ -59,7 +59,7 @@ def start_copying(model: Any, *, seed: int) -> None:
 
 
 def _subspace(width: int, size: int, generator: torch.Generator) -> torch.Tensor:
-    """Draw a (size, width) matrix with orthonormal rows, or orthonormal columns where a head is wider than the model."""
+    """Draw a (size, width) matrix with orthonormal rows, or columns where a head is wider than the model."""
     drawn = torch.randn(max(width, size), min(width, size), generator=generator)
     basis: torch.Tensor = torch.linalg.qr(drawn)[0]
     return basis.T if size <= width else basis

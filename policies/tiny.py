@@ -142,7 +142,7 @@ def tiny_policy(
         **settings: further arguments of :class:`~policies.huggingface.HuggingFacePolicy`.
 
     Raises:
-        ValueError: a head's size is odd, the width no multiple of the heads, or the heads no multiple of the key-value heads.
+        ValueError: a head's size is odd, or the width no multiple of the heads, or they of the key-value heads.
     """
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
