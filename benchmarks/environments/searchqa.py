@@ -21,7 +21,7 @@ def _reader() -> Adviser:
 # enough ways to ask that a CPU core learns to read them in minutes, and enough people that it pays to copy their names
 # instead of knowing them by heart.
 SEARCHQA_TINY = dataclasses.replace(
-    SOKOBAN_TINY, iterations=40, groups=8, group_size=8, temperature=0.7, validate_every=5
+    SOKOBAN_TINY, iterations=100, groups=8, group_size=8, temperature=0.7, validate_every=10
 )
 _TO_PERSON = ("creator", "winner", "spouse", "teacher", "parent")
 _FACTS = [
@@ -41,11 +41,11 @@ SEARCHQA = EnvSettings(
         groups=SEARCHQA_TINY.groups,
         group_size=SEARCHQA_TINY.group_size,
         clone_levels=5000,
-        clone_epochs=2,
+        clone_epochs=1,
         training_levels=1300,
-        eval_levels=200,
-        validation_levels=100,
-        validation_every=5,
+        eval_levels=256,
+        validation_levels=128,
+        validation_every=10,
     ),
     quick=Sizes(
         steps=2,

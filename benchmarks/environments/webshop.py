@@ -25,7 +25,7 @@ def _quick_shopper() -> Adviser:
 
 # The return of an episode is its score. Nobody asks for a test product while training.
 WEBSHOP_TINY = dataclasses.replace(
-    SOKOBAN_TINY, iterations=100, groups=4, group_size=8, temperature=0.7, validate_every=10
+    SOKOBAN_TINY, iterations=100, groups=8, group_size=8, temperature=0.7, validate_every=10
 )
 WEBSHOP = EnvSettings(
     name="webshop",
@@ -36,8 +36,8 @@ WEBSHOP = EnvSettings(
         steps=WEBSHOP_TINY.iterations,
         groups=WEBSHOP_TINY.groups,
         group_size=WEBSHOP_TINY.group_size,
-        clone_levels=1600,
-        clone_epochs=5,
+        clone_levels=2000,
+        clone_epochs=1,
         training_levels=4000,
         eval_levels=256,
         validation_levels=128,
