@@ -21,7 +21,7 @@ def _reader() -> Adviser:
 # enough ways to ask that a CPU core learns to read them in minutes, and enough people that it pays to copy their names
 # instead of knowing them by heart.
 SEARCHQA_TINY = dataclasses.replace(
-    SOKOBAN_TINY, iterations=100, groups=8, group_size=8, temperature=0.7, validate_every=10
+    SOKOBAN_TINY, iterations=250, groups=8, group_size=8, temperature=0.7, validate_every=25
 )
 _TO_PERSON = ("creator", "winner", "spouse", "teacher", "parent")
 _FACTS = [
@@ -45,7 +45,7 @@ SEARCHQA = EnvSettings(
         training_levels=1300,
         eval_levels=256,
         validation_levels=128,
-        validation_every=10,
+        validation_every=25,
     ),
     quick=Sizes(
         steps=2,

@@ -25,7 +25,7 @@ def _quick_shopper() -> Adviser:
 
 # The return of an episode is its score. Nobody asks for a test product while training.
 WEBSHOP_TINY = dataclasses.replace(
-    SOKOBAN_TINY, iterations=100, groups=8, group_size=8, temperature=0.7, validate_every=10
+    SOKOBAN_TINY, iterations=250, groups=8, group_size=8, temperature=0.7, validate_every=25
 )
 WEBSHOP = EnvSettings(
     name="webshop",
@@ -41,7 +41,7 @@ WEBSHOP = EnvSettings(
         training_levels=4000,
         eval_levels=256,
         validation_levels=128,
-        validation_every=10,
+        validation_every=25,
     ),
     quick=Sizes(
         steps=2,
