@@ -33,10 +33,11 @@ def measure_questions(quick: bool) -> list[Measurement]:
     """Steps of Search-QA without retrieval, and with the generated encyclopaedia's index."""
     episodes, repeats = (2, 4) if quick else (10, 20)
     found = []
-    for key, words, options in (
+    rows: tuple[tuple[str, str, dict[str, Any]], ...] = (
         ("bare", "gym.make_vec, 128 places, passages at hand, full info", {"retriever": _AtHand()}),
         ("index", "the same with the index of the generated encyclopaedia", {}),
-    ):
+    )
+    for key, words, options in rows:
         envs = gym.make_vec(ENV, _PLACES, autoreset_mode="Disabled", **options)
         rate = max(_rate(envs, episodes) for _ in range(repeats))
         found.append(Measurement(f"questions_{key}", SECTION, words, True, rate, "steps/s"))

@@ -21,7 +21,7 @@ def _reader() -> Adviser:
 # enough ways to ask that a CPU core learns to read them in minutes, and enough people that it pays to copy their names
 # instead of knowing them by heart.
 SEARCHQA_TINY = dataclasses.replace(
-    SOKOBAN_TINY, iterations=250, groups=8, group_size=8, temperature=0.7, validate_every=25
+    SOKOBAN_TINY, iterations=250, groups=16, group_size=8, learning_rate=2e-4, temperature=0.7, validate_every=25
 )
 _TO_PERSON = ("creator", "winner", "spouse", "teacher", "parent")
 _FACTS = [
