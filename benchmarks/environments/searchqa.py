@@ -9,12 +9,19 @@ from benchmarks.encyclopaedia_words import PIECES, encyclopaedia_words
 from benchmarks.env_settings import COPYING, EnvSettings
 from benchmarks.setup import Setup, Sizes
 from wrappers.advice import Adviser
+from wrappers.canonical import Key
 
 
 def _reader() -> Adviser:
     from agentgym.searchqa.reader import Reader
 
     return Reader()
+
+
+def _documents() -> Key:
+    from agentgym.searchqa.states import documents_key
+
+    return documents_key
 
 
 # Questions of two facts out of six, and one passage per search: prompts of some 80 tokens, episodes of three turns, few
@@ -73,6 +80,7 @@ SEARCHQA = EnvSettings(
     words=encyclopaedia_words,
     pieces=PIECES,
     advisers={"reader": _reader},
+    key=_documents,
     kind_names={
         "nq": "NQ",
         "triviaqa": "TriviaQA",

@@ -9,6 +9,7 @@ from benchmarks.env_settings import COPYING, EnvSettings
 from benchmarks.setup import Setup, Sizes
 from benchmarks.shop_words import PIECES, shop_words
 from wrappers.advice import Adviser
+from wrappers.canonical import Key
 
 
 def _shopper() -> Adviser:
@@ -21,6 +22,12 @@ def _quick_shopper() -> Adviser:
     from agentgym.webshop.shopper import Shopper
 
     return Shopper(patience=0)
+
+
+def _page() -> Key:
+    from agentgym.webshop.keys import page_key
+
+    return page_key
 
 
 # The return of an episode is its score. Nobody asks for a test product while training.
@@ -69,5 +76,6 @@ WEBSHOP = EnvSettings(
     words=shop_words,
     pieces=PIECES,
     advisers={"shopper": _shopper, "quick_shopper": _quick_shopper},
+    key=_page,
     return_name="score",
 )
