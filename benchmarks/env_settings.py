@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from baselines.config import TrainerConfig
 from benchmarks.setup import Setup, Sizes
 from wrappers.advice import Adviser
+from wrappers.canonical import Key
+
+#: A tiny policy for commands that name what the prompt names; see `policies.copying`.
+COPYING: dict[str, Any] = {"layers": 3, "heads": 2, "kv_heads": 2, "head_size": 64, "mlp": 128, "copying": True}
 
 
 @dataclass(frozen=True)
@@ -29,6 +34,7 @@ class EnvSettings:
         kind_names: kinds of tasks and the heads of their columns, as papers print them.
         advisers: players that know only what they are told, by name; they can be cloned in place of the
             environment's own expert, see `benchmarks.setup.Setup.adviser`.
+        key: returns the state key that credit goes by, see `wrappers.canonical`; None: the exact state.
         return_name: what the tables call the return of an episode.
         tiles: symbols of a board mapped to tiles of the page; None where observations are shown as they are.
     """
@@ -46,5 +52,6 @@ class EnvSettings:
     pieces: Sequence[str] | None = None
     kind_names: Mapping[str, str] = field(default_factory=dict)
     advisers: Mapping[str, Callable[[], Adviser]] = field(default_factory=dict)
+    key: Callable[[], Key] | None = None
     return_name: str = "return"
     tiles: Callable[[], dict[str, str]] | None = None

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 class ObservationLog(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
     """Remembers what every place showed since the last reset (autoreset `DISABLED`).
 
-    Place it directly around the environment, below reply and prompt wrappers. Of `Dict` observations the text is kept.
+    Place it directly around the environment and its state keys, below reply and prompt wrappers. Of `Dict` observations
+    the text is kept.
 
     Attributes:
         frames: per place, the observations in order; after the end of an episode the last one repeats.
-        texts: (task id, state key) -> observation.
+        texts: (task id, state key) -> the first observation with it.
     """
 
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any]) -> None:
@@ -38,6 +39,7 @@ class ObservationLog(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]])
 
     def _note(self, observations: Any, infos: dict[str, Any]) -> None:
         texts = observations["text"] if isinstance(observations, dict) else observations
-        for place, (text, task, key) in enumerate(zip(texts, infos["task_id"], infos["state_key"], strict=True)):
+        keys = infos.get("canonical_key", infos["state_key"])
+        for place, (text, task, key) in enumerate(zip(texts, infos["task_id"], keys, strict=True)):
             self.frames[place].append(text)
             self.texts.setdefault((str(task), str(key)), text)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from agentgym.webshop import wording
 from agentgym.webshop.departments import KINDS
-from agentgym.webshop.generator import CENTS, CODE_LETTERS, NUM_PRODUCTS, article_number
+from agentgym.webshop.generator import CENTS, CODE_LETTERS
 
 
 def _phrases() -> list[str]:
@@ -34,23 +34,25 @@ MAKERS = tuple(f"{opening}{ending}" for opening in wording.OPENINGS for ending i
 _OPENINGS = tuple(request.partition("{")[0] for request in wording.REQUESTS)
 _CLICKS = ("buy now", "< prev", "next >", "back to search", "features", "description", "reviews")
 
-#: A phrase, a click on a button and what stands on every page are one token each; so is a product's number.
+#: How the numbers of all products of a shop with less than 10,000 begin.
+FEW = "B00000"
+#: A phrase, a click on a button and what stands on every page are one token each; the last four digits of a product's
+#: number are two.
 PIECES: tuple[str, ...] = (
     r"(?:webshop \[sep\] )?instruction: \[sep\] (?:" + "|".join(map(re.escape, _OPENINGS)) + ")",
     r", and price lower than ",
     r"\.00 dollars \[sep\] (?:search|back to search \[sep\] (?:< prev \[sep\] |page )?)",
     r" \[sep\] back to search \[sep\] (?:< prev \[sep\] |page )?",
-    r" \(total results: \d+\) \[sep\] (?:< prev \[sep\] )?next > \[sep\] ",
+    r" \(total results: \d+\) \[sep\] (?:< prev \[sep\] )?next > \[sep\] (?:b00000)?",
     r" \[sep\] price: ",
     r" \[sep\] rating: n\.a\. \[sep\] description \[sep\] features \[sep\] reviews \[sep\] buy now",
     r" \[sep\] \$",
-    r"\.\d+ \[sep\] (?=b0\d{8})",
+    r"\.\d+ \[sep\] b00000",
     r" \[sep\] ",
     r" [a-z]\d(?![a-z0-9])",
     r"click\[(?:" + "|".join(map(re.escape, _CLICKS)) + r")\]",
     r"search\[",
-    r"click\[",
-    r"b0\d{8}",
+    r"click\[(?:b00000)?",
     r"\$",
     r"\d+(?=\.\d)",
     r"\.\d+",
@@ -59,9 +61,10 @@ PIECES: tuple[str, ...] = (
     r" to (?=\$)",
     r", ",
     r": ",
-    r"(?: \[cut\])?\n\noptions: ",
+    r"(?: ?\[cut\])?\n\noptions: ",
     r"; ",
     _any_of(_phrases()),
+    r"\d\d",
     r"[a-z]+",
 )
 
@@ -73,7 +76,7 @@ def shop_words() -> list[str]:
         f"{head} [SEP] Back to Search [SEP] Page {page} (Total results: {total}) [SEP] {buttons} [SEP] x"
         for page in range(1, 6)
         for total in (0, 50)
-        for buttons in ("Next >", "< Prev [SEP] Next >")
+        for buttons in (f"{prev}Next >{first}" for prev in ("", "< Prev [SEP] ") for first in ("", f" [SEP] {FEW}12"))
     ]
     return [
         *_phrases(),
@@ -89,8 +92,8 @@ def shop_words() -> list[str]:
         *(f" [SEP] Back to Search [SEP] {next}" for next in ("< Prev [SEP] x", "x")),
         " [SEP] Price: $1 [SEP] Rating: N.A. [SEP] Description [SEP] Features [SEP] Reviews [SEP] Buy Now",
         *(f"click[{button}]" for button in _CLICKS),
-        "search[x, y]; click[x] $1 to $2 x and y\n\noptions: nothing [cut]\n\noptions: x",
+        "search[x, y]; click[x] $1 to $2 x and y\n\noptions: nothing [cut]\n\noptions: x [SEP] [cut]\n\noptions: x",
         *(f"x [SEP] ${amount}.0 ${amount}.0" for amount in range(1, 1000)),
-        *(f" .{cents} x.{cents} [SEP] {article_number(0, 0)}" for cents in CENTS),
-        *(article_number(0, index).lower() for index in range(NUM_PRODUCTS)),
+        *(f" .{cents} x.{cents} [SEP] {FEW}12" for cents in CENTS),
+        *(f"click[{FEW}{number:02d}] {number:02d}" for number in range(100)),
     ]

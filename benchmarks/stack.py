@@ -14,6 +14,7 @@ from benchmarks.observation_log import ObservationLog
 from benchmarks.results import Config
 from benchmarks.settings import ADVISERS, settings_of
 from wrappers.advice import VectorAdvice
+from wrappers.canonical import CanonicalStates
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
 
@@ -76,6 +77,9 @@ def make_envs(
     )  # fmt: skip
     if expert and setup.adviser:
         envs = VectorAdvice(envs, ADVISERS[setup.adviser])
+    key = settings_of(config.env).key
+    if key is not None:
+        envs = CanonicalStates(envs, key=key())
     if log:
         envs = ObservationLog(envs)
     envs = VectorReplyParser(envs)

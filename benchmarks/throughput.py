@@ -1,4 +1,4 @@
-"""Speeds: steps, levels, ALFWorld, WebShop, searches, credit and clusters, beside peers and limits of the same run.
+"""Speeds of environments, levels, searches, credit and clusters, beside peers and limits of the same run.
 
     python -m benchmarks.run throughput
 
@@ -18,6 +18,7 @@ from benchmarks.credit_speed import LARGER, SHAPE, measure_credit
 from benchmarks.household_speed import measure_households, package_stepper
 from benchmarks.level_speed import measure_levels
 from benchmarks.machine import describe_machine
+from benchmarks.question_speed import measure_questions
 from benchmarks.results import Machine
 from benchmarks.search_speed import measure_searches
 from benchmarks.shop_speed import measure_shops
@@ -107,6 +108,7 @@ def measure(quick: bool, progress: Callable[[str], None] = lambda words: None) -
         ("levels", measure_levels),
         ("households", measure_households),
         ("shops", measure_shops),
+        ("questions", measure_questions),
         ("searches", measure_searches),
         ("credit", measure_credit),
         ("clusters", measure_clusters),

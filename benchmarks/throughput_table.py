@@ -16,6 +16,7 @@ _TITLES = {
     "levels": "new levels, Sokoban",
     "households": "environment steps, ALFWorld",
     "shops": "environment steps and searches, WebShop",
+    "questions": "environment steps, Search-QA",
     "searches": "searches, Search-QA",
     "credit": "credit",
     "clusters": "clusters of similar states",

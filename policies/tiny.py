@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from policies.copying import start_copying
 from policies.huggingface import HuggingFacePolicy
 
 PAD, END, UNKNOWN = "<|pad|>", "<|end|>", "<|unknown|>"
@@ -99,6 +100,8 @@ def tiny_policy(
     layers: int = 4,
     heads: int = 4,
     kv_heads: int = 2,
+    head_size: int | None = None,
+    copying: bool = False,
     mlp: int = 192,
     positions: int = 2048,
     rope_base: float = 100.0,
@@ -123,6 +126,9 @@ def tiny_policy(
         layers: number of transformer blocks.
         heads: attention heads.
         kv_heads: key-value heads; each serves ``heads / kv_heads`` attention heads.
+        head_size: width of one head; None = width / heads. Wide heads tell more words apart.
+        copying: begin with weights that soon learn to copy words of the prompt, see
+            :func:`~policies.copying.start_copying`; for commands that name what the prompt names.
         mlp: hidden units of a block's feed-forward part.
         positions: longest context in tokens.
         rope_base: base of the rotary position angles; 100 tells positions apart within some hundred tokens.
@@ -136,14 +142,15 @@ def tiny_policy(
         **settings: further arguments of :class:`~policies.huggingface.HuggingFacePolicy`.
 
     Raises:
-        ValueError: the width is not a multiple of twice the heads, or the heads not of the key-value heads.
+        ValueError: a head's size is odd, or the width no multiple of the heads, or they of the key-value heads.
     """
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
-    if width % (2 * heads) or heads % kv_heads:
+    size = width // heads if head_size is None else head_size
+    if (head_size is None and width % heads) or size < 2 or size % 2 or heads % kv_heads:
         raise ValueError(
-            f"width must be a multiple of 2 * heads and heads a multiple of kv_heads, got width={width}, "
-            f"heads={heads}, kv_heads={kv_heads}"
+            f"heads must be of even size and a multiple of kv_heads, got width={width}, heads={heads}, "
+            f"head_size={head_size}, kv_heads={kv_heads}"
         )
     tokenizer = tiny_tokenizer(texts, extra_words, pieces=pieces, lower_case=lower_case)
     config = Qwen2Config(
@@ -153,6 +160,7 @@ def tiny_policy(
         num_hidden_layers=layers,
         num_attention_heads=heads,
         num_key_value_heads=kv_heads,
+        head_dim=size,
         max_position_embeddings=positions,
         rope_theta=rope_base,  # type: ignore[call-arg]  # releases 4 and 5 both take this name
         initializer_range=width**-0.5 if initial_scale is None else initial_scale,
@@ -165,4 +173,6 @@ def tiny_policy(
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         model = Qwen2ForCausalLM(config)
+    if copying:
+        start_copying(model, seed=seed)
     return HuggingFacePolicy(model, tokenizer, prefix=prefix, suffix=suffix, max_new_tokens=max_new_tokens, **settings)

@@ -23,11 +23,8 @@ BLOCK = 64
 NUMBERS = 64
 #: Most products of one shop: as many as there are article numbers.
 MOST = 10**8
-#: An article number is this prime factor times the product's number, modulo `MOST`, so that neighbours look unlike.
-_FACTOR = 61_803_399
-#: Where the numbers of a shop begin.
-_FIRST, _PER_SEED = 27_182_818, 7_919
-
+#: Article numbers are mixed among so many neighbours: by this factor, from this beginning, shifted by seed.
+_MIXED, _FACTOR, _FIRST, _PER_SEED = 10_000, 6_181, 2_718, 7_919
 #: Prices end in these.
 CENTS = (99, 95, 49, 0, 25, 79)
 #: A model's code is one of these and a digit.
@@ -61,10 +58,11 @@ class _Draws:
 def article_number(seed: int, index: int) -> str:
     """Return the asin of a product: "B0" and eight digits, different for every index.
 
-    >>> article_number(0, 0), article_number(0, 1)
-    ('B027182818', 'B088986217')
+    >>> article_number(0, 0), article_number(0, 1), article_number(0, 12_340_000)
+    ('B000002718', 'B000008899', 'B012342718')
     """
-    return f"B0{(index * _FACTOR + _FIRST + seed * _PER_SEED) % MOST:08d}"
+    block, place = divmod(index, _MIXED)
+    return f"B0{block * _MIXED + (place * _FACTOR + _FIRST + seed * _PER_SEED) % _MIXED:08d}"
 
 
 @lru_cache(maxsize=8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 
 def chosen(options: Mapping[str, str]) -> str:
@@ -34,12 +35,15 @@ def place(kind: str, query: str | None, number: int, asin: str, sub: str) -> str
     return f"{sub} of {asin}" if kind == "sub" else f"{kind} {asin}"
 
 
-def page_key(page: str, options: str) -> str:
-    """Return page and choice as one node of a state graph: results and index hold no choice.
+def page_key(observation: Any, info: Mapping[str, Any]) -> str:
+    """Return page and choice as one node of a state graph, however it was come by: a key for `CanonicalStates`.
 
-    >>> page_key("item B01", "color: red"), page_key("index", "nothing")
-    ('item B01 | color: red', 'index')
+    >>> page_key("WebShop [SEP] ...", {"page": "item B01", "options": "color: red"})
+    'item B01 | color: red'
+    >>> page_key("WebShop [SEP] ...", {"page": "index", "options": "nothing"})
+    'index'
     """
+    page, options = str(info["page"]), str(info["options"])
     return page if options == "nothing" else f"{page} | {options}"
 
 

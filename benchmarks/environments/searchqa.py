@@ -6,9 +6,10 @@ import dataclasses
 
 from baselines.recipes import SOKOBAN_PRETRAINED, SOKOBAN_TINY
 from benchmarks.encyclopaedia_words import PIECES, encyclopaedia_words
-from benchmarks.env_settings import EnvSettings
+from benchmarks.env_settings import COPYING, EnvSettings
 from benchmarks.setup import Setup, Sizes
 from wrappers.advice import Adviser
+from wrappers.canonical import Key
 
 
 def _reader() -> Adviser:
@@ -17,11 +18,17 @@ def _reader() -> Adviser:
     return Reader()
 
 
+def _documents() -> Key:
+    from agentgym.searchqa.states import documents_key
+
+    return documents_key
+
+
 # Questions of two facts out of six, and one passage per search: prompts of some 80 tokens, episodes of three turns, few
 # enough ways to ask that a CPU core learns to read them in minutes, and enough people that it pays to copy their names
 # instead of knowing them by heart.
 SEARCHQA_TINY = dataclasses.replace(
-    SOKOBAN_TINY, iterations=40, groups=8, group_size=8, temperature=0.7, validate_every=5
+    SOKOBAN_TINY, iterations=250, groups=16, group_size=8, learning_rate=2e-4, temperature=0.7, validate_every=25
 )
 _TO_PERSON = ("creator", "winner", "spouse", "teacher", "parent")
 _FACTS = [
@@ -41,11 +48,11 @@ SEARCHQA = EnvSettings(
         groups=SEARCHQA_TINY.groups,
         group_size=SEARCHQA_TINY.group_size,
         clone_levels=5000,
-        clone_epochs=2,
+        clone_epochs=1,
         training_levels=1300,
-        eval_levels=200,
-        validation_levels=100,
-        validation_every=5,
+        eval_levels=256,
+        validation_levels=128,
+        validation_every=25,
     ),
     quick=Sizes(
         steps=2,
@@ -62,7 +69,7 @@ SEARCHQA = EnvSettings(
         options={"sources": ["two_hop"], "kinds": _FACTS, "top_k": 1, "max_turns": 3},
         kinds="data_source",
         prompt={"keep_first": True, "shown": "actions"},
-        policy={"layers": 3, "mlp": 128, "max_new_tokens": 9, "stop": ["</search>", "</answer>"]},
+        policy=COPYING | {"max_new_tokens": 9, "stop": ["</search>", "</answer>"]},
     ),
     pretrained_setup=Setup(
         kinds="data_source",
@@ -73,6 +80,7 @@ SEARCHQA = EnvSettings(
     words=encyclopaedia_words,
     pieces=PIECES,
     advisers={"reader": _reader},
+    key=_documents,
     kind_names={
         "nq": "NQ",
         "triviaqa": "TriviaQA",

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 
 from baselines.recipes import SOKOBAN_PRETRAINED, SOKOBAN_TINY
-from benchmarks.env_settings import EnvSettings
+from benchmarks.env_settings import COPYING, EnvSettings
 from benchmarks.setup import Setup, Sizes
 from benchmarks.shop_words import PIECES, shop_words
 from wrappers.advice import Adviser
+from wrappers.canonical import Key
 
 
 def _shopper() -> Adviser:
@@ -23,9 +24,15 @@ def _quick_shopper() -> Adviser:
     return Shopper(patience=0)
 
 
+def _page() -> Key:
+    from agentgym.webshop.keys import page_key
+
+    return page_key
+
+
 # The return of an episode is its score. Nobody asks for a test product while training.
 WEBSHOP_TINY = dataclasses.replace(
-    SOKOBAN_TINY, iterations=100, groups=4, group_size=8, temperature=0.7, validate_every=10
+    SOKOBAN_TINY, iterations=250, groups=8, group_size=8, temperature=0.7, validate_every=25
 )
 WEBSHOP = EnvSettings(
     name="webshop",
@@ -36,12 +43,12 @@ WEBSHOP = EnvSettings(
         steps=WEBSHOP_TINY.iterations,
         groups=WEBSHOP_TINY.groups,
         group_size=WEBSHOP_TINY.group_size,
-        clone_levels=1600,
-        clone_epochs=5,
+        clone_levels=2000,
+        clone_epochs=1,
         training_levels=4000,
         eval_levels=256,
         validation_levels=128,
-        validation_every=10,
+        validation_every=25,
     ),
     quick=Sizes(
         steps=2,
@@ -59,7 +66,7 @@ WEBSHOP = EnvSettings(
         adviser="quick_shopper",
         # Results are cut off behind the third or fourth product; the chosen options stand where the text hides them.
         prompt={"facts": ["options"], "max_chars": 520},
-        policy={"layers": 3, "mlp": 128, "max_new_tokens": 32, "suffix": "", "lower_case": True},
+        policy=COPYING | {"max_new_tokens": 32, "suffix": "", "lower_case": True},
     ),
     pretrained_setup=Setup(
         options={"data": "generated", "split_by": "product"},
@@ -69,5 +76,6 @@ WEBSHOP = EnvSettings(
     words=shop_words,
     pieces=PIECES,
     advisers={"shopper": _shopper, "quick_shopper": _quick_shopper},
+    key=_page,
     return_name="score",
 )

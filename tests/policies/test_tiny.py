@@ -89,5 +89,7 @@ def test_the_default_is_small_and_a_board_costs_24_tokens():
 
 
 def test_impossible_shapes_are_refused():
-    with pytest.raises(ValueError, match="width must be a multiple"):
+    with pytest.raises(ValueError, match="heads must be of even size"):
         tiny_policy([BOARD], seed=0, width=60, heads=8)
+    with pytest.raises(ValueError, match="head_size=7"):
+        tiny_policy([BOARD], seed=0, head_size=7)

@@ -82,7 +82,7 @@ def test_the_same_seed_gives_the_same_shop_in_any_process_and_order() -> None:
 
 
 def test_asins_are_official_in_form_and_differ_in_a_shop_of_any_size() -> None:
-    far = [make_product(0, index).asin for index in (10**6, 10**7, 10**8 - 1)]
+    far = [make_product(0, index).asin for index in (9_999, 10_000, 10**6, 10**8 - 1)]
     asins = [product.asin for product in SHOP] + far
     assert len(set(asins)) == len(asins)
     assert all(re.fullmatch(r"B0\d{8}", asin) for asin in asins)

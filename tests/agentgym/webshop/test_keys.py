@@ -13,7 +13,7 @@ text = st.text(max_size=4)
 def test_the_order_of_choices_counts_for_the_exact_state_only() -> None:
     one, other = {"size": "s", "color": "red"}, {"color": "red", "size": "s"}
     assert chosen(one) == chosen(other) == "color: red; size: s"
-    assert page_key("item B1", chosen(one)) == "item B1 | color: red; size: s"
+    assert page_key("", {"page": "item B1", "options": chosen(one)}) == "item B1 | color: red; size: s"
     assert exact_key("item B1", one, "hat", 1, ["B1"]) != exact_key("item B1", other, "hat", 1, ["B1"])
 
 
