@@ -9,10 +9,11 @@ from benchmarks.env_settings import EnvSettings
 from benchmarks.environments.alfworld import ALFWORLD
 from benchmarks.environments.searchqa import SEARCHQA
 from benchmarks.environments.sokoban import SOKOBAN
+from benchmarks.environments.sotopia import SOTOPIA
 from benchmarks.environments.webshop import WEBSHOP
 from wrappers.advice import Adviser
 
-SETTINGS: tuple[EnvSettings, ...] = (SOKOBAN, ALFWORLD, WEBSHOP, SEARCHQA)
+SETTINGS: tuple[EnvSettings, ...] = (SOKOBAN, ALFWORLD, WEBSHOP, SEARCHQA, SOTOPIA)
 
 #: Experts that are cloned in place of an environment's own.
 ADVISERS: dict[str, Callable[[], Adviser]] = {

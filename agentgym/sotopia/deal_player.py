@@ -43,23 +43,22 @@ class _Course(NamedTuple):
     spoken: int = 0
 
 
-def play_deal(view: View, side: DealSide, temper: Temperament, takes_last: bool = False) -> Act:
+def play_deal(view: View, side: DealSide, temper: Temperament) -> Act:
     """Return the next act.
 
     Args:
         view: what the player sees.
         side: its side of the game.
         temper: how it negotiates.
-        takes_last: in its last turn it takes what is better than nothing.
     """
     standing, wishes, said, _, gain, idle, spoken = _trail(side).after(view.turns)
     if standing.agreed is not None or idle >= temper.patience:
         return LEAVE
     level = max(temper.floor, side.top - temper.start - temper.give * gain - temper.pace * spoken)
-    form = view.seed + len(view.turns)
+    form = 0 if temper.plain else view.seed + len(view.turns)
     theirs = standing.offers[1 - side.role]
     worth = _WORST if theirs is None else side.worth(theirs)
-    last = takes_last and view.max_turns - len(view.turns) <= _LAST
+    last = temper.takes_last and view.max_turns - len(view.turns) <= _LAST
     if theirs is not None and (worth >= level - 1e-9 or (last and worth >= _BETTER_THAN_NOTHING)):
         return Act("speak", _ACCEPT[form % 3])
     terms = side.propose(level, wishes, said)

@@ -46,7 +46,7 @@ class Negotiator:
     """A good player: it gives way step by step, so that the other does, and stops where it would no longer succeed."""
 
     needs_game = True
-    _TEMPER = Temperament(start=0.0, floor=6.5, give=0.0, pace=1.2, patience=20)
+    _TEMPER = Temperament(start=0.0, floor=6.5, give=0.0, pace=1.2, patience=20, takes_last=True, plain=True)
 
     def act(self, views: Sequence[View]) -> list[Act | Failure]:
         """Return the next act of each dialogue."""
@@ -55,13 +55,13 @@ class Negotiator:
     def _act(self, view: View) -> Act | Failure:
         if len(view.kinds) == 1:
             return NONE
-        return _play(view, self._TEMPER._replace(floor=getattr(view.private, "aim", 0.0)), takes_last=True)
+        return _play(view, self._TEMPER._replace(floor=getattr(view.private, "aim", 0.0)))
 
 
-def _play(view: View, temper: Temperament, takes_last: bool = False) -> Act | Failure:
+def _play(view: View, temper: Temperament) -> Act | Failure:
     side = view.private
     if isinstance(side, DealSide):
-        return play_deal(view, side, temper, takes_last)
+        return play_deal(view, side, temper)
     if isinstance(side, FriendSide):
         return play_friend(view, side, temper)
     return Failure(f"task {view.task_id!r} has no game that rules could play: name a model as partner (MODEL@URL)")

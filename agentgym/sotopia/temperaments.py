@@ -10,11 +10,13 @@ class Temperament(NamedTuple):
 
     Attributes:
         start: how far below its best terms it opens.
-        floor: the least worth that it takes, or above 0 that much below its aim.
+        floor: the least worth that it takes.
         give: worth it gives up per worth that the other gave up since its first proposal.
         pace: worth it gives up at each own turn, whatever the other does.
         patience: turns without a step of the other after which it leaves.
         asks: in a search for a friend, it asks by itself and does not only answer.
+        takes_last: in its last turn it takes what is better than nothing.
+        plain: it says the same things always in the same words.
     """
 
     start: float
@@ -23,6 +25,8 @@ class Temperament(NamedTuple):
     pace: float = 0.0
     patience: int = 5
     asks: bool = True
+    takes_last: bool = False
+    plain: bool = False
 
 
 #: Partners: they give way to who gives way, and little and not for long to who does not.

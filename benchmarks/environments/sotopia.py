@@ -1,0 +1,65 @@
+"""SOTOPIA in the learning benchmark."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from baselines.recipes import SOKOBAN_PRETRAINED, SOKOBAN_TINY
+from benchmarks.env_settings import COPYING, EnvSettings
+from benchmarks.meeting_words import PIECES, meeting_words
+from benchmarks.setup import Setup, Sizes
+
+# Meetings to be arranged with partners by rules: prompts of some hundred and fifty tokens, in which own costs are to be
+# looked up, and what was proposed. What others say in free text no policy of this size can read.
+SOTOPIA_TINY = dataclasses.replace(
+    SOKOBAN_TINY, iterations=60, groups=8, group_size=8, temperature=0.7, validate_every=10
+)
+SOTOPIA = EnvSettings(
+    name="sotopia",
+    id="AgentRL/SOTOPIA-v0",
+    tiny=SOTOPIA_TINY,
+    pretrained=SOKOBAN_PRETRAINED,
+    full=Sizes(
+        steps=SOTOPIA_TINY.iterations,
+        groups=SOTOPIA_TINY.groups,
+        group_size=SOTOPIA_TINY.group_size,
+        clone_levels=3000,
+        clone_epochs=2,
+        training_levels=4000,
+        eval_levels=256,
+        validation_levels=128,
+        validation_every=10,
+    ),
+    quick=Sizes(
+        steps=2,
+        groups=4,
+        group_size=4,
+        clone_levels=40,
+        clone_epochs=2,
+        training_levels=100,
+        eval_levels=24,
+        validation_levels=12,
+        validation_every=1,
+    ),
+    setup=Setup(
+        options={"families": ["schedule"], "max_episode_steps": 10},
+        kinds="family",
+        prompt={"keep_first": True, "shown": "actions"},
+        policy=COPYING | {"max_new_tokens": 8, "suffix": ""},
+    ),
+    pretrained_setup=Setup(
+        kinds="family",
+        prompt={"keep_first": True},
+        policy={"max_new_tokens": 96},
+    ),
+    history=4,
+    words=meeting_words,
+    pieces=PIECES,
+    kind_names={
+        "bargain": "Bargain",
+        "divide": "Divide",
+        "friend": "Friend",
+        "schedule": "Schedule",
+    },
+    return_name="goal",
+)
