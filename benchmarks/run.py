@@ -13,6 +13,7 @@ from rich.console import Console
 from agentgym.core import suggest
 from benchmarks.aliasing_command import aliasing
 from benchmarks.crossplay_command import crossplay
+from benchmarks.endpoint_command import endpoint
 from benchmarks.evaluate_command import evaluate
 from benchmarks.machine import usable_cores
 from benchmarks.merging_command import merging
@@ -286,6 +287,7 @@ app.command()(merging)
 app.command()(search)
 app.command()(shop_scale)
 app.command()(crossplay)
+app.command()(endpoint)
 
 
 if __name__ == "__main__":
