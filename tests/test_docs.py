@@ -42,6 +42,8 @@ def _given(page: Path) -> dict[str, object]:
 def test_the_python_blocks_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "stable_baselines3" in page.read_text(encoding="utf-8"):
         pytest.importorskip("stable_baselines3")
+    if "agentgym.chat" in page.read_text(encoding="utf-8"):
+        pytest.importorskip("openai")
     monkeypatch.chdir(tmp_path)
     names = _given(page)
     for block in _blocks(page):

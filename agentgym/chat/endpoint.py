@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import sqlite3
 import threading
@@ -174,8 +175,10 @@ class ChatEndpoint:
         sent = body if self.send_seed else {name: value for name, value in body.items() if name != "seed"}
         self._tries.number = 0
         try:
-            # The raw body: the package's models of answers cost more than the request itself.
-            answer = read_answer(client.post("/chat/completions", body=sent, cast_to=bytes))
+            content = self._direct.post(json.dumps(sent).encode(), self.timeout) if self._direct is not None else None
+            if content is None:  # the package's models of answers cost more than the request: it gives bytes
+                content = client.post("/chat/completions", body=sent, cast_to=bytes)
+            answer = read_answer(content)
             return dataclasses.replace(answer, attempts=max(self._tries.number, 1))
         except openai.APITimeoutError:
             reason = f"no answer within {self.timeout:g} s"
@@ -213,8 +216,9 @@ class ChatEndpoint:
                 ) from error
             http_client = self._http_client
             if http_client is None:
+                self._direct = DirectTransport()
                 http_client = openai.DefaultHttpxClient(
-                    transport=DirectTransport(),  # type: ignore[arg-type]  # has all that is asked of one
+                    transport=self._direct,  # type: ignore[arg-type]  # has all that is asked of one
                     trust_env=False,
                     follow_redirects=False,
                     event_hooks={"request": [self._note_try]},
@@ -239,12 +243,13 @@ class ChatEndpoint:
     def _reset(self) -> None:
         self._process = os.getpid()
         self._made: Any = None
+        self._direct: DirectTransport | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._tries = threading.local()
 
     def __getstate__(self) -> dict[str, Any]:
         """What is open stays behind: a copy opens its own connections."""
-        return {**vars(self), "_made": None, "_pool": None, "_tries": None, "_process": 0}
+        return {**vars(self), "_made": None, "_direct": None, "_pool": None, "_tries": None, "_process": 0}
 
     def __repr__(self) -> str:
         """Show the model and where it is; never the key."""

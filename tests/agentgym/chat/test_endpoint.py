@@ -147,6 +147,17 @@ def test_what_may_pass_is_tried_again(play: Play) -> None:
         (answer,) = model.ask([request("q")])
         assert texts([answer]) == ["q"]
         assert (answer.attempts, len(server.requests), model.usage.retries) == (2, 2, 1)
+    with chat_server(echo, play, echo) as server:  # the first request goes through the package, later ones past it
+        model = endpoint(server.url, retries=1, api_key="k")
+        assert [texts(model.ask([request(text)])) for text in "ab"] == [["a"], ["b"]]
+        # A kept connection that hangs up is opened again at once: that is no try that failed.
+        assert (len(server.requests), model.usage.retries) == (3, 0 if play is hang_up else 1)
+        assert [each["messages"][0]["content"] for each in server.requests] == ["a", "b", "b"]
+        for head in server.headers:
+            del head["content-length"]
+            head.pop("x-stainless-retry-count")
+        assert server.headers[0] == server.headers[1]
+        assert server.headers[2]["authorization"] == "Bearer k"
     with chat_server(play) as server:
         model = endpoint(server.url, retries=1)
         found = failure(model.ask([request("q")])[0])
@@ -155,16 +166,21 @@ def test_what_may_pass_is_tried_again(play: Play) -> None:
 
 
 def test_retry_after_is_respected() -> None:
-    with chat_server(raw(b"{}", 429, Retry_After="1.5"), echo) as server:
-        assert texts(endpoint(server.url, retries=1).ask([request("q")])) == ["q"]
+    busy = raw(b"{}", 429, Retry_After="1.5")
+    with chat_server(busy, echo, busy, echo) as server:
+        model = endpoint(server.url, retries=1)
+        assert texts(model.ask([request("q")])) == ["q"]
+        assert texts(model.ask([request("r")])) == ["r"]
         # Without the header the package would wait for half a second at most.
         assert server.times[1] - server.times[0] > 1.2
+        assert server.times[3] - server.times[2] > 1.2
 
 
 @pytest.mark.parametrize("play", [slow(30.0, echo), drip_head, drip_body])
 def test_a_try_has_a_limit_from_its_first_byte_to_its_last(play: Play) -> None:
     with chat_server(play, echo) as server:
-        found = failure(endpoint(server.url, timeout=0.3).ask([request("q")])[0])
+        model = endpoint(server.url, timeout=0.3)
+        found = failure(model.ask([request("q")])[0])
         assert found.reason == f"m at {server.url}: no answer within 0.3 s"
         assert texts(endpoint(server.url).ask([request("q")])) == ["q"]
     with chat_server(play, echo) as server:
