@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym.sotopia.acts import Act, told
 from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.visibility import opening
+
+if TYPE_CHECKING:
+    from agentgym.sotopia.games.game import Standing
 
 
 class Turn(NamedTuple):
@@ -33,11 +36,13 @@ class Dialogue:
         turns: what has been done so far.
         ended: "left", "stale" (three times in a row whoever was in turn did nothing), "turns" (the limit), "failed" (a
             partner did not answer), or "" while it goes on.
+        standing: how the game stands after these turns; None where nobody followed it.
     """
 
     task: Task
     turns: list[Turn] = field(default_factory=list)
     ended: str = ""
+    standing: Standing | None = None
 
     @property
     def text(self) -> str:

@@ -12,8 +12,7 @@ import gymnasium as gym
 
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.sotopia.acts import NONE, Act, parse, write
-from agentgym.sotopia.dialogue import Dialogue, Turn, View
-from agentgym.sotopia.games.game import Standing
+from agentgym.sotopia.dialogue import Dialogue, View
 from agentgym.sotopia.instructions import COMMANDS, INSTRUCTIONS
 from agentgym.sotopia.partner import Failure, Judge, Partner, Verdict, find_judge, find_partner
 from agentgym.sotopia.profiles import Task
@@ -142,7 +141,6 @@ class SotopiaEnv(TextEnv[str]):
         self.task, self.me = task, me
         self.world = SocialWorld(task, self.order, self.max_turns, schedule)
         self._key = _digest("", f"{task.id!r} {me} {schedule}")
-        self._standing = Standing() if task.game is None else task.game.begin()
         self._pending: Act | None = None
         self._mark = -1
         self._result: Result | None = None
@@ -187,7 +185,6 @@ class SotopiaEnv(TextEnv[str]):
 
     def _play(self, mine: Act, theirs: Act) -> None:
         turn = self.world.play((mine, theirs) if self.me == 0 else (theirs, mine))
-        self._standing = _stand(self.task, self._standing, turn)
         self._key = _digest(self._key, repr(turn.acts))
 
     def judge_says(self, given: Verdict | Failure) -> None:
@@ -220,7 +217,7 @@ class SotopiaEnv(TextEnv[str]):
     def describe(self, valid: bool) -> Info:
         """Return the info dict of the current state."""
         task, world, result = self.task, self.world, self._result or _OPEN
-        game, ended, agreed = task.game, world.ended, self._standing.agreed
+        game, ended, standing = task.game, world.ended, world.standing
         info: Info = {
             "admissible_actions": () if ended else COMMANDS,
             "is_action_valid": valid,
@@ -232,8 +229,8 @@ class SotopiaEnv(TextEnv[str]):
             "partner_goal": result.partner_goal,
             "dimensions": result.dimensions,
             "ended": ended,
-            "agreement": "" if game is None or agreed is None else game.tell(agreed),
-            "standing": self._standing,
+            "agreement": "" if game is None or standing.agreed is None else game.tell(standing.agreed),
+            "standing": standing,
             "turn": world.turn,
             "role": self.me,
             "speaker": world.names[self.me],
@@ -260,8 +257,6 @@ class SotopiaEnv(TextEnv[str]):
         task_id, me, world, key, mark, result = state
         self._load(self.tasks.by_id(task_id), me, world[0])
         self.world.set_state(world)
-        for turn in self.world.dialogue.turns:
-            self._standing = _stand(self.task, self._standing, turn)
         self._key, self._mark, self._result = key, mark, result
 
     def render(self) -> str | None:
@@ -330,13 +325,3 @@ def _check_role(role: Any, more: tuple[str, ...]) -> int | str:
 
 def _digest(before: str, text: str) -> str:
     return hashlib.blake2b((before + text).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
-
-
-def _stand(task: Task, standing: Standing, turn: Turn) -> Standing:
-    """Return how the game stands after a turn; without a game, who acted last and how."""
-    if task.game is not None:
-        return task.game.read(standing, turn)
-    for role, act in enumerate(turn.acts):
-        if act.kind != "none":
-            standing = Standing(role=role, move=act.kind)
-    return standing

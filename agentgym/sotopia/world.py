@@ -10,6 +10,7 @@ import numpy as np
 from agentgym.core import suggest
 from agentgym.sotopia.acts import KINDS, NONE, Act
 from agentgym.sotopia.dialogue import Dialogue, Turn, View, tell
+from agentgym.sotopia.games.game import Standing
 from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.visibility import opening
 
@@ -65,7 +66,7 @@ class SocialWorld:
     ) -> None:
         self.task, self.order, self.max_turns = task, check_order(order), max_turns
         self.names = task.names
-        self.dialogue = Dialogue(task)
+        self.dialogue = Dialogue(task, standing=_begin(task))
         if len(schedule) != (max_turns if order == "random" else 0):
             raise ValueError(
                 f"order {order!r} with {max_turns} turns, but a schedule of {len(schedule)}: use draw_schedule"
@@ -79,6 +80,12 @@ class SocialWorld:
     def turn(self) -> int:
         """Number of turns played."""
         return len(self.dialogue.turns)
+
+    @property
+    def standing(self) -> Standing:
+        """How the game stands; without a game, who acted last and how."""
+        assert self.dialogue.standing is not None
+        return self.dialogue.standing
 
     @property
     def ended(self) -> str:
@@ -149,6 +156,7 @@ class SocialWorld:
             acts = (acts[0], NONE) if speakers[0] == 0 else (NONE, acts[1])
         turn = Turn(len(dialogue.turns), acts)
         dialogue.turns.append(turn)
+        dialogue.standing = _follow(self.task, self.standing, turn)
         if left:
             dialogue.ended = "left"
         elif self._stale >= STALE:
@@ -162,10 +170,24 @@ class SocialWorld:
         self.dialogue.ended = "failed"
 
     def get_state(self) -> tuple[Any, ...]:
-        """Return (schedule, turns, how it ended, stale acts): small, picklable, and later turns do not change it."""
-        return self._schedule, tuple(self.dialogue.turns), self.dialogue.ended, self._stale
+        """Return (schedule, turns, how it ended, standing, stale acts), which later turns do not change."""
+        dialogue = self.dialogue
+        return self._schedule, tuple(dialogue.turns), dialogue.ended, dialogue.standing, self._stale
 
     def set_state(self, state: tuple[Any, ...]) -> None:
         """Load what `get_state` returned, of a world of the same task, order and number of turns."""
-        self._schedule, turns, ended, self._stale = state
-        self.dialogue = Dialogue(self.task, list(turns), ended)
+        self._schedule, turns, ended, standing, self._stale = state
+        self.dialogue = Dialogue(self.task, list(turns), ended, standing)
+
+
+def _begin(task: Task) -> Standing:
+    return Standing() if task.game is None else task.game.begin()
+
+
+def _follow(task: Task, standing: Standing, turn: Turn) -> Standing:
+    if task.game is not None:
+        return task.game.read(standing, turn)
+    for role, act in enumerate(turn.acts):
+        if act.kind != "none":
+            standing = Standing(role=role, move=act.kind)
+    return standing

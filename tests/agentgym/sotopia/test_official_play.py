@@ -11,6 +11,7 @@ import agentgym
 from agentgym.sotopia import parallel_env
 from agentgym.sotopia.acts import LEAVE, write
 from agentgym.sotopia.env import SotopiaEnv, SotopiaVectorEnv
+from agentgym.sotopia.games.game import Standing
 from tests.agentgym.sotopia.made_up import say
 from tests.agentgym.sotopia.official import FOLDER, needs_data
 from tests.agentgym.sotopia.others import Fixed, Script
@@ -62,7 +63,7 @@ def test_with_both_every_pairing_plays() -> None:
     assert len(set(infos["task_id"])) == 450
     *_, infos = envs.step([write(say("Hello"))] * 450)
     assert {each for each, family in zip(infos["standing"], infos["family"], strict=True) if not family} == {
-        envs.envs[0]._standing._replace(role=1, move="speak", offers=(None, None), agreed=None)
+        Standing(role=1, move="speak")
     }
     _, rewards, terminated, _, infos = envs.step([BYE] * 450)
     assert terminated.all()
