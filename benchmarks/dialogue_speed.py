@@ -49,7 +49,7 @@ def measure_dialogues(quick: bool) -> list[Measurement]:
     known = new = 0.0
     for first in range(0, _PLACES * repeats, _PLACES):
         plan = record_commands(envs, first)
-        generate.cache_clear()  # what a task"s game remembers of its dialogues goes with the task
+        generate.cache_clear()  # what a task's game remembers of its dialogues goes with the task
         new = max(new, rate(envs, plan, first))
         known = max(known, rate(envs, plan, first))
     words = "whole dialogues of 20 turns, 128 places, partner and judge by rules"

@@ -15,6 +15,7 @@ from benchmarks import peers
 from benchmarks.cluster_speed import measure_clusters
 from benchmarks.credit_sizes import QUICK_SIZES, SIZES, SizeTimes, measure_sizes
 from benchmarks.credit_speed import LARGER, SHAPE, measure_credit
+from benchmarks.dialogue_speed import measure_dialogues
 from benchmarks.household_speed import measure_households, package_stepper
 from benchmarks.level_speed import measure_levels
 from benchmarks.machine import describe_machine
@@ -110,6 +111,7 @@ def measure(quick: bool, progress: Callable[[str], None] = lambda words: None) -
         ("shops", measure_shops),
         ("questions", measure_questions),
         ("searches", measure_searches),
+        ("dialogues", measure_dialogues),
         ("credit", measure_credit),
         ("clusters", measure_clusters),
     )

@@ -18,6 +18,7 @@ _TITLES = {
     "shops": "environment steps and searches, WebShop",
     "questions": "environment steps, Search-QA",
     "searches": "searches, Search-QA",
+    "dialogues": "dialogues, SOTOPIA",
     "credit": "credit",
     "clusters": "clusters of similar states",
 }

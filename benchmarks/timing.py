@@ -14,7 +14,7 @@ class Measurement:
 
     Attributes:
         key: short name, unique in a report.
-        section: "steps", "levels", "households", "shops", "searches", "credit" or "clusters".
+        section: "steps", "levels", "households", "shops", "searches", "dialogues", "credit" or "clusters".
         what: what was measured, in words.
         ours: whether it is this project's code (otherwise a peer or a limit).
         value: the best repetition, in `unit`.
