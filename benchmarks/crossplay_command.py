@@ -46,11 +46,11 @@ def crossplay(
         known = find_tasks(data, None, 0)
         named = check_split(known, split or ("test" if data is None else "numeric"))
         chosen = [known.at(named, index) for index in range(min(tasks, known.count(named)))]
-        names = [_names(players), _names(partners)]
-        for name in {*names[0], *names[1]}:
+        who, whom = _names(players), _names(partners)
+        for name in (*who, *whom):
             find_partner(name)  # before minutes of playing
         with console.status("playing") as status:
-            cells = cross_play(*names, chosen, find_judge(judge), find_partner, status.update)
+            cells = cross_play(who, whom, chosen, find_judge(judge), find_partner, status.update)
     except (ValueError, OSError, ImportError) as error:
         raise typer.BadParameter(str(error)) from None
     console.print(success_table(cells, chosen))

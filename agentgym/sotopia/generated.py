@@ -6,7 +6,7 @@ The texts are our own. How well the two know each other varies within a family, 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
@@ -31,7 +31,7 @@ class Draws:
 
     def __init__(self, *seed: int) -> None:
         rng = np.random.default_rng(seed)
-        self._next = (number for _ in itertools.count() for number in rng.random(_NUMBERS).tolist())
+        self._next: Iterator[float] = (number for _ in itertools.count() for number in rng.random(_NUMBERS).tolist())
 
     def uniform(self, low: float, high: float) -> float:
         """Return a number in low..high."""

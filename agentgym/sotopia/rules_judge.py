@@ -69,7 +69,7 @@ def _rating(dialogue: Dialogue, game: Game, outcome: Outcome, role: int) -> Rati
     flaws = silent = lists = 0
     left = False
     heard: set[object] = set()
-    names = game.private(role).names if isinstance(game, MutualFriend) else frozenset()
+    names = game.sides[role].names if isinstance(game, MutualFriend) else frozenset()
     for turn in dialogue.turns:
         kind, text = turn.acts[role]
         other = turn.acts[1 - role]

@@ -147,15 +147,19 @@ class Bargain(Game):
         """Return what an utterance says, see `hear`."""
         return hear(text)
 
-    def side(self, role: int) -> BargainSide:
-        """Return what a role knows."""
-        return BargainSide(role, self.trades[role], self.list_price, self.targets[role])
+    @cached_property
+    def sides(self) -> tuple[BargainSide, BargainSide]:
+        """What roles 0 and 1 know."""
+        return (
+            BargainSide(0, self.trades[0], self.list_price, self.targets[0]),
+            BargainSide(1, self.trades[1], self.list_price, self.targets[1]),
+        )
 
     def settle(self, standing: Standing) -> Outcome:
         """Return the outcome."""
         if standing.agreed is None:
             return Outcome(None, (0, 0))
-        first, second = (side.worth(standing.agreed) for side in self._sides)
+        first, second = (side.worth(standing.agreed) for side in self.sides)
         return Outcome(standing.agreed, (whole(first), whole(second)))
 
     @property
@@ -163,7 +167,7 @@ class Bargain(Game):
         """Prices between the targets, and the targets, are tried."""
         low, high = sorted(self.targets)
         prices = (low, (low + high) / 2, high)
-        return any(min(whole(side.worth(price)) for side in self._sides) > 6 for price in prices)
+        return any(min(whole(side.worth(price)) for side in self.sides) > 6 for price in prices)
 
     def tell(self, terms: Any) -> str:
         """Return a price in words."""

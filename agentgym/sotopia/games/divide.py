@@ -252,9 +252,13 @@ class Divide(Game):
         """Return what an utterance says, its terms as what role 0 would get."""
         return self.pile.hear(role, text)
 
-    def side(self, role: int) -> DivideSide:
-        """Return what a role knows."""
-        return DivideSide(role, self.pile, self.values[role])
+    @cached_property
+    def sides(self) -> tuple[DivideSide, DivideSide]:
+        """What roles 0 and 1 know."""
+        return (
+            DivideSide(0, self.pile, self.values[0]),
+            DivideSide(1, self.pile, self.values[1]),
+        )
 
     def points(self, role: int, terms: Share) -> int:
         """Return the points of a role."""

@@ -151,7 +151,7 @@ class MutualFriend(Game):
     @cached_property
     def mutual(self) -> str:
         """The name of the mutual friend."""
-        first, second = self._sides
+        first, second = self.sides
         return next(iter(first.names & second.names))
 
     @cached_property
@@ -167,9 +167,13 @@ class MutualFriend(Game):
         """Return what an utterance says."""
         return self._directory.hear(text)
 
-    def side(self, role: int) -> FriendSide:
-        """Return what a role knows."""
-        return FriendSide(role, self.attributes, self.friends[role])
+    @cached_property
+    def sides(self) -> tuple[FriendSide, FriendSide]:
+        """What roles 0 and 1 know."""
+        return (
+            FriendSide(0, self.attributes, self.friends[0]),
+            FriendSide(1, self.attributes, self.friends[1]),
+        )
 
     def cost(self, things: tuple[str, ...]) -> float:
         """Return what bringing up these names and properties costs."""

@@ -185,17 +185,14 @@ class Game(Reader):
     family: ClassVar[str]
     material: ClassVar[bool] = False
 
+    @cached_property
     @abstractmethod
-    def side(self, role: int) -> Side:
-        """Make what a role knows."""
+    def sides(self) -> tuple[Side, Side]:
+        """What roles 0 and 1 know."""
 
     def private(self, role: int) -> Side:
         """Return what a role knows, always the same object."""
-        return self._sides[role]
-
-    @cached_property
-    def _sides(self) -> tuple[Side, Side]:
-        return self.side(0), self.side(1)
+        return self.sides[role]
 
     @abstractmethod
     def settle(self, standing: Standing) -> Outcome:
@@ -208,6 +205,8 @@ class Game(Reader):
 
     def outcome(self, dialogue: Dialogue) -> Outcome:
         """Return the outcome of a dialogue."""
+        if dialogue.standing is not None:
+            return self.settle(dialogue.standing)
         standing = self.begin()
         for turn in dialogue.turns:
             standing = self.read(standing, turn)

@@ -137,9 +137,13 @@ class Schedule(Game):
         """Return what an utterance says, see `Calendar.hear`."""
         return self.calendar.hear(text)
 
-    def side(self, role: int) -> ScheduleSide:
-        """Return what a role knows."""
-        return ScheduleSide(role, self.calendar, self.costs[role])
+    @cached_property
+    def sides(self) -> tuple[ScheduleSide, ScheduleSide]:
+        """What roles 0 and 1 know."""
+        return (
+            ScheduleSide(0, self.calendar, self.costs[0]),
+            ScheduleSide(1, self.calendar, self.costs[1]),
+        )
 
     def settle(self, standing: Standing) -> Outcome:
         """Return the outcome."""

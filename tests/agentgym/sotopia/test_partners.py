@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 
 import pytest
 
@@ -148,7 +149,7 @@ def test_what_a_player_does_follows_from_the_view_alone() -> None:
             given = world.view(role)
             act = (player, other)[role].act([given])[0]
             # A new player that sees the dialogue for the first time, on a new copy of the game, does the same.
-            fresh = given._replace(private=task.game.side(role))  # type: ignore[union-attr]
+            fresh = given._replace(private=pickle.loads(pickle.dumps(task.game)).private(role))
             assert PARTNERS[name if role == 0 else "fair"]().act([fresh]) == [act]
             world.play((act, NONE) if role == 0 else (NONE, act))  # type: ignore[arg-type]
 
