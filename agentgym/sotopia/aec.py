@@ -12,7 +12,7 @@ from agentgym.sotopia.duo import AGENTS, Duo
 from agentgym.sotopia.parallel import check_render_mode
 
 
-class SotopiaAECEnv(AECEnv[str, str, str]):
+class SotopiaAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo has no types
     """Two people with private goals, played by "agent_0" and "agent_1", who speak one after the other.
 
     As `agentgym.sotopia.parallel.SotopiaParallelEnv`, turn by turn: an agent observes what was done since it last
@@ -84,7 +84,7 @@ class SotopiaAECEnv(AECEnv[str, str, str]):
             raise ResetNeeded("SotopiaAECEnv.step: the dialogue is over or never began; call reset() first")
         agent = self.agent_selection
         if self.terminations[agent] or self.truncations[agent]:
-            self._was_dead_step(action)  # type: ignore[arg-type]  # None is what it wants
+            self._was_dead_step(action)
             return
         world = self.duo.world
         turn = world.turn
@@ -101,7 +101,7 @@ class SotopiaAECEnv(AECEnv[str, str, str]):
     def _note(self) -> None:
         self.infos = {agent: self.duo.info(role) for role, agent in enumerate(AGENTS)}
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """Return the dialogue so far (render mode "ansi")."""
         return None if self.render_mode is None else self.duo.text()
 

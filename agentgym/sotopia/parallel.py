@@ -11,7 +11,7 @@ from agentgym.core import TextSpace, suggest
 from agentgym.sotopia.duo import AGENTS, Duo
 
 
-class SotopiaParallelEnv(ParallelEnv[str, str, str]):
+class SotopiaParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo has no types
     """Two people with private goals, both played by agents: "agent_0" and "agent_1".
 
     Observations, actions, ends and tasks are those of `agentgym.sotopia.env.SotopiaEnv`. A step is a turn. With order
@@ -86,7 +86,7 @@ class SotopiaParallelEnv(ParallelEnv[str, str, str]):
             self._each(duo.info),
         )
 
-    def render(self) -> str | None:  # type: ignore[override]
+    def render(self) -> str | None:
         """Return the dialogue so far (render mode "ansi")."""
         return None if self.render_mode is None else self.duo.text()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numbers
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agentgym.core import suggest
 from agentgym.sotopia.partner import DIMENSIONS, Failure, Verdict
@@ -74,8 +74,10 @@ def check_reward(form: object) -> str:
     return str(form)
 
 
-def check_threshold(threshold: object) -> float:
+def check_threshold(threshold: Any) -> float:
     """Return the goal score to be exceeded, or raise a ValueError when it cannot be."""
-    if isinstance(threshold, bool) or not isinstance(threshold, numbers.Real) or not 0 <= threshold < 10:
+    number = isinstance(threshold, numbers.Real) and not isinstance(threshold, bool)
+    value = float(threshold) if number else -1.0
+    if not 0 <= value < 10:
         raise ValueError(f"success_threshold must be a number from 0 to below 10, got {threshold!r}")
-    return float(threshold)
+    return value

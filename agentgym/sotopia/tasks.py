@@ -61,15 +61,12 @@ class GeneratedTasks:
     splits = tuple(_NUMBERS)
 
     def __init__(self, families: Iterable[str] | str | None = None, world_seed: int = 0) -> None:
-        chosen = FAMILIES if families is None else (families,) if isinstance(families, str) else tuple(families)
-        for family in chosen:
-            if family not in FAMILIES:
-                raise ValueError(f"unknown family {family!r}; {suggest(family, FAMILIES)}")
-        if not chosen or len(set(chosen)) < len(chosen):
-            raise ValueError(f"families must be one or more different names, got {list(chosen)}")
-        if isinstance(world_seed, bool) or not isinstance(world_seed, numbers.Integral) or world_seed < 0:
-            raise ValueError(f"world_seed must be an integer of at least 0, got {world_seed!r}")
-        self.families, self.world_seed = chosen, int(world_seed)
+        chosen = check_families(families) or FAMILIES
+        seed: Any = world_seed
+        if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
+            raise ValueError(f"world_seed must be an integer of at least 0, got {seed!r}")
+        self.families: tuple[str, ...] = chosen
+        self.world_seed = int(seed)
 
     def count(self, split: str) -> int:
         """Return the number of tasks in a split."""
@@ -107,10 +104,7 @@ class OfficialTasks:
     splits = ("all", "hard", "numeric")
 
     def __init__(self, folder: str | Path, families: Iterable[str] | str | None = None) -> None:
-        chosen = None if families is None else (families,) if isinstance(families, str) else tuple(families)
-        for family in chosen or ():
-            if family not in FAMILIES:
-                raise ValueError(f"unknown family {family!r}; {suggest(family, FAMILIES)}")
+        chosen = check_families(families)
         tasks = [_official(i, pairing) for i, pairing in enumerate(read_official(folder))]
         self.tasks = [each for each in tasks if chosen is None or (each.game and each.game.family in chosen)]
 
@@ -148,6 +142,19 @@ def _official(number: int, pairing: Pairing) -> Task:
     return Task(pairing.id, pairing.scenario, pairing.people, read_game(pairing.scenario), number)
 
 
+def check_families(families: Iterable[str] | str | None) -> tuple[str, ...] | None:
+    """Return names of families, None for all, or raise a ValueError when one is unknown, twice there, or none is."""
+    if families is None:
+        return None
+    chosen = (families,) if isinstance(families, str) else tuple(families)
+    for family in chosen:
+        if family not in FAMILIES:
+            raise ValueError(f"unknown family {family!r}; {suggest(family, FAMILIES)}")
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise ValueError(f"families must be one or more different names, got {list(chosen)}")
+    return chosen
+
+
 @lru_cache(maxsize=64)
 def _find(data: str | None, families: tuple[str, ...] | None, world_seed: int) -> Tasks:
     return GeneratedTasks(families, world_seed) if data is None else OfficialTasks(data, families)
@@ -160,8 +167,7 @@ def find_tasks(data: str | Path | None, families: Iterable[str] | str | None, wo
         ValueError: on an unknown family, or a file that is not what it should be.
         FileNotFoundError: when the folder or a file of it is not there.
     """
-    chosen = (families,) if isinstance(families, str) else None if families is None else tuple(families)
-    return _find(None if data is None else str(Path(data).expanduser().resolve()), chosen, world_seed)
+    return _find(None if data is None else str(Path(data).expanduser().resolve()), check_families(families), world_seed)
 
 
 def check_split(tasks: Tasks, split: object) -> str:
@@ -201,6 +207,6 @@ def choose(tasks: Tasks, split: str, options: Mapping[str, Any], rng: np.random.
     index: Any = options.get("index")
     if index is None:
         index = int(rng.integers(count))
-    if isinstance(index, bool) or not isinstance(index, numbers.Integral) or not 0 <= index < count:
+    if isinstance(index, bool) or not isinstance(index, (int, np.integer)) or not 0 <= index < count:
         raise ValueError(f"option 'index' must be an integer from 0 to {count - 1} in split {split!r}, got {index!r}")
     return tasks.at(split, int(index))

@@ -31,7 +31,7 @@ def check_order(order: object) -> str:
     return str(order)
 
 
-def check_turns(turns: object) -> int:
+def check_turns(turns: Any) -> int:
     """Return a number of turns, or raise a ValueError when it is none."""
     if isinstance(turns, bool) or not isinstance(turns, numbers.Integral) or turns < 1:
         raise ValueError(f"max_turns must be an integer of at least 1, got {turns!r}")
