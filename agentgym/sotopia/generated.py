@@ -51,7 +51,7 @@ class Draws:
         return [left.pop(int(next(self._next) * len(left))) for _ in range(count)]
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def generate(family: str, seed: int, index: int) -> Task:
     """Return a task of a family; the same arguments give the same task in any process.
 

@@ -9,7 +9,7 @@ from agentgym.sotopia.dialogue import Turn
 
 _T = TypeVar("_T")
 #: After so many turns of all dialogues it begins anew.
-_MOST = 4096
+_MOST = 512
 
 
 class Trail(Generic[_T]):

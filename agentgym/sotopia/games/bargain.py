@@ -22,8 +22,13 @@ AT_TARGET, SLOPE = 8.0, 20.0
 #: A buyer opens at most this much of the list price below the target.
 _BOLD = 0.3
 _NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
-_DOLLARS = re.compile(rf"\$\s?({_NUMBER})|({_NUMBER})\s?(?:dollars?|bucks|usd)\b", re.IGNORECASE)
-_BARE = re.compile(rf"(?<![\w.,$%])({_NUMBER})(?![\w%]|[.,]\d)")
+_DOLLARS = re.compile(rf"\$\s?({_NUMBER})|({_NUMBER})\s?(?:\$|(?:dollars?|bucks|usd)\b)", re.IGNORECASE)
+#: Numbers without a dollar sign: "70.", "for 70", "make it 70 and it is yours", but not "for 3 years".
+_BARE = re.compile(
+    rf"(?:^\W*|[,:]\s|\b(?:for|at|pay|offer|about|do|take|accept|say|is|it|want|to|than)\s)({_NUMBER})"
+    r"(?=\s*(?:$|[.,!?](?!\d)|(?:and|then|or|for|it|is|works|instead|at|if|tops|max)\b))",
+    re.IGNORECASE,
+)
 #: What the amounts after these words are not: an offer.
 _COMPARED = re.compile(
     r"\b(?:not|than|instead of|from|down from|list(?:ed|ing)?(?: price)?(?: (?:at|of|for|is|was))?|your|was)\s*$",
@@ -36,7 +41,7 @@ _OWN_BOUND = re.compile(r"\b(?:lower|less|higher|more|further)\s+than\s*$", re.I
 def hear(text: str) -> Heard:
     """Return what an utterance says: the last amount that it does not turn down is the offer.
 
-    Amounts with a dollar sign or the word dollars; other numbers only where there are none of these.
+    Amounts with a dollar sign or the word dollars; where there are none, numbers that stand like a price.
 
     >>> hear("$40 is too low, but I could go down to $55.")
     Heard(terms=55.0, accepts=False, refuses=True, asks=False, things=())
@@ -54,10 +59,10 @@ def hear(text: str) -> Heard:
 def _amounts(pattern: re.Pattern[str], part: str) -> list[float]:
     found = []
     for match in pattern.finditer(part):
-        before = part[: match.start()]
+        before = part[: match.start(match.lastindex or 0)].rstrip("$ ")
         if _COMPARED.search(before) and not _OWN_BOUND.search(before):
             continue
-        number = round(float((match[1] or match[match.lastindex or 1]).replace(",", "")), 2)
+        number = round(float(match[match.lastindex or 0].replace(",", "")), 2)
         if number < 1e9:
             found.append(number)
     return found

@@ -17,7 +17,9 @@ from agentgym.sotopia.games.game import BEST, MEMORY, Game, Heard, Outcome, Side
 from agentgym.sotopia.games.phrases import read, words
 
 NAME_COST, PROPERTY_COST = 3.0, 0.5
-_KNOWN = re.compile(r"\bI (?:do )?know (?:him|her|them|that one)\b|\bme too\b|\bthat(?:'s| is) (?:the one|it)\b", re.I)
+_KNOWN = re.compile(
+    r"\bI (?:do )?know (?:him|her|them|that one)\b|\bme too\b|\bthat(?:'s| is) (?:right|the one|it)\b", re.IGNORECASE
+)
 
 
 #: Attributes, such as "town", each with the values that people may speak of.
@@ -62,6 +64,7 @@ class Directory:
         for part in said.open + said.denied:
             found = []
             for word in self._pattern.findall(part):
+                word = _POSSESSIVE.sub("", word)
                 if word in self._names:
                     found.append(word)
                 elif word.lower() in self._values:
@@ -79,10 +82,12 @@ def _vocabulary(attributes: Attributes) -> tuple[frozenset[str], re.Pattern[str]
     """Return all properties, in lower case, and what finds them and words: properties of several words come first."""
     values = frozenset([value.lower() for _, values in attributes for value in values])
     several = [value for value in values if not _WORD.fullmatch(value)]
-    return values, re.compile("|".join([*words(several), r"\w+"]), re.IGNORECASE)
+    return values, re.compile("|".join([*words(several), r"\w+(?:['\u2019]\w+)*"]), re.IGNORECASE)
 
 
 _WORD = re.compile(r"\w+")
+#: "Don's" is Don; "Don't" is not.
+_POSSESSIVE = re.compile(r"['\u2019]s$", re.IGNORECASE)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from agentgym.sotopia.dialogue import Dialogue, Turn
 #: Goal scores are whole numbers from 0 to this.
 BEST = 10
 #: So many different utterances are remembered for each table, pile or calendar.
-MEMORY = 4096
+MEMORY = 1024
 
 
 class Heard(NamedTuple):

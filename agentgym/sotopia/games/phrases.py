@@ -13,8 +13,14 @@ _ACCEPT = re.compile(
     r"i(?:'ll| will) take (?:it|that)|done|settled|let's do (?:it|that)|fine (?:by|with) me)\b",
     re.IGNORECASE,
 )
-_YES = re.compile(r"^\W*(?:yes|yeah|yep|sure|right)\b", re.IGNORECASE)
-_NO = re.compile(r"^\W*(?:no|nope|nah|sorry)\b", re.IGNORECASE)
+#: All that is said: "Yes." agrees, but "Yes. It is nearly new." may answer a question.
+_PLAIN_YES = re.compile(
+    r"\W*(?:yes|yeah|yep|sure|ok|okay|of course|gladly)"
+    r"(?:,? (?:please|of course|sure|fine|gladly|thanks|thank you))?\W*",
+    re.IGNORECASE,
+)
+_YES = re.compile(r"^\W*(?:yes|yeah|yep|sure)\b", re.IGNORECASE)
+_NO = re.compile(r"^\W*(?:no|nope|nah|sorry)\b(?! (?:problem|worries|doubt))", re.IGNORECASE)
 _DENIED = re.compile(
     r"n't\b|n\u2019t\b|\b(?:cannot|not|never|none|nobody|unable|refuse|reject|decline|impossible|busy|bad|"
     r"no (?:deal|way|thanks)|too (?:low|high|much|little|expensive|cheap|early|late|few|many))\b",
@@ -60,6 +66,7 @@ def read(text: str) -> Said:
     if _DENIED.search(text) is not None:
         denied = tuple([part for part in parts if _denies(part)])
     agrees = _ACCEPT.search(text) is not None and any(_ACCEPT.search(part) and _is_plain(part) for part in parts)
+    agrees = agrees or (_PLAIN_YES.fullmatch(text) is not None and "?" not in text)
     yes = agrees or any(_YES.match(part) for part in parts)
     no = bool(denied) or any(_NO.match(part) for part in parts)
     left = tuple([part for part in parts if part not in denied]) if denied else parts

@@ -57,6 +57,7 @@ def test_a_list_of_names_proposes_nobody_and_a_name_lapses() -> None:
 
 def test_names_are_read_with_capitals_and_as_whole_words_and_properties_in_any_case() -> None:
     assert GAME.hear(0, "Kimono, kim, DON, Donut").things == ()
+    assert GAME.hear(0, "Don't ask for Don's job.").things == ("Don",)
     assert GAME.hear(0, "a Sea Captain from ASHFORD, no bakery").things == ("sea captain", "ashford")
 
 
