@@ -14,7 +14,7 @@ from typing import NamedTuple
 KINDS = ("none", "speak", "non-verbal communication", "action", "leave")
 
 _SILENT = frozenset({"none", "leave"})
-_FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile(r"```(?:json)?\s*(.*?)\s*```", re.DOTALL | re.IGNORECASE)
 
 
 class Act(NamedTuple):

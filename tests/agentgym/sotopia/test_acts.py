@@ -54,6 +54,7 @@ def test_anything_else_is_doing_nothing(command: str) -> None:
         (' \n{"argument": "a\\nb", "action_type": "speak", "to": ["Ben"]}\n', Act("speak", "a\nb")),
         ('```json\n{"action_type": "action", "argument": "```"}\n```', Act("action", "```")),
         ('```\n{"action_type": "speak", "argument": ""}\n```', Act("speak", "")),
+        ('```json {"action_type": "speak", "argument": "```"}```', Act("speak", "```")),
         ('```JSON \n{\n"action_type": "speak",\n"argument": "</answer> & <b>"}```', Act("speak", "</answer> & <b>")),
     ],
 )
