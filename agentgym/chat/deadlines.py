@@ -16,6 +16,7 @@ class Deadlines:
         self._running: dict[object, tuple[float, socket.socket]] = {}
         self._changed = threading.Condition()
         self._watched = False
+        self._wakes = float("inf")
 
     @contextlib.contextmanager
     def limit(self, connected: socket.socket, until: float) -> Iterator[None]:
@@ -26,12 +27,11 @@ class Deadlines:
         """
         ticket = object()
         with self._changed:
-            earliest = min((each for each, _ in self._running.values()), default=float("inf"))
             self._running[ticket] = until, connected
             if not self._watched:
                 self._watched = True
                 threading.Thread(target=self._watch, name="chat-deadlines", daemon=True).start()
-            elif until < earliest:
+            elif until < self._wakes:
                 self._changed.notify()
         try:
             yield
@@ -53,6 +53,6 @@ class Deadlines:
                     if until <= now:
                         with contextlib.suppress(OSError):
                             connected.shutdown(socket.SHUT_RDWR)
-                waiting = [until - now for until, _ in self._running.values() if until > now]
-                self._changed.wait(min(waiting, default=0.1))
+                self._wakes = min((until for until, _ in self._running.values() if until > now), default=now + 0.1)
+                self._changed.wait(self._wakes - now)
             self._watched = False

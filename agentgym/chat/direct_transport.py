@@ -20,7 +20,7 @@ from agentgym.chat.deadlines import Deadlines
 #: An answer of more bytes is an error.
 _MOST_BYTES = 64_000_000
 #: Headers that are not the same for all requests, or that ask for what is not understood here.
-_OWN_HEADERS = frozenset({"accept-encoding", "content-length"})
+_OWN_HEADERS = frozenset({"accept-encoding", "content-length", "x-stainless-retry-count"})
 
 
 class _Place(NamedTuple):
@@ -137,7 +137,7 @@ class DirectTransport:
             if connection.sock is None:
                 connection.timeout = None if until is None else max(until - time.monotonic(), 0.001)
                 connection.connect()
-                connection.sock.settimeout(None)
+                connection.sock.settimeout(None)  # type: ignore[attr-defined]  # connect() has made it
             with nullcontext() if until is None else self._deadlines.limit(connection.sock, until):
                 connection.request(method, place.path, body, place.headers)
                 response = connection.getresponse()

@@ -59,6 +59,10 @@ class ChatEndpoint:
         ValueError: on an argument that cannot be.
     """
 
+    _made: Any
+    _direct: DirectTransport | None
+    _pool: ThreadPoolExecutor | None
+
     def __init__(
         self,
         model: str,
@@ -242,9 +246,9 @@ class ChatEndpoint:
 
     def _reset(self) -> None:
         self._process = os.getpid()
-        self._made: Any = None
-        self._direct: DirectTransport | None = None
-        self._pool: ThreadPoolExecutor | None = None
+        self._made = None
+        self._direct = None
+        self._pool = None
         self._tries = threading.local()
 
     def __getstate__(self) -> dict[str, Any]:
