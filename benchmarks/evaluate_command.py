@@ -13,7 +13,10 @@ from rich.console import Console
 
 def evaluate(
     env: Annotated[
-        str, typer.Option(help="[bold]alfworld[/], [bold]webshop[/], [bold]searchqa[/], [bold]sokoban[/] or an id.")
+        str,
+        typer.Option(
+            help="[bold]alfworld[/], [bold]webshop[/], [bold]searchqa[/], [bold]sotopia[/], [bold]sokoban[/] or an id."
+        ),
     ] = "alfworld",
     split: Annotated[str | None, typer.Option(help="Whose levels. Default: the split of the test.")] = None,
     policy: Annotated[
