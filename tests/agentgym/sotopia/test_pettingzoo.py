@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from typing import Any
 
@@ -201,3 +202,12 @@ def test_wrong_use_is_explained() -> None:
     turns.reset(seed=0)
     with pytest.raises(TypeError, match="got NoneType"):
         turns.step(None)
+
+
+@pytest.mark.parametrize("make", [parallel_env, aec_env])
+def test_without_pettingzoo_the_message_says_what_to_install(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("parallel", "aec"):
+        monkeypatch.delitem(sys.modules, f"agentgym.sotopia.{name}", raising=False)
+    monkeypatch.setitem(sys.modules, "pettingzoo", None)
+    with pytest.raises(ImportError, match=r"pip install 'stepcredit\[multiagent\]'"):
+        make()

@@ -1,0 +1,22 @@
+"""What the speed of dialogues is measured on: whole dialogues of twenty turns, in which offers are read and judged."""
+
+import gymnasium as gym
+import pytest
+
+from agentgym.sotopia.acts import parse
+from benchmarks.dialogue_speed import _FAMILIES, _PLACES, ENV, TURNS, Tireless, rate, record_commands
+
+
+def test_whole_dialogues_with_offers_in_every_turn_are_measured() -> None:
+    envs = gym.make_vec(
+        ENV, _PLACES, autoreset_mode="Disabled", partner=Tireless(), families=_FAMILIES, max_turns=TURNS
+    )
+    plan = record_commands(envs, 0)
+    assert [len(commands) for commands in plan] == [_PLACES] * (TURNS // 2)
+    assert all(parse(command)[0].kind == "speak" for commands in plan for command in commands)
+    assert rate(envs, plan, 0) > 0
+    singles = envs.unwrapped.envs
+    assert {len(env.world.dialogue.turns) for env in singles} == {TURNS}
+    assert all(None not in env.world.standing.offers for env in singles)
+    with pytest.raises(RuntimeError, match="not of 20"):
+        rate(envs, plan[:3], 0)
