@@ -8,6 +8,7 @@ import pytest
 
 from agentgym.rollout import collect
 from agentgym.sotopia.acts import LEAVE, NONE, Act, write
+from agentgym.sotopia.dialogue import Dialogue
 from agentgym.sotopia.env import SotopiaEnv, SotopiaVectorEnv
 from agentgym.sotopia.partner import Failure
 from agentgym.sotopia.states import deal_key
@@ -289,3 +290,21 @@ def test_splits_share_no_task() -> None:
     last = env.tasks.at("validation", 3_999)
     assert env.tasks.by_id(last.id) is env.tasks.by_id(last.id, "validation")
     assert len({env.tasks.at("train", i).game.family for i in range(4)}) == 4  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("order", ["round-robin", "simultaneous", "random"])
+def test_the_standing_that_is_followed_is_the_one_that_is_read_again(order: str) -> None:
+    envs = SotopiaVectorEnv(60, order=order, expert=True, autoreset_mode="Disabled", max_turns=12)
+    rng = np.random.default_rng(0)
+    _, infos = envs.reset(seed=2)
+    for _ in range(12):
+        infos = envs.step([act if rng.random() < 0.8 else HI for act in infos["expert_action"]])[-1]
+    agreed = 0
+    for env, goal, theirs in zip(envs.envs, infos["goal"], infos["partner_goal"], strict=True):
+        game, dialogue = env.task.game, env.world.dialogue
+        assert game is not None
+        outcome = game.outcome(Dialogue(env.task, dialogue.turns))
+        assert outcome == game.outcome(dialogue)
+        assert outcome.goals == (goal, theirs)
+        agreed += outcome.agreed is not None
+    assert 20 < agreed < 60
