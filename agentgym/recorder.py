@@ -26,9 +26,10 @@ class _Episode:
 class TableBuilder:
     """Collects the transitions of a vector environment; works in all three autoreset modes.
 
-    State keys are `infos["canonical_key"]` where a wrapper provides it, else `infos["state_key"]`. The state an
-    episode *terminates* in gets the key `"<key> [success]"` or `"<key> [failure]"`, so that the ends of episodes are
-    never confused with an ordinary state of the same look; a truncated episode ends in an ordinary state. Actions
+    State keys are `infos["canonical_key"]` where a wrapper provides it, else `infos["state_key"]`. The state a won
+    episode ends in gets the key `"<key> [success]"`, the one in which another *terminates* `"<key> [failure]"`, so that
+    the ends of episodes are never confused with an ordinary state of the same look; an episode that is truncated
+    without success ends in an ordinary state. Actions
     are `infos["command"]` where a reply wrapper provides it, else what was given to `step`.
 
     An episode whose last info has `unscored` true is left out, and counted in `unscored`: nobody knows how good it was
@@ -92,8 +93,10 @@ class TableBuilder:
             after = infos["final_info"] if same_step else infos
             key = _state_key(after, i)
             won = bool(after["won"][i])
-            if terminated[i]:
-                key = f"{key} [success]" if won else f"{key} [failure]"
+            if over and won:
+                key = f"{key} [success]"
+            elif terminated[i]:
+                key = f"{key} [failure]"
             action = after["command"][i] if "command" in after else actions[i]
             episode.steps.append(
                 Step(

@@ -140,3 +140,27 @@ def test_a_builder_leaves_them_out_in_every_mode(mode: AutoresetMode) -> None:
     builder.step(["left", "right"], *envs.step(["left", "right"])[1:])
     assert builder.unscored == ["the judge sleeps"]
     assert builder.table().won.tolist() == [True]
+
+
+class LimitedEnv(CorridorEnv):
+    """A corridor whose ends do not end the episode; a step from the start does, as a limit of its own."""
+
+    def act(self, command: str) -> tuple[float, bool, bool]:
+        reward, _, valid = super().act(command)
+        return reward, False, valid
+
+    def is_cut(self) -> bool:
+        return True
+
+
+class LimitedVectorEnv(CorridorVectorEnv):
+    env_class = LimitedEnv
+
+
+def test_a_success_at_a_limit_ends_in_a_state_of_its_own_and_another_end_at_it_does_not() -> None:
+    envs = LimitedVectorEnv(2, autoreset_mode="Disabled")
+    table = collect(envs, Straight("left", "right"), tasks=[{"index": 3}], group_size=2, seed=0)
+    assert table.truncated.all() and not table.terminated.any()
+    ends = {bool(table.won[row]): table.states[table.next_state[row]] for row in range(2)}
+    assert ends[True].endswith(" [success]")
+    assert not ends[False].endswith("]")
