@@ -11,6 +11,7 @@ _CHUNK = 1 << 20
 #: An entry longer than this (in characters) is taken for a damaged file, not for a reason to read all of it.
 _LONGEST_ENTRY = 1 << 26
 _SPACE = " \t\n\r"
+_IN_NUMBERS = "0123456789.eE+-"
 _DECODER = json.JSONDecoder()
 
 
@@ -66,8 +67,8 @@ class _Text:
                 continue
             except RecursionError as error:
                 raise self.fail("an entry is nested too deeply: the one that begins") from error
-            # a number may go on behind the end of what was read
-            if end == len(self._buffer) and self._more():
+            # a number may go on behind the end of what was read, whose last characters ("." of "0.5") may not count yet
+            if not self._buffer[end : end + 3].strip(_IN_NUMBERS) and len(self._buffer) - end < 3 and self._more():
                 continue
             self._at = end
             return value

@@ -3,7 +3,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from agentgym.webshop import json_stream
@@ -17,6 +17,8 @@ VALUES = st.recursive(
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@example(data=[0.0], chunk=1, indented=False)
+@example(data=[1e-7, -1.5e300], chunk=1, indented=False)
 @given(
     data=st.lists(VALUES, max_size=5) | st.dictionaries(st.text(), VALUES, max_size=5),
     chunk=st.integers(1, 9),
