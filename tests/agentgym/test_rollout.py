@@ -160,7 +160,8 @@ class LimitedVectorEnv(CorridorVectorEnv):
 def test_a_success_at_a_limit_ends_in_a_state_of_its_own_and_another_end_at_it_does_not() -> None:
     envs = LimitedVectorEnv(2, autoreset_mode="Disabled")
     table = collect(envs, Straight("left", "right"), tasks=[{"index": 3}], group_size=2, seed=0)
-    assert table.truncated.all() and not table.terminated.any()
+    assert table.truncated.all()
+    assert not table.terminated.any()
     ends = {bool(table.won[row]): table.states[table.next_state[row]] for row in range(2)}
     assert ends[True].endswith(" [success]")
     assert not ends[False].endswith("]")
