@@ -126,8 +126,8 @@ FRIENDS = (
     "Agnes", "Alba", "Basil", "Beatrix", "Cedric", "Clement", "Daphne", "Desmond", "Elias", "Elsa", "Fabian", "Flora",
     "Gideon", "Gloria", "Hector", "Helen", "Igor", "Isolde", "Jasper", "Joan", "Kasimir", "Kitty", "Lambert", "Leonie",
     "Magnus", "Mildred", "Nadine", "Norbert", "Odette", "Oswald", "Paula", "Percy", "Quentin", "Ramona", "Rufus",
-    "Selma", "Silas", "Tessa", "Tobias", "Ulla", "Ursula", "Valentin", "Vera", "Walter", "Wilma", "Xaver", "Yvonne", "Zacharias",
-    "Zelda",
+    "Selma", "Silas", "Tessa", "Tobias", "Ulla", "Ursula", "Valentin", "Vera", "Walter", "Wilma", "Xaver", "Yvonne",
+    "Zacharias", "Zelda",
 )  # fmt: skip
 #: What is known of friends: values of each attribute, and how it is told and asked.
 ATTRIBUTES: dict[str, tuple[str, ...]] = {
