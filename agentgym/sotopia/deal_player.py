@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from agentgym.sotopia.acts import LEAVE, Act
 from agentgym.sotopia.dialogue import Turn, View
-from agentgym.sotopia.games.game import DealSide, Standing
+from agentgym.sotopia.games.game import DealSide
 from agentgym.sotopia.temperaments import Temperament
 from agentgym.sotopia.trail import Trail
 
@@ -25,7 +25,6 @@ class _Course(NamedTuple):
     """What a player remembers of a dialogue.
 
     Attributes:
-        standing: how the game stands.
         wishes: what the other proposed.
         said: what this side proposed.
         best: the worth of the best of the other's proposals.
@@ -34,7 +33,6 @@ class _Course(NamedTuple):
         spoken: own utterances.
     """
 
-    standing: Standing
     wishes: tuple[Any, ...] = ()
     said: tuple[Any, ...] = ()
     best: float = _WORST
@@ -51,7 +49,8 @@ def play_deal(view: View, side: DealSide, temper: Temperament) -> Act:
         side: its side of the game.
         temper: how it negotiates.
     """
-    standing, wishes, said, _, gain, idle, spoken = _trail(side).after(view.turns)
+    wishes, said, _, gain, idle, spoken = _trail(side).after(view.turns)
+    standing = side.follow(view.turns) if view.standing is None else view.standing
     if standing.agreed is not None or idle >= temper.patience:
         return LEAVE
     level = max(temper.floor, side.top - temper.start - temper.give * gain - temper.pace * spoken)
@@ -70,14 +69,13 @@ def play_deal(view: View, side: DealSide, temper: Temperament) -> Act:
 def _trail(side: DealSide) -> Trail[_Course]:
     trail: Trail[_Course] | None = side.notes.get("deal")
     if trail is None:
-        trail = side.notes["deal"] = Trail(_Course(side.begin()), lambda course, turn: _step(side, course, turn))
+        trail = side.notes["deal"] = Trail(_Course(), lambda course, turn: _step(side, course, turn))
     return trail
 
 
 def _step(side: DealSide, course: _Course, turn: Turn) -> _Course:
     """Return what is remembered after one more turn."""
-    standing, wishes, said, best, gain, idle, spoken = course
-    standing = side.read(standing, turn)
+    wishes, said, best, gain, idle, spoken = course
     mine, theirs = turn.acts if side.role == 0 else turn.acts[::-1]
     if mine.kind == "speak":
         spoken += 1
@@ -96,4 +94,4 @@ def _step(side: DealSide, course: _Course, turn: Turn) -> _Course:
                 idle = 0
             best = max(best, worth)
             wishes = (*wishes, terms)
-    return _Course(standing, wishes, said, best, gain, idle, spoken)
+    return _Course(wishes, said, best, gain, idle, spoken)

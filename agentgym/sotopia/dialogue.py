@@ -64,6 +64,8 @@ class View(NamedTuple):
         max_turns: after so many turns the dialogue is cut.
         private: this side's part of the game, such as its prices; None where there is no game.
         seed: what scripted partners draw from.
+        standing: how the game stands after these turns, which both can hear; None where there is no game, or nobody
+            followed it.
     """
 
     task_id: str
@@ -75,6 +77,7 @@ class View(NamedTuple):
     max_turns: int
     private: Any
     seed: int
+    standing: Standing | None = None
 
     @property
     def name(self) -> str:

@@ -134,7 +134,7 @@ class SocialWorld:
             self._private[role] = game.private(role)
         return View(
             self.task.id, role, self.names, self.opening(role), tuple(self.dialogue.turns), self.kinds(role),
-            self.max_turns, self._private[role], self.task.seed,
+            self.max_turns, self._private[role], self.task.seed, None if game is None else self.standing,
         )  # fmt: skip
 
     def play(self, acts: tuple[Act, Act]) -> Turn:

@@ -7,7 +7,7 @@ was agreed. Only what is spoken counts: a nod is no acceptance. What was agreed 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
@@ -102,6 +102,13 @@ class Reader(ABC):
                 standing = Standing(standing.offers, role, kind, standing.agreed, standing.things)
                 continue
             standing = self._follow(standing, before, role, self.hear(role, text))
+        return standing
+
+    def follow(self, turns: Iterable[Turn]) -> Standing:
+        """Return how the game stands after all turns of a dialogue."""
+        standing = self.begin()
+        for turn in turns:
+            standing = self.read(standing, turn)
         return standing
 
     def _follow(self, standing: Standing, before: Standing, role: int, heard: Heard) -> Standing:
@@ -205,12 +212,8 @@ class Game(Reader):
 
     def outcome(self, dialogue: Dialogue) -> Outcome:
         """Return the outcome of a dialogue."""
-        if dialogue.standing is not None:
-            return self.settle(dialogue.standing)
-        standing = self.begin()
-        for turn in dialogue.turns:
-            standing = self.read(standing, turn)
-        return self.settle(standing)
+        standing = dialogue.standing
+        return self.settle(self.follow(dialogue.turns) if standing is None else standing)
 
     @abstractmethod
     def tell(self, terms: Any) -> str:

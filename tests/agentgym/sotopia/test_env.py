@@ -307,4 +307,7 @@ def test_the_standing_that_is_followed_is_the_one_that_is_read_again(order: str)
         assert outcome == game.outcome(dialogue)
         assert outcome.goals == (goal, theirs)
         agreed += outcome.agreed is not None
+        # Scripted players are told the game's reading; what one side alone hears is the same where terms are public.
+        if game.family != "friend":
+            assert [side.follow(dialogue.turns) for side in game.sides] == [dialogue.standing] * 2
     assert 20 < agreed < 60
