@@ -12,7 +12,7 @@ from benchmarks.setup import Setup, Sizes
 # Meetings to be arranged with partners by rules: prompts of some hundred and fifty tokens, in which own costs are to be
 # looked up, and what was proposed. What others say in free text no policy of this size can read.
 SOTOPIA_TINY = dataclasses.replace(
-    SOKOBAN_TINY, iterations=60, groups=8, group_size=8, temperature=0.7, validate_every=10
+    SOKOBAN_TINY, iterations=120, groups=8, group_size=8, temperature=0.7, validate_every=12
 )
 SOTOPIA = EnvSettings(
     name="sotopia",
@@ -24,11 +24,11 @@ SOTOPIA = EnvSettings(
         groups=SOTOPIA_TINY.groups,
         group_size=SOTOPIA_TINY.group_size,
         clone_levels=1500,
-        clone_epochs=2,
+        clone_epochs=1,
         training_levels=4000,
         eval_levels=256,
         validation_levels=128,
-        validation_every=10,
+        validation_every=12,
     ),
     quick=Sizes(
         steps=2,
