@@ -15,6 +15,7 @@ from agentgym.sotopia.dialogue import View
 from agentgym.sotopia.games.game import DealSide
 from agentgym.sotopia.generated import generate
 from agentgym.sotopia.temperaments import Temperament
+from benchmarks.dialogue_package import package_rate
 from benchmarks.timing import Measurement
 
 ENV = "AgentRL/SOTOPIA-v0"
@@ -53,10 +54,15 @@ def measure_dialogues(quick: bool) -> list[Measurement]:
         new = max(new, rate(envs, plan, first))
         known = max(known, rate(envs, plan, first))
     words = "whole dialogues of 20 turns, 128 places, partner and judge by rules"
-    return [
+    found = [
         Measurement("dialogues_known", SECTION, f"{words}, said before", True, known, "episodes/s"),
         Measurement("dialogues_new", SECTION, f"{words}, tasks and words new", True, new, "episodes/s"),
     ]
+    package = package_rate(quick)
+    if package is not None:
+        words = "the sotopia package, scripted people, without a judge"
+        found.append(Measurement("dialogues_package", SECTION, words, False, package, "episodes/s"))
+    return found
 
 
 def record_commands(envs: gym.vector.VectorEnv[Any, Any, Any], first: int) -> list[list[str]]:

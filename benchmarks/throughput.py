@@ -72,6 +72,7 @@ def ratios(found: Sequence[Measurement], sizes: Sequence[SizeTimes] = ()) -> lis
     pairs.append(
         ("households", "households_vector_128", "households_package", "make_vec, 128 places / alfworld package")
     )
+    pairs.append(("dialogues", "dialogues_new", "dialogues_package", "128 places, all new / sotopia package"))
     pairs.append(("searches", "searches_single", "searches_sqlite", "lexical / SQLite FTS5, one query at a time"))
     result = [
         Ratio(section, what, value[ours] / value[other])

@@ -1,9 +1,12 @@
 """What the speed of dialogues is measured on: whole dialogues of twenty turns, in which offers are read and judged."""
 
+from pathlib import Path
+
 import gymnasium as gym
 import pytest
 
 from agentgym.sotopia.acts import parse
+from benchmarks.dialogue_package import VARIABLE, package_rate
 from benchmarks.dialogue_speed import _FAMILIES, _PLACES, ENV, TURNS, Tireless, rate, record_commands
 
 
@@ -20,3 +23,21 @@ def test_whole_dialogues_with_offers_in_every_turn_are_measured() -> None:
     assert all(None not in env.world.standing.offers for env in singles)
     with pytest.raises(RuntimeError, match="not of 20"):
         rate(envs, plan[:3], 0)
+
+
+def test_the_package_is_measured_where_its_interpreter_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert package_rate(True) is None
+    python = tmp_path / "python"
+    python.write_text(
+        '#!/bin/sh\ntest "$SOTOPIA_STORAGE_BACKEND" = local && test -z "$PYTHONPATH" && printf "some words\\n450.5"'
+    )
+    python.chmod(0o755)
+    monkeypatch.setenv("PYTHONPATH", "elsewhere")
+    monkeypatch.setenv(VARIABLE, str(python))
+    assert package_rate(True) == 450.5
+    python.write_text('#!/bin/sh\nprintf "Traceback\\nImportError: no module" >&2\nexit 1')
+    with pytest.raises(RuntimeError, match="ImportError: no module; install sotopia"):
+        package_rate(True)
