@@ -25,7 +25,7 @@ def test_whole_dialogues_with_offers_in_every_turn_are_measured() -> None:
         rate(envs, plan[:3], 0)
 
 
-def test_the_package_is_measured_where_its_interpreter_is_named(
+def test_the_package_is_measured_where_it_is_named(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
