@@ -8,6 +8,14 @@ from baselines.recipes import SOKOBAN_PRETRAINED, SOKOBAN_TINY
 from benchmarks.env_settings import COPYING, EnvSettings
 from benchmarks.meeting_words import PIECES, meeting_words
 from benchmarks.setup import Setup, Sizes
+from wrappers.canonical import Key
+
+
+def _deal() -> Key:
+    from agentgym.sotopia.states import deal_key
+
+    return deal_key
+
 
 # Meetings to be arranged with partners by rules: prompts of some hundred and fifty tokens, in which own costs are to be
 # looked up, and what was proposed. What others say in free text no policy of this size can read.
@@ -61,5 +69,6 @@ SOTOPIA = EnvSettings(
         "friend": "Friend",
         "schedule": "Schedule",
     },
+    key=_deal,
     return_name="goal",
 )

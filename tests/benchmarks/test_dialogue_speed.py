@@ -25,9 +25,7 @@ def test_whole_dialogues_with_offers_in_every_turn_are_measured() -> None:
         rate(envs, plan[:3], 0)
 
 
-def test_the_package_is_measured_where_it_is_named(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_the_package_is_measured_where_it_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     assert package_rate(True) is None
     python = tmp_path / "python"
