@@ -235,6 +235,18 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
         if not self._begun:
             raise ResetNeeded(f"{type(self).__name__}.{method}: no episode yet; call reset() first")
 
+    def render(self) -> Any:
+        """Return what `draw` shows; None, with a warning, without a render mode."""
+        if self.render_mode is None:
+            gym.logger.warn("render() does nothing without a render_mode: make the environment with one")
+            return None
+        self.need_episode("render")
+        return self.draw()
+
+    def draw(self) -> Any:
+        """Return the current state in the render mode: the observation, unless a subclass has more to show."""
+        return self.observe()
+
     def snapshot(self) -> Any:
         """Return the exact state of the episode as a small picklable value, for branching and tree search.
 

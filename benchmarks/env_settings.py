@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from baselines.config import TrainerConfig
-from benchmarks.setup import Setup, Sizes
+from benchmarks.setup import QUICK, Setup, Sizes
 from wrappers.advice import Adviser
 from wrappers.canonical import Key
 
@@ -44,7 +44,7 @@ class EnvSettings:
     tiny: TrainerConfig
     pretrained: TrainerConfig
     full: Sizes
-    quick: Sizes
+    quick: Sizes = QUICK
     setup: Setup = field(default_factory=Setup)
     pretrained_setup: Setup | None = None
     history: int = 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from baselines.config import TrainerConfig
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -46,3 +48,28 @@ class Sizes:
     eval_levels: int
     validation_levels: int
     validation_every: int
+
+    @classmethod
+    def trained(cls, training: TrainerConfig, **others: int) -> Sizes:
+        """Return sizes with the iterations, groups and validations of a training configuration."""
+        return cls(
+            steps=training.iterations,
+            groups=training.groups,
+            group_size=training.group_size,
+            validation_every=training.validate_every,
+            **others,
+        )
+
+
+#: Every part of a benchmark, small, for CI.
+QUICK = Sizes(
+    steps=2,
+    groups=4,
+    group_size=4,
+    clone_levels=40,
+    clone_epochs=2,
+    training_levels=100,
+    eval_levels=24,
+    validation_levels=12,
+    validation_every=1,
+)

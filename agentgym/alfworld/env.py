@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
 
-import gymnasium as gym
-
 from agentgym.alfworld.game import Game
 from agentgym.alfworld.planner import distance, optimal_commands, plan
 from agentgym.alfworld.repairs import check_repairs
@@ -203,14 +201,6 @@ class ALFWorldEnv(TextEnv[str]):
             self._load(self.source.by_task_id(task_id, None))
         self.world.set_state(world, changes)
         self._text, self._followed = text, followed
-
-    def render(self) -> str | None:
-        """Return the observation (render mode "ansi")."""
-        if self.render_mode is None:
-            gym.logger.warn("render() does nothing without a render_mode: make the environment with one")
-            return None
-        self.need_episode("render")
-        return self.observe()
 
     def distance(self) -> float:
         """Number of commands of a shortest plan from the current state; `inf` when the game cannot be won any more."""

@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
 
-import gymnasium as gym
-
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.searchqa.collection import choose, find_data
 from agentgym.searchqa.engines import Corpus
@@ -311,14 +309,6 @@ class SearchQAEnv(TextEnv[str]):
         self._note(retrieved)
         self._turn, self._searches, self._key = turn, searches, key
         self._failed, self._text, self._transcript = failed, text, transcript
-
-    def render(self) -> str | None:
-        """Return the observation (render mode "ansi")."""
-        if self.render_mode is None:
-            gym.logger.warn("render() does nothing without a render_mode: make the environment with one")
-            return None
-        self.need_episode("render")
-        return self.observe()
 
 
 class SearchQAVectorEnv(TextVectorEnv):

@@ -131,12 +131,8 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
         """Load what `get_state` returned."""
         self._load(*state)
 
-    def render(self) -> Any:
+    def draw(self) -> Any:
         """Return the picture ("rgb_array") or the observation text ("ansi")."""
-        if self.render_mode is None:
-            gym.logger.warn("render() does nothing without a render_mode: make the environment with one")
-            return None
-        self.need_episode("render")
         return self.style(self._key) if self.render_mode == "ansi" else self.picture()
 
     def picture(self) -> Image:

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
-import gymnasium as gym
-
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.sotopia.acts import NONE, Act, parse, write
 from agentgym.sotopia.dialogue import Dialogue, View
@@ -258,14 +256,6 @@ class SotopiaEnv(TextEnv[str]):
         self._load(self.tasks.by_id(task_id), me, world[0])
         self.world.set_state(world)
         self._key, self._mark, self._result = key, mark, result
-
-    def render(self) -> str | None:
-        """Return the observation (render mode "ansi")."""
-        if self.render_mode is None:
-            gym.logger.warn("render() does nothing without a render_mode: make the environment with one")
-            return None
-        self.need_episode("render")
-        return self.observe()
 
 
 class SotopiaVectorEnv(TextVectorEnv):

@@ -9,8 +9,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import gymnasium as gym
-
 from agentgym.core import Info, TextEnv, TextSpace, suggest
 from agentgym.vector import TextVectorEnv
 from agentgym.webshop.expert import expert_action
@@ -279,14 +277,6 @@ class WebShopEnv(TextEnv[str]):
         self._load(index, seed)
         self._step = step
         self.session.set_state(visit)
-
-    def render(self) -> str | None:
-        """Return the observation (render mode "ansi")."""
-        if self.render_mode is None:
-            gym.logger.warn("render() does nothing without a render_mode: make the environment with one")
-            return None
-        self.need_episode("render")
-        return self.observe()
 
 
 class WebShopVectorEnv(TextVectorEnv):

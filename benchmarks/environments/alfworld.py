@@ -27,28 +27,14 @@ ALFWORLD = EnvSettings(
     id="AgentRL/ALFWorld-v0",
     tiny=ALFWORLD_TINY,
     pretrained=SOKOBAN_PRETRAINED,
-    full=Sizes(
-        steps=ALFWORLD_TINY.iterations,
-        groups=ALFWORLD_TINY.groups,
-        group_size=ALFWORLD_TINY.group_size,
+    full=Sizes.trained(
+        ALFWORLD_TINY,
         # Games cost nothing: many of them twice teach more than few of them often.
         clone_levels=6000,
         clone_epochs=2,
         training_levels=4000,
         eval_levels=256,
         validation_levels=128,
-        validation_every=15,
-    ),
-    quick=Sizes(
-        steps=2,
-        groups=4,
-        group_size=4,
-        clone_levels=40,
-        clone_epochs=2,
-        training_levels=100,
-        eval_levels=24,
-        validation_levels=12,
-        validation_every=1,
     ),
     setup=Setup(
         options={

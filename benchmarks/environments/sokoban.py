@@ -21,16 +21,13 @@ SOKOBAN = EnvSettings(
     id="AgentRL/Sokoban-v0",
     tiny=SOKOBAN_TINY,
     pretrained=SOKOBAN_PRETRAINED,
-    full=Sizes(
-        steps=SOKOBAN_TINY.iterations,
-        groups=SOKOBAN_TINY.groups,
-        group_size=SOKOBAN_TINY.group_size,
+    full=Sizes.trained(
+        SOKOBAN_TINY,
         clone_levels=300,
         clone_epochs=6,
         training_levels=8000,
         eval_levels=512,
         validation_levels=128,
-        validation_every=25,
     ),
     # For CI: every part of the pipeline, none of the luck.
     quick=Sizes(
