@@ -183,7 +183,7 @@ class SotopiaEnv(TextEnv[str]):
 
     def _play(self, mine: Act, theirs: Act) -> None:
         turn = self.world.play((mine, theirs) if self.me == 0 else (theirs, mine))
-        self._key = _digest(self._key, repr(turn.acts))
+        self._key = _digest(self._key, repr((*turn.acts[0], *turn.acts[1])))  # plain tuples are written faster
 
     def judge_says(self, given: Verdict | Failure) -> None:
         """Take the verdict."""

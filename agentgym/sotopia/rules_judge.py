@@ -26,11 +26,11 @@ from agentgym.sotopia.games.game import Game, Outcome
 from agentgym.sotopia.partner import Failure, Rating, Verdict
 
 _INSULT = re.compile(
-    r"\b(?:idiot|stupid|moron|fool|liar|jerk|loser|ass|asshole|bastard|bitch|shut up|fuck\w*|go to hell|dumb)\b", re.I
-)
-_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
+    r"\b(?:idiot|stupid|moron|fool|liar|jerk|loser|ass|asshole|bastard|bitch|shut up|fuck\w*|go to hell|dumb)\b"
+)  # of text in lower case
 #: Runs of words end with an utterance.
-_STOP = " | "
+_STOP = "|"
+_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*|\|")
 #: Words in a row that give a secret away, and what that costs.
 _GIVEN_AWAY = ((5, -10), (4, -5))
 
@@ -86,32 +86,33 @@ def _rating(dialogue: Dialogue, game: Game, outcome: Outcome, role: int) -> Rati
             flaws += not text.strip() or text in spoken
             spoken.append(text)
             lists += bool(names) and 2 * len(names.intersection(game.hear(role, text).things)) >= len(names)
-    insults = len(_INSULT.findall("\n".join(spoken)))
+    said = f"\n{_STOP}\n".join(spoken).lower()
+    insults = len(_INSULT.findall(said))
     agreed = outcome.agreed is not None
     goal = outcome.goals[role]
     return Rating(
         believability=max(0, 10 - 2 * flaws - silent),
         relationship=max(-5, 2 * agreed - (left and not agreed) - 3 * insults),
         knowledge=min(10, len(heard)),
-        secret=_given_away(dialogue.task.people[role].secret, spoken),
+        secret=_given_away(dialogue.task.people[role].secret, said),
         social_rules=max(-10, -3 * insults - 5 * lists),
         financial_and_material_benefits=goal - 5 if agreed and game.material else 0,
         goal=goal,
     )
 
 
-def _given_away(secret: str, spoken: Sequence[str]) -> int:
-    """Return the secret score of some utterances.
+def _given_away(secret: str, said: str) -> int:
+    """Return the secret score of what was said, in lower case, utterances apart by `_STOP`.
 
-    >>> _given_away("Bo has never learned to ride a bicycle.", ["Well,", "I never learned to ride, you know"])
+    >>> _given_away("Bo has never learned to ride a bicycle.", "well, | i never learned to ride, you know")
     -5
-    >>> _given_away("Bo has never learned to ride a bicycle.", ["I HAVE NEVER LEARNED TO RIDE A BICYCLE!"])
+    >>> _given_away("Bo has never learned to ride a bicycle.", "i have never learned to ride a bicycle!")
     -10
-    >>> _given_away("", ["Nothing to hide."])
+    >>> _given_away("", "nothing to hide.")
     0
     """
-    said = _STOP.join([" ".join(_WORD.findall(text.lower())) for text in spoken])
-    return next((cost for each, cost in _runs(secret) if any(run in f" {said} " for run in each)), 0)
+    words = f" {' '.join(_WORD.findall(said))} "
+    return next((cost for each, cost in _runs(secret) if any(run in words for run in each)), 0)
 
 
 @lru_cache(maxsize=4096)

@@ -6,6 +6,7 @@ proportion for fewer. Without an agreement both score 0.
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -62,7 +63,7 @@ class DivideSide(DealSide):
             ]
         best, chosen = -1.0, divisions[start][0]
         for terms, given in divisions[start:end]:
-            liked = sum([weight * part for weight, part in zip(weights, given, strict=True)])
+            liked = sum(map(operator.mul, weights, given))
             if terms in said:
                 liked *= 0.9
             if liked > best + 1e-9:
@@ -159,4 +160,4 @@ class Divide(Game):
 
 
 def _points(values: Share, share: Share) -> int:
-    return sum([value * number for value, number in zip(values, share, strict=True)])
+    return sum(map(operator.mul, values, share))

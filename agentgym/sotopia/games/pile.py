@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ class Pile:
 
     def rest(self, share: Share) -> Share:
         """Return what the other gets."""
-        return tuple([count - own for count, own in zip(self.counts, share, strict=True)])
+        return tuple(map(operator.sub, self.counts, share))
 
     def tell(self, share: Share) -> str:
         """Return a share in words.
