@@ -1,8 +1,7 @@
 """A language model behind an OpenAI-compatible endpoint as a policy, for all environments."""
 
 import base64
-import struct
-import zlib
+import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -89,12 +88,8 @@ def data_url(picture: NDArray[np.uint8]) -> str:
     Args:
         picture: uint8 (height, width, 3).
     """
-    height, width, _ = picture.shape
-    # Each row begins with the number of its filter, 0 for none.
-    rows = np.concatenate([np.zeros((height, 1), np.uint8), picture.reshape(height, width * 3)], axis=1)
-    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
-    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(rows.tobytes())), (b"IEND", b""))
-    png = b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data)) for kind, data in chunks
-    )
-    return "data:image/png;base64," + base64.b64encode(png).decode()
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.fromarray(picture).save(file, "PNG")
+    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()
