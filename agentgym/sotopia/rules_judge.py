@@ -74,10 +74,10 @@ def _rating(dialogue: Dialogue, game: Game, outcome: Outcome, role: int) -> Rati
         kind, text = turn.acts[role]
         other = turn.acts[1 - role]
         if other.kind == "speak":
-            said = game.hear(1 - role, other.text)
-            heard.update(said.things)
-            if said.terms is not None:
-                heard.add(said.terms)
+            told = game.hear(1 - role, other.text)
+            heard.update(told.things)
+            if told.terms is not None:
+                heard.add(told.terms)
         if kind == "none":
             silent += other.kind == "none"
         elif kind == "leave":
