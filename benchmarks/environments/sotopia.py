@@ -56,5 +56,5 @@ SOTOPIA = EnvSettings(
         "schedule": "Schedule",
     },
     key=_deal,
-    return_name="goal",
+    return_name="goal/10",
 )
