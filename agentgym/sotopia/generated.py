@@ -6,13 +6,11 @@ The texts are our own. How well the two know each other varies within a family, 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from functools import lru_cache
-from typing import TypeVar
-
-import numpy as np
 
 from agentgym.core import suggest
+from agentgym.draws import Draws
 from agentgym.sotopia import wording
 from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain, dollars
 from agentgym.sotopia.games.divide import Divide
@@ -21,35 +19,6 @@ from agentgym.sotopia.games.game import Game
 from agentgym.sotopia.games.pile import Pile, Share
 from agentgym.sotopia.games.schedule import Calendar, Schedule
 from agentgym.sotopia.profiles import Person, Relationship, Scenario, Task
-
-_T = TypeVar("_T")
-#: Random numbers drawn at a time.
-_NUMBERS = 64
-
-
-class Draws:
-    """Choices made with the uniform numbers of one task, in order."""
-
-    def __init__(self, *seed: int) -> None:
-        rng = np.random.default_rng(seed)
-        self._next: Iterator[float] = (number for _ in itertools.count() for number in rng.random(_NUMBERS).tolist())
-
-    def uniform(self, low: float, high: float) -> float:
-        """Return a number in low..high."""
-        return low + (high - low) * next(self._next)
-
-    def below(self, count: int) -> int:
-        """Return a whole number in 0..count - 1."""
-        return int(next(self._next) * count)
-
-    def pick(self, values: Sequence[_T]) -> _T:
-        """Return one of the values."""
-        return values[int(next(self._next) * len(values))]
-
-    def sample(self, values: Sequence[_T], count: int) -> list[_T]:
-        """Return `count` of the values in random order."""
-        left = list(values)
-        return [left.pop(int(next(self._next) * len(left))) for _ in range(count)]
 
 
 @lru_cache(maxsize=512)
@@ -72,7 +41,7 @@ def generate(family: str, seed: int, index: int) -> Task:
         raise ValueError(f"unknown family {family!r}; {suggest(family, FAMILIES)}")
     if seed < 0 or index < 0:
         raise ValueError(f"seed and index of a generated task must be at least 0, got {seed} and {index}")
-    draws = Draws(seed, FAMILIES.index(family), index)
+    draws = Draws.seeded(seed, FAMILIES.index(family), index)
     people = _people(draws)
     relationships, make = _MAKERS[family]
     relationship = draws.pick(relationships)

@@ -6,11 +6,12 @@ import math
 import numbers
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym.draws import Draws
 from agentgym.webshop import wording
 from agentgym.webshop.departments import KINDS, Kind
 from agentgym.webshop.prices import UNPRICED
@@ -31,28 +32,6 @@ CENTS = (99, 95, 49, 0, 25, 79)
 CODE_LETTERS = "ABCDEFGHKLMNPRSTVX"
 _RANGE = 0.12
 _NO_PRICE = 0.03
-_T = TypeVar("_T")
-
-
-class _Draws:
-    """Choices made with the uniform numbers of one product, in order."""
-
-    def __init__(self, uniform: Sequence[float]) -> None:
-        self._next: Iterator[float] = iter(uniform)
-
-    def uniform(self) -> float:
-        return next(self._next)
-
-    def below(self, count: int) -> int:
-        return int(next(self._next) * count)
-
-    def pick(self, values: Sequence[_T]) -> _T:
-        return values[int(next(self._next) * len(values))]
-
-    def sample(self, values: Sequence[_T], count: int) -> list[_T]:
-        """Return `count` of the values in random order."""
-        left = list(values)
-        return [left.pop(int(next(self._next) * len(left))) for _ in range(count)]
 
 
 def article_number(seed: int, index: int) -> str:
@@ -109,7 +88,7 @@ def make_product(seed: int, index: int, asked: float = 1.0) -> Product:
     (True, True, 10)
     """
     block, row = divmod(index, BLOCK)
-    draws = _Draws(_numbers_of_block(seed, block)[row].tolist())
+    draws = Draws(_numbers_of_block(seed, block)[row].tolist())
     kind = KINDS[draws.below(len(KINDS))]
     wanted = draws.uniform() < asked
     maker = draws.pick(wording.OPENINGS) + draws.pick(wording.ENDINGS)
@@ -140,7 +119,7 @@ def make_product(seed: int, index: int, asked: float = 1.0) -> Product:
 
 
 def _title(
-    draws: _Draws, kind: Kind, maker: str, qualities: Sequence[str], features: Sequence[str]
+    draws: Draws, kind: Kind, maker: str, qualities: Sequence[str], features: Sequence[str]
 ) -> tuple[str, int, int]:
     """Return the title, and how many of the qualities and features it tells."""
     told_qualities = 1 + draws.below(min(2, len(qualities)))
@@ -153,7 +132,7 @@ def _title(
     return title, told_qualities, told_features
 
 
-def _description(draws: _Draws, kind: Kind, maker: str, told: Sequence[tuple[str, bool]]) -> str:
+def _description(draws: Draws, kind: Kind, maker: str, told: Sequence[tuple[str, bool]]) -> str:
     parts = [draws.pick(wording.OPENERS[kind.category])]
     for name, is_quality in told:
         parts.append(
@@ -164,7 +143,7 @@ def _description(draws: _Draws, kind: Kind, maker: str, told: Sequence[tuple[str
     return " ".join(part for part in parts if part).replace("{kind}", kind.name).replace("{maker}", maker)
 
 
-def _bullets(draws: _Draws, maker: str, told: Sequence[tuple[str, bool]]) -> tuple[str, ...]:
+def _bullets(draws: Draws, maker: str, told: Sequence[tuple[str, bool]]) -> tuple[str, ...]:
     bullets = [
         draws.pick(wording.QUALITY_BULLETS if is_quality else wording.FEATURE_BULLETS).replace("{0}", name)
         for name, is_quality in told
@@ -175,7 +154,7 @@ def _bullets(draws: _Draws, maker: str, told: Sequence[tuple[str, bool]]) -> tup
     return tuple(text.replace("{maker}", maker) for text in bullets)
 
 
-def _options(draws: _Draws, kind: Kind) -> Options:
+def _options(draws: Draws, kind: Kind) -> Options:
     """Return the option groups of a product: most of its kind's, each with some of the values in their order."""
     groups = []
     for name, values in kind.groups[:2]:
@@ -185,7 +164,7 @@ def _options(draws: _Draws, kind: Kind) -> Options:
     return tuple(groups)
 
 
-def _prices(draws: _Draws, kind: Kind) -> tuple[tuple[float, ...], str]:
+def _prices(draws: Draws, kind: Kind) -> tuple[tuple[float, ...], str]:
     """Return the amounts of the price tag, cheap ones more often than dear ones, and its text."""
     kind_of_tag, place, width = draws.uniform(), draws.uniform(), draws.uniform()
     cents = draws.pick(CENTS) / 100
@@ -199,7 +178,7 @@ def _prices(draws: _Draws, kind: Kind) -> tuple[tuple[float, ...], str]:
 
 
 def _request(
-    draws: _Draws, kind: Kind, qualities: Sequence[str], features: Sequence[str]
+    draws: Draws, kind: Kind, qualities: Sequence[str], features: Sequence[str]
 ) -> tuple[str, tuple[str, ...]]:
     """Return what somebody says who wants this product, and the attributes that are named."""
     before = draws.sample(qualities, draws.below(min(2, len(qualities)) + 1))
