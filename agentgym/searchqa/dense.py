@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.searchqa.index_folder import IndexFolderError, Progress, print_progress
+from agentgym.searchqa.index_folder import IndexFolderError, Progress, run_command
 from agentgym.searchqa.passage_file import PassageFile
 from agentgym.searchqa.retriever import Found, Hit, Passage, check_search
 
@@ -204,19 +204,7 @@ def _prefix(words: str, model: str | Path | Encoder) -> str:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command."""
-    given = sys.argv[1:] if arguments is None else arguments
-    if len(given) not in (1, 2) or given[0].startswith("-"):
-        print("usage: python -m agentgym.searchqa.dense FOLDER [MODEL]", file=sys.stderr)
-        return 2
-    try:
-        encode_folder(*given, progress=print_progress())
-    except (ValueError, OSError, ImportError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("interrupted; the same command goes on from here", file=sys.stderr)
-        return 130
-    return 0
+    return run_command(arguments, "dense FOLDER [MODEL]", (1, 2), encode_folder, (ValueError, OSError, ImportError))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -206,21 +206,41 @@ def print_progress() -> Progress:
     return show
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run the command."""
+def run_command(
+    arguments: list[str] | None,
+    usage: str,
+    counts: Collection[int],
+    work: Callable[..., object],
+    known: tuple[type[Exception], ...],
+) -> int:
+    """Run a command that works on an index folder and can be interrupted; return its exit status.
+
+    Args:
+        arguments: of the command; None for the process's own.
+        usage: module and names of the arguments.
+        counts: how many arguments there may be.
+        work: called with the arguments and `progress`.
+        known: errors whose message is enough.
+    """
     given = sys.argv[1:] if arguments is None else arguments
-    if len(given) != 2 or given[0].startswith("-"):
-        print("usage: python -m agentgym.searchqa.index_folder CORPUS FOLDER", file=sys.stderr)
+    if len(given) not in counts or given[0].startswith("-"):
+        print(f"usage: python -m agentgym.searchqa.{usage}", file=sys.stderr)
         return 2
     try:
-        build_index(*given, progress=print_progress())
-    except (CorpusError, IndexFolderError, ImportError, OSError) as error:
+        work(*given, progress=print_progress())
+    except known as error:
         print(error, file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted; the same command goes on from here", file=sys.stderr)
         return 130
     return 0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command."""
+    known = (CorpusError, IndexFolderError, ImportError, OSError)
+    return run_command(arguments, "index_folder CORPUS FOLDER", (2,), build_index, known)
 
 
 if __name__ == "__main__":

@@ -7,12 +7,10 @@ from typing import Any
 from gymnasium.error import ResetNeeded
 from pettingzoo import AECEnv
 
-from agentgym.core import TextSpace
-from agentgym.sotopia.duo import AGENTS, Duo
-from agentgym.sotopia.parallel import check_render_mode
+from agentgym.sotopia.duo import AGENTS, DuoForm
 
 
-class SotopiaAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo has no types
+class SotopiaAECEnv(DuoForm, AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo has no types
     """Two people with private goals, played by "agent_0" and "agent_1", who speak one after the other.
 
     As `agentgym.sotopia.parallel.SotopiaParallelEnv`, turn by turn: an agent observes what was done since it last
@@ -39,23 +37,9 @@ class SotopiaAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo 
 
     def __init__(self, order: str = "round-robin", *, render_mode: str | None = None, **kwargs: Any) -> None:
         super().__init__()
-        check_render_mode(self.metadata, render_mode)
         if order == "simultaneous":
             raise ValueError("order 'simultaneous' is no order of turns: use agentgym.sotopia.parallel_env")
-        self.duo = Duo(order, **kwargs)
-        self.render_mode = render_mode
-        self.instructions = self.duo.instructions
-        self.possible_agents = list(AGENTS)
-        self.agents: list[str] = []
-        self.observation_spaces, self.action_spaces = self.duo.observation_spaces, self.duo.action_spaces
-
-    def observation_space(self, agent: str) -> TextSpace:
-        """Return an agent's space of observations."""
-        return self.duo.observation_spaces[agent]
-
-    def action_space(self, agent: str) -> TextSpace:
-        """Return an agent's space of actions."""
-        return self.duo.action_spaces[agent]
+        self.prepare(order, render_mode, kwargs)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Start a dialogue; see `SotopiaEnv` for the options `split`, `index` and `task_id`."""
@@ -100,10 +84,3 @@ class SotopiaAECEnv(AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo 
 
     def _note(self) -> None:
         self.infos = {agent: self.duo.info(role) for role, agent in enumerate(AGENTS)}
-
-    def render(self) -> str | None:
-        """Return the dialogue so far (render mode "ansi")."""
-        return None if self.render_mode is None else self.duo.text()
-
-    def close(self) -> None:
-        """Nothing is held open."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.core import TextSpace
+from agentgym.core import TextSpace, suggest
 from agentgym.sotopia.acts import NONE, Act, parse
 from agentgym.sotopia.instructions import COMMANDS, INSTRUCTIONS
 from agentgym.sotopia.markup import ROLES
@@ -129,3 +129,40 @@ class Duo:
     def text(self) -> str:
         """Return the dialogue as the judge sees it."""
         return self.world.dialogue.text
+
+
+class DuoForm:
+    """What PettingZoo's two forms have in common: agents, spaces, rendering; a base before PettingZoo's class."""
+
+    metadata: dict[str, Any]
+
+    def prepare(self, order: str, render_mode: str | None, arguments: Mapping[str, Any]) -> None:
+        """Set up everything that does not change from dialogue to dialogue.
+
+        Raises:
+            ValueError: when there is no such render mode, and as `Duo`.
+        """
+        modes = self.metadata["render_modes"]
+        if render_mode is not None and render_mode not in modes:
+            raise ValueError(f"unknown render_mode {render_mode!r}; {suggest(render_mode, modes)}")
+        self.duo = Duo(order, **arguments)
+        self.render_mode = render_mode
+        self.instructions = self.duo.instructions
+        self.possible_agents = list(AGENTS)
+        self.agents: list[str] = []
+        self.observation_spaces, self.action_spaces = self.duo.observation_spaces, self.duo.action_spaces
+
+    def observation_space(self, agent: str) -> TextSpace:
+        """Return an agent's space of observations."""
+        return self.duo.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> TextSpace:
+        """Return an agent's space of actions."""
+        return self.duo.action_spaces[agent]
+
+    def render(self) -> str | None:
+        """Return the dialogue so far (render mode "ansi")."""
+        return None if self.render_mode is None else self.duo.text()
+
+    def close(self) -> None:
+        """Nothing is held open."""

@@ -7,11 +7,11 @@ from typing import Any
 
 from pettingzoo import ParallelEnv
 
-from agentgym.core import TextSpace, suggest
-from agentgym.sotopia.duo import AGENTS, Duo
+from agentgym.core import suggest
+from agentgym.sotopia.duo import AGENTS, DuoForm
 
 
-class SotopiaParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo has no types
+class SotopiaParallelEnv(DuoForm, ParallelEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo has no types
     """Two people with private goals, both played by agents: "agent_0" and "agent_1".
 
     Observations, actions, ends and tasks are those of `agentgym.sotopia.env.SotopiaEnv`. A step is a turn. With order
@@ -35,21 +35,7 @@ class SotopiaParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # P
     metadata: dict[str, Any] = {"name": "sotopia_v0", "render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
 
     def __init__(self, order: str = "simultaneous", *, render_mode: str | None = None, **kwargs: Any) -> None:
-        check_render_mode(self.metadata, render_mode)
-        self.duo = Duo(order, **kwargs)
-        self.render_mode = render_mode
-        self.instructions = self.duo.instructions
-        self.possible_agents = list(AGENTS)
-        self.agents: list[str] = []
-        self.observation_spaces, self.action_spaces = self.duo.observation_spaces, self.duo.action_spaces
-
-    def observation_space(self, agent: str) -> TextSpace:
-        """Return an agent's space of observations."""
-        return self.duo.observation_spaces[agent]
-
-    def action_space(self, agent: str) -> TextSpace:
-        """Return an agent's space of actions."""
-        return self.duo.action_spaces[agent]
+        self.prepare(order, render_mode, kwargs)
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
@@ -86,19 +72,6 @@ class SotopiaParallelEnv(ParallelEnv[str, str, str]):  # type: ignore[misc]  # P
             self._each(duo.info),
         )
 
-    def render(self) -> str | None:
-        """Return the dialogue so far (render mode "ansi")."""
-        return None if self.render_mode is None else self.duo.text()
-
-    def close(self) -> None:
-        """Nothing is held open."""
-
     @staticmethod
     def _each(of: Any) -> dict[str, Any]:
         return {agent: of(role) for role, agent in enumerate(AGENTS)}
-
-
-def check_render_mode(metadata: Mapping[str, Any], mode: str | None) -> None:
-    """Raise a ValueError when there is no such render mode."""
-    if mode is not None and mode not in metadata["render_modes"]:
-        raise ValueError(f"unknown render_mode {mode!r}; {suggest(mode, metadata['render_modes'])}")
