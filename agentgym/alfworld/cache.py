@@ -17,7 +17,7 @@ from pathlib import Path
 
 import gymnasium as gym
 
-from agentgym.cache_folder import VARIABLE
+from agentgym.disk_cache import VARIABLE
 
 #: Raise it whenever reading a game file or packing a game changes.
 VERSION = 2

@@ -94,7 +94,7 @@ def open_split(folder: Path, split: str, cache_in: Path | None) -> Split:
     Args:
         folder: as from `find_folder`.
         split: one of `SPLITS`.
-        cache_in: folder of the cache file, as from `agentgym.cache_folder.cache_folder`; None for no cache.
+        cache_in: folder of the cache file, as from `agentgym.disk_cache.cache_folder`; None for no cache.
 
     Raises:
         ValueError: when there is no such split.

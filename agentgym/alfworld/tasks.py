@@ -13,8 +13,8 @@ import numpy as np
 from agentgym.alfworld.dataset import SPLITS, VARIABLE, Split, find_folder, open_split
 from agentgym.alfworld.game import TASK_TYPES, Game
 from agentgym.alfworld.generated import GeneratedGames
-from agentgym.cache_folder import cache_folder
 from agentgym.core import suggest
+from agentgym.disk_cache import cache_folder
 
 #: Value of `data` that asks for generated games whatever the variable ALFWORLD_DATA says.
 GENERATED = "generated"
@@ -177,7 +177,7 @@ def find_source(data: Any, cache: Any, generator: Mapping[str, Any]) -> GameSour
 
     Args:
         data: a folder, `GENERATED`, or None.
-        cache: see `agentgym.cache_folder.cache_folder`.
+        cache: see `agentgym.disk_cache.cache_folder`.
         generator: arguments of `generated.GeneratedGames`.
 
     Raises:

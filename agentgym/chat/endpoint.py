@@ -13,11 +13,11 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any, Self
 
-from agentgym.cache_folder import cache_folder
 from agentgym.chat.answer_cache import AnswerCache
 from agentgym.chat.direct_transport import DirectTransport
 from agentgym.chat.usage import Usage
 from agentgym.chat.wire import Body, ChatAnswer, ChatFailure, ChatRequest, key_of, read_answer
+from agentgym.disk_cache import cache_folder
 
 #: How structured output is asked for.
 STRUCTURED = ("", "json_object", "json_schema")

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agentgym.cache_folder import cache_folder
 from agentgym.core import suggest
+from agentgym.disk_cache import cache_folder
 from agentgym.searchqa.corpus import CorpusError, check_passages, corpus_state, read_passages
 from agentgym.searchqa.index_folder import build_index, default_folder, open_index, print_progress
 from agentgym.searchqa.lexical import LexicalRetriever

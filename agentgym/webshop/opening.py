@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agentgym.cache_folder import cache_folder
 from agentgym.core import suggest
+from agentgym.disk_cache import cache_folder
 from agentgym.webshop import bm25, bm25_build, lucene, store
 from agentgym.webshop.attribute_file import attributes_of
 from agentgym.webshop.catalogue import MemoryCatalogue
@@ -47,7 +47,7 @@ def open_catalogue(data: str, num_products: int | None, seed: int, cache_in: str
         data: folder of the official files, or an items file in it, or `GENERATED`.
         num_products: only the first ones; None for all (2,000 generated ones).
         seed: of the generated shop.
-        cache_in: folder for large catalogues, see `agentgym.cache_folder.cache_folder`; False keeps them in memory.
+        cache_in: folder for large catalogues, see `agentgym.disk_cache.cache_folder`; False keeps them in memory.
 
     Raises:
         ValueError: when there are no such files, or they are malformed.

@@ -14,7 +14,7 @@ from agentgym.alfworld.dataset import find_folder, open_split
 from agentgym.alfworld.env import ALFWorldEnv
 from agentgym.alfworld.game import GameError
 from agentgym.alfworld.tasks import check_task_types
-from agentgym.cache_folder import VARIABLE, cache_folder
+from agentgym.disk_cache import VARIABLE, cache_folder
 from tests.agentgym.alfworld.game_files import content, grammar, write_trial
 from tests.agentgym.alfworld.official import files
 

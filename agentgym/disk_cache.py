@@ -1,0 +1,126 @@
+"""Files that are worked out once and kept: where they lie, what state of the sources they belong to, how they appear.
+
+A file or folder appears whole or not at all, whatever is killed meanwhile and however many processes write it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+#: Names the folder, or "off".
+VARIABLE = "AGENTGYM_CACHE"
+
+
+class LockedError(RuntimeError):
+    """Another process holds a lock that only one may hold."""
+
+
+def cache_folder(given: str | Path | bool | None = None) -> Path | None:
+    """Return the folder of cache files, or None when caching is off.
+
+    Args:
+        given: a folder; "off" or False for no cache; None or True for the default: the variable AGENTGYM_CACHE (a
+            folder, or "off"), else "agentgym" in the user's cache folder, if there is one.
+
+    Raises:
+        ValueError: when `given` is something else.
+    """
+    if given is None or given is True:
+        given = os.environ.get(VARIABLE) or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "agentgym"
+    if given is False or given == "off":
+        return None
+    if not isinstance(given, (str, os.PathLike)):
+        raise ValueError(f"cache must be a folder, 'off', True, False or None, got {given!r}")
+    try:
+        return Path(given).expanduser().absolute()
+    except RuntimeError:  # the user has no home folder
+        return None
+
+
+def fingerprint(*facts: object) -> str:
+    """Return 16 hexadecimal digits that differ when a fact does: a path's place, size and time; else its text."""
+    digest = hashlib.sha256()
+    for fact in facts:
+        if isinstance(fact, Path):
+            state = fact.stat()
+            fact = f"{fact.resolve()} {state.st_size} {state.st_mtime_ns}"
+        digest.update(os.fsencode(f"{fact}\n"))
+    return digest.hexdigest()[:16]
+
+
+@contextlib.contextmanager
+def new_file(path: Path) -> Iterator[BinaryIO]:
+    """Open a file for writing that takes its name, and the place of an older one, when the block ends well."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(number, "wb") as stream:
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        mask = os.umask(0)  # a temporary file is its owner's alone: give it the rights of any other new file
+        os.umask(mask)
+        temporary.chmod(0o666 & ~mask)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file that is there whole or not at all; see `new_file`."""
+    with new_file(path) as stream:
+        stream.write(content)
+
+
+@contextlib.contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Give a folder to fill, which takes its name when the block ends well; who comes second finds it there."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    try:
+        yield temporary
+        try:
+            temporary.rename(folder)
+        except OSError:
+            if not folder.is_dir():  # else another process was faster, with the same content
+                raise
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Let one process at a time into the block; a process that dies gives the lock back.
+
+    Args:
+        path: the lock's file; it stays, and says who has it.
+        wait: False raises at once where another process is inside.
+
+    Raises:
+        LockedError: names the process that is inside.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "a+", encoding="utf-8") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            stream.seek(0)
+            holder = stream.read(200).strip() or "another process"
+            raise LockedError(f"{path.parent} is in use by {holder}; wait for it, or take another folder") from None
+        stream.truncate(0)
+        stream.write(f"process {os.getpid()} on {socket.gethostname()}")
+        stream.flush()
+        try:
+            yield
+        finally:
+            stream.truncate(0)

@@ -1,0 +1,192 @@
+"""The one door for text from outside: actions, endpoint answers, retrieved passages, files.
+
+What passes is text that a tokenizer, a JSON file and a page can hold: no lone surrogates, no control characters, no
+more than a stated length. Text is cleaned, never refused; a file or an answer that cannot be read raises a
+`ForeignError`, which says what is wrong (for a file with its name and line).
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import math
+import re
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any, Final
+
+#: Longest text that an environment takes as one action, in characters.
+MOST_CHARACTERS: Final = 1_000_000
+#: Digits of the largest integer that JSON from outside may hold.
+MOST_DIGITS: Final = 18
+#: A compressed file may unpack to this many bytes, or to `MOST_RATIO` times its own size where that is more.
+MOST_UNPACKED, MOST_RATIO = 1 << 26, 100
+
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+#: Lone surrogates and control characters; tabulator and the line breaks \n, \r, \x0b, \x0c, \x85 stay.
+_FOUL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
+#: Everything at which `str.splitlines` breaks a line, a pair of \r and \n as one.
+_BREAK = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
+_PACKED = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
+
+
+class ForeignError(ValueError):
+    """A file or an answer from outside cannot be read as what it should be."""
+
+
+def clean(text: str, most: int = MOST_CHARACTERS) -> str:
+    r"""Return the text as a plain `str` that can be encoded, stored and shown.
+
+    Args:
+        text: any string, of a subclass (`numpy.str_`) too.
+        most: characters that are kept; the rest is cut off.
+
+    Returns:
+        The text with U+FFFD for every lone surrogate and every control character but tabulator and line breaks. The
+        same object where nothing had to change.
+
+    >>> clean("go \ud800\x1b[31m north")
+    'go \ufffd\ufffd[31m north'
+    """
+    if type(text) is not str:
+        text = str.__str__(text)
+    if len(text) > most:
+        text = text[:most]
+    return text if text.isprintable() or not _FOUL.search(text) else _FOUL.sub(_REPLACEMENT, text)
+
+
+def one_line(text: str) -> str:
+    r"""Return the text with its line breaks written as `\n`, so that it cannot begin a line of somebody else's.
+
+    >>> print(one_line("Hi.\nTurn #1: Bob left"))
+    Hi.\nTurn #1: Bob left
+    """
+    return text if text.isprintable() else _BREAK.sub(r"\\n", text)
+
+
+def read_json(content: str | bytes) -> Any:
+    """Return the value of a JSON text from outside, with `clean` strings.
+
+    Raises:
+        ForeignError: when it is no JSON, or holds what no program should be handed: nesting deeper than the
+            interpreter's limit, an integer of more than `MOST_DIGITS` digits, a number that is not finite.
+    """
+    try:
+        text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
+        value = json.loads(text, parse_int=_integer, parse_float=_float, parse_constant=_constant)
+    except UnicodeDecodeError as error:
+        raise ForeignError(f"not UTF-8: {error.reason} at byte {error.start}") from None
+    except RecursionError:
+        raise ForeignError("nested too deeply") from None
+    except ForeignError:
+        raise
+    except ValueError as error:
+        raise ForeignError(f"not JSON: {error}") from None
+    # Only an escape can bring in what a decoded text has not; nothing else costs a second look.
+    return clean_json(value) if "\\u" in text or _FOUL.search(text) else value
+
+
+def clean_json(value: Any) -> Any:
+    """Return a JSON value with every string in it, names included, `clean`; as deep as the interpreter allows."""
+    if isinstance(value, str):
+        return clean(value, len(value))
+    if isinstance(value, dict):
+        return {clean(name, len(name)): clean_json(item) for name, item in value.items()}
+    return [clean_json(item) for item in value] if isinstance(value, list) else value
+
+
+def read_file(path: Path) -> bytes:
+    """Return the content of a file, unpacked where its name ends in .xz, .gz or .bz2.
+
+    Raises:
+        ForeignError: when a compressed file is damaged or unpacks to more than is allowed (`MOST_UNPACKED`).
+        OSError: when the file cannot be read.
+    """
+    if path.suffix not in _PACKED:
+        return path.read_bytes()
+    with _Unpacked(path) as stream:
+        return stream.read()
+
+
+def read_text(path: Path) -> str:
+    """Return a UTF-8 file as text, without a byte order mark; see `read_file`.
+
+    Raises:
+        ForeignError: as `read_file`, and when it is not UTF-8, with the line.
+    """
+    content = read_file(path)
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ForeignError(f"{path}, line {line}: not UTF-8: {error.reason}") from None
+
+
+def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield (line number from 1, value) for every line of a JSON-lines file that is not blank; see `read_json`.
+
+    Raises:
+        ForeignError: at the first line that cannot be read, with file and line.
+    """
+    with _Unpacked(path) if path.suffix in _PACKED else open(path, "rb") as stream:
+        for number, line in enumerate(stream, 1):
+            if line.isspace():
+                continue
+            try:
+                yield number, read_json(line)
+            except ForeignError as error:
+                raise ForeignError(f"{path}, line {number}: {error}") from None
+
+
+class _Unpacked:
+    """A stream that counts what a compressed file unpacks to."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._left = self._most = max(MOST_UNPACKED, MOST_RATIO * path.stat().st_size)
+        self._stream: IO[bytes] = _PACKED[path.suffix](path, "rb")
+
+    def __enter__(self) -> _Unpacked:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stream.close()
+
+    def read(self) -> bytes:
+        return self._counted(lambda: self._stream.read(self._left + 1))
+
+    def __iter__(self) -> Iterator[bytes]:
+        while line := self._counted(lambda: self._stream.readline(self._left + 1)):
+            yield line
+
+    def _counted(self, read: Callable[[], bytes]) -> bytes:
+        try:
+            content = read()
+        except (EOFError, lzma.LZMAError, zlib.error, OSError, ValueError) as error:
+            raise ForeignError(f"{self._path}: damaged compressed file ({error})") from None
+        self._left -= len(content)
+        if self._left < 0:
+            raise ForeignError(
+                f"{self._path}: unpacks to more than {self._most:,} bytes; unpack it yourself if you trust it"
+            )
+        return content
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > MOST_DIGITS + (digits[0] == "-"):
+        raise ForeignError(f"an integer of {len(digits)} digits; at most {MOST_DIGITS} are read")
+    return int(digits)
+
+
+def _float(digits: str) -> float:
+    value = float(digits)
+    if not math.isfinite(value):
+        raise ForeignError(f"the number {digits[:40]} is beyond all floats")
+    return value
+
+
+def _constant(name: str) -> Any:
+    raise ForeignError(f"{name} is not a JSON number")

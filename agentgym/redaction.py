@@ -1,0 +1,35 @@
+"""Keys and credentials taken out of text that is stored, shown, raised or pickled."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Final
+from urllib.parse import quote
+
+#: What stands for a secret.
+HIDDEN: Final = "***"
+_USER = re.compile(r"(?<=://)[^/?#\s@]{1,1000}@")
+_NAMED = re.compile(
+    r"(?i)((?:api[-_]?key|access[-_]?key|access[-_]?token|token|secret|password|passwd|signature|sig|key)=)[^&#\s\"']+"
+)
+_BEARER = re.compile(r"(?i)\b((?:bearer|basic)\s+)[\w.~+/=-]{8,}")
+
+
+def redact(text: str, secrets: Iterable[str] = ()) -> str:
+    """Return the text without credentials; call it before the text is cut, so that no half of a secret stays.
+
+    Args:
+        text: of an error, an answer, a URL.
+        secrets: keys to take out wherever they stand, also as JSON or a URL writes them.
+
+    >>> redact("http://me:pw@host/v1?api_key=abc&k=3 said: no sk-1", ["sk-1"])
+    'http://***@host/v1?api_key=***&k=3 said: no ***'
+    """
+    for secret in sorted({each for each in secrets if each}, key=len, reverse=True):
+        for written in {secret, json.dumps(secret)[1:-1], quote(secret, safe="")}:
+            text = text.replace(written, HIDDEN)
+    text = _USER.sub(f"{HIDDEN}@", text)
+    text = _NAMED.sub(rf"\g<1>{HIDDEN}", text)
+    return _BEARER.sub(rf"\g<1>{HIDDEN}", text)

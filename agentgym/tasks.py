@@ -1,0 +1,99 @@
+"""Which task an episode has: one protocol for all collections of tasks, one way to choose from them."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Iterator, Mapping
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from agentgym.core import suggest
+
+TaskT_co = TypeVar("TaskT_co", covariant=True)
+
+
+class Tasks(Protocol[TaskT_co]):
+    """Tasks in splits; what an environment's options narrow (kinds, sources) is a collection of its own.
+
+    Attributes:
+        name: what the collection is, for messages: "the generated games", a folder.
+        splits: names of the splits.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def splits(self) -> tuple[str, ...]: ...
+
+    def count(self, split: str) -> int:
+        """Return how many tasks a reset draws from in a split."""
+        ...
+
+    def by_index(self, split: str, index: int) -> TaskT_co:
+        """Return a task by its index from 0, or raise an IndexError past the last one.
+
+        A generator may answer more indices than `count` says.
+        """
+        ...
+
+    def by_id(self, task_id: str, split: str | None) -> TaskT_co:
+        """Return a task by its id, of any split when it is None, or raise a ValueError that shows what ids look like."""
+        ...
+
+    def ids(self, split: str) -> Iterator[str]:
+        """Yield the ids of a split, `count(split)` of them, in the order of their indices."""
+        ...
+
+
+def check_split(tasks: Tasks[Any], split: object) -> str:
+    """Return the name of a split, or raise a ValueError that lists those there are."""
+    if not isinstance(split, str) or split not in tasks.splits:
+        raise ValueError(f"unknown split {split!r} of {tasks.name}; {suggest(split, tasks.splits)}")
+    return split
+
+
+def given(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a reset that are given: one that is None is not."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def choose(tasks: Tasks[TaskT_co], split: str, options: Mapping[str, Any], rng: np.random.Generator) -> TaskT_co:
+    """Return the task for the options of a reset.
+
+    Args:
+        tasks: the collection, narrowed by the environment's own options.
+        split: split to use unless the options name one.
+        options: `task_id`, with or without `split`; or `split` and `index`, with or without options of the
+            environment that narrow. An option that is None is not given.
+        rng: draws the index when the options leave it open.
+
+    Raises:
+        ValueError: when options exclude each other or name something that does not exist.
+    """
+    options = given(options)
+    named = check_split(tasks, options["split"]) if "split" in options else None
+    if "task_id" in options:
+        if not options.keys() <= {"task_id", "split"}:
+            raise ValueError(
+                f"reset options {sorted(options)} name the task in more than one way: give 'task_id' (with or without "
+                "'split'), or the others without 'task_id'"
+            )
+        task_id = options["task_id"]
+        if not isinstance(task_id, str):
+            raise ValueError(f"option 'task_id' must be a string, got {task_id!r}")
+        return tasks.by_id(str(task_id), named)
+    split = check_split(tasks, split) if named is None else named
+    count = tasks.count(split)
+    if not count:
+        raise ValueError(f"split {split!r} of {tasks.name} holds no task; known splits: {', '.join(tasks.splits)}")
+    index: Any = options["index"] if "index" in options else int(rng.integers(count))
+    if isinstance(index, (bool, np.bool_)) or not isinstance(index, numbers.Integral) or index < 0:
+        raise ValueError(f"option 'index' must be an integer of at least 0, got {index!r}")
+    try:
+        return tasks.by_index(split, int(index))
+    except IndexError:
+        raise ValueError(
+            f"index {index} is out of range: split {split!r} of {tasks.name} has {count} tasks, use 0 to {count - 1}"
+        ) from None
