@@ -30,7 +30,7 @@ _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _FOUL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 #: Everything at which `str.splitlines` breaks a line, a pair of \r and \n as one.
 _BREAK = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
-_PACKED = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
+_PACKED: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
 
 
 class ForeignError(ValueError):

@@ -14,18 +14,17 @@ TaskT_co = TypeVar("TaskT_co", covariant=True)
 
 
 class Tasks(Protocol[TaskT_co]):
-    """Tasks in splits; what an environment's options narrow (kinds, sources) is a collection of its own.
-
-    Attributes:
-        name: what the collection is, for messages: "the generated games", a folder.
-        splits: names of the splits.
-    """
+    """Tasks in splits; what an environment's options narrow (kinds, sources) is a collection of its own."""
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What the collection is, for messages: "the generated games", a folder."""
+        ...
 
     @property
-    def splits(self) -> tuple[str, ...]: ...
+    def splits(self) -> tuple[str, ...]:
+        """Names of the splits."""
+        ...
 
     def count(self, split: str) -> int:
         """Return how many tasks a reset draws from in a split."""
@@ -39,7 +38,7 @@ class Tasks(Protocol[TaskT_co]):
         ...
 
     def by_id(self, task_id: str, split: str | None) -> TaskT_co:
-        """Return a task by its id, of any split when it is None, or raise a ValueError that shows what ids look like."""
+        """Return a task by its id, of any split when that is None, or raise a ValueError that shows an id."""
         ...
 
     def ids(self, split: str) -> Iterator[str]:
