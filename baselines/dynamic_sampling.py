@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.trajectory import Bools, StepTable, Trajectory
-from wrappers.dapo import contrasting_groups
+from wrappers.credit.dapo import contrasting_groups
 
 Play = Callable[[Sequence[Mapping[str, Any]], int], StepTable]
 

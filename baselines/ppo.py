@@ -4,8 +4,8 @@
     token      one value per reply token; all replies of a trajectory are one sequence of tokens
     bi-level   one value per reply token; GAE over turns, then inside each turn
 
-The functions behind the levels are `wrappers.gae.gae`, `wrappers.token_gae.token_gae` and `bi_level_gae`. With
-replies of one token, and one discount, all three are the same.
+The functions behind the levels are `gae`, `token_gae` and `bi_level_gae` of `wrappers.credit`. With replies of one
+token, and one discount, all three are the same.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from numpy.typing import NDArray
 
 from agentgym.trajectory import StepTable
 from baselines.token_columns import TokenColumns
-from wrappers.gae import PRESETS as GAE_PRESETS
-from wrappers.gae import GAEOptions, gae, lambda_returns
-from wrappers.presets import choose
-from wrappers.returns import episode_scores, penalties
-from wrappers.token_gae import bi_level_gae, token_gae, whiten
+from wrappers.credit.gae import PRESETS as GAE_PRESETS
+from wrappers.credit.gae import GAEOptions, gae, lambda_returns
+from wrappers.credit.options import choose
+from wrappers.credit.returns import episode_scores, penalties
+from wrappers.credit.token_gae import bi_level_gae, token_gae, whiten
 
 Level = Literal["turn", "token", "bi-level"]
 

@@ -15,14 +15,14 @@ from agentgym.trajectory import Bools, StepTable
 from baselines.config import TrainerConfig
 from baselines.critic import CriticConfig, ValueLevel
 from baselines.ppo import PRESETS, Estimate, ppo
-from wrappers.dapo import contrasting_groups, dapo
-from wrappers.gigpo import gigpo
-from wrappers.graphgpo import graphgpo
-from wrappers.grpo import grpo
-from wrappers.hgpo import hgpo
-from wrappers.reinforce_plus_plus import reinforce_plus_plus, reinforce_plus_plus_baseline
-from wrappers.rewardflow import rewardflow
-from wrappers.rloo import rloo
+from wrappers.credit.dapo import contrasting_groups, dapo
+from wrappers.credit.gigpo import gigpo
+from wrappers.credit.graphgpo import graphgpo
+from wrappers.credit.grpo import grpo
+from wrappers.credit.hgpo import hgpo
+from wrappers.credit.reinforce_plus_plus import reinforce_plus_plus, reinforce_plus_plus_baseline
+from wrappers.credit.rewardflow import rewardflow
+from wrappers.credit.rloo import rloo
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from baselines.symbolic_sokoban import Levels, Reward, solved, training_env
-from wrappers.task_graph import TaskGraphs
+from wrappers.credit.task_graph import TaskGraphs
 
 #: Called with (steps done, steps in all, a few words).
 Progress = Callable[[int, int, str], None]

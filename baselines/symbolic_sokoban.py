@@ -16,9 +16,9 @@ from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
 import agentgym  # noqa: F401  # registers the environments
+from wrappers.credit.task_graph import TaskGraphs
 from wrappers.shaping import GraphShaping
 from wrappers.symbols import DiscreteActions, SymbolPlanes
-from wrappers.task_graph import TaskGraphs
 
 #: "own": the environment's; "success": 1 for solving the level, else 0; "shaped": success, shaped by the graph.
 Reward = Literal["own", "success", "shaped"]

@@ -3,7 +3,7 @@
     per reply        float (N, K): row of the table, place in its reply
     per trajectory   float (M, L): trajectory, place among all reply tokens of its turns
 
-Credit over tokens (`wrappers.token_gae`) reads the second form, models and losses the first.
+Credit over tokens (`wrappers.credit.token_gae`) reads the second form, models and losses the first.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ from baselines.interrupt import deferred
 from baselines.metrics import LOG_FILE, MetricsLog, Row
 from baselines.ppo import Estimate
 from baselines.update import update
-from wrappers.dapo import contrasting_groups
+from wrappers.credit.dapo import contrasting_groups
 
 Credit = Callable[[StepTable], NDArray[np.float64]]
 

@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.gigpo import PRESETS as GIGPO_PRESETS
-from wrappers.gigpo import GiGPOOptions, gigpo, step_returns
-from wrappers.graphgpo import graphgpo
-from wrappers.group import number_pairs, visit_advantages
-from wrappers.grpo import grpo
-from wrappers.hgpo import hgpo
-from wrappers.presets import choose
-from wrappers.reinforce_plus_plus import reinforce_plus_plus
-from wrappers.rewardflow import rewardflow
-from wrappers.rloo import rloo
+from wrappers.credit.gigpo import PRESETS as GIGPO_PRESETS
+from wrappers.credit.gigpo import GiGPOOptions, gigpo, step_returns
+from wrappers.credit.graphgpo import graphgpo
+from wrappers.credit.group import number_pairs, visit_advantages
+from wrappers.credit.grpo import grpo
+from wrappers.credit.hgpo import hgpo
+from wrappers.credit.options import choose
+from wrappers.credit.reinforce_plus_plus import reinforce_plus_plus
+from wrappers.credit.rewardflow import rewardflow
+from wrappers.credit.rloo import rloo
 
 EPISODE, STEP, TOTAL, REFERENCE = "episode", "step", "total", "reference"
 

@@ -19,7 +19,7 @@ from benchmarks.ranking_measures import Comparisons
 from benchmarks.ranking_results import RankingConfig
 from benchmarks.results import Config
 from benchmarks.stack import PLACES, make_envs, tasks
-from wrappers.group import number_pairs
+from wrappers.credit.group import number_pairs
 
 
 def play(config: RankingConfig, name: str) -> StepTable:

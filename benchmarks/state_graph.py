@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from agentgym.trajectory import StepTable
 from benchmarks.results import Edge, Graph, Node
-from wrappers.state_graph import StateGraph
+from wrappers.credit.state_graph import StateGraph
 
 #: Discount of the potentials shown, the value of the RewardFlow paper.
 GAMMA = 0.9

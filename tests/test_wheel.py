@@ -46,7 +46,7 @@ PROGRAM = """
 import importlib.metadata, sys
 import gymnasium as gym
 import agentgym, wrappers, policies, baselines, benchmarks
-from wrappers.rewardflow import rewardflow
+from wrappers.credit import rewardflow
 assert "site-packages" in agentgym.__file__, agentgym.__file__
 assert importlib.metadata.version("stepcredit") == agentgym.__version__
 

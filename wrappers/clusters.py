@@ -25,7 +25,7 @@ from scipy.sparse.csgraph import connected_components
 from agentgym.columns import intern
 from agentgym.trajectory import Floats, Ints, StepTable
 from wrappers.canonical import relabel_states
-from wrappers.group import number_pairs
+from wrappers.credit.group import number_pairs
 
 Embed = Callable[[Sequence[Hashable]], ArrayLike]
 Method = Literal["leader", "components"]

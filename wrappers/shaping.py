@@ -1,6 +1,6 @@
 """Reward a step for what it gains on the way to success, without changing which policy is best.
 
-The episodes of a task span a graph (`wrappers.task_graph`), kept across episodes. A state's potential is
+The episodes of a task span a graph (`wrappers.credit.task_graph`), kept across episodes. A state's potential is
 `phi(s) = scale * decay^d(s)`, with d(s) the fewest observed steps to success, and 0 where no way is known. The wrapped
 environment pays
 
@@ -29,9 +29,9 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
+from wrappers.credit.task_graph import TaskGraphs
 from wrappers.one_place import info_of, observation_of
 from wrappers.places import Places, for_inside, with_column
-from wrappers.task_graph import TaskGraphs
 
 Key = Callable[[Any, dict[str, Any]], Hashable]
 Task = Callable[[dict[str, Any]], Hashable]

@@ -21,7 +21,7 @@ from baselines.recipes import RECIPES
 from baselines.trainer import Trainer
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import digest, repeatable, trainer
-from wrappers.returns import discounted_returns
+from wrappers.credit.returns import discounted_returns
 
 LEVELS = ["turn", "token", "bi-level"]
 

@@ -11,7 +11,7 @@ from baselines.dynamic_sampling import Sample, sample_groups
 from baselines.recipes import RECIPES
 from tests.baselines.corridor_learning import babbling_policy
 from tests.baselines.test_trainer import digest, repeatable, trainer
-from wrappers.dapo import contrasting_groups
+from wrappers.credit.dapo import contrasting_groups
 
 NAMES: list[Mapping[str, Any]] = [{"index": i} for i in range(100)]
 

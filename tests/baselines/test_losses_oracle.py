@@ -5,7 +5,7 @@ advantages once per reply and once per token, and `kl|low_var_kl`. `mask` is the
 
 No counterpart here: `gspo|...` (ratios of whole replies), `kl|kl`, `kl|abs` and `kl|mse` (other estimates than k3),
 `prime...` and `istar_eto_loss|...` (learned rewards). The advantages (`gae_...`, `bi_level_...`) are compared in
-tests/wrappers/test_token_gae.py.
+tests/wrappers/credit/test_token_gae.py.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from baselines.losses import aggregate, clipped_surrogate, clipped_weight, k3, normaliser
-from tests.wrappers.oracles import load
+from tests.wrappers.credit.oracles import load
 
 #: The published aggregation, ours, and what the sum is divided by: its last form divides by the width of the batch.
 HOW: dict[str, Any] = {

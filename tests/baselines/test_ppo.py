@@ -7,7 +7,7 @@ import pytest
 
 from agentgym.trajectory import Reply, StepTable
 from baselines.ppo import ppo
-from wrappers.token_gae import whiten
+from wrappers.credit.token_gae import whiten
 
 PLAIN: dict[str, Any] = {"whiten": False, "lam": 0.5, "gamma": 0.8, "token_gamma": 0.9}
 

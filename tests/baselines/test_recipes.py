@@ -11,8 +11,8 @@ from agentgym.trajectory import StepTable
 from baselines.config import TrainerConfig
 from baselines.recipes import RECIPES, SOKOBAN_TINY, recipe
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor
-from wrappers.dapo import contrasting_groups
-from wrappers.rewardflow import rewardflow
+from wrappers.credit.dapo import contrasting_groups
+from wrappers.credit.rewardflow import rewardflow
 
 
 @pytest.mark.parametrize("name", list(RECIPES))

@@ -20,7 +20,7 @@ from baselines.symbolic_sokoban import (
     training_env,
 )
 from tests.corridor import CorridorEnv
-from wrappers.task_graph import TaskGraphs
+from wrappers.credit.task_graph import TaskGraphs
 
 LEVELS = Levels(min_length=3, max_length=5, max_episode_steps=12, training=3, held_out=4)
 SHORT = SB3Config(

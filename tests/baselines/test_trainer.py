@@ -25,7 +25,7 @@ from baselines.trainer import Trainer, describe_credit
 from baselines.update import score_batch
 from policies.huggingface import HuggingFacePolicy
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
-from wrappers.rewardflow import rewardflow
+from wrappers.credit.rewardflow import rewardflow
 
 ROOT = Path(__file__).resolve().parents[2]
 

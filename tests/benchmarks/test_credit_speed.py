@@ -13,8 +13,8 @@ from benchmarks.synthetic_rollouts import CHARACTERS, FreshTexts
 from benchmarks.throughput import ratios
 from benchmarks.timing import Measurement
 from wrappers.clusters import cluster_vectors
-from wrappers.gigpo import gigpo
-from wrappers.returns import discounted_returns
+from wrappers.credit.gigpo import gigpo
+from wrappers.credit.returns import discounted_returns
 
 
 def test_every_time_the_texts_are_new_objects_of_full_length():

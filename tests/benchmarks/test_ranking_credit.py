@@ -5,7 +5,7 @@ import pytest
 
 from agentgym.trajectory import StepTable
 from benchmarks.ranking_credit import BASELINE, METHODS, credits, gigpo_steps
-from wrappers.gigpo import gigpo
+from wrappers.credit.gigpo import gigpo
 
 # Both ways lead from "s"; the winner goes right. One state visited twice, the others once.
 TABLE = StepTable.from_arrays(

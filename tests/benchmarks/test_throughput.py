@@ -17,7 +17,7 @@ from benchmarks.step_speed import ENV, record_actions, single_rate, vector_rate
 from benchmarks.synthetic_rollouts import random_walk_table
 from benchmarks.throughput import Throughput, ratios
 from benchmarks.timing import Measurement, best_milliseconds, best_rate
-from wrappers.state_graph import StateGraph
+from wrappers.credit.state_graph import StateGraph
 
 needs_gym_sokoban = pytest.mark.skipif(
     peers.gym_sokoban_classes() is None, reason="gym-sokoban is not installed (pip install gym gym-sokoban==0.0.6)"

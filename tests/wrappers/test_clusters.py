@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 
 import wrappers.clusters
 from agentgym.trajectory import StepTable
-from tests.wrappers.random_tables import random_table, rebuild
+from tests.wrappers.credit.random_tables import random_table, rebuild
 from wrappers import cosine_clusters, merge_similar_states, relabel_states
 from wrappers.clusters import cluster_vectors
-from wrappers.gigpo import gigpo
-from wrappers.graphgpo import graphgpo
-from wrappers.rewardflow import rewardflow, rewardflow_values
+from wrappers.credit.gigpo import gigpo
+from wrappers.credit.graphgpo import graphgpo
+from wrappers.credit.rewardflow import rewardflow, rewardflow_values
 
 METHODS = ("leader", "components")
 

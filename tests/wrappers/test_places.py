@@ -9,7 +9,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from wrappers.canonical import CanonicalStates, observation_key
-from wrappers.grpo import GRPO
+from wrappers.credit.grpo import GRPO
 from wrappers.invalid_action import VectorInvalidActionPenalty
 from wrappers.places import Phase, Places, with_column
 from wrappers.prompt import VectorPromptWindow

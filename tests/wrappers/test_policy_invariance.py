@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wrappers.credit.task_graph import TaskGraphs
 from wrappers.shaping import GraphShaping
-from wrappers.task_graph import TaskGraphs
 
 ACTIONS = 3
 

@@ -12,8 +12,8 @@ from gymnasium.wrappers import RecordEpisodeStatistics, TimeLimit
 
 import agentgym  # noqa: F401  # registers the environments
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from wrappers.credit.task_graph import TaskGraphs
 from wrappers.shaping import GraphShaping, VectorGraphShaping
-from wrappers.task_graph import TaskGraphs
 
 
 def cell(observation: Any, info: dict[str, Any]) -> int:

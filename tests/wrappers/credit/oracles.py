@@ -1,0 +1,103 @@
+"""The recorded answers for credit methods, and the rollouts they are for; tests skip where the folder is absent."""
+
+import itertools
+import json
+import lzma
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agentgym.trajectory import StepTable
+
+_DEFAULT = Path(__file__).resolve().parents[3].parent / "shared" / "data"
+FOLDER = Path(os.environ.get("AGENTGYM_ORACLES", _DEFAULT)) / "credit"
+
+
+@cache
+def _read(path: Path) -> Any:
+    with lzma.open(path, "rt", encoding="utf-8") as file:
+        return json.load(file)
+
+
+def load(name: str) -> Any:
+    """Content of one oracle file."""
+    path = FOLDER / f"{name}.json.xz"
+    if not path.exists():
+        pytest.skip(f"no credit oracles: {path} does not exist (set AGENTGYM_ORACLES to the folder that holds credit/)")
+    return _read(path)
+
+
+def cases() -> list[dict[str, Any]]:
+    return load("inputs")["cases"]
+
+
+def build(chosen: list[dict[str, Any]]) -> StepTable:
+    """All steps of some cases in one table, in the order of the oracles' rows."""
+    rows = [
+        (case["group_id"], trajectory["traj_id"], trajectory["success"], trajectory["end"] == "truncated", step)
+        for case in chosen
+        for trajectory in case["trajectories"]
+        for step in trajectory["steps"]
+    ]
+    ends = np.array([a[1] != b[1] for a, b in itertools.pairwise(rows)] + [True])
+    return StepTable.from_arrays(
+        group=[row[0] for row in rows],
+        trajectory=[row[1] for row in rows],
+        won=[row[2] for row in rows],
+        truncated=ends & [row[3] for row in rows],
+        t=[row[4]["t"] for row in rows],
+        state=[row[4]["state"] for row in rows],
+        action=[row[4]["action"] for row in rows],
+        next_state=[row[4]["next_state"] for row in rows],
+        reward=[row[4]["reward"] for row in rows],
+        valid=[row[4]["valid"] for row in rows],
+    )
+
+
+@cache
+def _table() -> StepTable:
+    return build(cases())
+
+
+def table() -> StepTable:
+    """The steps of all 120 cases, one group each."""
+    cases()  # skips where absent
+    return _table()
+
+
+def answers(name: str, *keys: str) -> np.ndarray:
+    """One answer of all cases, concatenated row by row."""
+    results = load(name)["results"]
+    assert [r["case_id"] for r in results] == [c["case_id"] for c in cases()]
+    parts = []
+    for result in results:
+        for key in keys:
+            result = result[key]
+        parts.append(np.array(result, np.float64))
+    return np.concatenate(parts)
+
+
+def spans(values: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """Largest minus smallest value of each row's group."""
+    low, high = np.full(groups.max() + 1, np.inf), np.full(groups.max() + 1, -np.inf)
+    np.minimum.at(low, groups, values)
+    np.maximum.at(high, groups, values)
+    return (high - low)[groups]
+
+
+def step_groups(of: StepTable) -> np.ndarray:
+    """Number of each row's (group, state)."""
+    return np.unique(of.group * len(of.states) + of.state, return_inverse=True)[1]
+
+
+def assert_agree(ours: np.ndarray, theirs: np.ndarray, *contrast: np.ndarray, atol: float = 2e-3) -> int:
+    """Compare rows whose groups all have contrast in single precision; returns how many rows were compared."""
+    rows = np.all([span > 1e-5 for span in contrast], axis=0) if contrast else np.ones(len(ours), bool)
+    assert rows.sum() > 1000
+    worst = np.abs(ours[rows] - theirs[rows]).max()
+    assert worst <= atol, f"{worst} over {rows.sum()} rows"
+    return int(rows.sum())

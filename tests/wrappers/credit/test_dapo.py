@@ -1,0 +1,218 @@
+import dataclasses
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+from agentgym.trajectory import StepTable
+from agentgym.vector import TextVectorEnv
+from tests.corridor import CorridorEnv
+from tests.wrappers.credit.random_tables import random_table, rebuild
+from wrappers.credit.dapo import DAPO, contrasting_groups, dapo, overlong_penalty
+from wrappers.credit.grpo import grpo
+
+PAGE = Path(__file__).parents[3] / "docs" / "credit" / "dapo.md"
+
+
+def _groups(**episodes):
+    """Groups of one-step episodes, each (return, won)."""
+    rows = [(group, value, won) for group, members in episodes.items() for value, won in members]
+    n = len(rows)
+    return StepTable.from_arrays(
+        group=[row[0] for row in rows], trajectory=range(n), t=[0] * n, state=["s"] * n, action=["a"] * n,
+        next_state=["u"] * n, reward=[row[1] for row in rows], won=[row[2] for row in rows],
+    )  # fmt: skip
+
+
+TABLE = _groups(
+    mixed=[(1, True), (0, False)],
+    failed=[(0, False), (0, False)],
+    won=[(1, True), (1, True)],
+    partial=[(0.5, False), (0, False)],
+    quick=[(1.0, True), (0.9, True)],
+    alone=[(1, True)],
+)
+
+
+def test_which_groups_have_contrast():
+    assert contrasting_groups(TABLE).tolist() == [True, False, False, False, False, False]
+    by_return = [True, False, False, True, True, False]
+    assert contrasting_groups(TABLE, contrast="return").tolist() == by_return
+    assert contrasting_groups(TABLE, preset="authors").tolist() == by_return
+
+
+def test_rounding_is_no_contrast():
+    table = _groups(sums=[(0.1 + 0.2, False), (0.3, False)], exact=[(0.3 + 1e-6, False), (0.3, False)])
+    assert contrasting_groups(table, contrast="return").tolist() == [False, True]
+
+
+def test_scores():
+    # Outcomes 1 and 0: +-1/2 without the deviation, also where the returns say more.
+    assert dapo(TABLE, std="none") == pytest.approx([0.5, -0.5, *[np.nan] * 9], nan_ok=True)
+    # Returns 1/2 and 0, 1 and .9.
+    scores = [0.5, -0.5, *[np.nan] * 4, 0.25, -0.25, 0.05, -0.05, np.nan]
+    assert dapo(TABLE, preset="authors", std="none") == pytest.approx(scores, nan_ok=True)
+    # What decides and what is compared are two options.
+    assert dapo(TABLE, outcome="won", contrast="return", std="none")[6:8] == pytest.approx([0, 0])
+
+
+@pytest.mark.parametrize("preset", ["paper", "authors"])
+@pytest.mark.parametrize("seed", range(5))
+def test_scored_rows_are_those_of_grpo(preset, seed):
+    table = random_table(seed)
+    scores = dapo(table, preset=preset)
+    scored = ~np.isnan(scores)
+    np.testing.assert_array_equal(scored, contrasting_groups(table, preset=preset)[table.group])
+    options = {"outcome": "won"} if preset == "paper" else {}
+    np.testing.assert_array_equal(scores[scored], grpo(table, preset=preset, **options)[scored])
+    # The order of rows plays no part.
+    rows = np.random.default_rng(seed).permutation(len(table))
+    np.testing.assert_allclose(dapo(rebuild(table, rows), preset=preset), scores[rows], atol=1e-12)
+
+
+def test_penalties_make_no_contrast():
+    table = dataclasses.replace(TABLE, valid=np.arange(len(TABLE)) % 2 == 0)
+    assert contrasting_groups(table, preset="authors").tolist() == contrasting_groups(TABLE, preset="authors").tolist()
+    assert np.isnan(dapo(table, preset="authors")[2:4]).all()
+    assert np.isnan(dapo(table, penalty="advantage", invalid_penalty=1.0)[2:4]).all()
+
+
+def test_overlong_penalty_by_hand():
+    # 100 tokens at most, the last 20 of them punished: 85 is 5 of 20 into them.
+    assert overlong_penalty([0, 80, 85, 100, 101, 140], max_length=100, buffer=20).tolist() == [0, 0, -0.25, -1, -1, -1]
+    assert overlong_penalty([85, 140], max_length=100, buffer=20, floor=None).tolist() == [-0.25, -3]
+    assert overlong_penalty(np.full((2, 3), 90), max_length=100, buffer=20).tolist() == [[-0.5] * 3] * 2
+    assert not np.signbit(overlong_penalty([1], max_length=2, buffer=1)).any()
+
+
+def test_wrong_lengths():
+    with pytest.raises(ValueError, match="buffer must be between 1 and max_length=100 tokens, got 0"):
+        overlong_penalty([1], max_length=100, buffer=0)
+    with pytest.raises(ValueError, match="buffer must be between 1 and max_length=100 tokens, got 101"):
+        overlong_penalty([1], max_length=100, buffer=101)
+    with pytest.raises(ValueError, match="at least 0, got -1"):
+        overlong_penalty([5, -1], max_length=100, buffer=10)
+    with pytest.raises(ValueError, match="at least 0, got nan"):
+        overlong_penalty([np.nan], max_length=100, buffer=10)
+
+
+def test_long_replies_lose_without_making_contrast():
+    late = overlong_penalty(np.tile([0, 100], 6)[: len(TABLE)], max_length=100, buffer=20)
+    table = dataclasses.replace(TABLE, reward=TABLE.reward + late)
+    assert contrasting_groups(table).tolist() == contrasting_groups(TABLE).tolist()
+    # Returns 1 and -1 in the mixed group.
+    assert dapo(table, outcome="return", std="none")[:2] == pytest.approx([1, -1])
+
+
+class _NumberedCorridor(CorridorEnv):
+    """The index names the task; all begin in the middle cell."""
+
+    def begin(self, options):
+        super().begin({"index": 2})
+        self.number = int(options["index"])
+
+    def describe(self, valid):
+        return {**super().describe(valid), "task_id": f"task-{self.number}"}
+
+
+class _NumberedCorridors(TextVectorEnv):
+    env_class = _NumberedCorridor
+
+
+def _tasks(*numbers, size=4):
+    return [{"index": number} for number in numbers for _ in range(size)]
+
+
+def _play(envs, infos, playing):
+    """Tasks up to 3 are always lost, up to 6 always won, and in the others every second place wins."""
+    while playing.any():
+        number = [int(task.removeprefix("task-")) for task in infos["task_id"]]
+        right = [n > 3 and (n <= 6 or place % 2) for place, n in enumerate(number)]
+        _, _, terminated, truncated, infos = envs.step(np.where(right, "right", "left").tolist())
+        playing = playing & ~(terminated | truncated)
+
+
+def _corridors(size=12):
+    return DAPO(_NumberedCorridors(size, autoreset_mode=AutoresetMode.DISABLED))
+
+
+def test_places_without_contrast_are_played_again_until_there_are_enough_groups():
+    envs = _corridors()
+    _, infos = envs.reset(options=_tasks(1, 7, 4))
+    playing, unused, tries = np.ones(12, bool), iter([(2, 5, 8), (9, 10, 6)]), 0
+    while playing.any():
+        _play(envs, infos, playing)
+        playing = envs.places_without_contrast()
+        if playing.any():
+            _, infos = envs.reset(options={"reset_mask": playing, "per_place": _tasks(*next(unused))})
+            tries += 1
+    # Tasks 1 (lost) and 4 (won) give way to 2 and 8; 2 is lost again and gives way to 9.
+    assert tries == 2
+    table, advantages = envs.table(), envs.advantages()
+    assert table.groups == ("task-1", "task-7", "task-4", "task-2", "task-8", "task-9")
+    scored = {table.groups[group] for group in table.group[~np.isnan(advantages)]}
+    assert scored == {"task-7", "task-8", "task-9"}
+    # Two of four win: 1/2 over the sample deviation sqrt(1/3).
+    assert np.abs(advantages[~np.isnan(advantages)]) == pytest.approx(0.75**0.5, abs=1e-5)
+    assert contrasting_groups(table).sum() == 3
+
+
+def test_which_places_hold_no_contrast():
+    envs = _corridors()
+    _, infos = envs.reset(options=_tasks(7, 1, 4))
+    _play(envs, infos, np.ones(12, bool))
+    assert envs.places_without_contrast().tolist() == [False] * 4 + [True] * 8
+    # A full reset forgets the tasks and the table.
+    _, infos = envs.reset(options=_tasks(1, 7, 8))
+    _play(envs, infos, np.ones(12, bool))
+    assert envs.places_without_contrast().tolist() == [True] * 4 + [False] * 8
+
+
+def test_a_task_drawn_again_adds_to_its_group():
+    # Of task 7, four odd and even places win and lose; played in even places only, it would be lost.
+    envs = _corridors()
+    _, infos = envs.reset(options=_tasks(1, 7, 4))
+    _play(envs, infos, np.ones(12, bool))
+    mask = envs.places_without_contrast() & (np.arange(12) % 2 == 0)
+    _, infos = envs.reset(options={"reset_mask": mask, "per_place": _tasks(7, 7, 7)})
+    _play(envs, infos, mask)
+    assert (envs.table().trajectory_group == envs.table().groups.index("task-7")).sum() == 8
+    assert envs.places_without_contrast().tolist() == [False, True] * 2 + [False] * 4 + [False, True] * 2
+
+
+def test_unfinished_groups_have_no_answer_yet():
+    envs = _corridors()
+    with pytest.raises(ValueError, match="DAPO has recorded nothing"):
+        envs.places_without_contrast()
+    envs.reset(options=_tasks(1, 7, 4))
+    with pytest.raises(ValueError, match="12 of 12 places still play"):
+        envs.places_without_contrast()
+
+
+def test_the_wrapper_filters_by_its_own_options():
+    assert DAPO.method is dapo
+    envs = DAPO(_NumberedCorridors(4, autoreset_mode=AutoresetMode.DISABLED), contrast="return")
+    envs.reset(options=_tasks(1))
+    # All are lost; one of the places jumped first, which costs 0.5.
+    envs.step(["jump", "left", "left", "left"])
+    envs.step(["left", "left", "left", "left"])
+    envs.step(["left", "", "", ""])
+    assert not envs.places_without_contrast().any()
+    assert envs.advantages() == pytest.approx(grpo(envs.table(), outcome="won"))
+
+
+def test_the_loop_of_the_page_fills_its_batch():
+    [loop] = [
+        block
+        for block in re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+        if "places_without_contrast" in block
+    ]
+    names: dict = {}
+    exec(compile(loop, str(PAGE), "exec"), names)
+    table = names["envs"].table()
+    assert names["attempt"] > 0
+    assert table.n_groups > names["groups"]
+    assert len(np.unique(table.group[names["batch"]])) == names["groups"]
+    assert contrasting_groups(table)[table.group[names["batch"]]].all()

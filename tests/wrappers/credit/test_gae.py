@@ -1,0 +1,144 @@
+"""GAE over turns: by hand, against a loop, its presets, and the wrapper."""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentgym.trajectory import StepTable
+from tests.corridor import CorridorVectorEnv
+from tests.wrappers.credit.random_tables import random_table, rebuild
+from tests.wrappers.credit.small_tables import episodes
+from wrappers import GAE
+from wrappers.credit.gae import gae, lambda_returns
+from wrappers.credit.returns import discounted_returns
+
+TWO_STEPS = episodes("s -right-> u -up!-> goal +", "s -left-> pit")  # rewards 0, 1 and 0
+
+
+def naive(table: StepTable, values: Any, last_values: Any, gamma: float, lam: float) -> Any:
+    result = np.zeros(len(table))
+    for i in range(table.n_trajectories):
+        rows = table.order[table.offsets[i] : table.offsets[i + 1]]
+        ahead = 0.0 if table.terminated[rows[-1]] else last_values[i]
+        advantage = 0.0
+        for row in reversed(rows.tolist()):
+            delta = table.reward[row] + gamma * ahead - values[row]
+            advantage = delta + gamma * lam * advantage
+            result[row], ahead = advantage, values[row]
+    return result
+
+
+def test_by_hand() -> None:
+    # Last step: 1 - 0.5 = 0.5. Before: 0 + 0.9 * 0.5 - 0.2 + 0.9 * 0.8 * 0.5 = 0.25 + 0.36. Other: 0 - 0.3.
+    found = gae(TWO_STEPS, values=[0.2, 0.5, 0.3], gamma=0.9, lam=0.8)
+    np.testing.assert_allclose(found, [0.61, 0.5, -0.3])
+    np.testing.assert_allclose(
+        lambda_returns(TWO_STEPS, values=[0.2, 0.5, 0.3], gamma=0.9, lam=0.8), [0.81, 1.0, 0.0], atol=1e-15
+    )
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0, 1), st.floats(0, 1))
+def test_equals_the_loop_in_any_order_of_rows(seed: int, gamma: float, lam: float) -> None:
+    rng = np.random.default_rng(seed)
+    table = random_table(seed, groups=2, size=3)
+    cut = rng.random(table.n_trajectories) < 0.4
+    table.terminated[table.last[cut]] = False
+    table = rebuild(table, rng.permutation(len(table)))
+    values, last_values = rng.normal(size=len(table)), rng.normal(size=table.n_trajectories)
+    found = gae(table, values=values, last_values=last_values, gamma=gamma, lam=lam)
+    np.testing.assert_allclose(found, naive(table, values, last_values, gamma, lam), atol=1e-12)
+
+
+def test_lam_one_is_the_return_less_the_value_and_lam_zero_one_step_ahead() -> None:
+    table = random_table(3)
+    values = np.random.default_rng(0).normal(size=len(table))
+    np.testing.assert_allclose(
+        lambda_returns(table, values=values, gamma=0.9, lam=1.0), discounted_returns(table, 0.9), atol=1e-12
+    )
+    ahead = np.zeros(len(table))
+    ahead[:-1] = values[1:]
+    ahead[table.last] = 0.0
+    np.testing.assert_allclose(
+        gae(table, values=values, gamma=0.9, lam=0.0), table.reward + 0.9 * ahead - values, atol=1e-12
+    )
+
+
+def test_only_steps_that_did_not_terminate_have_a_value_behind_them() -> None:
+    table = StepTable.from_arrays(
+        group=[0] * 3, trajectory=[0, 1, 2], t=[0] * 3, state=["s"] * 3, action=["a"] * 3, next_state=["u"] * 3,
+        reward=[1.0] * 3, won=[False] * 3, terminated=[True, False, False], truncated=[False, True, False],
+    )  # fmt: skip
+    found = gae(table, values=np.zeros(3), last_values=[5.0, 6.0, 7.0], gamma=0.5)
+    np.testing.assert_allclose(found, [1.0, 1 + 0.5 * 6, 1 + 0.5 * 7])
+    np.testing.assert_allclose(gae(table, values=np.zeros(3), gamma=0.5), 1.0)
+
+
+def test_exact_values_leave_nothing_to_explain() -> None:
+    table = random_table(5)
+    exact = discounted_returns(table, 0.9)
+    np.testing.assert_allclose(gae(table, values=exact, gamma=0.9, lam=0.7), 0.0, atol=1e-12)
+
+
+def test_authors_play_a_bandit_per_step() -> None:
+    # Returns 1 and 0 on every row; the second step is invalid: 0.1 off that row only.
+    found = gae(TWO_STEPS, values=[0.2, 0.5, 0.3], preset="authors")
+    np.testing.assert_allclose(found, [0.8, 0.4, -0.3])
+    assert (gae(TWO_STEPS, values=[0.2, 0.5, 0.3], preset="authors", gamma=0.5, lam=0.1) == found).all()
+
+
+@pytest.mark.parametrize(
+    ("where", "advantages", "targets"),
+    [
+        # gamma 1, lam 1, values 0: the returns are 1, 1, 0; the second step is invalid and loses 0.4.
+        ("row", [1.0, 0.6, 0.0], [1.0, 0.6, 0.0]),
+        ("discounted", [0.6, 0.6, 0.0], [0.6, 0.6, 0.0]),
+        ("advantage", [1.0, 0.6, 0.0], [1.0, 1.0, 0.0]),
+    ],
+)
+@pytest.mark.parametrize("horizon", ["trajectory", "step"])
+def test_where_the_penalty_is_felt(horizon: Any, where: Any, advantages: Any, targets: Any) -> None:
+    options: Any = {"lam": 1.0, "invalid_penalty": 0.4, "penalty": where, "horizon": horizon}
+    np.testing.assert_allclose(gae(TWO_STEPS, values=np.zeros(3), **options), advantages)
+    np.testing.assert_allclose(lambda_returns(TWO_STEPS, values=np.zeros(3), **options), targets)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"values": [0.0]}, r"values must hold one finite number per row, shape \(3,\), got shape \(1,\)"),
+        ({"values": [0.0, np.nan, 0.0]}, "values must hold one finite number per row, .*; row 1 has nan"),
+        ({"values": np.zeros(3), "last_values": [0.0]}, r"one finite number per trajectory, shape \(2,\)"),
+        ({"values": np.zeros(3), "gamma": 1.5}, "gamma must be between 0 and 1, got 1.5"),
+        ({"values": np.zeros(3), "lam": -0.1}, "lam must be between 0 and 1"),
+        ({"values": np.zeros(3), "horizon": "episode"}, "unknown horizon 'episode'"),
+    ],
+)
+def test_wrong_input_is_named(arguments: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        gae(TWO_STEPS, **arguments)
+
+
+def test_an_empty_table_has_no_advantages() -> None:
+    empty = StepTable.from_arrays(
+        group=[], trajectory=[], t=[], state=[], action=[], next_state=[], reward=[], won=[]
+    )  # fmt: skip
+    assert gae(empty, values=[]).shape == (0,)
+
+
+def test_the_wrapper_takes_the_values_of_its_rows() -> None:
+    envs = GAE(CorridorVectorEnv(2, autoreset_mode="Disabled"), gamma=0.9, lam=0.8)
+    envs.reset(options={"index": 2})
+    over = np.zeros(2, bool)
+    while not over.all():
+        _, _, terminated, truncated, _ = envs.step(np.where(over, "", ["right", "left"]))
+        over |= terminated | truncated
+    table = envs.table()
+    values = 0.1 * np.arange(len(table))
+    assert np.array_equal(envs.advantages(values), gae(table, values=values, gamma=0.9, lam=0.8))
+    with pytest.raises(TypeError, match="unknown option 'lambda_'"):
+        GAE(CorridorVectorEnv(2, autoreset_mode="Disabled"), lambda_=0.9)
+    assert isinstance(envs, gym.vector.VectorWrapper)

@@ -1,0 +1,82 @@
+import math
+
+import numpy as np
+import pytest
+
+from tests.wrappers.credit.random_tables import random_table
+from wrappers.credit.dapo import dapo
+from wrappers.credit.gigpo import gigpo
+from wrappers.credit.graphgpo import graphgpo
+from wrappers.credit.grpo import grpo
+from wrappers.credit.hgpo import hgpo
+from wrappers.credit.reinforce_plus_plus import reinforce_plus_plus, reinforce_plus_plus_baseline
+from wrappers.credit.rewardflow import rewardflow
+from wrappers.credit.rloo import rloo
+
+METHODS = [grpo, rloo, dapo, reinforce_plus_plus_baseline, gigpo, hgpo, rewardflow, graphgpo]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_wrong_names_are_answered_with_the_right_ones(method):
+    table = random_table(0)
+    with pytest.raises(
+        ValueError, match=r"unknown preset 'autors'; known: 'paper', 'authors'; did you mean 'authors'\?"
+    ):
+        method(table, preset="autors")
+    with pytest.raises(ValueError, match=r"unknown preset \['paper'\]; known: 'paper'"):
+        method(table, preset=["paper"])
+    with pytest.raises(ValueError, match=r"unknown outcome array\(\[1, 2\]\); known: 'return'"):
+        method(table, outcome=np.array([1, 2]))
+    with pytest.raises(TypeError, match=r"unknown option 'singletons'; known: .*; did you mean 'singleton'\?"):
+        method(table, singletons="zero")
+    with pytest.raises(
+        ValueError, match=r"unknown over 'step'; known: 'trajectories', 'steps'; did you mean 'steps'\?"
+    ):
+        method(table, over="step")
+    with pytest.raises(TypeError, match=r"invalid_penalty must be a number, got '0.1'"):
+        method(table, invalid_penalty="0.1")
+    with pytest.raises(ValueError, match=r"invalid_penalty must be finite, got nan"):
+        method(table, invalid_penalty=math.nan)
+
+
+def test_numbers_out_of_range():
+    table = random_table(0)
+    with pytest.raises(ValueError, match=r"gamma must be above 0, got 0"):
+        rewardflow(table, gamma=0)
+    with pytest.raises(ValueError, match=r"omega must be above 0 and at most 1, got 0"):
+        graphgpo(table, omega=0)
+    for gamma in (-0.1, 1.5):
+        for method in (gigpo, hgpo, rewardflow, reinforce_plus_plus):
+            with pytest.raises(ValueError, match=rf"gamma must be between 0 and 1, got {gamma}"):
+                method(table, gamma=gamma)
+    for ddof in (0.5, -1, 2):
+        with pytest.raises(ValueError, match=rf"unknown ddof {ddof}; known: '0', '1'"):
+            grpo(table, ddof=ddof)
+    for method in METHODS:
+        with pytest.raises(ValueError, match=r"invalid_penalty must be at least 0, got -0.1"):
+            method(table, invalid_penalty=-0.1)
+    for huge in (math.inf, 10**400):
+        with pytest.raises(ValueError, match="eps must be finite, got"):
+            grpo(table, eps=huge)
+    with pytest.raises(ValueError, match=r"eps must be at least 0, got -1"):
+        grpo(table, eps=-1)
+    with pytest.raises(TypeError, match=r"lose_last must be True or False, got 1"):
+        rewardflow(table, lose_last=1)
+
+
+@pytest.mark.parametrize("method", [rewardflow, graphgpo])
+@pytest.mark.parametrize("words", ["look", ["look"], ("",), (1,)])
+def test_words_of_actions_are_a_tuple(method, words):
+    with pytest.raises(TypeError, match="no_change_actions must be a tuple of words"):
+        method(random_table(0), no_change_actions=words)
+
+
+def test_numbers_may_be_of_numpy():
+    table = random_table(0)
+    assert (gigpo(table, gamma=np.float32(0.5), ddof=np.int64(0)) == gigpo(table, gamma=0.5, ddof=0)).all()
+    assert (gigpo(table, omega=np.int64(2)) == gigpo(table, omega=2)).all()
+
+
+def test_an_option_overrides_the_preset():
+    table = random_table(0)
+    assert (gigpo(table, preset="authors", omega=0.0) == grpo(table, preset="authors", std="none")).all()

@@ -1,0 +1,157 @@
+import itertools
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from agentgym.trajectory import StepTable
+from tests.wrappers.credit.naive import distances
+from tests.wrappers.credit.random_tables import random_table
+from wrappers.credit.state_graph import StateGraph, distance_to_success
+
+
+def _walks(*walks, won=(), group=None):
+    """One episode per string of one-letter states."""
+    rows = [
+        (group[i] if group else 0, i, t, a, a + b, b, i in won)
+        for i, walk in enumerate(walks)
+        for t, (a, b) in enumerate(itertools.pairwise(walk))
+    ]
+    group, trajectory, t, state, action, next_state, win = zip(*rows, strict=True)
+    return StepTable.from_arrays(
+        group=group, trajectory=trajectory, t=t, state=state, action=action, next_state=next_state,
+        reward=np.zeros(len(rows)), won=win,
+    )  # fmt: skip
+
+
+def test_distance_by_hand():
+    # s-a-b-G wins; s-c-b joins it at b; a-d ends in d. From s: s-a-b-G and s-c-b-G are 3 long.
+    graph = StateGraph.from_table(_walks("sabG", "scb", "ad", won=[0]))
+    assert graph.by_state(graph.hop_distance()) == {"s": 3, "a": 2, "b": 1, "G": 0, "c": 2, "d": math.inf}
+    # d_max is 3, so what cannot get there is put at 4.
+    assert graph.by_state(graph.fill_unreachable(graph.hop_distance(), "d_max+1"))["d"] == 4
+    assert graph.by_state(graph.fill_unreachable(graph.hop_distance(), "infinite"))["d"] == math.inf
+
+
+def test_a_shortcut_of_another_episode_counts():
+    # Alone, s is 4 from G; the failed episode saw the edge s-c.
+    assert StateGraph.from_table(_walks("sabcG", won=[0])).hop_distance()[0] == 4
+    graph = StateGraph.from_table(_walks("sabcG", "sc", won=[0]))
+    assert graph.by_state(graph.hop_distance())["s"] == 2
+
+
+def test_groups_share_names_but_no_edges():
+    table = _walks("sabG", "sab", won=[0], group=["x", "y"])
+    graph = StateGraph.from_table(table)
+    distance = graph.hop_distance()
+    assert graph.by_state(distance, 0) == {"s": 3, "a": 2, "b": 1, "G": 0}
+    assert graph.by_state(distance, 1) == {"s": math.inf, "a": math.inf, "b": math.inf}
+    # A group without success: d_max counts as 0.
+    assert set(graph.by_state(graph.fill_unreachable(distance, "d_max+1"), 1).values()) == {1.0}
+
+
+def test_several_goals_and_a_walk_through_a_goal():
+    # G wins for the first episode; the second walks on from H, which is a goal because the third ends there.
+    graph = StateGraph.from_table(_walks("sabG", "aHb", "tH", won=[0, 2]))
+    assert graph.by_state(graph.hop_distance()) == {"s": 2, "a": 1, "b": 1, "G": 0, "H": 0, "t": 1}
+
+
+def test_mean_distance_by_hand():
+    # Wins end in G (s-a-G) and in H (s-b-c-H). From s: 2 and 3 steps, mean 2.5; a reaches only G, b only H.
+    graph = StateGraph.from_table(_walks("saG", "sbcH", "sd", won=[0, 1]))
+    expected = {"s": 2.5, "a": 1, "G": 0, "b": 2, "c": 1, "H": 0, "d": math.inf}
+    assert graph.by_state(graph.hop_distance("mean")) == expected
+    # d_max is 2.5 then.
+    assert graph.by_state(graph.fill_unreachable(graph.hop_distance("mean"), "d_max+1"))["d"] == 3.5
+
+
+def test_mean_distance_counts_a_success_node_once_and_walks_through_goals():
+    # Two wins end in G: one node. H is a goal (third episode) on the way from a to G: a has 1 and 2, mean 1.5; H has
+    # itself and G, mean 0.5; t has H (1) and G (2).
+    graph = StateGraph.from_table(_walks("sG", "aHG", "tH", won=[0, 1, 2]))
+    assert graph.by_state(graph.hop_distance("mean")) == {"s": 1, "G": 0, "a": 1.5, "H": 0.5, "t": 1.5}
+
+
+def test_mean_distance_keeps_groups_apart():
+    # Group x has two goals, y one and z none.
+    walks, group = ("saG", "sH", "sabG", "sab"), ["x", "x", "y", "z"]
+    graph = StateGraph.from_table(_walks(*walks, won=[0, 1, 2], group=group))
+    distance = graph.hop_distance("mean")
+    assert graph.by_state(distance, 0) == {"s": 1.5, "a": 1, "G": 0, "H": 0}
+    assert graph.by_state(distance, 1) == {"s": 3, "a": 2, "b": 1, "G": 0}
+    assert set(graph.by_state(distance, 2).values()) == {math.inf}
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_mean_distance_equals_its_naive_twin(seed):
+    table = random_table(seed, groups=6, states=4, win=0.6, goals=3)
+    graph = StateGraph.from_table(table)
+    assert np.bincount(graph.node_group[graph.success]).max() > 1
+    edges = {(int(a), int(b)) for a, b in zip(graph.source, graph.target, strict=True)}
+    reached = [distances(edges, [goal]) for goal in np.flatnonzero(graph.success).tolist()]
+    for node, found in enumerate(graph.hop_distance("mean")):
+        hops = [d[node] for d in reached if node in d]
+        assert found == (pytest.approx(sum(hops) / len(hops)) if hops else math.inf)
+
+
+def test_costs_by_hand():
+    # s-a-G costs 1 + 5, s-b-c-G costs 1 + 1 + 1; the parallel, dearer way b-c of the third episode changes nothing.
+    table = _walks("saG", "sbcG", "bc", won=[0, 1])
+    cost = np.array([1.0, 5.0, 1.0, 1.0, 1.0, 9.0])
+    graph = StateGraph.from_table(table)
+    assert graph.by_state(graph.cost_distance(cost)) == {"s": 3, "a": 5, "G": 0, "b": 2, "c": 1}
+    assert graph.by_state(graph.hop_distance()) == {"s": 2, "a": 1, "G": 0, "b": 2, "c": 1}
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, math.nan, math.inf])
+def test_costs_must_be_positive(bad):
+    table = _walks("saG", won=[0])
+    with pytest.raises(ValueError, match=r"positive and finite; row 1 costs"):
+        StateGraph.from_table(table).cost_distance(np.array([1.0, bad]))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_hops_equal_a_queue_per_group(seed):
+    table = random_table(seed, groups=5, states=12, steps=20, size=6)
+    graph = StateGraph.from_table(table)
+    distance = graph.hop_distance()
+    for group in range(table.n_groups):
+        rows = np.flatnonzero(table.group == group)
+        edges = {(table.states[table.state[row]], table.states[table.next_state[row]]) for row in rows}
+        goals = {
+            table.states[table.next_state[row]] for row in table.last if table.group[row] == group and table.won[row]
+        }
+        expected = distances(edges, goals)
+        assert graph.by_state(distance, group) == {s: expected.get(s, math.inf) for e in edges for s in e}
+
+
+def test_edges_are_distinct_transitions():
+    # s-a twice, and once more by another action.
+    table = StepTable.from_arrays(
+        group=[0] * 4, trajectory=[0, 1, 2, 3], t=[0] * 4, state=["s"] * 4, action=["x", "x", "y", "x"],
+        next_state=["a", "a", "a", "b"], reward=[0] * 4, won=[False] * 4,
+    )  # fmt: skip
+    ids, example = StateGraph.from_table(table).edges
+    assert example.tolist() == [0, 2, 3]
+    assert ids.tolist() == [0, 0, 1, 2]
+
+
+def test_distance_to_success_before_and_after_a_step():
+    steps = distance_to_success(_walks("sabG", "ad", won=[0]))
+    assert steps.before.tolist() == [3, 2, 1, 2]
+    assert steps.after.tolist() == [2, 1, 0, math.inf]
+
+
+def test_a_long_chain():
+    n = 20_000
+    table = StepTable.from_arrays(
+        group=np.zeros(n, int), trajectory=np.zeros(n, int), t=np.arange(n), state=np.arange(n), action=[0] * n,
+        next_state=np.arange(1, n + 1), reward=np.zeros(n), won=np.ones(n, bool),
+    )  # fmt: skip
+    tracemalloc.start()
+    graph = StateGraph.from_table(table)
+    assert (graph.hop_distance() == np.arange(n, -1, -1)).all()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1000 * n  # bytes: a few arrays, nothing of size V * V

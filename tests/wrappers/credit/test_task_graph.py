@@ -1,0 +1,161 @@
+"""Graphs that grow step by step: the same distances as a full search after every step, whatever the order."""
+
+import math
+import pickle
+import subprocess
+import sys
+from collections.abc import Hashable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wrappers.credit.task_graph import TaskGraphs
+
+Steps = list[tuple[Hashable, Hashable, bool]]
+
+
+def naive(steps: Steps) -> dict[Hashable, float]:
+    """Level by level from the successes, over all steps seen so far."""
+    states = [state for step in steps for state in step[:2]]
+    level = {end for _, end, success in steps if success}
+    distance: dict[Hashable, float] = dict.fromkeys(states, math.inf)
+    hops = 0
+    while level:
+        distance.update(dict.fromkeys(level, float(hops)))
+        level = {start for start, end, _ in steps if end in level and distance[start] == math.inf}
+        hops += 1
+    return distance
+
+
+STEP = st.tuples(st.integers(0, 9), st.integers(0, 9), st.sampled_from([False] * 9 + [True]))
+
+
+@given(st.lists(STEP, max_size=60))
+def test_growing_equals_searching_anew_after_every_step(steps: Steps) -> None:
+    graphs = TaskGraphs()
+    for i, (state, next_state, success) in enumerate(steps):
+        graphs.add("task", state, next_state, success)
+        assert graphs.distances("task") == naive(steps[: i + 1])
+    assert graphs.n_nodes == len({state for step in steps for state in step[:2]})
+    assert graphs.n_edges == len({step[:2] for step in steps if step[0] != step[1]})
+
+
+@given(st.lists(STEP, max_size=40), st.randoms(use_true_random=False))
+def test_the_order_of_steps_does_not_matter(steps: Steps, random) -> None:
+    one, other = TaskGraphs(), TaskGraphs()
+    for step in steps:
+        one.add(0, *step)
+    random.shuffle(steps)
+    for step in steps:
+        other.add(0, *step)
+    assert one.distances(0) == other.distances(0)
+
+
+def test_a_shortcut_reaches_all_states_behind_it() -> None:
+    graphs = TaskGraphs()
+    # A chain 0 -> 1 -> ... -> 6 with success at its end: state i is 6 - i steps away.
+    for i in range(6):
+        graphs.add("t", i, i + 1, success=i == 5)
+    assert list(graphs.distances("t").values()) == [6, 5, 4, 3, 2, 1, 0]
+    # 3 -> 6 makes 3 one step away, 2 two, 1 three, 0 four; 4 and 5 stay.
+    graphs.add("t", 3, 6)
+    assert list(graphs.distances("t").values()) == [4, 3, 2, 1, 2, 1, 0]
+
+
+def test_a_success_that_comes_later_and_a_step_that_stays() -> None:
+    graphs = TaskGraphs()
+    graphs.add("t", "a", "b")
+    graphs.add("t", "a", "a")
+    assert graphs.distances("t") == {"a": math.inf, "b": math.inf}
+    graphs.add("t", "a", "b", success=True)
+    assert graphs.distances("t") == {"a": 1, "b": 0}
+    assert (graphs.n_nodes, graphs.n_edges, graphs.n_solved, len(graphs)) == (2, 1, 1, 1)
+
+
+def test_a_way_of_any_length_is_followed() -> None:
+    graphs = TaskGraphs()
+    for i in range(20_000):
+        graphs.add("t", i, i + 1)
+    assert graphs.distance("t", 0) == math.inf
+    graphs.add("t", 20_000, "goal", success=True)
+    assert graphs.distance("t", 0) == 20_001
+
+
+def test_tasks_do_not_mix() -> None:
+    graphs = TaskGraphs()
+    graphs.add("one", "a", "b", True)
+    graphs.add("two", "a", "b")
+    assert (graphs.distance("one", "a"), graphs.distance("two", "a"), graphs.distance("three", "a")) == (
+        1, math.inf, math.inf,
+    )  # fmt: skip
+    assert graphs.distances("three") == {}
+    assert ("one" in graphs, "three" in graphs) == (True, False)
+
+
+def test_the_task_played_least_recently_is_forgotten() -> None:
+    graphs = TaskGraphs(max_tasks=2)
+    for task in ("a", "b", "a", "c"):
+        graphs.add(task, 0, 1, True)
+    assert ["a" in graphs, "b" in graphs, "c" in graphs, len(graphs)] == [True, False, True, 2]
+    # Asking is not playing.
+    graphs.distance("a", 0)
+    graphs.add("b", 0, 1)
+    assert ("a" in graphs, graphs.distance("b", 0)) == (False, math.inf)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 2.0, True])
+def test_a_limit_that_is_none_is_refused(limit) -> None:
+    with pytest.raises(ValueError, match="max_tasks"):
+        TaskGraphs(max_tasks=limit)
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), STEP), max_size=40), st.lists(STEP, max_size=20))
+def test_a_restored_graph_goes_on_as_if_nothing_had_happened(before: list, after: Steps) -> None:
+    graphs = TaskGraphs(max_tasks=5)
+    for task, step in before:
+        graphs.add(task, *step)
+    state = pickle.loads(pickle.dumps(graphs.state_dict()))
+    restored = TaskGraphs()
+    restored.load_state_dict(state)
+    assert restored.max_tasks == 5
+    for step in after:
+        graphs.add("a", *step)
+        restored.add("a", *step)
+    assert restored.state_dict() == graphs.state_dict()
+    # What was saved has not grown with the graph.
+    again = TaskGraphs()
+    again.load_state_dict(state)
+    assert again.state_dict() == state
+
+
+def test_what_is_no_state_is_refused_and_changes_nothing() -> None:
+    graphs = TaskGraphs()
+    graphs.add("t", 0, 1, True)
+    good = graphs.state_dict()
+    for bad in (
+        {},
+        {"max_tasks": None, "tasks": [{"task": "t"}]},
+        {**good, "max_tasks": "all"},
+        {**good, "tasks": [{**good["tasks"][0], "distance": []}]},
+    ):
+        with pytest.raises(ValueError, match="state_dict"):
+            graphs.load_state_dict(bad)
+    assert graphs.state_dict() == good
+
+
+def test_nothing_depends_on_the_order_of_hashes() -> None:
+    code = (
+        "from wrappers.credit.task_graph import TaskGraphs; g = TaskGraphs()\n"
+        "for i in range(40): g.add('t', f's{i * 7 % 13}', f's{i * 5 % 11}', i % 17 == 3)\n"
+        "print(g.state_dict())"
+    )
+    root = Path(__file__).parents[3]
+    printed = []
+    for seed in ("0", "1"):
+        command, variables = [sys.executable, "-c", code], {"PYTHONHASHSEED": seed}
+        done = subprocess.run(command, cwd=root, env=variables, capture_output=True, text=True, check=True)
+        printed.append(done.stdout)
+    assert printed[0] == printed[1]
+    assert "'s0'" in printed[0]

@@ -1,0 +1,53 @@
+"""Credit: which advantage every step of a table of finished groups gets. A function per method, named like its file.
+
+`from wrappers.credit import rewardflow` is the function; its module is reached by importing from it
+(`from wrappers.credit.rewardflow import PRESETS`). Python binds a submodule to its package when it is first
+imported: all modules of methods are therefore imported here, before their functions take the names over.
+"""
+
+from wrappers.credit.dapo import DAPO, dapo
+from wrappers.credit.gae import GAE, gae
+from wrappers.credit.gigpo import GiGPO, gigpo
+from wrappers.credit.graphgpo import GraphGPO, graphgpo
+from wrappers.credit.grpo import GRPO, grpo
+from wrappers.credit.hgpo import HGPO, hgpo
+from wrappers.credit.reinforce_plus_plus import (
+    ReinforcePlusPlus,
+    ReinforcePlusPlusBaseline,
+    reinforce_plus_plus,
+    reinforce_plus_plus_baseline,
+)
+from wrappers.credit.rewardflow import RewardFlow, rewardflow
+from wrappers.credit.rloo import RLOO, rloo
+from wrappers.credit.state_graph import StateGraph
+from wrappers.credit.task_graph import TaskGraphs
+from wrappers.credit.token_gae import bi_level_gae, token_gae
+from wrappers.credit.wrapper import CreditWrapper
+
+__all__ = [
+    "DAPO",
+    "GAE",
+    "GRPO",
+    "HGPO",
+    "RLOO",
+    "CreditWrapper",
+    "GiGPO",
+    "GraphGPO",
+    "ReinforcePlusPlus",
+    "ReinforcePlusPlusBaseline",
+    "RewardFlow",
+    "StateGraph",
+    "TaskGraphs",
+    "bi_level_gae",
+    "dapo",
+    "gae",
+    "gigpo",
+    "graphgpo",
+    "grpo",
+    "hgpo",
+    "reinforce_plus_plus",
+    "reinforce_plus_plus_baseline",
+    "rewardflow",
+    "rloo",
+    "token_gae",
+]

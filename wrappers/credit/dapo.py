@@ -1,0 +1,148 @@
+"""DAPO's dynamic sampling: only groups whose episodes differ in outcome are scored, so that others can be played.
+
+    A_i = (R_i - mean(R)) / (std(R) + eps)   in groups with 0 < #won < G, else nan: not scored
+
+Source: the DAPO paper and verl-agent; see docs/credit/dapo.md for where they differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Unpack
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import ArrayLike
+
+from agentgym.trajectory import Bools, Floats, StepTable
+from wrappers.credit.group import TOLERANCE, StatisticsOptions
+from wrappers.credit.grpo import PRESETS as GRPO_PRESETS
+from wrappers.credit.grpo import grpo
+from wrappers.credit.options import choose
+from wrappers.credit.wrapper import CreditWrapper
+
+
+class DAPOOptions(StatisticsOptions, total=False):
+    """Those of `StatisticsOptions`, and what decides whether a group has contrast.
+
+    contrast: "won": some but not all episodes succeed (paper), or "return": not all returns are equal (authors' code:
+        partial rewards count as well; penalties do not).
+    """
+
+    contrast: Literal["won", "return"]
+
+
+PRESETS: dict[str, DAPOOptions] = {
+    "paper": {**GRPO_PRESETS["paper"], "outcome": "won", "contrast": "won"},
+    "authors": {**GRPO_PRESETS["authors"], "contrast": "return"},
+}
+
+
+def dapo(table: StepTable, *, preset: str = "paper", **options: Unpack[DAPOOptions]) -> Floats:
+    """Return the advantage of every step: GRPO's, and nan in groups without contrast.
+
+    Args:
+        table: N steps of finished groups.
+        preset: "paper" or "authors".
+        **options: any of `DAPOOptions` (contrast, and those of `StatisticsOptions`), instead of the preset's.
+
+    Returns:
+        float64 (N,), in the order of the table's rows; nan: not scored.
+
+    Raises:
+        ValueError: on an unknown preset or an option's value out of range.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g", "g", "h", "h"], trajectory=[0, 1, 2, 3], t=[0] * 4, state=["s"] * 4,
+    ...     action=["up"] * 4, next_state=["goal", "pit", "pit", "pit"], reward=[1, 0, 0, 0], won=[1, 0, 0, 0])
+    >>> dapo(table).round(3)
+    array([ 0.707, -0.707,    nan,    nan])
+    """
+    chosen = choose(DAPOOptions, PRESETS, preset, options)
+    statistics: Any = {name: value for name, value in chosen.items() if name != "contrast"}
+    scores = grpo(table, **statistics)
+    return np.where(_contrast(table, chosen)[table.group], scores, np.nan)
+
+
+def contrasting_groups(table: StepTable, *, preset: str = "paper", **options: Unpack[DAPOOptions]) -> Bools:
+    """Return bool (n_groups,): the group's episodes differ in outcome; arguments as `dapo`.
+
+    >>> table = StepTable.from_arrays(group=["g", "g", "h", "h"], trajectory=[0, 1, 2, 3], t=[0] * 4, state=["s"] * 4,
+    ...     action=["up"] * 4, next_state=["goal", "pit", "pit", "pit"], reward=[1, 0, 0.5, 0], won=[1, 0, 0, 0])
+    >>> contrasting_groups(table), contrasting_groups(table, contrast="return")
+    (array([ True, False]), array([ True,  True]))
+    """
+    return _contrast(table, choose(DAPOOptions, PRESETS, preset, options))
+
+
+def overlong_penalty(lengths: ArrayLike, *, max_length: int, buffer: int, floor: float | None = -1.0) -> Floats:
+    """Return the soft punishment of long replies: 0 up to `max_length - buffer`, then linear, -1 at `max_length`.
+
+    Args:
+        lengths: tokens of each reply, any shape.
+        max_length: longest allowed reply, in tokens.
+        buffer: width of the linear part, in tokens, 1 to `max_length`.
+        floor: smallest value, for replies above `max_length` (paper: -1); None: the line goes on (verl's code).
+
+    Returns:
+        float64 of the same shape, to be added to rewards.
+
+    Raises:
+        ValueError: on a buffer outside 1..max_length, or a negative or missing length.
+
+    >>> overlong_penalty([10, 80, 90, 100, 120], max_length=100, buffer=20)
+    array([ 0. ,  0. , -0.5, -1. , -1. ])
+    >>> overlong_penalty([90, 120], max_length=100, buffer=20, floor=None)
+    array([-0.5, -2. ])
+    """
+    if not 1 <= buffer <= max_length:
+        raise ValueError(f"buffer must be between 1 and max_length={max_length} tokens, got {buffer}")
+    given = np.asarray(lengths, np.float64)
+    if not (given >= 0).all():
+        raise ValueError(f"lengths must be numbers of tokens, at least 0, got {given[~(given >= 0)].flat[0]}")
+    over = np.maximum(given - (max_length - buffer), 0.0)
+    penalty: Floats = 0.0 - over / buffer
+    return penalty if floor is None else np.maximum(penalty, floor)
+
+
+def _contrast(table: StepTable, options: DAPOOptions) -> Bools:
+    values = table.trajectory_won * 1.0 if options["contrast"] == "won" else table.trajectory_return
+    low, high = np.full(table.n_groups, np.inf), np.full(table.n_groups, -np.inf)
+    np.minimum.at(low, table.trajectory_group, values)
+    np.maximum.at(high, table.trajectory_group, values)
+    contrast: Bools = high - low > TOLERANCE * np.maximum(np.abs(low), np.abs(high))
+    return contrast
+
+
+class DAPO(CreditWrapper):
+    """Vector wrapper whose `advantages()` are `dapo(table(), **options)`, and which says which places to play again."""
+
+    method = staticmethod(dapo)
+
+    def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], *, preset: str = "paper", **options: Any) -> None:
+        super().__init__(env, preset=preset, **options)
+        self._tasks: list[str] = [""] * env.num_envs
+
+    def reset(
+        self, *, seed: int | Sequence[int | None] | None = None, options: Any = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Reset the environment, begin to record the episodes it starts, and note the task of each place."""
+        observations, infos = super().reset(seed=seed, options=options)
+        mask = options.get("reset_mask") if isinstance(options, Mapping) else None
+        for place in range(self.num_envs) if mask is None else np.flatnonzero(mask):
+            self._tasks[place] = str(infos["task_id"][place])
+        return observations, infos
+
+    def places_without_contrast(self) -> Bools:
+        """Return bool (num_envs,): places whose last episode belongs to a group without contrast.
+
+        Give them new tasks with `reset(options={"reset_mask": mask, "per_place": [...]})` and play on: the table then
+        holds the new groups too, and the old ones stay in it as rows that are not scored. A task that is drawn again
+        adds to its old group.
+
+        Raises:
+            ValueError: as `table`.
+        """
+        table = self.table()
+        contrast = dict(zip(table.groups, contrasting_groups(table, **self._options), strict=True))
+        return np.array([not contrast[task] for task in self._tasks], np.bool_)

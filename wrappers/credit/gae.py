@@ -1,0 +1,152 @@
+"""Generalised advantage estimation over turns: a step of the table is one action, V is given from outside.
+
+    delta_t = r_t + gamma V(s_{t+1}) - V(s_t)
+    A_t = delta_t + gamma lam A_{t+1}                        (Schulman et al. 2016, equation 16)
+
+inside each trajectory. V after a terminated step is 0. For the tokens inside a turn see `wrappers.credit.token_gae`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.options import choose, finite_numbers
+from wrappers.credit.returns import discounted_returns, episode_scores, penalties
+from wrappers.credit.wrapper import CreditWrapper
+
+
+class GAEOptions(TypedDict, total=False):
+    """Options of `gae` and `lambda_returns`.
+
+    gamma: discount per turn, in 0..1.
+    lam: weight of longer looks ahead, in 0..1: 0 trusts the next value, 1 only the rewards.
+    horizon: "trajectory" looks over the turns that follow; "step" makes each turn an episode of its own whose reward
+        is the whole return of its trajectory, with V = 0 after it (authors' code: gamma and lam then play no part).
+    invalid_penalty: taken off for every step whose action was not valid; 0 for none.
+    penalty: where: "row" (that step's own return, not felt by others: authors' code), "discounted" (its reward:
+        earlier steps feel it), "advantage" (its final score, unseen by the critic's targets).
+    """
+
+    gamma: float
+    lam: float
+    horizon: Literal["trajectory", "step"]
+    invalid_penalty: float
+    penalty: Literal["row", "discounted", "advantage"]
+
+
+_PAPER: GAEOptions = {
+    "gamma": 1.0,
+    "lam": 0.95,
+    "horizon": "trajectory",
+    "invalid_penalty": 0.0,
+    "penalty": "row",
+}
+#: verl-agent's: every step a bandit with the episode's return, its shipped gamma and lam, the family's penalty.
+PRESETS: dict[str, GAEOptions] = {
+    "paper": _PAPER,
+    "authors": {**_PAPER, "lam": 1.0, "horizon": "step", "invalid_penalty": 0.1},
+}
+
+
+def gae(
+    table: StepTable,
+    *,
+    values: ArrayLike,
+    last_values: ArrayLike | None = None,
+    preset: str = "paper",
+    **options: Unpack[GAEOptions],
+) -> Floats:
+    """Return the advantage of every step, not whitened (see `wrappers.credit.token_gae.whiten`).
+
+    Args:
+        table: N steps of M finished trajectories.
+        values: float (N,), V of the state each row's action was taken in, in the order of the rows.
+        last_values: float (M,), V of the state behind each trajectory's last step, used where that step did not
+            terminate (truncated or cut off). Default 0: as if the episode had ended there, which makes late steps
+            of unfinished episodes look worse than they are, by gamma V.
+        preset: "paper" or "authors".
+        **options: any of `GAEOptions` (gamma, lam, horizon, invalid_penalty, penalty), instead of the preset's.
+
+    Returns:
+        float64 (N,), in the order of the table's rows.
+
+    Raises:
+        ValueError: on an unknown preset, an option's value out of range, or values of another length or not finite.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> gae(table, values=[0.5, 0.8, 0.5], lam=0.5)  # 1 - 0.8; 0.8 - 0.5 + 0.5 * 0.2; 0 - 0.5
+    array([ 0.4,  0.2, -0.5])
+    """
+    chosen = choose(GAEOptions, PRESETS, preset, options)
+    return _advantages(table, values, last_values, chosen) - _penalties(table, chosen, "advantage")
+
+
+def lambda_returns(
+    table: StepTable,
+    *,
+    values: ArrayLike,
+    last_values: ArrayLike | None = None,
+    preset: str = "paper",
+    **options: Unpack[GAEOptions],
+) -> Floats:
+    """Return float64 (N,): `A_t + V(s_t)`, what a critic is fitted to; arguments as `gae`.
+
+    >>> table = StepTable.from_arrays(group=["g"], trajectory=["a"], t=[0], state=["s"], action=["up"],
+    ...     next_state=["goal"], reward=[1], won=[True])
+    >>> lambda_returns(table, values=[0.2])
+    array([1.])
+    """
+    chosen = choose(GAEOptions, PRESETS, preset, options)
+    return _advantages(table, values, last_values, chosen) + np.asarray(values, np.float64)
+
+
+def _advantages(table: StepTable, values: ArrayLike, last_values: ArrayLike | None, options: GAEOptions) -> Floats:
+    """Advantages before the penalty "advantage"."""
+    gamma, lam = options["gamma"], options["lam"]
+    now = finite_numbers("values", values, len(table))
+    behind = np.zeros(table.n_trajectories)
+    if last_values is not None:
+        behind = finite_numbers("last_values", last_values, table.n_trajectories, "trajectory")
+    if options["horizon"] == "step":
+        score = episode_scores(
+            table, {"outcome": "return", "invalid_penalty": options["invalid_penalty"], "penalty": options["penalty"]}
+        )
+        return score - now
+    following = np.empty(len(table))
+    following[table.order[:-1]] = now[table.order[1:]]
+    following[table.last] = np.where(table.terminated[table.last], 0.0, behind)
+    reward = table.reward - _penalties(table, options, "discounted")
+    advantages = discounted_returns(table, gamma * lam, reward + gamma * following - now)
+    return advantages - _penalties(table, options, "row")
+
+
+def _penalties(table: StepTable, options: GAEOptions, where: str) -> Floats:
+    return penalties(table, {"invalid_penalty": options["invalid_penalty"], "penalty": options["penalty"]}, where)
+
+
+def _without_a_critic(table: StepTable, **options: Unpack[GAEOptions]) -> Floats:
+    return gae(table, values=np.zeros(len(table)), **options)
+
+
+class GAE(CreditWrapper):
+    """Vector wrapper whose `advantages(values)` are `gae(table(), values=values, **options)`."""
+
+    method = staticmethod(_without_a_critic)
+
+    def advantages(self, values: ArrayLike, last_values: ArrayLike | None = None) -> Floats:  # type: ignore[override]
+        """Return float64 (len(table()),), one advantage per row of `table()`.
+
+        Args:
+            values: float (N,), V of the state of each row of `table()`, see its columns `state` and `states`.
+            last_values: float (M,), V behind each trajectory's last step, where it did not terminate; default 0.
+
+        Raises:
+            ValueError: as `table` and `gae`.
+        """
+        return gae(self.table(), values=values, last_values=last_values, **self._options)

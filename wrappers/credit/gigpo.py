@@ -1,0 +1,79 @@
+"""GiGPO: episodes compared in their group, and steps that start in the same state compared with each other.
+
+R_t = sum_{k >= t} gamma^(k - t) r_k
+A_t = A^E + omega * A^S,   A^S = (R_t - mean) / (std + eps) over all visits of the same state in the group
+
+Source: the GiGPO paper (its Eq. 5 is R_t) and verl-agent; see docs/credit/gigpo.md for where they differ.
+"""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from agentgym.trajectory import Floats, Ints, StepTable
+from wrappers.credit.group import StatisticsOptions, episode_advantages, number_pairs, visit_advantages
+from wrappers.credit.grpo import PRESETS as GRPO_PRESETS
+from wrappers.credit.options import choose
+from wrappers.credit.returns import discounted_returns, episode_scores, penalties
+from wrappers.credit.wrapper import CreditWrapper
+
+
+class GiGPOOptions(StatisticsOptions, total=False):
+    """Those of `StatisticsOptions` (std, ddof, eps at both levels, the rest for episodes) and of the step level.
+
+    gamma: discount of the returns that are compared at a state, in 0..1.
+    omega: weight of the step level.
+    """
+
+    gamma: float
+    omega: float
+
+
+#: The authors' configuration leaves the standard deviation out at both levels; their ALFWorld script switches it on.
+PRESETS: dict[str, GiGPOOptions] = {
+    "paper": {**GRPO_PRESETS["paper"], "gamma": 0.95, "omega": 1.0},
+    "authors": {**GRPO_PRESETS["authors"], "std": "none", "gamma": 0.95, "omega": 1.0},
+}
+
+
+def gigpo(table: StepTable, *, preset: str = "paper", **options: Unpack[GiGPOOptions]) -> Floats:
+    """Return the advantage of every step.
+
+    Args:
+        table: N steps of finished groups.
+        preset: "paper" or "authors".
+        **options: any of `GiGPOOptions` (gamma, omega, and those of `StatisticsOptions`), instead of the preset's.
+
+    Returns:
+        float64 (N,), in the order of the table's rows.
+
+    Raises:
+        ValueError: on an unknown preset or an option's value out of range.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> gigpo(table).round(3)  # only "s" was visited twice
+    array([ 1.414,  0.707, -1.414])
+    """
+    chosen = choose(GiGPOOptions, PRESETS, preset, options)
+    steps = visit_advantages(step_returns(table, chosen), *_visits(table), chosen)
+    episodes = episode_advantages(table, episode_scores(table, chosen), chosen)
+    return episodes + chosen["omega"] * steps - penalties(table, chosen, "advantage")
+
+
+def step_returns(table: StepTable, options: GiGPOOptions) -> Floats:
+    """Return float64 (N,): what is compared at a state, discounted returns less penalties; needs full options."""
+    reward = table.reward - penalties(table, options, "discounted")
+    return discounted_returns(table, options["gamma"], reward) - penalties(table, options, "row")
+
+
+def _visits(table: StepTable) -> tuple[Ints, int]:
+    ids, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
+    return ids, len(example)
+
+
+class GiGPO(CreditWrapper):
+    """Vector wrapper whose `advantages()` are `gigpo(table(), **options)`."""
+
+    method = staticmethod(gigpo)

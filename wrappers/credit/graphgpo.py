@@ -1,0 +1,167 @@
+"""GraphGPO: a step is worth how near the state it leads to is to success, compared with the other ways out.
+
+d(s) = least cost of an observed way to success, d_max + 1 of the group where there is none
+R    = success_value * omega^(d(s') + c)
+A_t  = beta_graph * (R - mean) / (std + eps) over the edges out of s + beta_episode * A^E
+
+Source: the GraphGPO paper (Eqs. 4 and 5) and its recipe; see docs/credit/graphgpo.md for where they differ.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Hashable, Mapping
+from typing import Any, Literal, Unpack
+
+import numpy as np
+
+from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.group import StatisticsOptions, episode_advantages
+from wrappers.credit.grpo import PRESETS as GRPO_PRESETS
+from wrappers.credit.options import choose
+from wrappers.credit.pruning import NO_CHANGE_ACTIONS, Invalid, transitions
+from wrappers.credit.returns import episode_scores, penalties
+from wrappers.credit.state_graph import GraphCredit, StateGraph, Unit, Unreachable, step_advantages
+from wrappers.credit.wrapper import CreditWrapper
+
+
+class GraphGPOOptions(StatisticsOptions, total=False):
+    """Those of `StatisticsOptions` (std, ddof, eps at both levels, the rest for episodes) and of the step level.
+
+    omega: share of the value kept per unit of cost; the paper has .1 for ALFWorld, .2 for WebShop, .8 for Sokoban. The
+        default is .8: at .1 far states differ by less than eps.
+    success_value: value at success.
+    cost: of a step: one number, float64 (N,), or a mapping from action to cost (1 for actions not in it).
+    exponent: "next_plus_cost" (paper) or "next": d(s') alone (authors' code).
+    unreachable: distance of a state without a way to success: "d_max+1" of its group, or "infinite" (R = 0).
+    unit: what is compared at a state: every distinct "edge" once (paper, Eq. 5), or every "visit" (authors' code).
+    invalid: rows that did not change the state: "keep" (paper and code), "bypass" or "self_loop".
+    no_change_actions: first words of actions that only look; only for "bypass" and "self_loop".
+    noise_states: states that are only shown, such as ("Nothing happens.",): rows that lead to one changed nothing;
+        only for "bypass" and "self_loop".
+    beta_graph: weight of the step level.
+    beta_episode: weight of the episode level.
+    """
+
+    omega: float
+    success_value: float
+    cost: float | Floats | Mapping[Hashable, float]
+    exponent: Literal["next_plus_cost", "next"]
+    unreachable: Unreachable
+    unit: Unit
+    invalid: Invalid
+    no_change_actions: tuple[str, ...]
+    noise_states: tuple[str, ...]
+    beta_graph: float
+    beta_episode: float
+
+
+_PAPER: GraphGPOOptions = {
+    **GRPO_PRESETS["paper"],
+    "outcome": "won",
+    "omega": 0.8,
+    "success_value": 1.0,
+    "cost": 1.0,
+    "exponent": "next_plus_cost",
+    "unreachable": "d_max+1",
+    "unit": "edge",
+    "invalid": "keep",
+    "no_change_actions": NO_CHANGE_ACTIONS,
+    "noise_states": (),
+    "beta_graph": 1.0,
+    "beta_episode": 1.0,
+}
+PRESETS: dict[str, GraphGPOOptions] = {
+    "paper": _PAPER,
+    "authors": {
+        **_PAPER,
+        **GRPO_PRESETS["authors"],
+        "success_value": 10.0,
+        "exponent": "next",
+        "unit": "visit",
+    },
+}
+
+
+def graphgpo(table: StepTable, *, preset: str = "paper", **options: Unpack[GraphGPOOptions]) -> Floats:
+    """Return the advantage of every step.
+
+    Args:
+        table: N steps of finished groups.
+        preset: "paper" or "authors".
+        **options: any of `GraphGPOOptions` (omega, success_value, cost, exponent, unreachable, unit, invalid,
+            no_change_actions, noise_states, beta_graph, beta_episode, and those of `StatisticsOptions`), instead of
+            the preset's.
+
+    Returns:
+        float64 (N,), in the order of the table's rows.
+
+    Raises:
+        ValueError: on an unknown preset, an option's value out of range, or costs that are not positive.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> graphgpo(table).round(3)  # from "s", right is worth .8^2 and left .8^4
+    array([ 1.414,  0.707, -1.414])
+    """
+    chosen = choose(GraphGPOOptions, PRESETS, preset, options)
+    credit = _credit(table, chosen)
+    steps = step_advantages(credit.graph, credit.step_reward - penalties(table, chosen, "row"), chosen["unit"], chosen)
+    episodes = episode_advantages(table, episode_scores(table, chosen), chosen)
+    advantages = chosen["beta_graph"] * steps + chosen["beta_episode"] * episodes
+    return advantages - penalties(table, chosen, "advantage")
+
+
+def graphgpo_values(table: StepTable, *, preset: str = "paper", **options: Unpack[GraphGPOOptions]) -> GraphCredit:
+    """Return graph, distances, node values and step rewards (before any comparison); arguments as `graphgpo`.
+
+    The distances have `unreachable` filled in; the value of a node is `success_value * omega^d`.
+    """
+    return _credit(table, choose(GraphGPOOptions, PRESETS, preset, options))
+
+
+def _credit(table: StepTable, options: GraphGPOOptions) -> GraphCredit:
+    omega = options["omega"]
+    if not 0 < omega <= 1:
+        raise ValueError(f"omega must be above 0 and at most 1, got {omega}")
+    steps = transitions(table, options["invalid"], options["no_change_actions"], options["noise_states"])
+    graph = StateGraph.from_table(table, steps)
+    given: Any = options["cost"]
+    cost = _costs(table, given)
+    found = float(given) * graph.hop_distance() if isinstance(given, numbers.Real) else graph.cost_distance(cost)
+    distance = graph.fill_unreachable(found, options["unreachable"])
+    success_value = options["success_value"]
+    known = np.isfinite(distance)
+    value = np.zeros(graph.n_nodes)
+    value[known] = success_value * omega ** distance[known]
+    step_reward = value[graph.target]
+    if options["exponent"] == "next_plus_cost":
+        step_reward = step_reward * omega**cost
+    return GraphCredit(graph, distance, value, step_reward)
+
+
+def _costs(table: StepTable, cost: Any) -> Floats:
+    """Return float64 (N,): the cost of every row; a wrong one is an error even where no row has it."""
+    if isinstance(cost, Mapping):
+        for action, value in cost.items():
+            _check_cost(f"action {action!r}", value)
+        per_action = np.fromiter((cost.get(action, 1.0) for action in table.actions), np.float64, len(table.actions))
+        return per_action[table.action]
+    if np.ndim(cost) == 0:
+        _check_cost("every step", cost)
+        return np.full(len(table), float(cost))
+    if np.shape(cost) != (len(table),):
+        raise ValueError(f"cost must be a number, a mapping or have shape ({len(table)},), got {np.shape(cost)}")
+    return np.asarray(cost, np.float64)
+
+
+def _check_cost(what: str, value: Any) -> None:
+    if not (isinstance(value, numbers.Real) and 0 < float(value) < np.inf):
+        raise ValueError(f"costs must be positive and finite; {what} costs {value!r}")
+
+
+class GraphGPO(CreditWrapper):
+    """Vector wrapper whose `advantages()` are `graphgpo(table(), **options)`."""
+
+    method = staticmethod(graphgpo)

@@ -1,0 +1,63 @@
+"""GRPO: an episode's outcome against the mean of its group, the same for all its steps.
+
+    A_i = (R_i - mean(R)) / (std(R) + eps)
+
+over the G episodes of a task; `std="none"` is the form without division (Dr. GRPO).
+"""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.group import StatisticsOptions, episode_advantages
+from wrappers.credit.options import choose
+from wrappers.credit.returns import episode_scores, penalties
+from wrappers.credit.wrapper import CreditWrapper
+
+_PAPER: StatisticsOptions = {
+    "over": "trajectories",
+    "std": "group",
+    "ddof": 1,
+    "eps": 1e-6,
+    "singleton": "zero",
+    "outcome": "return",
+    "invalid_penalty": 0.0,
+    "penalty": "row",
+}
+#: The authors' family (verl-agent): statistics over steps, the penalty inside them, a lone row keeps its raw score.
+PRESETS: dict[str, StatisticsOptions] = {
+    "paper": _PAPER,
+    "authors": {**_PAPER, "over": "steps", "singleton": "raw", "invalid_penalty": 0.1},
+}
+
+
+def grpo(table: StepTable, *, preset: str = "paper", **options: Unpack[StatisticsOptions]) -> Floats:
+    """Return the advantage of every step.
+
+    Args:
+        table: N steps of finished groups.
+        preset: "paper" or "authors".
+        **options: any of `StatisticsOptions` (over, std, ddof, eps, singleton, outcome, invalid_penalty, penalty),
+            instead of the preset's.
+
+    Returns:
+        float64 (N,), in the order of the table's rows.
+
+    Raises:
+        ValueError: on an unknown preset or an option's value out of range.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> grpo(table).round(3)
+    array([ 0.707,  0.707, -0.707])
+    """
+    chosen = choose(StatisticsOptions, PRESETS, preset, options)
+    return episode_advantages(table, episode_scores(table, chosen), chosen) - penalties(table, chosen, "advantage")
+
+
+class GRPO(CreditWrapper):
+    """Vector wrapper whose `advantages()` are `grpo(table(), **options)`."""
+
+    method = staticmethod(grpo)

@@ -1,0 +1,165 @@
+"""HGPO: steps that start in the same state, compared in ever smaller groups that also share the states before it.
+
+A_j = (R_t - mean) / (std + eps)   over the steps that agree in the current and the j previous states, j = 0..k
+A_t = sum_j w_j A_j,   w_j = (j + 1)^alpha / sum_i (i + 1)^alpha
+
+Source: the HGPO paper and its recipe in verl-agent; see docs/credit/hgpo.md for where they differ.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any, Literal, Unpack, cast
+
+import numpy as np
+
+from agentgym.trajectory import Bools, Floats, Ints, StepTable
+from wrappers.credit.gigpo import GiGPOOptions, step_returns
+from wrappers.credit.group import StatisticsOptions, episode_advantages, number_pairs, visit_advantages
+from wrappers.credit.grpo import PRESETS as GRPO_PRESETS
+from wrappers.credit.options import choose
+from wrappers.credit.returns import episode_scores, penalties
+from wrappers.credit.wrapper import CreditWrapper
+
+#: Weights of contexts beyond 1e100 or below 1e-100 are refused.
+_LARGEST_LOG_WEIGHT = 100 * math.log(10)
+
+
+class HGPOOptions(StatisticsOptions, total=False):
+    """Those of `StatisticsOptions` (std and eps at all levels, the rest for the episode group) and of the contexts.
+
+    k: how many previous states the longest context holds, 0 or more; 0 is GiGPO's step level.
+    alpha: how much longer contexts count more; 0: all the same.
+    gamma: discount of the returns that are compared, in 0..1.
+    first_weight: the weights are (j + first_weight)^alpha: 1 (paper), or 2 (authors' code, 2:3:4 for k = 2).
+    divide_by: the sum of the weights of "all" k + 1 contexts (paper), of the contexts the row "has" (a trajectory's
+        first rows lack the long ones), or of those that have "contrast": an advantage other than 0 (authors' code).
+    step_ddof: 1 sample, 0 population standard deviation of the contexts' groups.
+    base_group: the episode's advantage takes part with weight 1, as one more group above the contexts.
+    """
+
+    k: int
+    alpha: float
+    gamma: float
+    first_weight: Literal[1, 2]
+    divide_by: Literal["all", "has", "contrast"]
+    step_ddof: Literal[0, 1]
+    base_group: bool
+
+
+_PAPER: HGPOOptions = {
+    **GRPO_PRESETS["paper"],
+    "k": 2,
+    "alpha": 1.0,
+    "gamma": 0.95,
+    "first_weight": 1,
+    "divide_by": "all",
+    "step_ddof": 1,
+    "base_group": False,
+}
+PRESETS: dict[str, HGPOOptions] = {
+    "paper": _PAPER,
+    "authors": {
+        **_PAPER,
+        **GRPO_PRESETS["authors"],
+        "first_weight": 2,
+        "divide_by": "contrast",
+        "step_ddof": 0,
+    },
+}
+
+
+def hgpo(table: StepTable, *, preset: str = "paper", **options: Unpack[HGPOOptions]) -> Floats:
+    """Return the advantage of every step, in O(k N).
+
+    Args:
+        table: N steps of finished groups.
+        preset: "paper" or "authors".
+        **options: any of `HGPOOptions` (k, alpha, gamma, first_weight, divide_by, step_ddof, base_group, and those of
+            `StatisticsOptions`), instead of the preset's.
+
+    Returns:
+        float64 (N,), in the order of the table's rows. A state visited once scores 0 (without `base_group`).
+
+    Raises:
+        ValueError: on an unknown preset or an option's value out of range.
+        TypeError: on an unknown option, or a `k` that is not an integer.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> hgpo(table, k=0).round(3)
+    array([ 0.707,  0.   , -0.707])
+    >>> hgpo(table, k=1).round(3)  # no state before "s": its longer context counts 0, with weight 2 of 1 + 2
+    array([ 0.236,  0.   , -0.236])
+    """
+    chosen = choose(HGPOOptions, PRESETS, preset, options)
+    _check(chosen)
+    values = step_returns(table, cast(GiGPOOptions, chosen))
+    statistics = cast(StatisticsOptions, {**chosen, "ddof": chosen["step_ddof"]})
+    total, weights = np.zeros(len(table)), np.zeros(len(table))
+
+    def add(advantages: Floats, weight: float, has: Bools) -> None:
+        nonlocal total, weights
+        total = total + weight * advantages
+        counts = {"all": np.ones_like(has), "has": has, "contrast": advantages != 0}[chosen["divide_by"]]
+        weights = weights + weight * counts
+
+    if chosen["base_group"]:
+        add(episode_advantages(table, episode_scores(table, chosen), chosen), 1.0, np.ones(len(table), np.bool_))
+    for j, (groups, n_groups) in enumerate(contexts(table, chosen["k"])):
+        has = groups >= 0
+        weight = float(j + chosen["first_weight"]) ** chosen["alpha"]
+        add(visit_advantages(values, groups, n_groups, statistics, scored=has), weight, has)
+    mean = np.divide(total, weights, out=np.zeros(len(table)), where=weights > 0)
+    return mean - penalties(table, chosen, "advantage")
+
+
+def contexts(table: StepTable, k: int) -> list[tuple[Ints, int]]:
+    """Number the contexts of 0 to k previous states.
+
+    Two rows have the same context of length j when they belong to the same group and agree in the current state and
+    the j states before it in their trajectories; a row with fewer than j rows before it has none.
+
+    Args:
+        table: N rows.
+        k: longest context.
+
+    Returns:
+        For j = 0..k: int64 (N,) numbers, -1 where there is no context; and how many there are.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 4, trajectory=["a", "a", "b", "b"], t=[0, 1, 0, 1],
+    ...     state=["s", "u", "v", "u"], action=["x"] * 4, next_state=["u", "w", "u", "w"], reward=[0] * 4, won=[0] * 4)
+    >>> contexts(table, 1)
+    [(array([0, 1, 2, 1]), 3), (array([-1,  0, -1,  1]), 2)]
+    """
+    previous = np.full(len(table), -1)
+    previous[table.order[1:]] = table.order[:-1]
+    previous[table.order[table.offsets[:-1]]] = -1
+    ids, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
+    result = [(ids, len(example))]
+    for _ in range(k):
+        shorter, n_shorter = result[-1]
+        # The context one state longer is the shorter context of the row before, and this row's state.
+        rows = np.flatnonzero(previous >= 0)
+        rows = rows[shorter[previous[rows]] >= 0]
+        ids = np.full(len(table), -1)
+        ids[rows], example = number_pairs(shorter[previous[rows]], n_shorter, table.state[rows], len(table.states))
+        result.append((ids, len(example)))
+    return result
+
+
+def _check(options: HGPOOptions) -> None:
+    k: Any = options["k"]
+    if isinstance(k, bool) or not isinstance(k, numbers.Integral):
+        raise TypeError(f"k must be an integer, got {k!r}")
+    if k < 0:
+        raise ValueError(f"k must be at least 0, got {k}")
+    if abs(options["alpha"]) * math.log(int(k) + options["first_weight"]) > _LARGEST_LOG_WEIGHT:
+        raise ValueError(f"alpha={options['alpha']} with k={k} makes weights beyond 1e100 or 1e-100")
+
+
+class HGPO(CreditWrapper):
+    """Vector wrapper whose `advantages()` are `hgpo(table(), **options)`."""
+
+    method = staticmethod(hgpo)

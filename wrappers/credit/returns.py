@@ -1,0 +1,45 @@
+"""Discounted returns and episode scores of a table, with the penalty of invalid steps."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg.blas import dtbsv
+
+from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.group import StatisticsOptions
+
+
+def discounted_returns(table: StepTable, gamma: float, reward: Floats | None = None) -> Floats:
+    """Return `R_t = sum_k gamma^k r_{t+k}` to the end of each trajectory: float64 (N,), in O(N).
+
+    Args:
+        table: N rows.
+        gamma: discount per step.
+        reward: float64 (N,), instead of the table's rewards.
+    """
+    if len(table) == 0:
+        return np.zeros(0)
+    order = table.order
+    # R_t - gamma R_{t+1} = r_t is a banded triangular system; the band is cut where a trajectory ends.
+    bands = np.empty((2, len(table)), order="F")
+    bands[0] = -gamma
+    bands[0, table.offsets[:-1]] = 0.0
+    bands[1] = 1.0
+    result = np.empty(len(table))
+    result[order] = dtbsv(1, bands, (table.reward if reward is None else reward)[order])
+    return result
+
+
+def penalties(table: StepTable, options: StatisticsOptions, where: str) -> Floats:
+    """Return float64 (N,): what invalid steps lose at one of the three places of the option `penalty`, else zeros."""
+    if options["penalty"] != where:
+        return np.zeros(len(table))
+    return np.where(table.valid, 0.0, options["invalid_penalty"])
+
+
+def episode_scores(table: StepTable, options: StatisticsOptions) -> Floats:
+    """Return float64 (N,): the episode's outcome on each of its rows, less penalties "row" and "discounted"."""
+    per_trajectory = table.trajectory_won * 1.0 if options["outcome"] == "won" else table.trajectory_return
+    lost = penalties(table, options, "discounted")
+    per_trajectory = per_trajectory - np.bincount(table.trajectory, weights=lost, minlength=table.n_trajectories)
+    return per_trajectory[table.trajectory] - penalties(table, options, "row")

@@ -1,0 +1,71 @@
+"""Node values as RewardFlow's published code computes them: rewards, not distances, flow back through the graph."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from agentgym.trajectory import Bools, Floats, StepTable
+from wrappers.credit.group import number_pairs
+from wrappers.credit.state_graph import StateGraph
+
+_SWEEPS = 1000
+
+
+def propagated_values(table: StepTable, graph: StateGraph, gamma: float) -> Floats:
+    """Return float64 (V,): `V(s) = max(own(s), gamma * max over edges of V(s'))`, swept until it rests or 1000 times.
+
+    `own(s)` is the reward that came with the first sight of s on an edge that is no self loop (0 for a first
+    state): with a reward only at success, V is that reward times gamma^distance; with a reward on every step, states
+    without a way to success get values that depend on what was seen first. A sweep is O(E); it takes as many as the
+    longest way to a reward, and about -12 / log10(gamma) where negative rewards fade around a cycle.
+
+    Args:
+        table: N rows.
+        graph: its graph; rows that are no edge of it show no reward.
+        gamma: discount per edge.
+    """
+    order = table.order
+    before = np.zeros(len(table))
+    before[order[1:]] = table.reward[order[:-1]]
+    before[order[table.offsets[:-1]]] = 0.0
+    rows = order[(graph.is_edge & (graph.source != graph.target))[order]]
+    seen = np.stack((graph.source[rows], graph.target[rows]), axis=1).ravel()
+    reward = np.stack((before[rows], table.reward[rows]), axis=1).ravel()
+    value = np.zeros(graph.n_nodes)
+    value[seen[::-1]] = reward[::-1]  # the last assignment stays: that of the first sight
+    _, example = number_pairs(graph.source[rows], graph.n_nodes, graph.target[rows], graph.n_nodes)
+    source, target = graph.source[rows[example]], graph.target[rows[example]]
+    for _ in range(_SWEEPS):
+        swept = value.copy()
+        np.maximum.at(swept, source, gamma * value[target])
+        if np.max(swept - value, initial=0.0) <= 1e-12:
+            break
+        value = swept
+    return value
+
+
+def in_lost_transitions(table: StepTable) -> Bools:
+    """Return bool (N,): last rows of the longest trajectories of the whole table.
+
+    The published code takes a transition's next state from the following row of a batch padded to its longest
+    trajectory, so these have none: they are missing in the graph and keep the environment's reward.
+    """
+    lost = np.zeros(len(table), np.bool_)
+    length = np.diff(table.offsets)
+    lost[table.last[length == length.max(initial=0)]] = True
+    return lost
+
+
+def label_early_ends(table: StepTable, key: str = "You Won!") -> StepTable:
+    """Return the table as the authors' ALFWorld manager sees it: whoever ends before the longest has won.
+
+    The last next state of every trajectory shorter than the longest of the table becomes the state `key`. That is
+    right only while failures always run into the time limit.
+    """
+    states = table.states if key in table.states else (*table.states, key)
+    next_state = table.next_state.copy()
+    length = np.diff(table.offsets)
+    next_state[table.last[length < length.max(initial=0)]] = states.index(key)
+    return dataclasses.replace(table, next_state=next_state, states=states)

@@ -1,0 +1,77 @@
+"""RLOO: an episode's outcome against the mean of the *other* episodes of its group.
+
+A_i = R_i - sum_{j != i} R_j / (G - 1)  =  G / (G - 1) * (R_i - mean(R))
+
+Source: the RLOO paper and verl-agent; see docs/credit/rloo.md for where they differ.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict, Unpack, cast
+
+import numpy as np
+
+from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.group import Singleton, StatisticsOptions, episode_advantages, first_rows
+from wrappers.credit.options import choose
+from wrappers.credit.returns import episode_scores, penalties
+from wrappers.credit.wrapper import CreditWrapper
+
+
+class RLOOOptions(TypedDict, total=False):
+    """`StatisticsOptions` without a standard deviation."""
+
+    over: Literal["trajectories", "steps"]
+    singleton: Singleton
+    outcome: Literal["return", "won"]
+    invalid_penalty: float
+    penalty: Literal["row", "discounted", "advantage"]
+
+
+_PAPER: RLOOOptions = {
+    "over": "trajectories",
+    "singleton": "zero",
+    "outcome": "return",
+    "invalid_penalty": 0.0,
+    "penalty": "row",
+}
+#: The authors' family leaves one *step* out: the mean still holds the episode's own other steps.
+PRESETS: dict[str, RLOOOptions] = {
+    "paper": _PAPER,
+    "authors": {**_PAPER, "over": "steps", "singleton": "raw", "invalid_penalty": 0.1},
+}
+
+
+def rloo(table: StepTable, *, preset: str = "paper", **options: Unpack[RLOOOptions]) -> Floats:
+    """Return the advantage of every step, the same for all steps of an episode with equal scores.
+
+    Args:
+        table: N steps of finished groups.
+        preset: "paper" or "authors".
+        **options: any of `RLOOOptions` (over, singleton, outcome, invalid_penalty, penalty), instead of the preset's.
+
+    Returns:
+        float64 (N,), in the order of the table's rows.
+
+    Raises:
+        ValueError: on an unknown preset or an option's value out of range.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "b", "c"], t=[0, 0, 0], state=["s"] * 3,
+    ...     action=["right", "up", "left"], next_state=["goal", "pit", "pit"], reward=[1, 0, 0], won=[1, 0, 0])
+    >>> rloo(table)
+    array([ 1. , -0.5, -0.5])
+    """
+    chosen = choose(RLOOOptions, PRESETS, preset, options)
+    statistics = cast(StatisticsOptions, {**chosen, "std": "none", "ddof": 1, "eps": 0.0})
+    centred = episode_advantages(table, episode_scores(table, statistics), statistics)
+    members = table.group[first_rows(table)] if chosen["over"] == "trajectories" else table.group
+    count = np.bincount(members, minlength=table.n_groups).astype(np.float64)
+    others = np.divide(count, count - 1.0, out=np.ones_like(count), where=count > 1)
+    return centred * others[table.group] - penalties(table, statistics, "advantage")
+
+
+class RLOO(CreditWrapper):
+    """Vector wrapper whose `advantages()` are `rloo(table(), **options)`."""
+
+    method = staticmethod(rloo)

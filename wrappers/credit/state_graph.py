@@ -1,0 +1,246 @@
+"""The graph that the episodes of a task span: states as nodes, steps as edges, and the way to success in it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import breadth_first_order, dijkstra
+
+from agentgym.trajectory import Bools, Floats, Ints, StepTable
+from wrappers.credit.group import StatisticsOptions, counting_sort, number_pairs, visit_advantages
+from wrappers.credit.pruning import Transitions, transitions
+
+Unreachable = Literal["infinite", "d_max+1"]
+Aggregate = Literal["min", "mean"]
+Unit = Literal["visit", "edge"]
+
+
+@dataclass(frozen=True, eq=False)
+class StateGraph:
+    """State graphs of all groups of a table in one: a node is a (group, state), so no edge joins two groups.
+
+    Success nodes are the states in which a won trajectory ends. V nodes in order of group, then state id; N rows.
+
+    Attributes:
+        node_group: int64 (V,).
+        node_state: int64 (V,), index into `states`.
+        success: bool (V,).
+        source: int64 (N,), node each row starts in.
+        target: int64 (N,), node each row leads to.
+        action: int64 (N,), the table's actions.
+        is_edge: bool (N,), the row is an edge; False for rows that were bypassed.
+        n_groups: number of groups.
+        n_actions: number of distinct actions.
+        states: what the state ids stand for.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> graph = StateGraph.from_table(table)
+    >>> graph.by_state(graph.hop_distance())
+    {'s': 2.0, 'u': 1.0, 'goal': 0.0, 'pit': inf}
+    """
+
+    node_group: Ints
+    node_state: Ints
+    success: Bools
+    source: Ints
+    target: Ints
+    action: Ints
+    is_edge: Bools
+    n_groups: int
+    n_actions: int
+    states: tuple[Hashable, ...]
+
+    @classmethod
+    def from_table(cls, table: StepTable, steps: Transitions | None = None) -> StateGraph:
+        """Build the graphs in O(N + states + groups).
+
+        Args:
+            table: N rows.
+            steps: the states between which each row led; by default as recorded.
+        """
+        steps = transitions(table, "keep") if steps is None else steps
+        n = len(table)
+        goals = table.last[table.trajectory_won]
+        state = np.concatenate((steps.source, steps.target, table.next_state[goals]))
+        group = np.concatenate((table.group, table.group, table.group[goals]))
+        node, example = number_pairs(group, table.n_groups, state, len(table.states))
+        success = np.zeros(len(example), np.bool_)
+        success[node[2 * n :]] = True
+        return cls(
+            node_group=group[example],
+            node_state=state[example],
+            success=success,
+            source=node[:n],
+            target=node[n : 2 * n],
+            action=table.action,
+            is_edge=steps.scored,
+            n_groups=table.n_groups,
+            n_actions=len(table.actions),
+            states=table.states,
+        )
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes V."""
+        return len(self.node_state)
+
+    @cached_property
+    def edges(self) -> tuple[Ints, Ints]:
+        """Distinct edges (source, action, target), K of them.
+
+        Returns:
+            id int64 (N,) of each row's edge, also for rows with `is_edge` False (not to be used);
+            example int64 (K,), the first row of each edge.
+        """
+        pair, example = number_pairs(self.source, self.n_nodes, self.target, self.n_nodes)
+        return number_pairs(pair, len(example), self.action, self.n_actions)
+
+    def hop_distance(self, aggregate: Aggregate = "min") -> Floats:
+        """Return float64 (V,): fewest steps to success, inf where there is no way.
+
+        Args:
+            aggregate: "min": to the nearest success node of the group, in O(V + E); "mean": the mean over the success
+                nodes of the group that can be reached, in O(V + E) for as many of them as the richest group has.
+        """
+        goals = np.flatnonzero(self.success)
+        if aggregate == "min":
+            return self._hops_to(goals)
+        # Goals are in order of group: number them within it, and search for the first of every group, the second, ...
+        first = np.searchsorted(self.node_group[goals], self.node_group[goals])
+        rank = np.arange(len(goals)) - first
+        total, count = np.zeros(self.n_nodes), np.zeros(self.n_nodes)
+        for number in range(int(rank.max(initial=-1)) + 1):
+            hops = self._hops_to(goals[rank == number])
+            found = np.isfinite(hops)
+            total[found] += hops[found]
+            count += found
+        return np.where(count > 0, total / np.maximum(count, 1.0), np.inf)
+
+    def _hops_to(self, goals: Ints) -> Floats:
+        """Hops to the nearest of some nodes: one breadth-first search against the edges, from a node before all."""
+        distance = np.full(self.n_nodes, np.inf)
+        source, target = self.source[self.is_edge], self.target[self.is_edge]
+        root, n = self.n_nodes, len(source)
+        # Rows of the matrix: what leads to each node, sorted by counting, and last what the extra node leads to.
+        first = np.zeros(root + 2, np.int64)
+        np.cumsum(np.bincount(target, minlength=root), out=first[1:-1])
+        first[-1] = n + len(goals)
+        before = np.concatenate((source[counting_sort(target, root)], goals))
+        against: Any = csr_array((np.ones(len(before)), before, first), shape=(root + 1, root + 1))
+        order, parent = breadth_first_order(against, root)
+        # Nodes come out level by level, and a level's parents are the level before: where it ends is one look-up in
+        # the parents' positions, which never decrease.
+        position = np.empty(root + 1, np.int64)
+        position[order] = np.arange(len(order))
+        parents = position[parent[order[1:]]]
+        bounds = [0, 1]
+        while bounds[-1] < len(order):
+            bounds.append(1 + int(parents.searchsorted(bounds[-1])))
+        distance[order[1:]] = np.repeat(np.arange(len(bounds) - 2), np.diff(bounds[1:]))
+        return distance
+
+    def cost_distance(self, cost: Floats) -> Floats:
+        """Return float64 (V,): least total cost to a success node of the group, inf where there is no way. O(E log V).
+
+        Args:
+            cost: float64 (N,), positive, of each row.
+
+        Raises:
+            ValueError: when a cost is not positive and finite.
+        """
+        if not (np.isfinite(cost) & (cost > 0)).all():
+            row = int(np.argmin(np.isfinite(cost) & (cost > 0)))
+            raise ValueError(f"costs must be positive and finite; row {row} costs {cost[row]}")
+        goals = np.flatnonzero(self.success)
+        if not len(goals):
+            return np.full(self.n_nodes, np.inf)
+        pair, example = number_pairs(self.target, self.n_nodes, self.source, self.n_nodes)
+        cheapest = np.full(len(example), np.inf)
+        np.minimum.at(cheapest, pair[self.is_edge], cost[self.is_edge])
+        used = np.isfinite(cheapest)
+        ends = self.target[example[used]], self.source[example[used]]
+        against = csr_array((cheapest[used], ends), shape=(self.n_nodes, self.n_nodes))
+        distance: NDArray[np.float64] = dijkstra(against, indices=goals, min_only=True)
+        return distance
+
+    def fill_unreachable(self, distance: Floats, how: Unreachable) -> Floats:
+        """Replace inf by one more than the largest finite distance of the group (0 where none is finite)."""
+        if how == "infinite":
+            return distance
+        finite = np.isfinite(distance)
+        largest = np.zeros(self.n_groups)
+        np.maximum.at(largest, self.node_group[finite], distance[finite])
+        return np.where(finite, distance, largest[self.node_group] + 1.0)
+
+    def values_of(self, other: StateGraph, per_node: Floats) -> Floats:
+        """Return this graph's values for the nodes of another graph of the same table: float64, 0 where it has none."""
+        group = np.concatenate((other.node_group, self.node_group))
+        state = np.concatenate((other.node_state, self.node_state))
+        ids, example = number_pairs(group, self.n_groups, state, len(self.states))
+        values = np.zeros(len(example))
+        values[ids[other.n_nodes :]] = per_node
+        return values[ids[: other.n_nodes]]
+
+    def by_state(self, per_node: Floats, group: int = 0) -> dict[Hashable, float]:
+        """Return the values of one group's nodes under their state keys."""
+        nodes = np.flatnonzero(self.node_group == group)
+        return {self.states[self.node_state[node]]: float(per_node[node]) for node in nodes}
+
+
+class GraphCredit(NamedTuple):
+    """What a graph method finds before it compares steps.
+
+    graph: the graph it was found on.
+    distance: float64 (V,), to success, inf where there is no way.
+    value: float64 (V,), of the nodes.
+    step_reward: float64 (N,), of the rows.
+    """
+
+    graph: StateGraph
+    distance: Floats
+    value: Floats
+    step_reward: Floats
+
+
+def step_advantages(graph: StateGraph, values: Floats, unit: Unit, options: StatisticsOptions) -> Floats:
+    """Compare the steps out of each state: float64 (N,), 0 for rows that are no edge of the graph.
+
+    Args:
+        graph: N rows.
+        values: float64 (N,), what is compared.
+        unit: what makes the statistics at a state: every "visit", or every distinct "edge" once, with the mean over
+            its visits (they differ where rows have penalties or costs of their own).
+        options: see `wrappers.credit.group.visit_advantages`.
+    """
+    members = means = None
+    if unit == "edge":
+        edge, example = graph.edges
+        rows = np.flatnonzero(graph.is_edge)
+        count = np.bincount(edge[rows], minlength=len(example))
+        total = np.bincount(edge[rows], weights=values[rows], minlength=len(example))
+        kept = graph.is_edge[example]
+        members, means = example[kept], total[kept] / count[kept]
+    return visit_advantages(
+        values, graph.source, graph.n_nodes, options, scored=graph.is_edge, members=members, member_values=means
+    )
+
+
+class StepDistances(NamedTuple):
+    """Steps to success before and after each row: float64 (N,), inf where no observed way leads there."""
+
+    before: Floats
+    after: Floats
+
+
+def distance_to_success(table: StepTable, steps: Transitions | None = None) -> StepDistances:
+    """Return how far each row's state and next state are from success in the graph of the row's group."""
+    graph = StateGraph.from_table(table, steps)
+    distance = graph.hop_distance()
+    return StepDistances(distance[graph.source], distance[graph.target])
