@@ -7,7 +7,7 @@ import os
 import platform
 from pathlib import Path
 
-from benchmarks.results import Machine
+from benchmarks.learning.results import Machine
 
 #: Distributions whose version may change a result.
 _DISTRIBUTIONS = (

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from multiprocessing.context import SpawnProcess
 from typing import Any
 
-from benchmarks.jobs import Job, Progress
+from benchmarks.learning.jobs import Job, Progress
 
 #: Does one job and tells its progress; must be picklable: a function of a module, or a `functools.partial` of one.
 Work = Callable[[Job, Progress], None]

@@ -18,7 +18,7 @@ from rich.progress import (
 )
 from rich.table import Column
 
-from benchmarks.jobs import Job
+from benchmarks.learning.jobs import Job
 
 #: Seconds between two lines of one job.
 _PAUSE = 30.0

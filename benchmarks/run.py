@@ -11,17 +11,17 @@ import typer
 from rich.console import Console
 
 from agentgym.core import suggest
-from benchmarks.aliasing_command import aliasing
-from benchmarks.crossplay_command import crossplay
-from benchmarks.endpoint_command import endpoint
-from benchmarks.evaluate_command import evaluate
+from benchmarks.learning.evaluate_command import evaluate
+from benchmarks.learning.seed_list import parse_seeds
 from benchmarks.machine import usable_cores
-from benchmarks.merging_command import merging
-from benchmarks.ranking_command import ranking
-from benchmarks.search_command import search
-from benchmarks.seed_list import parse_seeds
-from benchmarks.shaping_command import shaping
-from benchmarks.shop_scale_command import shop_scale
+from benchmarks.ranking.command import ranking
+from benchmarks.shaping.command import shaping
+from benchmarks.studies.aliasing_command import aliasing
+from benchmarks.studies.crossplay_command import crossplay
+from benchmarks.studies.endpoint_command import endpoint
+from benchmarks.studies.merging_command import merging
+from benchmarks.studies.search_command import search
+from benchmarks.studies.shop_scale_command import shop_scale
 
 app = typer.Typer(
     add_completion=False, rich_markup_mode="rich", no_args_is_help=False, pretty_exceptions_enable=False,
@@ -54,7 +54,7 @@ def _known_env(env: str) -> str:
 
     import agentgym.registry
     from agentgym.core import TextSpace
-    from benchmarks.settings import SETTINGS
+    from benchmarks.environments.rows import SETTINGS
 
     short = {row.name: row.id for row in SETTINGS}
     names = _choices(env, [*short, *(row.id for row in agentgym.registry.ROWS)], "--env")
@@ -148,9 +148,9 @@ def learning(
     if context.invoked_subcommand is not None:
         return
     from baselines.recipes import RECIPES
-    from benchmarks.defaults import make_config
+    from benchmarks.environments.defaults import make_config
+    from benchmarks.environments.rows import settings_of
     from benchmarks.environments.sokoban import SOKOBAN
-    from benchmarks.settings import settings_of
 
     row = settings_of(_known_env(env))
     chosen = {
@@ -177,7 +177,7 @@ def learning(
 
 def _learn(config: Any, folder: Path, processes: int) -> None:
     from benchmarks.json_files import ResultsError
-    from benchmarks.learning import OtherConfigurationError, run_learning
+    from benchmarks.learning.study import OtherConfigurationError, run_learning
     from benchmarks.processes import JobFailedError
 
     console = Console()
@@ -201,10 +201,10 @@ def _stop(message: str, status: int) -> typer.Exit:
 
 
 def _show(found: Any, folder: Path, console: Console) -> None:
-    from benchmarks.kind_table import learned_tables
-    from benchmarks.report import write_report
-    from benchmarks.settings import settings_of
-    from benchmarks.table import rich_table
+    from benchmarks.environments.rows import settings_of
+    from benchmarks.learning.kind_table import learned_tables
+    from benchmarks.learning.table import rich_table
+    from benchmarks.report.page import write_report
 
     console.print(rich_table(found, console.width))
     for table in learned_tables(found, settings_of(found.config.env).kind_names):
@@ -223,7 +223,7 @@ def report(
 ) -> None:
     """Print the table and rebuild the pictures and the page from [bold]results.json[/]."""
     from benchmarks.json_files import ResultsError
-    from benchmarks.results import load
+    from benchmarks.learning.results import load
 
     try:
         found = load(folder / "results.json")
@@ -237,8 +237,8 @@ def check(
     folder: Annotated[Path, typer.Argument(help="Folder of a finished benchmark.")],
 ) -> None:
     """Check that a finished benchmark left all that learning leaves behind (for CI)."""
-    from benchmarks.artefacts import ArtefactError, check_artefacts
     from benchmarks.json_files import ResultsError
+    from benchmarks.learning.artefacts import ArtefactError, check_artefacts
 
     try:
         for line in check_artefacts(folder):
@@ -254,8 +254,8 @@ def throughput(
 ) -> None:
     """Measure environment steps, levels, searches, credit and clusters, beside peers and limits, as ratios."""
     from benchmarks.json_files import encode, write_json
-    from benchmarks.throughput import measure
-    from benchmarks.throughput_table import print_throughput
+    from benchmarks.throughput.study import measure
+    from benchmarks.throughput.table import print_throughput
 
     console = Console()
     try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 from baselines.recipes import SOKOBAN_PRETRAINED, SOKOBAN_TINY
-from benchmarks.env_settings import EnvSettings
-from benchmarks.household_words import PIECES, household_words
-from benchmarks.setup import Setup, Sizes
+from benchmarks.config import Setup, Sizes
+from benchmarks.environments.alfworld_words import PIECES, household_words
+from benchmarks.environments.settings import EnvSettings
 from wrappers.advice import Adviser
 
 

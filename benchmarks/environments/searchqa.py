@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 from baselines.recipes import SOKOBAN_PRETRAINED, SOKOBAN_TINY
-from benchmarks.encyclopaedia_words import PIECES, encyclopaedia_words
-from benchmarks.env_settings import COPYING, EnvSettings
-from benchmarks.setup import Setup, Sizes
+from benchmarks.config import Setup, Sizes
+from benchmarks.environments.searchqa_words import PIECES, encyclopaedia_words
+from benchmarks.environments.settings import COPYING, EnvSettings
 from wrappers.advice import Adviser
 from wrappers.canonical import Key
 

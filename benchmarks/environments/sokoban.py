@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 
 from baselines.recipes import SOKOBAN_PRETRAINED, SOKOBAN_TINY
-from benchmarks.env_settings import EnvSettings
-from benchmarks.setup import Sizes
+from benchmarks.config import Sizes
+from benchmarks.environments.settings import EnvSettings
 
 
 def _board_tiles() -> dict[str, str]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 
 from baselines.recipes import SOKOBAN_PRETRAINED, SOKOBAN_TINY
-from benchmarks.env_settings import COPYING, EnvSettings
-from benchmarks.meeting_words import PIECES, meeting_words
-from benchmarks.setup import Setup, Sizes
+from benchmarks.config import Setup, Sizes
+from benchmarks.environments.settings import COPYING, EnvSettings
+from benchmarks.environments.sotopia_words import PIECES, meeting_words
 from wrappers.canonical import Key
 
 

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from benchmarks.jobs import Job
+from benchmarks.learning.jobs import Job
 from benchmarks.processes import JobFailedError, run_jobs
 
 JOBS = [Job("method", seed, "work") for seed in range(5)]

@@ -7,7 +7,7 @@ import pytest
 pytest.importorskip("torch")
 from rich.console import Console
 
-from benchmarks.jobs import Job
+from benchmarks.learning.jobs import Job
 from benchmarks.progress import lines, shown
 
 ONE, OTHER = Job("method", 0, "grpo"), Job("clone", 1)

@@ -139,7 +139,7 @@ def test_interrupted_and_continued_equals_uninterrupted(finished_run, small_opti
 
 
 def test_a_pretrained_model_is_not_trained_at_the_tiny_models_rate() -> None:
-    from benchmarks.defaults import QUICK, make_config
+    from benchmarks.environments.defaults import QUICK, make_config
 
     tiny, pretrained = (
         make_config(env="AgentRL/Sokoban-v0", methods=["grpo"], seeds=[0], model=model, history=None, sizes=QUICK)
@@ -151,7 +151,7 @@ def test_a_pretrained_model_is_not_trained_at_the_tiny_models_rate() -> None:
 
 
 def test_throughput_finds_an_unusable_folder_before_it_measures(tmp_path, monkeypatch):
-    monkeypatch.setattr("benchmarks.throughput.measure", lambda quick, tell: pytest.fail("measured"))
+    monkeypatch.setattr("benchmarks.throughput.study.measure", lambda quick, tell: pytest.fail("measured"))
     (tmp_path / "file").write_text("")
     status, words = invoke("throughput", "--out", str(tmp_path / "file" / "figures.json"))
     assert status == 1
@@ -163,6 +163,6 @@ def test_throughput_ends_in_a_sentence_after_ctrl_c(monkeypatch):
     def interrupted(quick, tell):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("benchmarks.throughput.measure", interrupted)
+    monkeypatch.setattr("benchmarks.throughput.study.measure", interrupted)
     status, words = invoke("throughput", "--quick")
     assert (status, "stopped; nothing is kept" in words) == (130, True)

@@ -1,0 +1,1 @@
+"""The main job: cloning, training, comparing on held-out tasks."""

@@ -1,0 +1,130 @@
+"""Check that a finished benchmark left what learning leaves behind: artefacts, not luck.
+
+    python -m benchmarks.run check runs/quick
+
+A short run need not solve a single level. But its clone must predict the expert better than before, every method must
+have updated the clone's weights by finite gradients, away from the frozen start, logs must be complete, and the
+pictures and the page must hold what the results say.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.learning.jobs import Job, all_jobs
+from benchmarks.learning.results import Results, load
+from benchmarks.learning.study import RESULTS
+
+#: What every logged iteration tells.
+LOGGED = (
+    "success", "invalid_rate", "policy_loss", "kl", "approx_kl", "clip_fraction", "entropy", "grad_norm",
+    "tokens_per_second", "share_environment", "share_generation", "share_credit", "share_update",
+)  # fmt: skip
+
+
+class ArtefactError(ValueError):
+    """A finished benchmark lacks something that learning leaves behind."""
+
+
+def check_artefacts(folder: Path) -> Iterator[str]:
+    """Check the folder of a finished benchmark, and yield one line per thing that was found in order.
+
+    Raises:
+        ArtefactError: at the first thing that is not.
+        benchmarks.json_files.ResultsError: `results.json` is missing or malformed.
+    """
+    found = load(folder / RESULTS)
+    yield f"{RESULTS}: {len(found.scores)} scores on {found.config.eval_levels} levels, {len(found.runs)} runs"
+    yield _picture(folder / "curves.png")
+    yield _page(folder / "report.html", found)
+    checks: dict[str, Callable[[Path, Job, Results], str]] = {"clone": _clone, "method": _method}
+    for job in all_jobs(found.config):
+        if job.kind in checks:
+            yield checks[job.kind](folder, job, found)
+
+
+def _expect(condition: bool, words: str) -> None:
+    if not condition:
+        raise ArtefactError(words)
+
+
+def _picture(path: Path) -> str:
+    content = path.read_bytes() if path.is_file() else b""
+    _expect(content.startswith(b"\x89PNG") and len(content) > 10_000, f"{path}: expected a picture of the curves")
+    return f"{path.name}: {len(content) // 1000} kB"
+
+
+def _page(path: Path, found: Results) -> str:
+    page = path.read_text(encoding="utf-8") if path.is_file() else ""
+    data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+    _expect(data is not None, f"{path}: expected the page with its data")
+    shown: dict[str, Any] = _json(path, data[1]) if data else {}
+    for policy in ("random", "expert", "clone", *found.config.methods):
+        _expect(bool(shown["episodes"].get(policy)), f"{path}: no episode of {policy}")
+    _expect(
+        {graph["method"] for graph in shown["graphs"]} == set(found.config.methods),
+        f"{path}: expected a state graph for each of {found.config.methods}",
+    )
+    return f"{path.name}: {len(shown['episodes'])} policies, {len(shown['graphs'])} state graphs"
+
+
+def _clone(folder: Path, job: Job, found: Results) -> str:
+    if not found.config.clone_levels:
+        return f"{job.name}: no warm start was asked for"
+    path = folder / job.name / "cloning.json"
+    _expect(path.is_file(), f"{path}: the history of cloning is missing")
+    losses = [epoch["loss"] for epoch in _json(path, path.read_text(encoding="utf-8"))]
+    _expect(all(map(math.isfinite, losses)), f"{path}: a loss is not finite: {losses}")
+    _expect(losses[-1] < losses[0] or len(losses) == 1, f"{path}: the loss did not fall: {losses}")
+    return f"{job.name}: loss {losses[0]:.2f} -> {losses[-1]:.2f} nats"
+
+
+def _method(folder: Path, job: Job, found: Results) -> str:
+    place = folder / job.name
+    log = place / "log.jsonl"
+    _expect(log.is_file(), f"{log}: the log of training is missing")
+    rows = [_json(log, line) for line in log.read_text(encoding="utf-8").splitlines()]
+    iterations = [row["iteration"] for row in rows]
+    _expect(iterations == list(range(found.config.steps + 1)), f"{log}: iterations {iterations}")
+    for row in rows[1:]:
+        for name in LOGGED:
+            value = row.get(name)
+            _expect(
+                isinstance(value, (int, float)) and math.isfinite(value),
+                f"{log}, iteration {row['iteration']}: {name} is {value}",
+            )
+    _expect(any(row["grad_norm"] > 0 for row in rows[1:]), f"{log}: no iteration had a gradient")
+    _expect((place / "checkpoint.pt").is_file(), f"{place}: no checkpoint")
+    moved = _distance(folder / f"clone-seed{job.seed}" / "model", place / "model")
+    _expect(moved > 0, f"{place}: the weights are those of the clone")
+    # 0 where the method keeps no reference to measure against.
+    kl = f"KL to the clone {rows[-1]['kl']:.3f}, " if rows[-1]["kl"] > 0 else ""
+    return f"{job.name}: {found.config.steps} iterations, {kl}weights moved {moved:.3f}"
+
+
+def _json(path: Path, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ArtefactError(f"{path}: not JSON ({error})") from None
+
+
+def _distance(one: Path, other: Path) -> float:
+    """Euclidean distance of two models' weights."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load_file
+
+    squares, files = 0.0, sorted(one.glob("*.safetensors"))
+    _expect(bool(files), f"{one}: no weights")
+    for path in files:
+        try:
+            left, right = load_file(path), load_file(other / path.name)
+        except (OSError, SafetensorError) as error:
+            raise ArtefactError(f"{other}: weights cannot be read ({error})") from None
+        squares += sum(float(((left[name].float() - right[name].float()) ** 2).sum()) for name in left)
+    return math.sqrt(squares)

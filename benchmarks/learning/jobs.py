@@ -1,0 +1,237 @@
+"""The pieces of a learning benchmark, each one process: references, clones, training runs.
+
+Every job writes what it found to `<its folder>/finished.json`; a finished job is never run again, so that the same
+command goes on where it was interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentgym.rollout import Policy
+from baselines.evaluation import Evaluation, evaluate
+from benchmarks import json_files
+from benchmarks.learning.results import (
+    CLONE,
+    EXPERT,
+    GREEDY,
+    RANDOM,
+    SAMPLED,
+    Config,
+    CurvePoint,
+    KindScore,
+    Run,
+    Score,
+)
+from benchmarks.learning.showcase import clone_graphs, show_episodes, trained_graph
+from benchmarks.learning.stack import (
+    TINY,
+    held_out_tasks,
+    make_envs,
+    new_policy,
+    tasks,
+    trainer_config,
+    training_tasks,
+    validation_tasks,
+)
+
+FINISHED = "finished.json"
+#: Called with (done, total, a few words).
+Progress = Callable[[int, int, str], None]
+_EVALUATION_SEED = 10_000
+
+
+@dataclass(frozen=True)
+class Job:
+    """One process's work: kind "references", "clone" or "method"; `method` and `seed` where they apply."""
+
+    kind: str
+    seed: int = 0
+    method: str = ""
+
+    @property
+    def name(self) -> str:
+        """Folder name, unique in a benchmark."""
+        return {"references": "references", "clone": f"clone-seed{self.seed}"}.get(
+            self.kind, f"{self.method}-seed{self.seed}"
+        )
+
+
+def all_jobs(config: Config) -> list[Job]:
+    """Clones first (everything waits for them), then references, then training runs seed by seed."""
+    clones = [Job("clone", seed) for seed in config.seeds]
+    runs = [Job("method", seed, method) for seed in config.seeds for method in config.methods]
+    return [*clones, Job("references"), *runs]
+
+
+def is_finished(folder: Path, job: Job) -> bool:
+    """Whether the job's result is on disk."""
+    return (folder / job.name / FINISHED).is_file()
+
+
+def read_finished(folder: Path, job: Job) -> dict[str, Any]:
+    """What the job wrote."""
+    path = folder / job.name / FINISHED
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise json_files.ResultsError(f"{path}: not JSON ({error}); delete it and run the same command again") from None
+    return found
+
+
+def run_job(config: Config, folder: Path, job: Job, progress: Progress) -> None:
+    """Do the job in this process, with one thread, and write its result."""
+    import torch
+    import transformers
+
+    torch.set_num_threads(1)
+    transformers.utils.logging.disable_progress_bar()  # whoever started the process draws the bars
+    place = folder / job.name
+    place.mkdir(parents=True, exist_ok=True)
+    work = {"references": _references, "clone": _clone, "method": _method}[job.kind]
+    found = work(config, folder, job, progress)
+    json_files.write_json(
+        {name: [json_files.encode(item) for item in items] for name, items in found.items()}, place / FINISHED
+    )
+
+
+def score(
+    config: Config, policy: Policy, name: str, seed: int, mode: str, seconds: float
+) -> tuple[Score, list[KindScore]]:
+    """Play all test levels once, and those of the splits beside. `mode` is for policies that have a temperature.
+
+    Returns:
+        The score on the test levels, and for every split the score kind by kind; none where there are no kinds.
+    """
+    setup, kinds = config.setup, []
+    played = _play(config, policy, name, seed, mode, setup.test)
+    for split in (setup.test, *setup.beside) if setup.kinds else ():
+        beside = played if split == setup.test else _play(config, policy, name, seed, mode, split)
+        by_kind = beside.success_by(setup.kinds)
+        won = {label: int(success.sum()) for label, success in by_kind.items()}
+        kinds.append(
+            KindScore(name, seed, mode, split, won, {label: success.size for label, success in by_kind.items()})
+        )
+    summary = played.summary()
+    success = "".join("1" if won else "0" for won in played.success[:, 0])
+    found = Score(
+        name, seed, mode, success, summary["mean_return"], summary["episode_length"], summary["invalid_rate"], seconds
+    )  # fmt: skip
+    return found, kinds
+
+
+def _scores(config: Config, policy: Policy, name: str, seed: int, seconds: float) -> dict[str, list[Any]]:
+    """Scores of greedy and of sampled play, as a job returns them."""
+    both = [score(config, policy, name, seed, mode, seconds) for mode in (GREEDY, SAMPLED)]
+    return {"scores": [found for found, _ in both], "kinds": [item for _, kinds in both for item in kinds]}
+
+
+def _play(config: Config, policy: Policy, name: str, seed: int, mode: str, split: str) -> Evaluation:
+    temperature = None
+    if name not in (RANDOM, EXPERT):
+        temperature = 0.0 if mode == GREEDY else config.temperature
+    kind = config.setup.kinds
+    return evaluate(
+        make_envs(config, config.eval_levels, expert=name == EXPERT), policy, held_out_tasks(config, split),
+        seed=_EVALUATION_SEED + seed, temperature=temperature, columns=(kind,) if kind else (),
+    )  # fmt: skip
+
+
+def _references(config: Config, folder: Path, job: Job, progress: Progress) -> dict[str, list[Any]]:
+    from policies.scripted import ExpertPolicy, RandomPolicy
+
+    total = 2 * len(config.seeds)
+    scores: list[Score] = []
+    kinds: list[KindScore] = []
+    for seed in config.seeds:
+        for name, policy, mode in ((RANDOM, RandomPolicy(), SAMPLED), (EXPERT, ExpertPolicy(), GREEDY)):
+            found, by_kind = score(config, policy, name, seed, mode, 0.0)
+            scores.append(found)
+            kinds += by_kind
+            progress(len(scores), total, f"{name} {_share(scores[-1])}")
+    episodes = show_episodes(config, RandomPolicy(), RANDOM) + show_episodes(config, ExpertPolicy(), EXPERT)
+    return {"scores": scores, "episodes": episodes, "kinds": kinds}
+
+
+def _clone(config: Config, folder: Path, job: Job, progress: Progress) -> dict[str, list[Any]]:
+    from baselines.cloning import clone
+
+    policy = new_policy(config, job.seed)
+    started = time.perf_counter()
+    if config.clone_levels:
+        history = clone(
+            policy, make_envs(config, config.clone_levels, expert=True), tasks(config.setup.train, config.clone_levels),
+            epochs=config.clone_epochs, seed=job.seed,
+            # Random weights take large steps; pretrained ones are fine-tuned.
+            learning_rate=3e-3 if config.model == TINY else 1e-5,
+            progress=lambda done, total: progress(done, total, "learning from the expert"),
+        ).history  # fmt: skip
+        (folder / job.name / "cloning.json").write_text(json.dumps(history), encoding="utf-8")
+    seconds = time.perf_counter() - started
+    model = folder / job.name / "model"
+    shutil.rmtree(model, ignore_errors=True)
+    policy.save_pretrained(model)
+    found = _scores(config, policy, CLONE, job.seed, seconds)
+    scores = found["scores"]
+    progress(1, 1, f"greedy {_share(scores[0])}, sampled {_share(scores[1])} of test levels")
+    if job.seed == config.seeds[0]:
+        task, found["graphs"] = clone_graphs(config, policy, job.seed)
+        found["task"] = [task]
+        found["episodes"] = show_episodes(config, policy.with_settings(temperature=0.0), CLONE)
+    return found
+
+
+def _method(config: Config, folder: Path, job: Job, progress: Progress) -> dict[str, list[Any]]:
+    from baselines.recipes import recipe
+    from baselines.trainer import Trainer
+    from policies.huggingface import HuggingFacePolicy
+
+    start, method = Job("clone", job.seed), recipe(job.method)
+    device = "cpu" if config.model == TINY else None
+    policy = HuggingFacePolicy.from_pretrained(folder / start.name / "model", device=device)
+    warm_start = read_finished(folder, start)["scores"][0]["seconds"]
+    validated = ""
+
+    def report(row: dict[str, float]) -> None:
+        nonlocal validated
+        if "validation_greedy_success" in row:
+            validated = f", validation {100 * row['validation_greedy_success']:.0f} %"
+        rollouts = f"rollouts {100 * row['success']:.0f} %" if "success" in row else "start"
+        progress(int(row["iteration"]), config.steps, rollouts + validated)
+
+    trainer = Trainer(
+        policy, make_envs(config, max(config.groups * config.group_size, config.validation_levels)), method,
+        training_tasks(config), trainer_config(config, job.seed, method),
+        validation_tasks=validation_tasks(config),
+        folder=folder / job.name, resume=True, tensorboard=True,
+    )  # fmt: skip
+    rows = trainer.run(report)
+    policy.save_pretrained(folder / job.name / "model")
+    seconds = trainer.seconds
+    found = _scores(config, policy, job.method, job.seed, warm_start + seconds)
+    scores = found["scores"]
+    progress(config.steps, config.steps, f"greedy {_share(scores[0])}, sampled {_share(scores[1])} of test levels")
+    curve = [
+        CurvePoint(
+            int(row["iteration"]), float(row.get("seconds", 0.0)),
+            float(row["validation_sampled_success"]), float(row["validation_greedy_success"]),
+        )
+        for row in rows
+        if "validation_greedy_success" in row
+    ]  # fmt: skip
+    found["runs"] = [Run(job.method, job.seed, seconds, curve)]
+    if job.seed == config.seeds[0]:
+        task = read_finished(folder, start)["task"][0]
+        found["graphs"] = [trained_graph(config, trainer, job.method, job.seed, task)]
+        found["episodes"] = show_episodes(config, policy.with_settings(temperature=0.0), job.method)
+    return found
+
+
+def _share(found: Score) -> str:
+    return f"{100 * found.success.count('1') / len(found.success):.1f} %"

@@ -1,0 +1,317 @@
+"""`results.json`: what a learning benchmark found, as documented dataclasses that are validated on load.
+
+    Results
+      config    what was asked (environment, methods, seeds, sizes, hyper-parameters)
+      machine   where it ran
+      runs      one Run per (method, seed): its validation curve
+      scores    one Score per (policy, seed, mode): success on every held-out test level
+      episodes  a few test episodes with their boards
+      graphs    state graphs of one training task, before and after training, per method
+      kinds     success per kind of task, in the test split and in others, where an environment has kinds
+
+Success per level is kept as a string of "0" and "1", one character per level in the order of the test split, so that
+every interval and paired comparison of the report can be computed again from the file alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from benchmarks.config import Setup
+from benchmarks.json_files import ResultsError, decode, encode, read_json, write_json
+
+VERSION = 1
+GREEDY, SAMPLED = "greedy", "sampled"
+RANDOM, EXPERT, CLONE = "random", "expert", "clone"
+TRAINED = "trained"
+
+
+@dataclass(frozen=True)
+class Config:
+    """What was asked for; a folder holds the results of one configuration.
+
+    Attributes:
+        env: Gymnasium id.
+        methods: credit methods, names of `baselines.recipes.RECIPES`.
+        seeds: training seeds; every method is trained once per seed, from the same clone.
+        steps: reinforcement-learning iterations per run.
+        groups: tasks per iteration.
+        group_size: episodes per task.
+        model: "tiny" or the folder of a Hugging Face causal language model.
+        history: (observation, action) pairs shown in the prompt besides the current observation.
+        instructions: whether the prompt begins with the task's rules.
+        temperature: sampling temperature of training and of the "sampled" evaluation.
+        clone_levels: expert episodes of the warm start.
+        clone_epochs: passes over them.
+        eval_levels: held-out test levels of the final table.
+        validation_levels: levels of the learning curve; not trained on and not part of the test.
+        validation_every: iterations between two points of the curve.
+        training_levels: levels that reinforcement learning draws its tasks from.
+        training: settings of `baselines.config.TrainerConfig`, the same for all methods but for what a
+            recipe's `training` replaces.
+        setup: what is particular to the environment.
+    """
+
+    env: str
+    methods: list[str]
+    seeds: list[int]
+    steps: int
+    groups: int
+    group_size: int
+    model: str
+    history: int
+    instructions: bool
+    temperature: float
+    clone_levels: int
+    clone_epochs: int
+    training_levels: int
+    eval_levels: int
+    validation_levels: int
+    validation_every: int
+    training: dict[str, Any]
+    setup: Setup = field(default_factory=Setup)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where it ran. `versions` maps a distribution to its version."""
+
+    cpu: str
+    cores: int
+    memory_gib: float
+    system: str
+    python: str
+    versions: dict[str, str]
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """One validation during training.
+
+    Attributes:
+        iteration: iterations trained before this point; 0 is the clone.
+        seconds: wall seconds of training before this point (validation itself not counted).
+        success: share of validation levels solved by sampled play, in 0..1.
+        greedy: the same for greedy play.
+    """
+
+    iteration: int
+    seconds: float
+    success: float
+    greedy: float
+
+
+@dataclass(frozen=True)
+class Run:
+    """One training run: `seconds` of training, and the validation curve in order of iteration."""
+
+    method: str
+    seed: int
+    seconds: float
+    curve: list[CurvePoint]
+
+
+@dataclass(frozen=True)
+class Score:
+    """One policy on all held-out levels.
+
+    Attributes:
+        policy: "random", "expert", "clone" or a method.
+        seed: training seed (random, expert: seed of the play).
+        mode: "greedy" or "sampled".
+        success: one character per level, "1" solved.
+        mean_return: mean sum of rewards per episode.
+        mean_length: mean number of steps per episode.
+        invalid_rate: share of steps whose action was not accepted.
+        seconds: wall seconds of training, warm start included (0 for random and expert).
+    """
+
+    policy: str
+    seed: int
+    mode: str
+    success: str
+    mean_return: float
+    mean_length: float
+    invalid_rate: float
+    seconds: float
+
+
+@dataclass(frozen=True)
+class KindScore:
+    """One policy on the levels of one split, kind by kind.
+
+    Attributes:
+        policy, seed, mode: as in `Score`.
+        split: whose levels were played.
+        won: per kind, the levels that were solved.
+        played: per kind, the levels that were played.
+    """
+
+    policy: str
+    seed: int
+    mode: str
+    split: str
+    won: dict[str, int]
+    played: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One moment of an episode: the observation, and what was done there ("" in the last frame)."""
+
+    text: str
+    action: str
+    reward: float
+    valid: bool
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One greedy test episode; `level` is the index in the test split."""
+
+    policy: str
+    level: int
+    task_id: str
+    won: bool
+    frames: list[Frame]
+
+
+@dataclass(frozen=True)
+class Node:
+    """One state of a group.
+
+    Attributes:
+        text: observation in that state.
+        distance: hops to the nearest success over the group's transitions; None where success was not reached.
+        depth: fewest steps from the start after which it was seen.
+        visits: steps of the group that begin here.
+        success: a solved state.
+        start: the first state.
+    """
+
+    text: str
+    distance: int | None
+    depth: int
+    visits: int
+    success: bool
+    start: bool
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Transitions of a group from one node (index) to another with the same action.
+
+    Attributes:
+        gain: potential difference gamma^d(target) - gamma^d(source), potential 0 where success was not reached
+            (the state reward of RewardFlow).
+        count: how often it was taken.
+        advantage: mean advantage that the method gave these steps; None where it gave none.
+    """
+
+    source: int
+    target: int
+    action: str
+    gain: float
+    count: int
+    advantage: float | None
+
+
+@dataclass(frozen=True)
+class Graph:
+    """State graph of one group: `episodes` episodes of one training task, `won` of them successful.
+
+    Attributes:
+        method: whose advantages the edges show.
+        stage: "clone": episodes of the clone, the same for all methods; "trained": of the method's trained policy.
+        seed: training seed.
+        task_id: the task, the same in all graphs of a file.
+        gamma: base of the potentials.
+    """
+
+    method: str
+    stage: str
+    seed: int
+    task_id: str
+    episodes: int
+    won: int
+    gamma: float
+    nodes: list[Node]
+    edges: list[Edge]
+
+
+@dataclass(frozen=True)
+class Results:
+    """The whole file; see the module."""
+
+    version: int
+    created: str
+    config: Config
+    machine: Machine
+    runs: list[Run]
+    scores: list[Score]
+    episodes: list[Episode]
+    graphs: list[Graph]
+    kinds: list[KindScore] = field(default_factory=list)
+
+
+def check(results: Results) -> None:
+    """Check what types cannot say.
+
+    Raises:
+        ResultsError: wrong version; a (method, seed) without run or a policy without scores; success strings of a
+            wrong length or alphabet; curves out of order; edges to nodes that do not exist.
+    """
+    config = results.config
+    if results.version != VERSION:
+        raise ResultsError(f"results.version: this code reads version {VERSION}, got {results.version}; run it again")
+    pairs = {(run.method, run.seed) for run in results.runs}
+    for method in config.methods:
+        for seed in config.seeds:
+            if (method, seed) not in pairs:
+                raise ResultsError(f"results.runs: no run of {method!r} with seed {seed}")
+    for i, run in enumerate(results.runs):
+        iterations = [point.iteration for point in run.curve]
+        if not iterations or iterations != sorted(set(iterations)):
+            raise ResultsError(f"results.runs[{i}].curve: iterations must rise, got {iterations[:8]}")
+    found = {(score.policy, score.seed, score.mode) for score in results.scores}
+    for policy in [RANDOM, EXPERT, CLONE, *config.methods]:
+        for seed in config.seeds:
+            for mode in modes(policy):
+                if (policy, seed, mode) not in found:
+                    raise ResultsError(f"results.scores: no {mode} score of {policy!r} with seed {seed}")
+    for i, score in enumerate(results.scores):
+        if len(score.success) != config.eval_levels or set(score.success) - {"0", "1"}:
+            raise ResultsError(f"results.scores[{i}].success: expected {config.eval_levels} characters 0 or 1")
+    for i, graph in enumerate(results.graphs):
+        if any(not 0 <= end < len(graph.nodes) for edge in graph.edges for end in (edge.source, edge.target)):
+            raise ResultsError(f"results.graphs[{i}].edges: an edge ends at a node that does not exist")
+
+
+def modes(policy: str) -> tuple[str, ...]:
+    """Evaluation modes of a policy: random play is sampled, the expert is greedy, trained policies are both.
+
+    >>> modes("expert"), modes("grpo")
+    (('greedy',), ('greedy', 'sampled'))
+    """
+    return {RANDOM: (SAMPLED,), EXPERT: (GREEDY,)}.get(policy, (GREEDY, SAMPLED))
+
+
+def save(results: Results, path: Path) -> None:
+    """Check and write; the file appears whole or not at all."""
+    check(results)
+    write_json(encode(results), path)
+
+
+def load(path: Path) -> Results:
+    """Read and check.
+
+    Raises:
+        ResultsError: no such file, not JSON, or not what `save` writes.
+    """
+    if not path.is_file():
+        raise ResultsError(f"{path}: no such file; run `python -m benchmarks.run --out {path.parent}` first")
+    results = decode(Results, read_json(path), "results")
+    check(results)
+    return results

@@ -1,0 +1,101 @@
+"""What the report shows beside numbers: a few test episodes, and one group's state graph before and after training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from agentgym.rollout import Policy, collect
+from agentgym.trajectory import StepTable
+from baselines.evaluation import at_temperature
+from baselines.recipes import RECIPES
+from baselines.trainer import Trainer
+from benchmarks.learning.observation_log import ObservationLog
+from benchmarks.learning.results import CLONE, TRAINED, Config, Episode, Frame, Graph
+from benchmarks.learning.stack import held_out_tasks, make_envs, tasks
+from benchmarks.learning.state_graph import build_graph, pick_group
+
+#: Test levels whose episodes are shown.
+SHOWN = 8
+#: Training tasks among which one is looked for that the clone solves sometimes.
+CANDIDATES = 32
+_SEED = 20_000
+
+
+def show_episodes(config: Config, policy: Policy, name: str) -> list[Episode]:
+    """Play the first test levels and keep every frame.
+
+    Args:
+        config: environment and prompt.
+        policy: who plays, at its own temperature.
+        name: of the policy, for the results.
+    """
+    count = min(SHOWN, config.eval_levels)
+    envs = make_envs(config, count, expert=True, log=True)
+    log = _log_of(envs)
+    table = collect(envs, policy, tasks=held_out_tasks(config)[:count], seed=_SEED)
+    episodes = []
+    for level, trajectory in enumerate(table.to_trajectories()):
+        texts = log.frames[level]
+        frames = [Frame(texts[i], str(step.action), step.reward, step.valid) for i, step in enumerate(trajectory.steps)]
+        frames.append(Frame(texts[len(trajectory.steps)], "", 0.0, True))
+        episodes.append(Episode(name, level, str(trajectory.group), trajectory.won, frames))
+    return episodes
+
+
+def clone_graphs(config: Config, clone: Policy, seed: int) -> tuple[int, list[Graph]]:
+    """Find a training task that the clone solves in some of its episodes, and score that group by every method.
+
+    Args:
+        config: environment, prompt, methods, group size and temperature.
+        clone: the warm start.
+        seed: training seed of the clone.
+
+    Returns:
+        Index of the task in the training split, and one graph per method: same episodes, different advantages.
+    """
+    first = config.clone_levels
+    table, texts = _play(config, clone, tasks(config.setup.train, CANDIDATES, first), seed)
+    group = pick_group(table)
+    return first + group, [
+        build_graph(table, group, texts[group], RECIPES[method](table), method=method, stage=CLONE, seed=seed)
+        for method in config.methods
+    ]
+
+
+def trained_graph(config: Config, trainer: Trainer, method: str, seed: int, index: int) -> Graph:
+    """Play one group of a training task with a trained policy and score it by its method, critic included.
+
+    Args:
+        config: environment, prompt, group size and temperature.
+        trainer: has trained the policy by the method.
+        method: name of the recipe.
+        seed: training seed of the policy.
+        index: of the task in the training split.
+    """
+    table, texts = _play(config, trainer.policy, tasks(config.setup.train, 1, index), seed)
+    advantages = trainer.estimate(table)[1].advantages
+    return build_graph(table, 0, texts[0], advantages, method=method, stage=TRAINED, seed=seed)
+
+
+def _play(
+    config: Config, policy: Policy, chosen: Sequence[dict[str, Any]], seed: int
+) -> tuple[StepTable, list[dict[str, str]]]:
+    """Play groups at the training temperature; returns also, per group, state key -> observation."""
+    envs = make_envs(config, len(chosen) * config.group_size, log=True)
+    log = _log_of(envs)
+    table = collect(
+        envs,
+        at_temperature(policy, config.temperature),
+        tasks=chosen,
+        group_size=config.group_size,
+        seed=_SEED + seed,
+    )
+    texts = [{key: text for (task, key), text in log.texts.items() if task == str(label)} for label in table.groups]
+    return table, texts
+
+
+def _log_of(envs: Any) -> ObservationLog:
+    while not isinstance(envs, ObservationLog):
+        envs = envs.env
+    return envs

@@ -1,0 +1,131 @@
+"""The environment and the policy of a learning benchmark, built from its configuration."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+
+import agentgym  # noqa: F401  # registers the environments
+from baselines.config import TrainerConfig
+from benchmarks.environments.rows import ADVISERS, settings_of
+from benchmarks.learning.observation_log import ObservationLog
+from benchmarks.learning.results import Config
+from wrappers.advice import VectorAdvice
+from wrappers.canonical import CanonicalStates
+from wrappers.prompt import VectorPromptWindow
+from wrappers.reply import VectorReplyParser
+
+if TYPE_CHECKING:
+    from baselines.recipes import Recipe
+    from policies.huggingface import HuggingFacePolicy
+
+#: Episodes that are played side by side.
+PLACES = 128
+TINY = "tiny"
+#: Training levels whose first prompts and commands the tiny policy's tokenizer is made from.
+_TOKENIZER_LEVELS = 64
+#: What a model that is not ours is asked to write, and how its reply is completed.
+_REPLY_FORMAT = "Answer with exactly one command inside <action> and </action>, and nothing else."
+_FOREIGN: dict[str, Any] = {"prefix": "<action>", "suffix": "</action>", "max_new_tokens": 4}
+
+
+def tasks(split: str, count: int, first: int = 0) -> list[dict[str, Any]]:
+    """Reset options of `count` tasks of a split.
+
+    >>> tasks("test", 2)
+    [{'split': 'test', 'index': 0}, {'split': 'test', 'index': 1}]
+    """
+    return [{"split": split, "index": first + i} for i in range(count)]
+
+
+def training_tasks(config: Config) -> list[dict[str, Any]]:
+    """Tasks of reinforcement learning: those after the cloned ones."""
+    return tasks(config.setup.train, config.training_levels, config.clone_levels)
+
+
+def held_out_tasks(config: Config, split: str = "") -> list[dict[str, Any]]:
+    """Held-out tasks of the table, or as many of another split."""
+    return tasks(split or config.setup.test, config.eval_levels)
+
+
+def validation_tasks(config: Config) -> list[dict[str, Any]]:
+    """Tasks of the learning curve, none of them a test task."""
+    setup = config.setup
+    return tasks(
+        setup.validation, config.validation_levels, config.eval_levels if setup.validation == setup.test else 0
+    )
+
+
+def make_envs(
+    config: Config, episodes: int, *, expert: bool = False, log: bool = False
+) -> gym.vector.VectorEnv[Any, Any, Any]:
+    """Vector environment with reply parser and prompt window, autoreset off.
+
+    Args:
+        config: names the environment and the prompt.
+        episodes: how many will be played; at most `PLACES` of them side by side.
+        expert: infos hold the action of the expert that is cloned.
+        log: keep the observations in an `ObservationLog`.
+    """
+    setup = config.setup
+    envs: Any = gym.make_vec(
+        config.env, min(episodes, PLACES), autoreset_mode="Disabled", expert=expert and not setup.adviser,
+        **setup.options,
+    )  # fmt: skip
+    if expert and setup.adviser:
+        envs = VectorAdvice(envs, ADVISERS[setup.adviser])
+    key = settings_of(config.env).key
+    if key is not None:
+        envs = CanonicalStates(envs, key=key())
+    if log:
+        envs = ObservationLog(envs)
+    envs = VectorReplyParser(envs)
+    return VectorPromptWindow(
+        envs, history=config.history, instructions=config.instructions, reply_format=_REPLY_FORMAT, **setup.prompt
+    )
+
+
+def new_policy(config: Config, seed: int) -> HuggingFacePolicy:
+    """The untrained policy: a tiny one with random weights, or a model from a folder."""
+    import torch
+
+    from policies.huggingface import SETTINGS_FILE, HuggingFacePolicy
+
+    if config.model != TINY:
+        ours = (Path(config.model) / SETTINGS_FILE).is_file()
+        settings = {} if ours else {**_FOREIGN, **config.setup.policy}
+        # Weights stored in 16 bits would swallow the small steps of an optimiser.
+        return HuggingFacePolicy.from_pretrained(config.model, dtype=torch.float32, **settings)
+    from policies.tiny import tiny_policy
+
+    row = settings_of(config.env)
+    envs: Any = gym.make_vec(config.env, _TOKENIZER_LEVELS, autoreset_mode="Disabled", **config.setup.options)
+    observations, infos = envs.reset(options=tasks(config.setup.train, _TOKENIZER_LEVELS))
+    texts = list(observations["text"] if isinstance(observations, dict) else observations)
+    words = sorted({action for actions in infos["admissible_actions"] for action in actions})
+    if config.instructions:
+        texts.append(envs.unwrapped.instructions)
+    settings = dict(config.setup.policy)
+    if row.pieces is not None:
+        settings["pieces"] = row.pieces
+    return tiny_policy(texts, seed=seed, extra_words=[*words, *row.words()], **settings)
+
+
+def trainer_config(config: Config, seed: int, method: Recipe) -> TrainerConfig:
+    """Settings of one training run: the benchmark's, and on top those that belong to the method."""
+    known = {field.name for field in dataclasses.fields(TrainerConfig)}
+    settings = {name: value for name, value in config.training.items() if name in known}
+    common = TrainerConfig(
+        iterations=config.steps,
+        groups=config.groups,
+        group_size=config.group_size,
+        temperature=config.temperature,
+        validate_every=config.validation_every,
+        checkpoint_every=min(10, max(1, config.validation_every)),
+        seed=seed,
+        **settings,
+    )
+    return method.configure(common)

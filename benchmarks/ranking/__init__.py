@@ -1,0 +1,1 @@
+"""How well step credit ranks actions by their true worth."""

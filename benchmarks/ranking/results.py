@@ -1,0 +1,151 @@
+"""`ranking.json`: how well step credit ranks actions, as documented dataclasses that are validated on load.
+
+A `Ranking` holds what was asked (`config`), where it ran (`machine`), and one `PlayerResult` per policy whose episodes
+were credited, each with one `Score` per credit and group size: every measure with its interval.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from baselines.comparison import Interval
+from benchmarks.json_files import ResultsError, decode, encode, read_json, write_json
+from benchmarks.learning.results import Machine
+from benchmarks.ranking.measures import MEASURES
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class RankingConfig:
+    """What was asked for; a folder holds the results of one configuration.
+
+    Attributes:
+        env: Gymnasium id of a Sokoban environment.
+        split: of the tasks.
+        tasks: number of tasks.
+        episodes: per task.
+        sizes: group sizes, each dividing `episodes` and the next larger size.
+        optimal: probability of an optimal move of each scripted player, by name.
+        models: model folders that the learning benchmark wrote, by the name of their job.
+        resamples: of the bootstrap over tasks.
+        seed: of episodes, bootstrap and random numbers.
+    """
+
+    env: str
+    split: str
+    tasks: int
+    episodes: int
+    sizes: list[int]
+    optimal: dict[str, float]
+    models: dict[str, str]
+    resamples: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Score:
+    """One credit in groups of one size.
+
+    Attributes:
+        credit: name of the credit.
+        part: "episode", "step", "total" or "reference".
+        method: credit method, "oracle" or "random".
+        size: episodes per group.
+        measures: estimate and 95 % interval of every measure of `benchmarks.ranking.measures`; None: not measurable.
+        differences: the same for the measure minus that of `BASELINE` in groups of the same size.
+    """
+
+    credit: str
+    part: str
+    method: str
+    size: int
+    measures: dict[str, Interval | None]
+    differences: dict[str, Interval | None]
+
+
+@dataclass(frozen=True)
+class PlayerResult:
+    """Episodes of one policy and what all credits made of them.
+
+    Attributes:
+        name: of the player.
+        success: share of episodes solved.
+        steps: number of rows N.
+        gained, unchanged, lost, dead: shares of rows whose true change is positive, 0, negative and finite, and
+            infinite (into a dead end); they add up to 1.
+        stuck: share of rows that begin in a dead end (counted in `unchanged`).
+        comparable: per group size, share of rows in a state where the group took actions of different true worth.
+        contrast: per group size, share of groups with both won and lost episodes.
+        scores: of every credit at every group size.
+        seconds: wall time.
+    """
+
+    name: str
+    success: float
+    steps: int
+    gained: float
+    unchanged: float
+    lost: float
+    dead: float
+    stuck: float
+    comparable: list[float]
+    contrast: list[float]
+    scores: list[Score]
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """The whole file; see the module."""
+
+    version: int
+    created: str
+    config: RankingConfig
+    machine: Machine
+    players: list[PlayerResult]
+
+
+def score_of(player: PlayerResult, credit: str, size: int) -> Score:
+    """Return one score of a player.
+
+    Raises:
+        KeyError: there is none.
+    """
+    for score in player.scores:
+        if (score.credit, score.size) == (credit, size):
+            return score
+    raise KeyError(f"{player.name} has no score of {credit!r} at group size {size}")
+
+
+def credit_names(ranking: Ranking) -> list[str]:
+    """Names of all credits, in the order in which they were measured."""
+    return list(dict.fromkeys(score.credit for player in ranking.players for score in player.scores))
+
+
+def save(ranking: Ranking, path: Path) -> None:
+    """Write; the file appears whole or not at all."""
+    write_json(encode(ranking), path)
+
+
+def load(path: Path) -> Ranking:
+    """Read and check.
+
+    Raises:
+        ResultsError: no such file, not JSON, or not what `save` writes.
+    """
+    ranking = decode(Ranking, read_json(path), "ranking")
+    if ranking.version != VERSION:
+        raise ResultsError(f"{path}: this code reads version {VERSION}, got {ranking.version}; run it again")
+    sizes = ranking.config.sizes
+    for player in ranking.players:
+        found = {(score.credit, score.size) for score in player.scores}
+        for credit in credit_names(ranking):
+            missing = [size for size in sizes if (credit, size) not in found]
+            if missing:
+                raise ResultsError(f"{path}: {player.name} has no score of {credit!r} at group size {missing[0]}")
+        for score in player.scores:
+            if set(score.measures) != set(MEASURES) or set(score.differences) != set(MEASURES):
+                raise ResultsError(f"{path}: {player.name}, {score.credit!r}: expected the measures {MEASURES}")
+    return ranking

@@ -1,0 +1,135 @@
+"""The study: how well does each method's step credit rank actions by the true change of distance to the solution?
+
+Every player plays the same tasks, `episodes` times each. The episodes of a task are cut into groups of 2, 4, 8, ..:
+disjoint parts of the same episodes, smaller parts inside larger ones, so that all group sizes credit the same rows.
+What a method says of a row in a group is held against the moves that the step really gained, which Sokoban's solver
+knows. Nothing is trained.
+
+The folder then holds
+
+    config.json    what was asked; another configuration needs another folder
+    <player>.json  finished players: the same command continues
+    ranking.json   everything that was found, see `benchmarks.ranking.results`
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from agentgym.trajectory import Floats, StepTable
+from benchmarks.json_files import ResultsError, decode, encode, read_json, write_json
+from benchmarks.learning.study import claim
+from benchmarks.machine import describe_machine
+from benchmarks.ranking.credit import BASELINE, Credit, credits
+from benchmarks.ranking.measures import Sample, bootstrap_weights, intervals
+from benchmarks.ranking.results import VERSION, PlayerResult, Ranking, RankingConfig, Score, save
+from benchmarks.ranking.rollouts import comparisons, learned_config, mixed_groups, play, split_groups
+from benchmarks.ranking.true_distance import distance_changes, state_distances
+
+RESULTS = "ranking.json"
+SIZES = (2, 4, 8, 16)
+#: Scripted players: probability of an optimal move, for about 25, 50 and 75 % success.
+PLAYERS = {"uniform": 0.0, "expert 25": 0.16, "expert 50": 0.33, "expert 75": 0.52}
+FULL_TASKS, QUICK_TASKS = 256, 32
+_ENV = "AgentRL/Sokoban-v0"
+
+#: Called with a player's name and a few words about what is done.
+Progress = Callable[[str, str], None]
+
+
+def make_config(groups: int, models: Sequence[Path] = (), seed: int = 0) -> RankingConfig:
+    """Put a configuration together.
+
+    Args:
+        groups: number of tasks.
+        models: job folders of a learning benchmark, or the model folders in them.
+        seed: of everything random.
+
+    Raises:
+        ResultsError: a folder is no job of a learning benchmark, or its name was given twice.
+    """
+    named: dict[str, str] = {}
+    for folder in models:
+        job = folder.parent if folder.name == "model" else folder
+        if job.name in {**named, **PLAYERS}:
+            raise ResultsError(f"{job}: the name {job.name!r} is taken; results are kept by name")
+        learned_config(job)
+        named[job.name] = str(job)
+    return RankingConfig(_ENV, "validation", groups, max(SIZES), list(SIZES), dict(PLAYERS), named, 1000, seed)
+
+
+def run_ranking(config: RankingConfig, folder: Path, progress: Progress = lambda player, words: None) -> Ranking:
+    """Measure the players that are not finished yet, and write `ranking.json`.
+
+    Args:
+        config: what to run.
+        folder: where; created when missing.
+        progress: called with what is done.
+
+    Raises:
+        benchmarks.learning.study.OtherConfigurationError: the folder holds another configuration.
+        ResultsError: a finished player's file is damaged.
+        KeyboardInterrupt: Ctrl-C; call again to continue.
+    """
+    claim(folder, cast(Any, config))
+    players = []
+    for name in (*config.optimal, *config.models):
+        path = folder / f"{name.replace(' ', '-')}.json"
+        if path.is_file():
+            progress(name, f"finished before, in {path}")
+        else:
+            write_json(encode(measure_player(config, name, progress)), path)
+        players.append(decode(PlayerResult, read_json(path), name))
+    created = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    ranking = Ranking(VERSION, created, config, describe_machine(), players)
+    save(ranking, folder / RESULTS)
+    return ranking
+
+
+def measure_player(config: RankingConfig, name: str, progress: Progress) -> PlayerResult:
+    """Let one player play, give every credit in groups of every size, and measure them."""
+    begin = time.perf_counter()
+    progress(name, f"playing {config.tasks} x {config.episodes} episodes")
+    table = play(config, name)
+    distance = state_distances(table)
+    truth = distance_changes(table, distance)
+    weights = bootstrap_weights(table.n_groups, config.resamples, config.seed)
+    given = credits(truth, config.seed)
+    parts = {size: split_groups(table, size) for size in config.sizes}
+    compared = {size: comparisons(part, table.group, truth) for size, part in parts.items()}
+    scores = []
+    for size, part in parts.items():
+        progress(name, f"{len(given)} credits in groups of {size}")
+        sample = Sample(compared[size], compared[min(parts)])
+        scores += _scores(given, part, sample, weights, size)
+    return PlayerResult(
+        name=name,
+        success=float(table.trajectory_won.mean()),
+        steps=len(table),
+        gained=float((truth > 0).mean()),
+        unchanged=float((truth == 0).mean()),
+        lost=float(((truth < 0) & np.isfinite(truth)).mean()),
+        dead=float(np.isinf(truth).mean()),
+        stuck=float(np.isinf(distance[table.state]).mean()),
+        comparable=[float(found.comparable.mean()) for found in compared.values()],
+        contrast=[mixed_groups(part) for part in parts.values()],
+        scores=scores,
+        seconds=time.perf_counter() - begin,
+    )
+
+
+def _scores(given: Sequence[Credit], part: StepTable, sample: Sample, weights: Floats, size: int) -> list[Score]:
+    sums = {credit.name: sample.sums(credit.give(part)) for credit in given}
+    base = sums[BASELINE]
+    return [
+        Score(
+            credit.name, credit.part, credit.method, size,
+            intervals(sums[credit.name], weights), intervals(sums[credit.name], weights, base),
+        )
+        for credit in given
+    ]  # fmt: skip

@@ -1,0 +1,97 @@
+"""The shaping study: does the graph of earlier episodes help a learner that knows nothing of it?
+
+Stable-Baselines3's PPO is trained on a fixed set of Sokoban levels under a reward of 1 for success, under the same
+reward shaped by the distance to success in the graph of each level, and under the environment's own reward; several
+seeds each, everything else equal. Greedy play is evaluated on the training levels, and on held-out ones.
+
+The folder then holds
+
+    config.json            what was asked; another configuration needs another folder
+    <reward>-seed<n>.json  finished trainings: the same command continues
+    shaping.json           everything that was found, see `benchmarks.shaping.results`
+    shaping.png            learning curves
+    report.html            table and curves in one self-contained page
+"""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, cast
+
+from rich.console import Console
+
+from baselines.sb3 import SB3Config, train
+from baselines.symbolic_sokoban import Levels, Reward
+from benchmarks.json_files import decode, encode, read_json, write_json
+from benchmarks.learning.jobs import Job
+from benchmarks.learning.study import claim
+from benchmarks.machine import describe_machine
+from benchmarks.processes import run_jobs
+from benchmarks.progress import shown
+from benchmarks.shaping.results import VERSION, ShapingConfig, ShapingResults, ShapingRun, save
+
+RESULTS = "shaping.json"
+#: What is compared: the reward without shaping first, it is what the others are compared with.
+COMPARED: tuple[Reward, ...] = ("success", "shaped", "own")
+#: The default: about five minutes on two quiet cores for five seeds.
+FULL = SB3Config()
+#: For CI: every part of it, none of the luck.
+QUICK = SB3Config(
+    levels=Levels(min_length=3, max_length=5, max_episode_steps=20, training=4, held_out=16),
+    steps=4096,
+    evaluate_every=1024,
+)
+
+
+def make_config(seeds: Sequence[int], training: SB3Config) -> ShapingConfig:
+    """Put a configuration together."""
+    return ShapingConfig(list(COMPARED), list(seeds), training)
+
+
+def run_shaping(config: ShapingConfig, folder: Path, *, processes: int, console: Console) -> ShapingResults:
+    """Do the trainings that are not finished yet, and write `shaping.json`.
+
+    Args:
+        config: what to run.
+        folder: where; created when missing.
+        processes: most processes at a time.
+        console: where progress is shown.
+
+    Raises:
+        benchmarks.learning.study.OtherConfigurationError: the folder holds another configuration.
+        benchmarks.processes.JobFailedError: a training failed.
+        ResultsError: a finished training's file is damaged.
+        KeyboardInterrupt: Ctrl-C; call again to continue.
+    """
+    claim(folder, cast(Any, config))
+    jobs = [Job("method", seed, reward) for seed in config.seeds for reward in config.rewards]
+    left = [job for job in jobs if not _path(folder, job).is_file()]
+    if len(left) < len(jobs):
+        console.print(f"continuing in {folder}: {len(jobs) - len(left)} of {len(jobs)} trainings are finished")
+    if left:
+        with shown(left, console) as progress:
+            run_jobs(left, functools.partial(_train, config, folder), processes=processes, progress=progress)
+    runs = [
+        decode(ShapingRun, read_json(_path(folder, job)), job.name)
+        for job in sorted(jobs, key=lambda job: (config.rewards.index(job.method), config.seeds.index(job.seed)))
+    ]
+    created = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+    found = ShapingResults(VERSION, created, config, describe_machine(), runs)
+    save(found, folder / RESULTS)
+    return found
+
+
+def _path(folder: Path, job: Job) -> Path:
+    return folder / f"{job.name}.json"
+
+
+def _train(config: ShapingConfig, folder: Path, job: Job, report: Callable[[int, int, str], None]) -> None:
+    """One training, in a process of one thread."""
+    import torch
+
+    torch.set_num_threads(1)
+    training = train(config.training, cast(Reward, job.method), job.seed, report)
+    write_json(encode(ShapingRun(job.method, job.seed, training.points)), _path(folder, job))

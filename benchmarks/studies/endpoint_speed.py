@@ -1,0 +1,84 @@
+"""What many dialogues at a time cost over one, when partner and judge are models behind an endpoint."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from dataclasses import dataclass
+
+import gymnasium as gym
+
+import agentgym  # noqa: F401  # registers the environments
+from agentgym.sotopia.acts import Act, write
+from agentgym.sotopia.model_judge import ModelJudge
+from agentgym.sotopia.model_partner import ModelPartner
+from agentgym.sotopia.partner import DIMENSIONS
+from benchmarks.studies.stub_endpoint import stub_endpoint
+
+
+@dataclass(frozen=True)
+class EndpointSpeed:
+    """Seconds of whole dialogues, judged; medians.
+
+    Attributes:
+        delay: seconds of the endpoint's answer.
+        turns: of a dialogue, half of them the partner's.
+        dialogues: how many at a time.
+        one: seconds of a dialogue alone.
+        many: seconds of all dialogues at a time.
+        processor: seconds of this process's processor time for all of them.
+    """
+
+    delay: float
+    turns: int
+    dialogues: int
+    one: float
+    many: float
+    processor: float
+
+    @property
+    def ratio(self) -> float:
+        """How much longer many take than one."""
+        return self.many / self.one
+
+
+def measure_endpoint(dialogues: int, delay: float, turns: int, repeats: int) -> EndpointSpeed:
+    """Play dialogues against a stub endpoint on loopback; the first round, which opens connections, is not timed.
+
+    Raises:
+        RuntimeError: when an episode was not scored.
+    """
+    scores = {name: ["", highest] for name, (_, highest) in DIMENSIONS.items()}
+    verdict = json.dumps({"evaluations": {"agent_1": scores, "agent_2": scores}})
+    reply = write(Act("speak", "I see. Tell me more about it, and I will think it over."))
+    with stub_endpoint(delay, {"You play": reply, "You judge": verdict}) as url:
+        name = f"stub@{url}"
+        timed = []
+        for number in (1, dialogues):
+            envs = gym.make_vec(
+                "AgentRL/SOTOPIA-v0",
+                num_envs=number,
+                partner=ModelPartner.at(name, concurrency=dialogues),
+                judge=ModelJudge.at(name, concurrency=dialogues),
+                max_turns=turns,
+                autoreset_mode="Disabled",
+            )
+            rounds = [_play(envs, seed) for seed in range(repeats + 1)][1:]
+            timed.append([statistics.median(column) for column in zip(*rounds, strict=True)])
+    (one, _), (many, processor) = timed
+    return EndpointSpeed(delay, turns, dialogues, one, many, processor)
+
+
+def _play(envs: gym.vector.VectorEnv, seed: int) -> tuple[float, float]:
+    """Play one dialogue in every place; return seconds on the clock and of the processor."""
+    command = write(Act("speak", "Let me think about what you said."))
+    begin, worked = time.perf_counter(), time.process_time()
+    envs.reset(seed=seed)
+    over = False
+    while not over:
+        _, _, terminated, truncated, infos = envs.step([command] * envs.num_envs)
+        over = bool((terminated | truncated).all())
+    if infos["unscored"].any():
+        raise RuntimeError(f"an episode was not scored: {next(filter(None, infos['failure']))}")
+    return time.perf_counter() - begin, time.process_time() - worked

@@ -1,0 +1,66 @@
+"""An OpenAI-compatible endpoint without a model: answers the same after a fixed delay, to any number at a time.
+
+`python -m benchmarks.studies.stub_endpoint DELAY ANSWER...` prints its port. A request whose system message begins with
+the first word of an answer, up to its `=`, gets the rest of that answer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+
+
+@contextlib.contextmanager
+def stub_endpoint(delay: float, answers: Mapping[str, str]) -> Iterator[str]:
+    """Run the endpoint in a process of its own, and give its base URL.
+
+    Args:
+        delay: seconds from a request to its answer.
+        answers: by the beginning of the first message.
+    """
+    command = [sys.executable, "-m", "benchmarks.studies.stub_endpoint", str(delay)]
+    process = subprocess.Popen(
+        [*command, *(f"{start}={answer}" for start, answer in answers.items())], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    try:
+        yield f"http://127.0.0.1:{int(process.stdout.readline())}/v1"
+    finally:
+        process.terminate()
+        process.wait()
+        process.stdout.close()
+
+
+async def _serve(delay: float, answers: Mapping[str, bytes]) -> None:
+    async def connection(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = int(head.lower().partition(b"content-length:")[2].split(maxsplit=1)[0])
+                first = json.loads(await reader.readexactly(length))["messages"][0]["content"]
+                await asyncio.sleep(delay)
+                writer.write(next(answer for start, answer in answers.items() if first.startswith(start)))
+                await writer.drain()
+        writer.close()
+
+    server = await asyncio.start_server(connection, "127.0.0.1", 0, backlog=1024)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
+
+
+def _response(text: str) -> bytes:
+    choice = {"index": 0, "message": {"role": "assistant", "content": text}, "finish_reason": "stop"}
+    usage = {"prompt_tokens": 600, "completion_tokens": 30, "total_tokens": 630}
+    body = json.dumps({"id": "stub", "object": "chat.completion", "choices": [choice], "usage": usage}).encode()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+    return head.encode() + body
+
+
+if __name__ == "__main__":
+    pairs = (answer.partition("=") for answer in sys.argv[2:])
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(_serve(float(sys.argv[1]), {start: _response(text) for start, _, text in pairs}))

@@ -1,0 +1,1 @@
+"""Speeds of environments, searches and credit, beside peers and limits."""

@@ -1,0 +1,25 @@
+"""State graphs of the report: whose advantages they show."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+from baselines.ppo import Estimate
+from benchmarks.learning.results import load
+from benchmarks.learning.showcase import trained_graph
+from policies.huggingface import HuggingFacePolicy
+
+
+def test_a_trained_graph_shows_the_advantages_of_the_trainer_critic_included(finished_run):
+    config = load(finished_run / "results.json").config
+    policy = HuggingFacePolicy.from_pretrained(finished_run / "clone-seed0" / "model", device="cpu")
+    said = SimpleNamespace(
+        policy=policy, estimate=lambda table: (np.ones(len(table)), Estimate(np.full(len(table), 7.0), np.zeros(0)))
+    )
+    graph = trained_graph(config, said, "ppo", 0, config.clone_levels)
+    assert {edge.advantage for edge in graph.edges} == {7.0}
+    assert (graph.method, graph.stage) == ("ppo", "trained")

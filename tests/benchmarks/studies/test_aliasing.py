@@ -1,0 +1,58 @@
+"""Aliasing of state keys: by hand, against a plain reading of the definition, and on random play."""
+
+import itertools
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+pytest.importorskip("typer")
+
+import agentgym  # noqa: F401
+from benchmarks.studies.aliasing import KEYS, PLAYERS, aliased_share, any_verb, measure_aliasing
+
+
+def naive_share(groups, states):
+    aliased = 0
+    for i in range(len(groups)):
+        aliased += any(groups[i] == groups[j] and states[i] != states[j] for j in range(len(groups)))
+    return aliased / len(groups)
+
+
+def test_the_share_is_that_of_the_definition():
+    for groups in itertools.product("ab", repeat=4):
+        for states in itertools.product(range(2), repeat=4):
+            assert aliased_share(groups, states) == naive_share(groups, states)
+
+
+def measure(player="verbs", **keys):
+    envs = gym.make_vec("AgentRL/ALFWorld-v0", 3, autoreset_mode="Disabled", data="generated", max_episode_steps=12)
+    tasks = [{"split": "valid_unseen", "index": i} for i in range(2)]
+    return measure_aliasing(envs, tasks, repeats=4, player=player, seed=0, keys=keys or None)
+
+
+@pytest.mark.parametrize("player", list(PLAYERS))
+def test_more_knowledge_never_mixes_more(player):
+    found = {row.key.partition(" (")[0]: row for row in measure(player).keys}
+    assert list(found) == [name.partition(" (")[0] for name in KEYS]
+    bare, inventory, location = (
+        found[name].aliased
+        for name in (
+            "observation", "observation, inventory with status", "observation, location, inventory with status",
+        )
+    )  # fmt: skip
+    assert bare >= inventory >= location
+
+
+def test_the_exact_state_is_never_mixed_and_a_constant_always():
+    found = measure(exact=lambda observation, info: info["state_key"], one=lambda observation, info: "")
+    assert [row.aliased for row in found.keys] == [0.0, 1.0]
+    assert (found.keys[0].groups, found.keys[1].groups) == (found.states, 2)
+    assert 2 <= found.states <= found.visits <= 2 * 4 * 12
+
+
+def test_verbs_are_drawn_evenly():
+    rng, commands = np.random.default_rng(0), ["go to a", "go to b", "go to c", "look"]
+    drawn = [any_verb(commands, rng) for _ in range(2000)]
+    assert 0.45 < drawn.count("look") / 2000 < 0.55
+    assert set(drawn) == set(commands)
