@@ -17,6 +17,8 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.error import ResetNeeded
 
+from agentgym.foreign_text import clean
+
 ObsT = TypeVar("ObsT")
 Info = dict[str, Any]
 
@@ -208,7 +210,7 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
         return self.observe(), self.describe(True)
 
     def step(self, action: str) -> tuple[ObsT, float, bool, bool, Info]:
-        """Play one command; `truncated` is what `is_cut` says.
+        """Play one command, cleaned (`agentgym.foreign_text.clean`); `truncated` is what `is_cut` says.
 
         Raises:
             TypeError: when the action is not a string (any string is fine, the worst it can be is invalid).
@@ -216,12 +218,12 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
         """
         if not isinstance(action, str):
             raise TypeError(
-                f"{type(self).__name__}.step: expected a str command, got {type(action).__name__} ({action!r}); "
+                f"{type(self).__name__}.step: expected a str command, got {type(action).__name__} ({action!r:.200}); "
                 f"wrap the environment (wrappers.reply) to turn other actions into commands"
             )
         if not self._running:
             raise ResetNeeded(f"{type(self).__name__}.step: the episode is over or never began; call reset() first")
-        reward, terminated, valid = self.act(action)
+        reward, terminated, valid = self.act(clean(action))
         truncated = self.is_cut()
         self._running = not (terminated or truncated)
         return self.observe(), reward, terminated, truncated, self.describe(valid)

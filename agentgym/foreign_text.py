@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 #: Longest text that an environment takes as one action, in characters.
-MOST_CHARACTERS: Final = 1_000_000
+MOST_CHARACTERS: Final = 100_000
 #: Digits of the largest integer that JSON from outside may hold.
 MOST_DIGITS: Final = 18
 #: A compressed file may unpack to this many bytes, or to `MOST_RATIO` times its own size where that is more.

@@ -17,13 +17,14 @@ from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
 from agentgym.core import Info, TextEnv
+from agentgym.foreign_text import clean
 
 Array = NDArray[Any]
 _COLUMN_DTYPE = {bool: np.bool_, float: np.float64, int: np.int64}
 
 
 def info_columns(infos: Sequence[Info]) -> dict[str, Any]:
-    """Turn one info dict per place into one array per key, shape (places,); text and tuples have dtype object.
+    """Turn one info dict per sub-environment into one array per key; text and tuples have dtype object.
 
     >>> columns = info_columns([{"won": True, "admissible_actions": ("up", "left")}] * 2)
     >>> columns["won"], columns["admissible_actions"][1]
@@ -39,17 +40,21 @@ def info_columns(infos: Sequence[Info]) -> dict[str, Any]:
 class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
     """Vector form of one `TextEnv` class.
 
-    Observations are a `tuple[str, ...]` with one entry per place; for `Dict` observation spaces a dict with a tuple
-    of strings per text and a stacked array per picture. Every info key is an array with one entry per place and
-    holds for every place, hence no `_key` masks, except for `final_obs` and `final_info` (Gymnasium's convention).
+    Observations are a `tuple[str, ...]` with one entry per sub-environment; for `Dict` observation spaces a dict with
+    a tuple of strings per text and a stacked array per picture. Every info key is an array with one entry per
+    sub-environment, each of which has it, hence no `_key` masks, except for `final_obs` and `final_info` (Gymnasium's
+    convention).
 
     Autoreset modes: `SAME_STEP` (default) answers the first observation of the next episode in the step that ends
     an episode; `NEXT_STEP` does so in the following step, whose action it ignores; `DISABLED` never resets: a
-    finished place ignores its action (pass `""`), keeps its observation, info and flags, and gets reward 0, until
-    `reset(options={"reset_mask": mask})`.
+    finished sub-environment ignores its action (pass `""`), keeps its observation, info and flags, and gets reward 0,
+    until `reset(options={"reset_mask": mask})`.
+
+    A subclass whose sub-environments ask somebody else in a step (a search engine, a partner) overrides `prepare`, and
+    asks once for all of them.
 
     Args:
-        num_envs: number of places.
+        num_envs: number of sub-environments.
         max_episode_steps: time limit in steps, as `gymnasium.wrappers.TimeLimit`; None for no limit.
         autoreset_mode: an `AutoresetMode` or its value ("NextStep", "SameStep", "Disabled").
         **env_kwargs: constructor arguments of the environment.
@@ -100,63 +105,75 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
         seed: int | Sequence[int | None] | None = None,
         options: Mapping[str, Any] | Sequence[Mapping[str, Any] | None] | None = None,
     ) -> tuple[Any, dict[str, Any]]:
-        """Start an episode in every place, or in those of a mask.
+        """Start an episode in every sub-environment, or in those of a mask.
 
         Args:
-            seed: one integer s (place i gets s + i), or one integer or None per place, or None.
-            options: one mapping for all places, or a sequence with one mapping (or None) per place. A mapping may
-                hold `reset_mask`, a bool array of shape (num_envs,): only these places start anew. Beside a mask,
-                per-place options go into its key `per_place`.
+            seed: one integer s (sub-environment i gets s + i), or one integer or None for each of them, or None.
+            options: one mapping for all sub-environments, or a list, tuple or array with one mapping (or None) for
+                each. A mapping may hold `reset_mask`, a bool array of shape (num_envs,): only these start anew. Beside
+                a mask, options of single sub-environments go into its key `per_env`.
 
         Raises:
-            ValueError: when lengths differ from `num_envs`, the mask is malformed or holds no place, or a place
+            TypeError: when seeds or options are a batch without order (a set, a dict, a generator) or of wrong types.
+            ValueError: when lengths differ from `num_envs`, the mask is malformed or holds no sub-environment, or one
                 that was never reset is left out.
         """
-        mask, per_place = self._split_options(options)
+        mask, per_env = self._split_options(options)
         if seed is None:
             seeds: Sequence[int | None] = [None] * self.num_envs
         elif isinstance(seed, (int, np.integer)):
             seeds = [int(seed) + i for i in range(self.num_envs)]
         else:
-            seeds = seed
-            self._check_length("seed", seeds)
-        places = np.flatnonzero(mask).tolist()
-        self._restart(places, [seeds[i] for i in places], [per_place[i] for i in places])
+            seeds = self._batch("seed", seed, (int, np.integer, type(None)), "an integer or None")
+        indices = np.flatnonzero(mask).tolist()
+        self._restart(indices, [seeds[i] for i in indices], [per_env[i] for i in indices])
         self._begun = True
         return self._batch_observations(), info_columns(self._infos)
 
     def step(self, actions: Sequence[str]) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
-        """Play one command in every place.
+        """Play one command in every sub-environment.
 
         Args:
-            actions: `num_envs` strings.
+            actions: `num_envs` strings as a list, a tuple or an array; each is cleaned once, see
+                `agentgym.foreign_text.clean`.
 
         Returns:
             observations, rewards (float64), terminated (bool), truncated (bool), infos; arrays of shape (num_envs,).
 
         Raises:
             ValueError: when the number of actions is not `num_envs`.
-            TypeError: when an action of a running place is not a string.
+            TypeError: when the actions are a batch without order (a set, a dict, a generator) or a single string, or
+                an action of a running sub-environment is not a string.
             gymnasium.error.ResetNeeded: before the first reset.
         """
         if not self._begun:
             raise gym.error.ResetNeeded("TextVectorEnv.step: no episodes yet; call reset() first")
-        self._check_length("actions", actions)
+        terminated, truncated = self._terminated, self._truncated
+        running: list[int] = []
+        commands: list[str] = []
+        # Before anything moves: a wrong call changes nothing.
+        for i, action in enumerate(self._batch("actions", actions)):
+            if terminated[i] or truncated[i]:
+                action = ""
+            elif isinstance(action, str):
+                running.append(i)
+            else:
+                raise TypeError(
+                    f"sub-environment {i}: expected a str command, got {type(action).__name__} ({action!r:.200})"
+                )
+            commands.append(clean(action))
+        self.prepare(running, commands)
         rewards = [0.0] * self.num_envs
         limit = self.max_episode_steps
         observations, infos, elapsed = self._observations, self._infos, self._elapsed
-        terminated, truncated = self._terminated, self._truncated
         ended: list[int] = []
         waiting: list[int] = []
-        for i, action in enumerate(actions):  # before any place moves: a wrong call changes nothing
-            if not (terminated[i] or truncated[i] or isinstance(action, str)):
-                raise TypeError(f"place {i}: expected a str command, got {type(action).__name__} ({action!r})")
-        for i, (env, action) in enumerate(zip(self.envs, actions, strict=True)):
+        for i, (env, command) in enumerate(zip(self.envs, commands, strict=True)):
             if terminated[i] or truncated[i]:
                 if self.autoreset_mode is AutoresetMode.NEXT_STEP:
                     waiting.append(i)
                 continue
-            rewards[i], over, valid = env.act(action)
+            rewards[i], over, valid = env.act(command)
             observations[i] = env.observe()
             infos[i] = env.describe(valid)
             elapsed[i] += 1
@@ -178,17 +195,25 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
             final = {}
         return self._batch_observations(), np.array(rewards), *flags, {**info_columns(infos), **final}
 
+    def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:
+        """Do for all running sub-environments together what their steps have in common; by default nothing.
+
+        Args:
+            running: indices of the sub-environments that are about to play.
+            commands: one clean command per sub-environment; `act` gets the same objects.
+        """
+
     def snapshot(self) -> list[Any]:
-        """Return the exact state of every place, time limits included, as a picklable list."""
+        """Return the exact state of every sub-environment, time limits included, as a picklable list."""
         return [
             (env.snapshot(), self._elapsed[i], self._terminated[i], self._truncated[i], self._infos[i])
             for i, env in enumerate(self.envs)
         ]
 
     def restore(self, snapshot: Sequence[Any]) -> tuple[Any, dict[str, Any]]:
-        """Continue every place from a `snapshot`, and return observations and infos of these states."""
-        self._check_length("snapshot", snapshot)
-        for i, (env, (state, elapsed, terminated, truncated, info)) in enumerate(zip(self.envs, snapshot, strict=True)):
+        """Continue every sub-environment from a `snapshot`, and return observations and infos of these states."""
+        states = self._batch("snapshot", snapshot)
+        for i, (env, (state, elapsed, terminated, truncated, info)) in enumerate(zip(self.envs, states, strict=True)):
             self._observations[i], _ = env.restore(state)
             self._infos[i] = info
             self._elapsed[i], self._terminated[i], self._truncated[i] = elapsed, terminated, truncated
@@ -205,7 +230,7 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
         return tuple(getattr(env, name) for env in self.envs)
 
     def render(self) -> tuple[Any, ...] | None:
-        """Render every place, or return None without a render mode."""
+        """Render every sub-environment, or return None without a render mode."""
         return None if self.render_mode is None else self.call("render")
 
     def close_extras(self, **kwargs: Any) -> None:
@@ -214,12 +239,12 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
 
     def _restart(
         self,
-        places: Sequence[int],
+        indices: Sequence[int],
         seeds: Sequence[int | None] | None = None,
         options: Sequence[Mapping[str, Any] | None] | None = None,
     ) -> None:
-        """Start an episode in some places, with one seed and one mapping (or None) for each of them."""
-        for k, i in enumerate(places):
+        """Start an episode in some sub-environments, with one seed and one mapping (or None) for each of them."""
+        for k, i in enumerate(indices):
             given = options[k] if options else None
             self._observations[i], self._infos[i] = self.envs[i].reset(
                 seed=seeds[k] if seeds else None, options=dict(given) if given else None
@@ -228,7 +253,7 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
             self._terminated[i] = self._truncated[i] = False
 
     def _batch_observations(self) -> Any:
-        """Observations of all places: a tuple of strings, or for `Dict` spaces one batch per key."""
+        """Observations of all sub-environments: a tuple of strings, or for `Dict` spaces one batch per key."""
         if not isinstance(self.single_observation_space, gym.spaces.Dict):
             return tuple(self._observations)
         batch: dict[str, Any] = {}
@@ -238,7 +263,7 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
         return batch
 
     def _final(self, ended: list[int]) -> dict[str, Any]:
-        """`final_obs` and `final_info` of the places whose episode has just ended, with Gymnasium's masks."""
+        """`final_obs` and `final_info` of those whose episode has just ended, with Gymnasium's masks."""
         mask = np.zeros(self.num_envs, np.bool_)
         mask[ended] = True
         observations = np.full(self.num_envs, None, np.object_)
@@ -252,30 +277,42 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
         return {"final_obs": observations, "_final_obs": mask, "final_info": info, "_final_info": mask.copy()}
 
     def _split_options(self, options: Any) -> tuple[Array, Sequence[Mapping[str, Any] | None]]:
-        """Return the mask of places to reset and one mapping (or None) per place."""
+        """Return the mask of sub-environments to reset, and one mapping (or None) for each."""
         everywhere = np.ones(self.num_envs, np.bool_)
         if options is None:
             return everywhere, [None] * self.num_envs
         if not isinstance(options, Mapping):
-            self._check_length("options", options)
-            return everywhere, options
+            return everywhere, self._batch("options", options, (Mapping, type(None)), "a mapping or None")
         options = dict(options)
         mask = options.pop("reset_mask", everywhere)
         if not (isinstance(mask, np.ndarray) and mask.dtype == np.bool_ and mask.shape == (self.num_envs,)):
-            raise ValueError(f"reset_mask must be a bool array of shape ({self.num_envs},), got {mask!r}")
+            raise ValueError(f"reset_mask must be a bool array of shape ({self.num_envs},), got {mask!r:.200}")
         if not mask.any():
-            raise ValueError("reset_mask holds no place: pass a mask with at least one True, or no mask at all")
-        if not self._begun and not mask.all():
-            raise ValueError("reset_mask leaves out places that were never reset: reset all places first")
-        per_place = options.pop("per_place", None)
-        if per_place is None:
-            return mask, [options] * self.num_envs
-        self._check_length("per_place", per_place)
-        return mask, [{**options, **(place or {})} for place in per_place]
-
-    def _check_length(self, name: str, values: Any) -> None:
-        if isinstance(values, str) or not hasattr(values, "__len__") or len(values) != self.num_envs:
-            got = (
-                f"{len(values)} entries" if hasattr(values, "__len__") and not isinstance(values, str) else repr(values)
+            raise ValueError(
+                "reset_mask holds no sub-environment: pass a mask with at least one True, or no mask at all"
             )
-            raise ValueError(f"{name} must hold one entry per place ({self.num_envs}), got {got}")
+        if not self._begun and not mask.all():
+            raise ValueError("reset_mask leaves out sub-environments that were never reset: reset all of them first")
+        per_env = options.pop("per_env", None)
+        if per_env is None:
+            return mask, [options] * self.num_envs
+        given = self._batch("per_env", per_env, (Mapping, type(None)), "a mapping or None")
+        return mask, [{**options, **(more or {})} for more in given]
+
+    def _batch(self, name: str, values: Any, kinds: tuple[type, ...] = (), expected: str = "") -> Sequence[Any]:
+        """Return a batch whose order is its own, or raise an error that says what a batch is."""
+        array = isinstance(values, np.ndarray)
+        if isinstance(values, (str, bytes)) or not (array or isinstance(values, Sequence)):
+            raise TypeError(
+                f"{name} must be a list, a tuple or an array with one entry per sub-environment ({self.num_envs}), got "
+                f"{type(values).__name__} ({values!r:.200})"
+            )
+        if (array and values.ndim != 1) or len(values) != self.num_envs:
+            got = f"an array of shape {values.shape}" if array else f"{len(values)} entries"
+            raise ValueError(f"{name} must hold one entry per sub-environment ({self.num_envs}), got {got}")
+        for i, value in enumerate(values):
+            if kinds and not isinstance(value, kinds):
+                raise TypeError(
+                    f"{name} of sub-environment {i} must be {expected}, got {type(value).__name__} ({value!r:.200})"
+                )
+        return values  # type: ignore[no-any-return]

@@ -17,7 +17,7 @@ from agentgym.searchqa.protocol import FAILED, INVALID, Command, Format, Tokeniz
 from agentgym.searchqa.questions import Question
 from agentgym.searchqa.retriever import Found, Hit, Retriever, SearchFailure
 from agentgym.searchqa.scoring import FormatReward, exact_match, f1, normalise, sub_match
-from agentgym.vector import Array, TextVectorEnv
+from agentgym.vector import TextVectorEnv
 
 INSTRUCTIONS = (
     "Answer the question. You can look things up in a collection of passages: `<search>query</search>` shows the {k} "
@@ -312,9 +312,10 @@ class SearchQAEnv(TextEnv[str]):
 
 
 class SearchQAVectorEnv(TextVectorEnv):
-    """Many `SearchQAEnv` in one process: questions and index are shared, and a step is one search for all places."""
+    """Many `SearchQAEnv` in one process: questions and index are shared, and a step is one search for all of them."""
 
     env_class = SearchQAEnv
+    envs: list[SearchQAEnv]  # type: ignore[assignment]
 
     def __init__(self, num_envs: int = 1, **kwargs: Any) -> None:
         given = {name: kwargs.pop(name, None) for name in ("corpus", "questions")}
@@ -324,20 +325,14 @@ class SearchQAVectorEnv(TextVectorEnv):
         )  # fmt: skip
         super().__init__(num_envs, questions=questions, retriever=retriever, **kwargs)
 
-    def step(self, actions: Sequence[str]) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
-        """Play one command in every place; all their searches are one call of the retriever."""
-        self._search_ahead(actions)
-        return super().step(actions)
-
-    def _search_ahead(self, actions: Sequence[str]) -> None:
-        if not self._begun or len(actions) != self.num_envs:
-            return  # which is an error, and `TextVectorEnv.step` says so
+    def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:
+        """Search for all sub-environments with one call of the retriever."""
         asking: list[tuple[SearchQAEnv, str]] = []
-        for i, (env, action) in enumerate(zip(self.envs, actions, strict=True)):
-            if isinstance(env, SearchQAEnv) and isinstance(action, str):
-                query = None if self._terminated[i] or self._truncated[i] else env.query(action)
-                if query is not None:
-                    asking.append((env, query))
+        for i in running:
+            env = self.envs[i]
+            query = env.query(commands[i])
+            if query is not None:
+                asking.append((env, query))
         if asking:
             first = asking[0][0]
             found = search_all(first.retriever, [query for _, query in asking], first.top_k)

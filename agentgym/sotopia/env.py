@@ -18,7 +18,7 @@ from agentgym.sotopia.result import Result, check_reward, check_threshold, faile
 from agentgym.sotopia.talk import check_playable, converse, needs_game
 from agentgym.sotopia.tasks import check_split, choose, find_tasks
 from agentgym.sotopia.world import SocialWorld, check_order, check_turns, draw_schedule
-from agentgym.vector import Array, TextVectorEnv
+from agentgym.vector import TextVectorEnv
 
 _OPEN = Result()
 
@@ -259,7 +259,7 @@ class SotopiaEnv(TextEnv[str]):
 
 
 class SotopiaVectorEnv(TextVectorEnv):
-    """Many `SotopiaEnv` in one process: partner and judge are asked once per step, for all places together."""
+    """Many `SotopiaEnv` in one process: partner and judge are asked once per step, for all of them together."""
 
     env_class = SotopiaEnv
     envs: list[SotopiaEnv]  # type: ignore[assignment]
@@ -268,18 +268,13 @@ class SotopiaVectorEnv(TextVectorEnv):
         partner, judge = find_partner(kwargs.pop("partner", "rules")), find_judge(kwargs.pop("judge", "rules"))
         super().__init__(num_envs, partner=partner, judge=judge, **kwargs)
 
-    def step(self, actions: Sequence[str]) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
-        """Play one command in every place, then all partners' answers."""
-        if self._begun and len(actions) == self.num_envs:  # else it is an error, and `TextVectorEnv.step` says so
-            over = [ended or cut for ended, cut in zip(self._terminated, self._truncated, strict=True)]
-            playing = [(env, text) for env, text, done in zip(self.envs, actions, over, strict=True) if not done]
-            if all(isinstance(text, str) for _, text in playing):
-                for env, text in playing:
-                    env.submit(text)
-                self._converse([env for env, _ in playing])
-                for env, text in playing:
-                    env.hand(text)
-        return super().step(actions)
+    def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:
+        """Play the commands, then all partners' answers."""
+        for i in running:
+            self.envs[i].submit(commands[i])
+        self._converse([self.envs[i] for i in running])
+        for i in running:
+            self.envs[i].hand(commands[i])
 
     def _converse(self, envs: Sequence[SotopiaEnv]) -> None:
         if envs:
@@ -287,19 +282,19 @@ class SotopiaVectorEnv(TextVectorEnv):
 
     def _restart(
         self,
-        places: Sequence[int],
+        indices: Sequence[int],
         seeds: Sequence[int | None] | None = None,
         options: Sequence[Mapping[str, Any] | None] | None = None,
     ) -> None:
-        envs = [self.envs[i] for i in places]
+        envs = [self.envs[i] for i in indices]
         for env in envs:
             env._alone = False
         try:
-            super()._restart(places, seeds, options)
+            super()._restart(indices, seeds, options)
         finally:
             for env in envs:
                 env._alone = True
-        opened = [i for i in places if self.envs[i].waits]
+        opened = [i for i in indices if self.envs[i].waits]
         self._converse([self.envs[i] for i in opened])
         for i in opened:
             self._observations[i], self._infos[i] = self.envs[i].observe(), self.envs[i].describe(True)

@@ -1,5 +1,6 @@
 """What every registered environment promises, tested over the whole registry."""
 
+import json
 import pickle
 import subprocess
 import sys
@@ -97,6 +98,48 @@ def test_vector_equals_single_environments(env_id: str, mode: AutoresetMode) -> 
                     rows[i], over[i] = env.reset(), False
             assert (rewards[i], terminated[i], truncated[i]) == expected
     assert ends >= (n if mode is AutoresetMode.DISABLED else 2 * n)
+
+
+def test_any_batch_of_strings_is_the_same_batch(env_id: str) -> None:
+    """A list, a tuple, an array of objects and one of fixed-width strings: every answer is the same."""
+    n = 3
+    forms = (list, tuple, lambda texts: np.array(texts, object), lambda texts: np.array(texts, str))
+    vectors = [gym.make_vec(env_id, num_envs=n, autoreset_mode="Disabled") for _ in forms]
+    starts = [envs.reset(seed=5) for envs in vectors]
+    rng = np.random.default_rng(3)
+    answers: list[Any] = starts
+    for _ in range(4):
+        infos = answers[0][-1]
+        actions = [choose({key: column[i] for key, column in infos.items()}, rng) for i in range(n)]
+        answers = [envs.step(form(actions)) for envs, form in zip(vectors, forms, strict=True)]
+        for answer in answers[1:]:
+            for one, other in zip(answers[0], answer, strict=True):
+                assert data_equivalence(one, other)
+        *_, infos = answers[0]
+        assert all(type(key) is str for key in infos["state_key"])
+
+
+def test_an_observation_is_in_its_space_whatever_was_said(env_id: str) -> None:
+    """A million characters as a command, as the text inside the command's own form, and with lines of its own."""
+    env = gym.make(env_id)
+    long = "na\u0300\n" * 250_000
+    _, info = env.reset(seed=0)
+    texts = [
+        long,
+        "\ud800\x00" * 500_000,
+        json.dumps({"action_type": "speak", "argument": long[:60_000]}),
+        *(f"{head}{long[:90_000]}{tail}" for head, tail in (("search[", "]"), ("<search>", "</search>"))),
+        f"<answer>{long}</answer>",
+        info["admissible_actions"][0] + long,
+    ]
+    for text in texts:
+        env.reset(seed=0)
+        observation, _, terminated, truncated, info = env.step(text)
+        assert observation in env.observation_space
+        assert all(len(value) <= 1_000_000 for value in info.values() if isinstance(value, str))
+        assert env.unwrapped.snapshot()
+        if not (terminated or truncated):
+            assert env.step("x")[0] in env.observation_space
 
 
 def place(batch: Any, i: int) -> Any:

@@ -1,5 +1,7 @@
 """TextVectorEnv on the corridor, by hand; equality with single environments is in test_contract.py for every id."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 from gymnasium.error import ResetNeeded
@@ -21,7 +23,7 @@ def test_same_step_answers_the_next_episode_and_keeps_the_last_one_in_final() ->
     assert infos["_final_info"].tolist() == [True, False]
     assert infos["final_info"]["won"].tolist() == [True, False]
     assert infos["won"].tolist() == [False, False]
-    # Place 1 reaches the limit of two steps in cell 2.
+    # Sub-environment 1 reaches the limit of two steps in cell 2.
     *_, terminated, truncated, infos = envs.step(["jump", "right"])
     assert (terminated.tolist(), truncated.tolist()) == ([False, False], [False, True])
     assert infos["final_info"]["state_key"][1] == "2"
@@ -36,7 +38,7 @@ def test_next_step_ignores_the_action_after_the_end() -> None:
     assert (rewards[0], terminated[0], truncated[0], infos["is_action_valid"][0]) == (0.0, False, False, True)
 
 
-def test_disabled_freezes_finished_places_until_the_mask() -> None:
+def test_disabled_freezes_finished_sub_environments_until_the_mask() -> None:
     envs = CorridorVectorEnv(2, autoreset_mode=AutoresetMode.DISABLED)
     envs.reset(seed=0, options=[{"index": 1}, {"index": 2}])
     envs.step(["left", "right"])
@@ -45,7 +47,7 @@ def test_disabled_freezes_finished_places_until_the_mask() -> None:
     assert (rewards.tolist(), terminated.tolist()) == ([0.0, 0.0], [True, False])
     assert infos["state_key"].tolist() == ["0", "2"]
     mask = np.array([True, False])
-    observations, _ = envs.reset(options={"reset_mask": mask, "per_place": [{"index": 3}, None]})
+    observations, _ = envs.reset(options={"reset_mask": mask, "per_env": [{"index": 3}, None]})
     assert observations == ("cell 3", "cell 2")
     assert envs.step(["right", "right"])[2].tolist() == [True, False]
 
@@ -98,10 +100,10 @@ def test_constructor_errors(arguments: dict, message: str) -> None:
         CorridorVectorEnv(**arguments)
 
 
-def test_a_step_that_is_refused_moves_no_place() -> None:
+def test_a_step_that_is_refused_moves_nothing() -> None:
     envs = CorridorVectorEnv(2)
     envs.reset(options={"index": 2})
-    with pytest.raises(TypeError, match="place 1: expected a str command, got int"):
+    with pytest.raises(TypeError, match="sub-environment 1: expected a str command, got int"):
         envs.step(["right", 3])
     observations, *_ = envs.step(["left", "left"])
     assert observations == ("cell 1", "cell 1")
@@ -122,19 +124,76 @@ def test_wrong_use_is_explained() -> None:
     with pytest.raises(ValueError, match="never reset"):
         envs.reset(options={"reset_mask": np.array([True, False])})
     envs.reset(seed=0)
-    with pytest.raises(ValueError, match=r"one entry per place \(2\), got 1 entries"):
+    with pytest.raises(ValueError, match=r"one entry per sub-environment \(2\), got 1 entries"):
         envs.step(["left"])
-    with pytest.raises(ValueError, match="one entry per place"):
+    with pytest.raises(TypeError, match=r"list, a tuple or an array with one entry per sub-environment \(2\), got str"):
         envs.step("left")
-    with pytest.raises(TypeError, match="place 1: expected a str command, got NoneType"):
+    with pytest.raises(TypeError, match="sub-environment 1: expected a str command, got NoneType"):
         envs.step(["left", None])
     for mask in ([True, False], np.array([1, 0]), np.array([True])):
         with pytest.raises(ValueError, match="bool array of shape"):
             envs.reset(options={"reset_mask": mask})
     with pytest.raises(ValueError, match="at least one True"):
         envs.reset(options={"reset_mask": np.array([False, False])})
-    with pytest.raises(ValueError, match="one entry per place"):
+    with pytest.raises(ValueError, match="one entry per sub-environment"):
         envs.reset(seed=[1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        {"left", "right"},
+        {"left": 0, "right": 1},
+        {"left": 0, "right": 1}.keys(),
+        b"ab",
+        3,
+        None,
+        iter(["left", "left"]),
+    ],
+    ids=lambda batch: type(batch).__name__,
+)
+def test_a_batch_without_an_order_of_its_own_is_refused(batch: object) -> None:
+    envs = CorridorVectorEnv(2)
+    envs.reset(options={"index": 2})
+    with pytest.raises(TypeError, match="actions must be a list, a tuple or an array"):
+        envs.step(batch)
+    for name in ("seed", "per_env"):
+        if batch is None or (name == "seed" and batch == 3):
+            continue
+        given = {"seed": batch} if name == "seed" else {"options": {"per_env": batch}}
+        with pytest.raises(TypeError, match=f"{name} must be a list, a tuple or an array"):
+            envs.reset(**given)
+    assert envs.step(["left", "left"])[0] == ("cell 1", "cell 1")
+
+
+def test_options_and_seeds_of_wrong_types_name_the_sub_environment() -> None:
+    envs = CorridorVectorEnv(2)
+    with pytest.raises(TypeError, match=r"options must be a list, a tuple or an array .*, got set"):
+        envs.reset(options={1, 2})
+    with pytest.raises(TypeError, match="options of sub-environment 1 must be a mapping or None, got int"):
+        envs.reset(options=[None, 3])
+    with pytest.raises(TypeError, match="seed of sub-environment 0 must be an integer or None, got float"):
+        envs.reset(seed=[1.5, 2])
+    with pytest.raises(ValueError, match=r"got an array of shape \(2, 1\)"):
+        envs.reset(seed=np.zeros((2, 1), int))
+    with pytest.raises(ValueError, match=r"got an array of shape \(\)"):
+        envs.reset(seed=np.array(3.5))
+    envs.reset(options=np.array([{"index": 2}, None]))
+
+
+def test_commands_are_plain_clean_strings_made_once() -> None:
+    seen: list[list[str]] = []
+
+    class Listening(CorridorVectorEnv):
+        def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:
+            seen.append([*commands])
+
+    envs = Listening(2, autoreset_mode="Disabled")
+    envs.reset(options={"index": 3})
+    envs.step(np.array(["right", "le\x1bft"]))
+    envs.step([None, "x" * 200_000])
+    assert seen == [["right", "le\ufffdft"], ["", "x" * 100_000]]
+    assert all(type(command) is str for commands in seen for command in commands)
 
 
 class WaryCorridorEnv(CorridorEnv):
@@ -147,7 +206,7 @@ class WaryCorridorVectorEnv(CorridorVectorEnv):
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_places_that_cut_themselves_are_truncated_alone(mode: AutoresetMode) -> None:
+def test_sub_environments_that_cut_themselves_are_truncated_alone(mode: AutoresetMode) -> None:
     envs = WaryCorridorVectorEnv(3, autoreset_mode=mode)
     envs.reset(seed=0, options=[{"index": i} for i in (2, 3, 2)])
     _, _, terminated, truncated, infos = envs.step(["left", "right", "right"])

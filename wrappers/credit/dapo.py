@@ -136,7 +136,7 @@ class DAPO(CreditWrapper):
     def places_without_contrast(self) -> Bools:
         """Return bool (num_envs,): places whose last episode belongs to a group without contrast.
 
-        Give them new tasks with `reset(options={"reset_mask": mask, "per_place": [...]})` and play on: the table then
+        Give them new tasks with `reset(options={"reset_mask": mask, "per_env": [...]})` and play on: the table then
         holds the new groups too, and the old ones stay in it as rows that are not scored. A task that is drawn again
         adds to its old group.
 

@@ -319,9 +319,9 @@ def test_a_search_in_the_last_turn_is_not_sent():
 def test_wrong_calls_of_step_change_nothing():
     envs = vector(2)
     envs.reset(options=[{"task_id": "country"}] * 2)
-    with pytest.raises(TypeError, match="place 1"):
+    with pytest.raises(TypeError, match="sub-environment 1"):
         envs.step(["<search>ada</search>", None])
-    with pytest.raises(ValueError, match="one entry per place"):
+    with pytest.raises(ValueError, match="one entry per sub-environment"):
         envs.step(["<search>ada</search>"])
     with pytest.raises(gym.error.ResetNeeded):
         vector(1).step(["x"])

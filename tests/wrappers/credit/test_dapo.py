@@ -146,7 +146,7 @@ def test_places_without_contrast_are_played_again_until_there_are_enough_groups(
         _play(envs, infos, playing)
         playing = envs.places_without_contrast()
         if playing.any():
-            _, infos = envs.reset(options={"reset_mask": playing, "per_place": _tasks(*next(unused))})
+            _, infos = envs.reset(options={"reset_mask": playing, "per_env": _tasks(*next(unused))})
             tries += 1
     # Tasks 1 (lost) and 4 (won) give way to 2 and 8; 2 is lost again and gives way to 9.
     assert tries == 2
@@ -176,7 +176,7 @@ def test_a_task_drawn_again_adds_to_its_group():
     _, infos = envs.reset(options=_tasks(1, 7, 4))
     _play(envs, infos, np.ones(12, bool))
     mask = envs.places_without_contrast() & (np.arange(12) % 2 == 0)
-    _, infos = envs.reset(options={"reset_mask": mask, "per_place": _tasks(7, 7, 7)})
+    _, infos = envs.reset(options={"reset_mask": mask, "per_env": _tasks(7, 7, 7)})
     _play(envs, infos, mask)
     assert (envs.table().trajectory_group == envs.table().groups.index("task-7")).sum() == 8
     assert envs.places_without_contrast().tolist() == [False, True] * 2 + [False] * 4 + [False, True] * 2
