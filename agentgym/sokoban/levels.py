@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import lzma
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 from agentgym.core import suggest
+from agentgym.foreign_text import ForeignError, clean, read_text
 from agentgym.sokoban.rules import Level, LevelError
 from agentgym.sokoban.splits import BUCKETS, check_split, split_of
-from agentgym.sokoban.text import parse_level
+from agentgym.sokoban.text import MOST_SIDE, parse_level
 
 SUFFIXES = (".txt", ".xsb", ".txt.xz", ".xsb.xz")
 _FETCH = "levels are not downloaded: fetch a collection first, for example github.com/google-deepmind/boxoban-levels"
@@ -38,14 +38,18 @@ class LevelFiles:
         path: a .txt or .xsb file, plain or .xz, or a folder.
 
     Raises:
-        LevelError: when the path does not exist or holds no level; later, when a level is malformed.
+        LevelError: when the path does not exist, cannot be read or holds no level; later, when a level is malformed.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._entries: list[_Entry] = []
+        names: set[str] = set()
         for file in self._files():
-            name = file.relative_to(self.path).as_posix() if self.path.is_dir() else file.name
+            name = clean(file.relative_to(self.path).as_posix() if self.path.is_dir() else file.name)
+            if name in names:
+                raise LevelError(f"{self.path}: two files are named {name!r}, one of them not in UTF-8: rename one")
+            names.add(name)
             self._entries.extend(_read(file, name))
         if not self._entries:
             raise LevelError(f"{self.path}: found no Sokoban level; expected rows such as '#@$.#'; {_FETCH}")
@@ -74,8 +78,10 @@ class LevelFiles:
 
     @cached_property
     def size(self) -> tuple[int, int]:
-        """Rows and columns that hold every board of the collection."""
-        return max(len(e.rows) for e in self._entries), max(max(map(len, e.rows)) for e in self._entries)
+        """Rows and columns that hold every board of the collection that can be played."""
+        sides = [(len(entry.rows), max(map(len, entry.rows))) for entry in self._entries]
+        sides = [pair for pair in sides if max(pair) <= MOST_SIDE]
+        return max((height for height, _ in sides), default=1), max((width for _, width in sides), default=1)
 
     def split(self, name: str) -> Sequence[int]:
         """Numbers of the levels in "train", "validation", "test" or "all".
@@ -137,15 +143,16 @@ def _opened(path: str, stamp: tuple[tuple[str, int], ...]) -> LevelFiles:
 
 def _read(file: Path, name: str) -> list[_Entry]:
     try:
-        data = lzma.decompress(file.read_bytes()) if file.name.endswith(".xz") else file.read_bytes()
-        text = data.decode("utf-8-sig")
-    except (lzma.LZMAError, UnicodeDecodeError) as error:
-        raise LevelError(
-            f"{file}: cannot be read as UTF-8 level text ({error}); is it another kind of file?"
-        ) from error
+        text = read_text(file)
+    except ForeignError as error:
+        raise LevelError(str(error)) from error
+    except OSError as error:
+        raise LevelError(f"{file}: cannot be read ({error.strerror})") from error
     entries: list[_Entry] = []
     rows: list[str] = []
-    for number, line in enumerate([*text.splitlines(), ""], start=1):
+    # not `splitlines`: it breaks lines where no editor does, and the numbers of lines are told
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    for number, line in enumerate([*lines, ""], start=1):
         if line.lstrip(" -_\t").startswith("#"):
             rows.append(line.rstrip())
         elif rows:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agentgym.core import suggest
+from agentgym.foreign_text import MOST_CHARACTERS
 from agentgym.sokoban.rules import Level, LevelError, cells_of, full_board
 
 
@@ -32,6 +33,8 @@ SYMBOL_SETS: dict[str, Symbols] = {
     "default": Symbols("#", "_", "O", "X", "√", "P", "S"),
     "xsb": Symbols("#", " ", ".", "$", "*", "@", "+"),
 }
+#: Most rows, and most columns, of a level.
+MOST_SIDE = 128
 DEFAULT = SYMBOL_SETS["default"]
 #: XSB files in the wild also write floor as "-" or "_".
 _XSB_ALIASES = str.maketrans({"-": " ", "_": " "})
@@ -142,21 +145,27 @@ def parse_level(text: str, symbols: str | None = None) -> Level:
         symbols: "default" or "xsb"; found out from the characters when None.
 
     Raises:
-        LevelError: on an unknown symbol, no player or several, no box, as many boxes as targets not being the case,
-            a room that is open to the outside, a box or target out of reach, or a level that is solved already.
+        LevelError: on a text or board that is too large, an unknown symbol, no player or several, no box, other
+            numbers of boxes and targets, a room that is open to the outside, a box or target out of reach, or a level
+            that is solved already.
 
     >>> level = parse_level("#####\n#@$.#\n#####")
     >>> level.height, level.width, level.player, list(cells_of(level.boxes))
     (3, 5, 7, [8])
     """
+    if len(text) > MOST_CHARACTERS:
+        raise LevelError(
+            f"the level is a text of {len(text):,} characters; at most {MOST_CHARACTERS:,} characters are read"
+        )
     rows = text.replace("\r", "").split("\n")
-    while rows and not rows[0].strip():
-        rows.pop(0)
-    while rows and not rows[-1].strip():
-        rows.pop()
-    if not rows:
+    filled = [r for r, row in enumerate(rows) if row and not row.isspace()]
+    if not filled:
         raise LevelError("the level is empty: expected rows of symbols such as '#####', '#@$.#', '#####'")
-    return _build(rows, _symbols_of(rows) if symbols is None else symbol_set(symbols))
+    rows = rows[filled[0] : filled[-1] + 1]
+    height, width = len(rows), max(map(len, rows))
+    if max(height, width) > MOST_SIDE:
+        raise LevelError(f"the level has {height} rows and {width} columns; at most {MOST_SIDE} of each are read")
+    return _build(rows, width, _symbols_of(rows) if symbols is None else symbol_set(symbols))
 
 
 def _symbols_of(rows: Sequence[str]) -> Symbols:
@@ -173,27 +182,29 @@ def _symbols_of(rows: Sequence[str]) -> Symbols:
     raise LevelError(f"the symbols {''.join(sorted(used))!r} mix two sets: expected only {known}")
 
 
-def _build(rows: list[str], symbols: Symbols) -> Level:
-    height, width = len(rows), max(map(len, rows))
-    walls = targets = boxes = 0
-    players: list[int] = []
+def _build(rows: list[str], width: int, symbols: Symbols) -> Level:
     kinds = str(symbols)
-    for r, row in enumerate(rows):
-        padded = (row.translate(_XSB_ALIASES) if symbols.floor == " " else row).ljust(width, symbols.floor)
-        for c, symbol in enumerate(padded):
-            kind = kinds.find(symbol)
-            if kind < 0:
-                raise LevelError(f"row {r + 1}: unknown symbol {symbol!r}; expected one of {kinds!r}")
-            bit = 1 << (r * (width + 1) + c)
-            walls |= bit if kind == 0 else 0
-            targets |= bit if kind in (2, 4, 6) else 0
-            boxes |= bit if kind in (3, 4) else 0
-            if kind >= 5:
-                players.append(r * (width + 1) + c)
-    if len(players) != 1:
-        raise LevelError(f"expected exactly one player ({symbols.player} or {symbols.player_on_target}), "
-                         f"got {len(players)}")  # fmt: skip
-    return _checked(height, width, walls, targets, boxes, players[0])
+    if symbols.floor == " ":
+        rows = [row.translate(_XSB_ALIASES) for row in rows]
+    for r, row in enumerate(rows, start=1):
+        for symbol in row if set(row) - set(kinds) else "":
+            if symbol not in kinds:
+                raise LevelError(f"row {r}: unknown symbol {symbol!r}; expected one of {kinds!r}")
+    board = "\n".join([row.ljust(width, symbols.floor) for row in rows])
+    wall, _, target, box, done, player, above = kinds
+    players = [at for symbol in (player, above) if (at := board.find(symbol)) >= 0]
+    count = board.count(player) + board.count(above)
+    if count != 1:
+        raise LevelError(f"expected exactly one player ({player} or {above}), got {count}")
+    targets, boxes = _cells(board, target + done + above), _cells(board, box + done)
+    return _checked(len(rows), width, _cells(board, wall), targets, boxes, players[0])
+
+
+def _cells(board: str, symbols: str) -> int:
+    """Bit set of the cells that show one of these symbols."""
+    table = dict.fromkeys(map(ord, str(DEFAULT) + str(SYMBOL_SETS["xsb"]) + "\n"), "0")
+    table.update(dict.fromkeys(map(ord, symbols), "1"))
+    return int(board[::-1].translate(table), 2)
 
 
 def _checked(height: int, width: int, walls: int, targets: int, boxes: int, player: int) -> Level:
@@ -215,14 +226,23 @@ def _checked(height: int, width: int, walls: int, targets: int, boxes: int, play
 
 def _flood(height: int, width: int, walls: int, player: int) -> int | None:
     """Cells connected to the player, boxes ignored; None when they touch the edge of the board."""
-    row = (1 << width) - 1
+    # cell by cell: to grow a bit set takes as many steps over the whole board as the longest way has turns
     stride = width + 1
-    edge = row | row << (stride * (height - 1))
-    for r in range(height):
-        edge |= (1 | 1 << (width - 1)) << (r * stride)
-    free = full_board(height, width) & ~walls
-    reached, grown = 0, 1 << player
-    while grown != reached:
-        reached = grown
-        grown = (reached | reached << 1 | reached >> 1 | reached << stride | reached >> stride) & free
-    return None if reached & edge else reached
+    free = bytearray(f"{full_board(height, width) & ~walls:0{height * stride}b}"[::-1].encode())
+    reached = bytearray(b"0" * len(free))
+    last = height - 1
+    todo = [player]
+    reached[player] = _ONE
+    while todo:
+        cell = todo.pop()
+        row, column = divmod(cell, stride)
+        if row in (0, last) or column in (0, width - 1):
+            return None
+        for beside in (cell - stride, cell + stride, cell - 1, cell + 1):
+            if free[beside] == _ONE != reached[beside]:
+                reached[beside] = _ONE
+                todo.append(beside)
+    return int(reached[::-1], 2)
+
+
+_ONE = ord("1")

@@ -63,6 +63,23 @@ def test_case_and_spaces_do_not_matter(command: str) -> None:
     assert env.step(command)[4]["is_action_valid"] is True
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["right" * 200_000, "\ud800" * 1_000_000, "\x00right\x1b", " " * 1_000_000, "\u0130" * 100_000, "ri\ud800ght"],
+    ids=["long", "surrogates", "control", "spaces", "grows in lower case", "surrogate within"],
+)
+@pytest.mark.parametrize("env_class", [SokobanEnv, VisualSokobanEnv])
+def test_commands_leave_no_trace_in_observations(env_class: Any, command: str) -> None:
+    env = env_class(size=(4, 8))
+    before, _ = env.reset(options={"level": LEVEL})
+    after, _, _, _, info = env.step(command)
+    assert info["is_action_valid"] is False
+    assert env.observation_space.contains(after)
+    assert (after if isinstance(after, str) else after["text"]) == (
+        before if isinstance(before, str) else before["text"]
+    )
+
+
 def test_info_at_the_start() -> None:
     _, info = SokobanEnv(symbols="xsb", separator=" ").reset(options={"level": LEVEL})
     assert info == {
@@ -231,6 +248,11 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
         ({"task_id": "train/1", "index": 1}, "more than one way"),
         ({"level": "#P#"}, "open|no box|one player"),
         ({"level": 3}, "must be a level as text"),
+        ({"level": "#" * 200}, "1 rows and 200 columns; at most 128 of each"),
+        ({"level": "\n" * 2_000_000}, "at most 1,000,000 characters"),
+        ({"level": "#####\n#P\ud800O#\n#####"}, r"unknown symbol '\\ud800'"),
+        ({"task_id": "level:" + "###/" * 200 + "###"}, "201 rows and 3 columns; at most 128 of each"),
+        ({"task_id": "level:" + "/" * 2_000_000}, "at most 1,000,000 characters"),
     ],
 )
 def test_wrong_options(options: dict[str, Any], message: str) -> None:

@@ -1,7 +1,9 @@
 """Level files: formats, errors, splits, the Boxoban samples."""
 
+import contextlib
 import lzma
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +13,9 @@ from agentgym.sokoban.draw import Painter
 from agentgym.sokoban.levels import LevelFiles, open_levels
 from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Board, LevelError
 from agentgym.sokoban.splits import split_of
-from agentgym.sokoban.text import board_text
+from agentgym.sokoban.text import MOST_SIDE, board_text
 from tests.agentgym.sokoban.boxoban import FILES, boxoban
+from tests.growth import growth
 
 TWO = "; 0\n#####\n#@$.#\n#####\n\n; 1\n######\n#@ $.#\n######\n"
 TITLED = "A collection\n\nLevel 1\n  ####\n###. #\n#@$  #\n######\nAuthor: nobody\n\nLevel 2\n#####\n#@$.#\n#####"
@@ -84,9 +87,102 @@ def test_wrong_paths(tmp_path: Path) -> None:
     (tmp_path / "empty.txt").write_text("no level here")
     with pytest.raises(LevelError, match="found no Sokoban level"):
         LevelFiles(tmp_path / "empty.txt")
-    (tmp_path / "broken.txt.xz").write_bytes(b"not xz")
-    with pytest.raises(LevelError, match="cannot be read"):
-        LevelFiles(tmp_path / "broken.txt.xz")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("broken.txt.xz", b"not xz", r"broken\.txt\.xz: damaged compressed file"),
+        ("broken.txt.xz", lzma.compress(TWO.encode())[:-20], r"broken\.txt\.xz: damaged compressed file"),
+        ("broken.txt.xz", lzma.compress(TWO.encode())[:30] + b"\0\0\0" + lzma.compress(TWO.encode())[33:], "damaged"),
+        ("broken.txt", TWO.encode() + b"; caf\xe9\n", r"broken\.txt, line 10: not UTF-8"),
+        ("broken.txt.xz", lzma.compress(b"#####\n\xff"), r"broken\.txt\.xz, line 2: not UTF-8"),
+        ("broken.txt", b"", "found no Sokoban level"),
+    ],
+)
+def test_damaged_files_are_named(tmp_path: Path, name: str, content: bytes, message: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(LevelError, match=message):
+        LevelFiles(tmp_path / name)
+    with pytest.raises(LevelError, match=message):
+        LevelFiles(tmp_path)
+
+
+def test_a_compressed_file_may_not_unpack_to_a_hundred_times_more_than_it_should(tmp_path: Path) -> None:
+    packer = lzma.LZMACompressor()
+    rows = b"#" * (1 << 20)
+    content = b"".join(packer.compress(rows) for _ in range(80)) + packer.flush()
+    assert len(content) < 20_000
+    (tmp_path / "bomb.txt.xz").write_bytes(content)
+    with pytest.raises(LevelError, match=r"bomb\.txt\.xz: unpacks to more than 67,108,864 bytes"):
+        LevelFiles(tmp_path / "bomb.txt.xz")
+
+
+def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    (tmp_path / "locked.txt").write_text(TWO)
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(LevelError, match=r"locked\.txt: .*Permission denied"):
+        LevelFiles(tmp_path)
+
+
+def test_boards_beyond_the_limit_are_refused_when_played_and_do_not_count_for_the_size(tmp_path: Path) -> None:
+    long = MOST_SIDE + 1
+    wide = f"{'#' * long}\n#@$.{' ' * (long - 5)}#\n{'#' * long}\n"
+    (tmp_path / "mixed.txt").write_text(f"{TWO}\n{wide}\n{'#' * 3}\n" + "#@#\n" * long)
+    files = LevelFiles(tmp_path / "mixed.txt")
+    assert (len(files), files.size) == (4, (3, 6))
+    for number, line in ((2, 11), (3, 15)):
+        with pytest.raises(LevelError, match=rf"mixed\.txt, level starting at line {line}: .*at most {MOST_SIDE}"):
+            files[number]
+
+
+def test_lines_are_counted_as_editors_do(tmp_path: Path) -> None:
+    path = tmp_path / "odd.txt"
+    path.write_bytes("a\u2028b\x0bc\x85\r\n#####\r\n#@@.#\r\n#####\r\n".encode())
+    with pytest.raises(LevelError, match=r"odd\.txt, level starting at line 2"):
+        LevelFiles(path)[0]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names of files are bytes")
+def test_names_that_are_no_text_are_cleaned_and_stay_different(tmp_path: Path) -> None:
+    Path(os.fsdecode(os.fsencode(tmp_path / "a") + b"\xff.txt")).write_text(TWO)
+    files = LevelFiles(tmp_path)
+    assert files.task_id(0) == "a\ufffd.txt#0"
+    Path(os.fsdecode(os.fsencode(tmp_path / "a") + b"\xfe.txt")).write_text(TWO)
+    with pytest.raises(LevelError, match=r"two files are named .*: rename one"):
+        LevelFiles(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        lambda n: "#\n\n" * n,
+        lambda n: "\n" * n + TWO,
+        lambda n: "#" * n,
+        lambda n: ("#" * 100 + "\n") * (n // 100),
+        lambda n: " " * n + "#",
+        lambda n: (" " * 50 + "x\n") * (n // 50),
+        lambda n: TWO * (n // len(TWO)),
+        lambda n: "\r" * n + TWO,
+        lambda n: "-_\t" * n + "#\n",
+        lambda n: "\ufffd#" * n,
+    ],
+)
+def test_reading_is_linear(tmp_path: Path, family: Callable[[int], str]) -> None:
+    small, large = tmp_path / "small.txt", tmp_path / "large.txt"
+    small.write_text(TWO + family(20_000))
+    large.write_text(TWO + family(160_000))
+
+    def read(path: Path) -> None:
+        files = LevelFiles(path)
+        assert files.size
+        with contextlib.suppress(LevelError):
+            files[len(files) - 1]
+
+    assert growth(read, small, large) < 20
 
 
 @pytest.mark.parametrize("name", FILES)

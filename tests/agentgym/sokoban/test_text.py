@@ -1,9 +1,13 @@
 """Parsing, validation and the looks of boards."""
 
+import contextlib
+from collections.abc import Callable
+
 import pytest
 
 from agentgym.sokoban.rules import LevelError, cells_of
-from agentgym.sokoban.text import Style, board_text, parse_level
+from agentgym.sokoban.text import MOST_SIDE, Style, board_text, parse_level
+from tests.growth import growth
 
 BOARD = "######\n#P_X_#\n#√O__#\n######"
 
@@ -70,3 +74,58 @@ def test_unknown_symbol_set() -> None:
         Style("defualt")
     with pytest.raises(ValueError, match="separator"):
         Style(separator=None)  # type: ignore[arg-type]
+
+
+def test_the_largest_board_and_what_is_larger() -> None:
+    side = MOST_SIDE
+    rows = ["#" * side, "#@$." + " " * (side - 5) + "#", *["#" + " " * (side - 2) + "#"] * (side - 3), "#" * side]
+    level = parse_level("\n".join(rows))
+    assert (level.height, level.width) == (side, side)
+    assert board_text(level).replace("_", " ").translate(str.maketrans("PXO", "@$.")) == "\n".join(rows)
+    for larger in ([*rows, rows[0]], [row + "#" for row in rows]):
+        height, width = len(larger), len(larger[0])
+        with pytest.raises(LevelError, match=rf"{height} rows and {width} columns; at most {side} of each"):
+            parse_level("\n".join(larger))
+
+
+def _maze(side: int) -> str:
+    """A staircase that winds through the whole board: the longest way for a flood."""
+    rows = [["#"] * side for _ in range(side)]
+    for row in range(1, side - 1):
+        for column in range(1, side - 1):
+            if row % 2 or column == (side - 2 if row % 4 == 2 else 1):
+                rows[row][column] = " "
+    rows[1][1:4] = "@$."
+    return "\n".join(map("".join, rows))
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        lambda n: "\n" * n + "#####\n#@$.#\n#####" + "\n" * n,
+        lambda n: "#" * n,
+        lambda n: "#\n" * n,
+        lambda n: "\r" * n,
+        lambda n: " " * n,
+        lambda n: "#@$." * n,
+        lambda n: "?" * n,
+        lambda n: "√" * n + "\n?",
+        lambda n: "\ud800\n" * n,
+        lambda n: "#" * n + "\n" + "#\n" * n,
+    ],
+)
+def test_parsing_is_linear(family: Callable[[int], str]) -> None:
+    def parse(text: str) -> None:
+        with contextlib.suppress(LevelError):
+            parse_level(text)
+
+    assert growth(parse, family(50_000), family(400_000)) < 20
+
+
+@pytest.mark.parametrize("board", [_maze, lambda side: _maze(side).replace("   ", "$ ."), lambda side: "@" * side])
+def test_parsing_a_board_is_linear_in_its_cells(board: Callable[[int], str]) -> None:
+    def parse(text: str) -> None:
+        with contextlib.suppress(LevelError):
+            board_text(parse_level(text))
+
+    assert growth(parse, board(45), board(MOST_SIDE - 1), repeats=10) < 20  # 7.96 times as many cells
