@@ -77,6 +77,8 @@ def read_json(content: str | bytes) -> Any:
     try:
         text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
         value = json.loads(text, parse_int=_integer, parse_float=_float, parse_constant=_constant)
+        # Only an escape can bring in what a decoded text has not; nothing else costs a second look.
+        return clean_json(value) if "\\u" in text or _FOUL.search(text) else value
     except UnicodeDecodeError as error:
         raise ForeignError(f"not UTF-8: {error.reason} at byte {error.start}") from None
     except RecursionError:
@@ -85,8 +87,6 @@ def read_json(content: str | bytes) -> Any:
         raise
     except ValueError as error:
         raise ForeignError(f"not JSON: {error}") from None
-    # Only an escape can bring in what a decoded text has not; nothing else costs a second look.
-    return clean_json(value) if "\\u" in text or _FOUL.search(text) else value
 
 
 def clean_json(value: Any) -> Any:

@@ -17,6 +17,18 @@ _NAMED = re.compile(
 _BEARER = re.compile(r"(?i)\b((?:bearer|basic)\s+)[\w.~+/=-]{8,}")
 
 
+def hide(text: str, secrets: Iterable[str]) -> str:
+    """Return the text without the secrets, wherever they stand, also as JSON or a URL writes them.
+
+    >>> hide("my key is sk-1, key=5", ["sk-1"])
+    'my key is ***, key=5'
+    """
+    for secret in sorted({each for each in secrets if each}, key=len, reverse=True):
+        for written in {secret, json.dumps(secret)[1:-1], quote(secret, safe="")}:
+            text = text.replace(written, HIDDEN)
+    return text
+
+
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """Return the text without credentials; call it before the text is cut, so that no half of a secret stays.
 
@@ -27,9 +39,7 @@ def redact(text: str, secrets: Iterable[str] = ()) -> str:
     >>> redact("http://me:pw@host/v1?api_key=abc&k=3 said: no sk-1", ["sk-1"])
     'http://***@host/v1?api_key=***&k=3 said: no ***'
     """
-    for secret in sorted({each for each in secrets if each}, key=len, reverse=True):
-        for written in {secret, json.dumps(secret)[1:-1], quote(secret, safe="")}:
-            text = text.replace(written, HIDDEN)
+    text = hide(text, secrets)
     text = _USER.sub(f"{HIDDEN}@", text)
     text = _NAMED.sub(rf"\g<1>{HIDDEN}", text)
     return _BEARER.sub(rf"\g<1>{HIDDEN}", text)

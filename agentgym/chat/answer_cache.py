@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from agentgym.foreign_text import ForeignError, read_json
+
 #: Seconds to wait while another process writes.
 _PATIENCE = 60.0
 #: Keys looked up in one query; SQLite's oldest limit is 999.
@@ -35,16 +37,19 @@ class AnswerCache:
         """Return the values of those keys that are there.
 
         Raises:
-            ValueError: when the file is not one of this class.
+            ValueError: when the file is not one of this class, or damaged.
         """
         wanted = list(dict.fromkeys(keys))
         found: dict[str, Any] = {}
-        with self._lock:
-            for start in range(0, len(wanted), _MOST_KEYS):
-                part = wanted[start : start + _MOST_KEYS]
-                marks = ",".join("?" * len(part))
-                rows = self._run(f"SELECT key, value FROM answers WHERE key IN ({marks})", part)
-                found.update((key, json.loads(value)) for key, value in rows)
+        try:
+            with self._lock:
+                for start in range(0, len(wanted), _MOST_KEYS):
+                    part = wanted[start : start + _MOST_KEYS]
+                    marks = ",".join("?" * len(part))
+                    rows = self._run(f"SELECT key, value FROM answers WHERE key IN ({marks})", part)
+                    found.update((key, read_json(value)) for key, value in rows)
+        except (sqlite3.DatabaseError, ForeignError, TypeError) as error:
+            raise ValueError(f"{self.path} is damaged ({error}): remove it") from error
         return found
 
     def store(self, values: Mapping[str, Any]) -> None:

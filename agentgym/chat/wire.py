@@ -8,6 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentgym.foreign_text import clean, read_json
+
+#: A count of as many tokens is none.
+_MOST_TOKENS = 10**12
+#: Characters of the word for why an answer ended.
+_LONGEST_FINISH = 100
+
 Messages = Sequence[Mapping[str, Any]]
 Body = dict[str, Any]
 
@@ -32,7 +39,7 @@ class ChatAnswer:
     """What the model wrote.
 
     Attributes:
-        text: the answer; "" where the model wrote nothing.
+        text: the answer, see `agentgym.foreign_text.clean`; "" where the model wrote nothing.
         finish: why it ended, in the endpoint's word: "stop", "length" when it was cut, ...
         prompt_tokens: tokens read, as the endpoint counts; 0 where it does not.
         completion_tokens: tokens written.
@@ -64,28 +71,40 @@ def read_answer(content: bytes) -> ChatAnswer:
     """Read the body of an answer.
 
     Raises:
-        ValueError: when it is not one.
+        ValueError: when it is not one; the message ends with the body, whole, because it may hold a secret that is
+            to be taken out before anything is cut.
     """
-    start = content[:200].decode(errors="replace")
     try:
-        given = json.loads(content)
+        given = read_json(content)
         choice = given["choices"][0]
         text = choice["message"]["content"]
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"the answer is not JSON ({error}): {start}") from None
+    except ValueError as error:
+        raise ValueError(f"the answer cannot be read, {error}: {_shown(content)}") from None
     except (KeyError, IndexError, TypeError):
-        raise ValueError(f"the answer has no choices[0].message.content: {start}") from None
-    if not (text is None or isinstance(text, str)):
-        raise ValueError(f"the answer's content is no text: {start}")
+        raise ValueError(f"the answer has no choices[0].message.content: {_shown(content)}") from None
     usage = given.get("usage")
     tokens = usage if isinstance(usage, dict) else {}
-    return ChatAnswer(
-        text or "",
-        str(choice.get("finish_reason") or ""),
-        _count(tokens.get("prompt_tokens")),
-        _count(tokens.get("completion_tokens")),
-    )
+    counts = tokens.get("prompt_tokens"), tokens.get("completion_tokens")
+    answer = make_answer("" if text is None else text, choice.get("finish_reason"), *counts)
+    if answer is None:
+        raise ValueError(f"the answer's content is no text: {_shown(content)}")
+    return answer
+
+
+def make_answer(
+    text: object, finish: object = "", prompt_tokens: object = 0, completion_tokens: object = 0
+) -> ChatAnswer | None:
+    """Return the answer of these parts, whatever they are; None where the text is none."""
+    if not isinstance(text, str):
+        return None
+    ended = clean(finish, _LONGEST_FINISH) if isinstance(finish, str) else ""
+    return ChatAnswer(clean(text), ended, _count(prompt_tokens), _count(completion_tokens))
+
+
+def _shown(content: bytes) -> str:
+    return content.decode(errors="replace")
 
 
 def _count(value: object) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+    """Numbers that cannot be counts of tokens are 0."""
+    return value if type(value) is int and 0 < value < _MOST_TOKENS else 0

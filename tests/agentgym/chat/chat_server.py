@@ -116,6 +116,16 @@ def hang_up(handler: Handler) -> None:
     handler.close_connection = True
 
 
+def garbage(handler: Handler) -> None:
+    """Send what is no HTTP."""
+    handler.wfile.write(b"\x00\xff\x13garbage \r\n" * 1_000)
+    handler.close_connection = True
+
+
+def redirect(url: str) -> Play:
+    return raw(b"{}", 307, Location=url)
+
+
 def slow(seconds: float, then: Play) -> Play:
     def play(handler: Handler) -> None:
         time.sleep(seconds)

@@ -14,7 +14,10 @@ def test_values_come_back_in_any_number(tmp_path: Path) -> None:
     AnswerCache(tmp_path / "new").store(values)
     cache = AnswerCache(tmp_path / "new")
     assert len(cache) == 1_234
-    assert cache.load([*values, "unknown", "k0"]) == values
+    clean = {
+        key: {**value, "text": value["text"].translate({0xD800: 0xFFFD, 0: 0xFFFD})} for key, value in values.items()
+    }
+    assert cache.load([*values, "unknown", "k0"]) == clean
     assert cache.load([]) == {}
 
 

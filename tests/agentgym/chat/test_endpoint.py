@@ -1,3 +1,4 @@
+import gzip
 import json
 import multiprocessing
 import pickle
@@ -18,6 +19,7 @@ from tests.agentgym.chat.chat_server import (
     drip_body,
     drip_head,
     echo,
+    garbage,
     hang_up,
     raw,
     say,
@@ -65,11 +67,11 @@ def test_requests_have_openais_form_and_answers_come_in_order() -> None:
         assert model.ask([]) == []
 
 
-def test_text_that_is_no_unicode_is_replaced_on_the_way_out_and_taken_on_the_way_in(tmp_path: Path) -> None:
-    with chat_server(echo, say("a\ud800")) as server:
-        assert texts(endpoint(server.url).ask([request("a\udfffb")])) == ["a?b"]
+def test_text_is_cleaned_on_the_way_out_and_on_the_way_in(tmp_path: Path) -> None:
+    with chat_server(echo, say("a\ud800\x1b[2J\tb\n")) as server:
+        assert texts(endpoint(server.url).ask([request("a\udfffb\x00")])) == ["a\ufffdb\ufffd"]
         for _ in range(2):
-            assert texts(endpoint(server.url, cache=tmp_path).ask([request("q")])) == ["a\ud800"]
+            assert texts(endpoint(server.url, cache=tmp_path).ask([request("q")])) == ["a\ufffd\ufffd[2J\tb\n"]
 
 
 def test_equal_requests_are_sent_once_and_seeds_make_them_differ() -> None:
@@ -109,8 +111,16 @@ def test_structured_output_is_asked_for_where_there_is_a_schema(structured: str,
     [
         (raw(b"<html>"), "not JSON"),
         (raw(b""), "not JSON"),
-        (raw(b"\xff\xfe\x00"), "not JSON"),
-        (raw(b"[" * 100_000), "not JSON"),
+        (raw(b"\xff\xfe\x00"), "not UTF-8"),
+        (raw(b"[" * 200_000), "nested too deeply"),
+        (raw(b"[" * 600 + b'"\\u0041"' + b"]" * 600), "nested too deeply"),
+        (raw(completion("x").replace(b"10", b"1" + b"0" * 400)), "an integer of 401 digits"),
+        (raw(completion("x").replace(b"10", b"1e400")), "beyond all floats"),
+        (raw(completion("x").replace(b"10", b"NaN")), "NaN is not a JSON number"),
+        (raw(gzip.compress(b"[" * 50_000_000, 1), Content_Encoding="gzip"), "not UTF-8"),
+        (raw(gzip.compress(b"[" * 50_000_000, 1), 400, Content_Encoding="gzip"), "status 400"),
+        (raw(b"no", 400, Content_Type="text/plain; charset=zlib"), "Error ("),
+        (garbage, "no connection"),
         (raw(b"{}"), "no choices[0].message.content"),
         (raw(b"[]"), "no choices[0].message.content"),
         (raw(b'{"choices": []}'), "no choices[0].message.content"),
@@ -123,10 +133,14 @@ def test_structured_output_is_asked_for_where_there_is_a_schema(structured: str,
 )
 def test_what_another_try_would_not_change_is_a_failure_at_once(play: Play, words: str) -> None:
     with chat_server(play, echo) as server:
-        found = failure(endpoint(server.url, retries=3, api_key="s3cret").ask([request("q")])[0])
+        found = failure(
+            endpoint(server.url, retries=0 if play is garbage else 3, api_key="s3cret").ask([request("q")])[0]
+        )
         assert words in found.reason
         assert found.reason.startswith(f"m at {server.url}: ")
         assert "s3cret" not in found.reason
+        assert len(found.reason) < 400
+        assert found.reason.isprintable()
         assert (found.attempts, len(server.requests)) == (1, 1)
 
 
@@ -162,6 +176,11 @@ def test_what_may_pass_is_tried_again(play: Play) -> None:
         found = failure(model.ask([request("q")])[0])
         assert (found.attempts, len(server.requests)) == (2, 2)
         assert (model.usage.failed, model.usage.answered, model.usage.retries) == (1, 0, 1)
+
+
+def test_an_answer_has_a_limit() -> None:
+    with chat_server(raw(b"x" * 17_000_000)) as server:
+        assert "more than 16,000,000 bytes" in failure(endpoint(server.url).ask([request("q")])[0]).reason
 
 
 def test_retry_after_is_respected() -> None:

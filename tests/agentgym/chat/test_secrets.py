@@ -1,0 +1,201 @@
+"""Keys and credentials are nowhere but in the requests; what an endpoint answers loses nothing but its own answer."""
+
+import copy
+import json
+import multiprocessing
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentgym.chat.endpoint import ChatEndpoint
+from agentgym.chat.wire import ChatAnswer, ChatFailure
+from tests.agentgym.chat.chat_server import Handler, chat_server, completion, echo, garbage, raw, say
+from tests.agentgym.chat.test_endpoint import endpoint, failure, request, texts
+
+pytest.importorskip("openai")
+
+KEY = "sk-0123456789abcdef"
+
+
+@pytest.mark.parametrize("before", [0, 190, 195, 280, 295, 5_000])
+@pytest.mark.parametrize("status", [200, 400])
+def test_an_echoed_key_is_hidden_before_anything_is_cut(before: int, status: int) -> None:
+    body = b"x" * before + f" Bearer {KEY} {json.dumps(KEY)} api_key={KEY}&user=you {KEY}".encode()
+    with chat_server(raw(body, status)) as server:
+        reason = failure(endpoint(server.url, api_key=KEY).ask([request("q")])[0]).reason
+        assert "sk-0" not in reason
+        assert "cdef" not in reason
+
+
+def test_a_key_within_an_answer_is_hidden_also_in_the_cache(tmp_path: Path) -> None:
+    with chat_server(say(f"your key is {KEY}, my key=5")) as server:
+        model = endpoint(server.url, api_key=KEY, cache=tmp_path)
+        for _ in range(2):
+            assert texts(model.ask([request("q")])) == ["your key is ***, my key=5"]
+        assert KEY.encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+
+
+def test_credentials_within_the_url_are_used_and_not_shown() -> None:
+    with chat_server(echo, raw(b"hunter2 topsecret", 400)) as server:
+        url = server.url.replace("://", "://me:hunter2@") + "?api_key=topsecret&version=7"
+        model = ChatEndpoint("m", url, retries=0)
+        assert texts(model.ask([request("a"), request("a")])) == ["a", "a"]
+        assert server.paths == ["/v1/chat/completions?api_key=topsecret&version=7"]
+        assert server.headers[0]["authorization"].startswith("Basic ")
+        shown = server.url.replace("://", "://***@") + "?api_key=***&version=7"
+        assert (model.base_url, repr(model)) == (shown, f"ChatEndpoint('m', {shown!r})")
+        assert failure(model.ask([request("b")])[0]).reason == f"m at {shown}: status 400 (*** ***)"
+        for text in (repr(vars(model)["usage"]), str(model), repr(pickle.dumps(model))):
+            assert "hunter2" not in text
+            assert "topsecret" not in text
+    with pytest.raises(ValueError, match="base_url must be like") as caught:
+        ChatEndpoint("m", "ftp://me:hunter2@h/?api_key=topsecret")
+    assert "hunter2" not in str(caught.value)
+    assert "topsecret" not in str(caught.value)
+
+
+def test_a_warning_does_not_tell_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: object, values: object) -> None:
+        raise OSError(f"no space left for {KEY}")
+
+    with chat_server(echo) as server:
+        model = endpoint(server.url, api_key=KEY, cache=tmp_path)
+        monkeypatch.setattr("agentgym.chat.answer_cache.AnswerCache.store", full)
+        with pytest.warns(UserWarning, match=r"no space left for \*\*\*"):
+            model.ask([request("a")])
+
+
+def test_a_pickle_has_no_key_and_says_so_when_it_is_asked() -> None:
+    with chat_server(echo) as server:
+        model = endpoint(server.url, api_key=KEY)
+        pickled = pickle.dumps(model)
+        assert KEY.encode() not in pickled
+        found = pickle.loads(pickled)
+        assert found.base_url == server.url
+        with pytest.raises(ValueError, match=r"came out of a pickle.*sign_in\(api_key=...\).*key_variable"):
+            found.ask([request("q")])
+        again = pickle.loads(pickle.dumps(found))  # it does not forget that it lacks one
+        with pytest.raises(ValueError, match="sign_in"):
+            again.ask([request("q")])
+        again.sign_in(KEY)
+        assert texts(again.ask([request("q")])) == ["q"]
+        assert server.headers[-1]["authorization"] == f"Bearer {KEY}"
+
+
+def test_credentials_of_a_url_are_given_anew() -> None:
+    with chat_server(echo) as server:
+        url = server.url.replace("://", "://me:hunter2@")
+        found = pickle.loads(pickle.dumps(ChatEndpoint("m", url, retries=0)))
+        with pytest.raises(ValueError, match=r"sign_in\(base_url=...\)"):
+            found.ask([request("q")])
+        found.sign_in(base_url=url)
+        assert texts(found.ask([request("q")])) == ["q"]
+
+
+def test_a_key_from_a_variable_is_read_again_where_the_pickle_comes_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
+    with chat_server(echo) as server:
+        pickled = pickle.dumps(endpoint(server.url, key_variable="MY_KEY"))
+        assert KEY.encode() not in pickled
+        assert texts(pickle.loads(pickled).ask([request("q")])) == ["q"]
+        assert server.headers[-1]["authorization"] == f"Bearer {KEY}"
+        monkeypatch.delenv("MY_KEY")
+        with pytest.raises(ValueError, match="came out of a pickle"):
+            pickle.loads(pickled).ask([request("q")])
+        with pytest.raises(ValueError, match="the variable MY_KEY is not set"):
+            endpoint(server.url, key_variable="MY_KEY")
+
+
+def _ask(pickled: bytes, queue: Any) -> None:
+    queue.put(texts(pickle.loads(pickled).ask([request("from elsewhere")])))
+
+
+def test_a_key_from_a_variable_reaches_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
+    context: Any = multiprocessing.get_context("spawn")
+    with chat_server(echo) as server:
+        queue = context.Queue()
+        pickled = pickle.dumps(endpoint(server.url, key_variable="MY_KEY"))
+        process = context.Process(target=_ask, args=(pickled, queue))
+        process.start()
+        assert queue.get(timeout=60) == ["from elsewhere"]
+        process.join()
+        assert server.headers[-1]["authorization"] == f"Bearer {KEY}"
+
+
+def test_a_copy_within_the_process_keeps_its_key() -> None:
+    with chat_server(echo) as server:
+        model = endpoint(server.url, api_key=KEY)
+        for made in (copy.deepcopy(model), copy.deepcopy({"partner": model})["partner"]):
+            assert texts(made.ask([request("q")])) == ["q"]
+        assert {head["authorization"] for head in server.headers} == {f"Bearer {KEY}"}
+
+
+def test_an_endpoint_with_a_client_of_its_own_cannot_be_pickled() -> None:
+    import openai
+
+    model = endpoint("http://127.0.0.1:1/v1", http_client=openai.DefaultHttpxClient())
+    with pytest.raises(TypeError, match="was given an http_client, which cannot be pickled"):
+        pickle.dumps(model)
+    copy.deepcopy(model)
+
+
+def test_a_redirection_is_not_followed_and_gets_no_key() -> None:
+    with chat_server(echo) as elsewhere, chat_server(raw(b"{}", 307, Location=elsewhere.url)) as server:
+        assert "status 307" in failure(endpoint(server.url, api_key=KEY).ask([request("q")])[0]).reason
+        assert elsewhere.requests == []
+
+
+HOSTILE = [
+    raw(b"[" * 200_000),
+    raw(completion("x").replace(b"10", b"1" + b"0" * 400)),
+    raw(b'{"choices": [{"message": {"content": "x"}, "finish_reason": ' + b"[" * 400 + b"]" * 400 + b"}]}"),
+    raw(b"no", 400, Content_Type="text/plain; charset=zlib"),
+    garbage,
+    raw(b"\xff" * 100),
+    raw(b'{"choices": {"a": 1}}'),
+    raw(b"{}", length=10**30),
+]
+
+
+def test_nothing_that_one_answer_holds_loses_the_others() -> None:
+    def play(handler: Handler) -> None:
+        number = int(handler.asked["messages"][0]["content"])
+        HOSTILE[number // 2](handler) if number % 2 else echo(handler)
+
+    with chat_server(play) as server:
+        model = endpoint(server.url, concurrency=4, prices=(1e300, 1e300), timeout=5.0)
+        answers = model.ask([request(str(i)) for i in range(2 * len(HOSTILE))])
+        assert texts(answers[::2]) == [str(2 * i) for i in range(len(HOSTILE))]
+        kinds = [type(answer) for answer in answers[1::2]]
+        assert kinds == [ChatFailure, ChatFailure, ChatAnswer, *[ChatFailure] * 5]
+        assert (model.usage.answered, model.usage.failed) == (len(HOSTILE) + 1, len(HOSTILE) - 1)
+
+
+def test_counts_that_are_none_are_zero() -> None:
+    for count in (b"-4", b"true", b'"7"', b"2.5", b"9" * 18, b"[1]", b"null"):
+        with chat_server(raw(completion("x").replace(b"10", count))) as server:
+            assert endpoint(server.url).ask([request("q")]) == [ChatAnswer("x", "stop", 0, 5, 1)]
+
+
+def test_a_cache_of_other_things_is_named(tmp_path: Path) -> None:
+    with chat_server(echo) as server:
+        model = endpoint(server.url, cache=tmp_path)
+        model.ask([request("q")])
+        base = model._cache._open()  # type: ignore[union-attr]
+        for value, words in (
+            ('{"text": 5}', "what is no answer"),
+            ("[]", "what is no answer"),
+            ("{", "is damaged"),
+            ("[" * 9_999, "is damaged"),
+            (b"\x00", "is damaged"),
+        ):
+            with base:
+                base.execute("UPDATE answers SET value = ?", (value,))
+            with pytest.raises(ValueError, match=rf"answers\.sqlite3.*{words}.*remove it"):
+                endpoint(server.url, cache=tmp_path).ask([request("q")])
+        with base:
+            base.execute("UPDATE answers SET value = ?", ('{"text": "a\\ud800", "finish": [], "prompt_tokens": 1e9}',))
+        assert endpoint(server.url, cache=tmp_path).ask([request("q")]) == [ChatAnswer("a\ufffd", "", 0, 0, 0)]
