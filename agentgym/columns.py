@@ -38,7 +38,8 @@ def intern(name: str, *columns: Any) -> tuple[list[Ints], tuple[Hashable, ...]]:
     """Number the values of columns that share their numbers.
 
     Equal is what a dict takes for equal (1, 1.0 and True are). Long strings cost one hash each and are never visited
-    by Python code of ours; integer arrays of a small range are numbered by numpy alone.
+    by Python code of ours; integers are numbered by numpy, because a dict takes quadratic time for those that are
+    chosen to have the same hash.
 
     Args:
         name: of the column, for the message of an error.
@@ -50,6 +51,7 @@ def intern(name: str, *columns: Any) -> tuple[list[Ints], tuple[Hashable, ...]]:
 
     Raises:
         TypeError: when a value is not hashable, or is an array or tensor itself: those are equal to nothing else.
+        ValueError: when a value is nan.
 
     >>> intern("state", ["s", "u", "s"], ["u", "goal", "s"])
     ([array([0, 1, 0]), array([1, 2, 0])], ('s', 'u', 'goal'))
@@ -61,7 +63,10 @@ def intern(name: str, *columns: Any) -> tuple[list[Ints], tuple[Hashable, ...]]:
     )
     bounds = np.cumsum([0, *map(len, columns)]).tolist()
     first, names = _first_rows_of_integers(columns, bounds[-1]) or _first_rows(name, columns, bounds)
-    for kind in set(map(type, names)):
+    kinds = set(map(type, names))
+    if any(issubclass(kind, (float, np.floating)) for kind in kinds) and any(value != value for value in names):
+        raise ValueError(f"column '{name}' must hold values that equal themselves, got nan")
+    for kind in kinds:
         if hasattr(kind, "__array__") and not issubclass(kind, np.generic):
             raise TypeError(
                 f"column '{name}' must hold one hashable value per row, such as a string, got {kind.__name__}s; "
@@ -122,19 +127,44 @@ def _first_rows(name: str, columns: Sequence[Any], bounds: list[int]) -> tuple[I
 
 
 def _first_rows_of_integers(columns: Sequence[Any], n: int) -> tuple[Ints, tuple[Hashable, ...]] | None:
-    """The same for integer arrays whose range is of the order of their length; None for all other columns."""
-    if n == 0 or not all(isinstance(c, np.ndarray) and c.ndim == 1 and c.dtype.kind in "iu" for c in columns):
+    """The same for columns of nothing but integers; None for all others."""
+    if n == 0 or not all(map(_are_integers, columns)):
         return None
-    low = min(int(c.min()) for c in columns if len(c))
-    high = max(int(c.max()) for c in columns if len(c))
-    if high - low > 4 * n or not -(2**62) < low <= high < 2**62:
-        return None
-    values = np.concatenate([c.astype(np.int64) for c in columns]) - low
+    try:
+        values = np.concatenate([_int64(column) for column in columns])
+    except OverflowError:  # a text's hash is salted, those of such integers are what somebody makes them
+        given = (column.tolist() if isinstance(column, np.ndarray) else column for column in columns)
+        first, texts = _first_rows("", [[format(value, "x") for column in given for value in column]], [0, n])
+        return first, tuple([int(str(text), 16) for text in texts])
+    low, high = int(values.min()), int(values.max())
     rows = np.arange(n)
-    row_of = np.empty(high - low + 1, np.int64)
-    row_of[values[::-1]] = rows[::-1]  # where a value occurs several times, the last assignment stays
-    first = row_of[values]
-    return first, tuple((values[first == rows] + low).tolist())
+    if high - low > 4 * n:
+        _, index, inverse = np.unique(values, return_index=True, return_inverse=True)
+        first = index[inverse]
+    else:
+        row_of = np.empty(high - low + 1, np.int64)
+        row_of[values[::-1] - low] = rows[::-1]  # where a value occurs several times, the last assignment stays
+        first = row_of[values - low]
+    return first, tuple(values[first == rows].tolist())
+
+
+def _are_integers(column: Any) -> bool:
+    if isinstance(column, np.ndarray):
+        return column.ndim == 1 and column.dtype.kind in "iu"
+    return (
+        isinstance(column, (list, tuple))
+        and type(column[0] if column else 0) is int
+        and set(map(type, column)) <= {int}
+    )
+
+
+def _int64(column: Any) -> Ints:
+    """Integers as int64, or an OverflowError."""
+    if not isinstance(column, np.ndarray):
+        return np.asarray(array("q", column), np.int64)
+    if column.dtype == np.uint64 and len(column) and column.max() > np.iinfo(np.int64).max:
+        raise OverflowError
+    return column.astype(np.int64)
 
 
 def _python_numbers(values: Any, dtype: type[np.generic]) -> NDArray[Any] | None:

@@ -59,7 +59,14 @@ def fingerprint(*facts: object) -> str:
 
 @contextlib.contextmanager
 def new_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file for writing that takes its name, and the place of an older one, when the block ends well."""
+    """Open a file for writing that takes its name, and the place of an older one, when the block ends well.
+
+    Raises:
+        OSError: when the name is that of a folder or a device, or the folder cannot be written to.
+    """
+    path = path.resolve()  # a link stays a link
+    if path.exists() and not path.is_file():
+        raise FileExistsError(f"{path} is no ordinary file; name another one")
     path.parent.mkdir(parents=True, exist_ok=True)
     number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     temporary = Path(name)

@@ -8,6 +8,7 @@ more than a stated length. Text is cleaned, never refused; a file or an answer t
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import json
 import lzma
@@ -139,6 +140,11 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
                 yield number, read_json(line)
             except ForeignError as error:
                 raise ForeignError(f"{path}, line {number}: {error}") from None
+
+
+def packed(path: Path, file: IO[bytes]) -> contextlib.AbstractContextManager[IO[bytes]]:
+    """Return the stream to write a file through: compressed where its name ends in .xz, .gz or .bz2."""
+    return _PACKED[path.suffix](file, "wb") if path.suffix in _PACKED else contextlib.nullcontext(file)
 
 
 class _Unpacked:

@@ -8,7 +8,6 @@ and looking at single episodes. `Reply` is what a policy answered; only a traine
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -20,10 +19,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agentgym.columns import intern, length, numbers
+from agentgym.foreign_text import MOST_DIGITS
+from agentgym.table_file import MOST_REWARD, read_lines, write_lines
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
+_STEP_COLUMNS = ("t", "state", "action", "next_state", "reward", "valid")
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ class StepTable:
             state: any hashable values; equal values are the same state.
             action: any hashable values.
             next_state: as `state`; give success, failure and ordinary states distinct values.
-            reward: finite numbers.
+            reward: finite numbers, of at most 1e300.
             won: whether the row's trajectory succeeded, the same in all its rows.
             valid: whether the environment accepted the action; default all True.
             terminated: default: True in the last row of each trajectory that is not truncated there.
@@ -296,36 +298,44 @@ class StepTable:
         return cls.from_trajectories(a for table in tables for a in table.to_trajectories())
 
     def to_jsonl(self, path: str | Path) -> None:
-        """Write one JSON line per trajectory.
+        """Write one JSON line per trajectory; the file appears whole or not at all.
 
         Raises:
             TypeError: when an id is not a JSON value: a string or a number.
         """
         for value in (*self.groups, *self.trajectories, *self.states, *self.actions):
-            if not (value is None or isinstance(value, (str, int, float, np.generic))):
-                raise TypeError(f"cannot write {value!r} to JSON and read it back; use strings or numbers as ids")
-        with open(path, "w", encoding="utf-8") as file:
-            for trajectory in self.to_trajectories():
-                # escaped, because a reply can hold half a surrogate pair, which is no UTF-8
-                file.write(json.dumps(dataclasses.asdict(trajectory), default=np.generic.item) + "\n")
+            integer = isinstance(value, (int, np.integer))
+            if not (value is None or isinstance(value, (str, int, float, np.generic))) or (
+                integer and abs(int(value)) >= 10**MOST_DIGITS
+            ):
+                raise TypeError(f"cannot write {value!r:.80} to JSON and read it back; use strings or numbers as ids")
+        write_lines(path, map(dataclasses.asdict, self.to_trajectories()))
 
     @classmethod
     def from_jsonl(cls, path: str | Path) -> Self:
-        """Read what `to_jsonl` wrote.
+        """Read what `to_jsonl` wrote; see `agentgym.table_file`. Texts come back as `foreign_text.clean` leaves them.
 
         Raises:
-            ValueError: on a line that is not such a trajectory, with file and line number.
+            ValueError: on a line that is not such a trajectory, with file and line number; of a file without any.
         """
-        trajectories = []
-        with open(path, encoding="utf-8") as file:
-            for number, line in enumerate(file, 1):
-                try:
-                    trajectories.append(_trajectory(json.loads(line)))
-                except (ValueError, TypeError, KeyError, AttributeError) as error:
-                    raise ValueError(
-                        f"{path}, line {number}: not a trajectory written by to_jsonl ({error})"
-                    ) from error
-        return cls.from_trajectories(trajectories)
+        columns: dict[str, list[Any]] = {name: [] for name in ("group", "trajectory", "won", *_STEP_COLUMNS)}
+        ends: dict[str, list[bool]] = {"terminated": [], "truncated": []}
+        replies: list[Reply | None] = []
+        for line in read_lines(path):
+            steps = line["steps"]
+            for name in ("group", "trajectory", "won"):
+                columns[name] += [line[name]] * len(steps)
+            for name in _STEP_COLUMNS:
+                columns[name] += [step[name] for step in steps]
+            for name, flags in ends.items():
+                flags += [False] * (len(steps) - 1) + [line[name]]
+            replies += [step["reply"] and Reply(**_tuples(step["reply"])) for step in steps]
+        if not replies:
+            raise ValueError(f"{path}: no line holds a trajectory")
+        try:
+            return cls.from_arrays(**columns, **ends, replies=replies if any(replies) else None)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"{path}: {error}") from error
 
     def _check(self) -> None:
         """Raise ValueError at the first row that breaks a rule of the table."""
@@ -337,6 +347,7 @@ class StepTable:
         again[ordered[1:]] = (in_order[1:] == in_order[:-1]) & (t[1:] == t[:-1])
         rules = (
             (~np.isfinite(self.reward), "reward is not finite"),
+            (np.abs(self.reward) > MOST_REWARD, f"reward is beyond {MOST_REWARD:g}"),
             (
                 self.group != self.trajectory_group[trajectory],
                 "its trajectory id occurs in another group as well",
@@ -354,11 +365,5 @@ class StepTable:
                 )
 
 
-def _trajectory(row: dict[str, Any]) -> Trajectory:
-    steps = []
-    for step in row.pop("steps"):
-        reply = step.pop("reply")
-        if reply is not None:
-            reply = Reply(reply["text"], *(tuple(reply[key]) for key in ("prompt_ids", "token_ids", "logprobs")))
-        steps.append(Step(**step, reply=reply))
-    return Trajectory(**row, steps=tuple(steps))
+def _tuples(reply: dict[str, Any]) -> dict[str, Any]:
+    return {name: tuple(value) if isinstance(value, list) else value for name, value in reply.items()}

@@ -1,5 +1,6 @@
 """StepTable: columns, checks, shuffling, JSON lines."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -84,6 +85,15 @@ def test_concatenate_joins_groups_by_label() -> None:
     ("change", "message"),
     [
         ({"reward": [1.0, 0.0, np.nan, 0.0]}, r"row 2 \(trajectory 'b', t=1\): reward is not finite"),
+        ({"reward": [1.0, 0.0, np.inf, 0.0]}, r"row 2 \(trajectory 'b', t=1\): reward is not finite"),
+        ({"reward": [1.0, 0.0, -2e300, 0.0]}, r"row 2 \(trajectory 'b', t=1\): reward is beyond 1e\+300"),
+        ({"reward": [1, 0, 10**400, 0]}, "column 'reward' must hold one number per row"),
+        ({"t": [0, 0, 2**63, 0]}, "column 't' must hold an integer"),
+        (
+            {"state": ["s", "s", np.nan, "s"]},
+            "column 'state' or 'next_state' must hold values that equal themselves, got nan",
+        ),
+        ({"trajectory": np.array([0, 1, 1, np.nan])}, "column 'trajectory' must hold values that equal themselves"),
         ({"group": ["g", "g", "h", "h"]}, "occurs in another group"),
         ({"won": [True, False, True, False]}, "won differs within the trajectory"),
         ({"terminated": [True, True, False, True]}, "terminated before the trajectory's last row"),
@@ -136,21 +146,105 @@ def test_concatenate_names_a_trajectory_that_is_in_two_tables() -> None:
         StepTable.concatenate([table, table])
 
 
-def test_any_text_survives_a_file_and_other_ids_are_refused_at_once(tmp_path: Path) -> None:
-    texts = ["half a pair \ud800", "line\u2028end", "\r\n\x00", "√"]
+def test_texts_come_back_clean_and_ids_that_are_no_json_are_refused_at_once(tmp_path: Path) -> None:
+    texts = ["line\u2028end", "\r\n\t", "√", "</script>"]
     table = StepTable.from_arrays(**{**COLUMNS, "action": texts}, replies=[Reply(text) for text in texts])
     table.to_jsonl(tmp_path / "x.jsonl")
     assert StepTable.from_jsonl(tmp_path / "x.jsonl").to_trajectories() == table.to_trajectories()
-    with pytest.raises(TypeError, match=r"cannot write \(1, 2\) to JSON"):
-        StepTable.from_arrays(**{**COLUMNS, "state": [(1, 2)] * 4}).to_jsonl(tmp_path / "y.jsonl")
-    assert not (tmp_path / "y.jsonl").exists()
+    foul = StepTable.from_arrays(**{**COLUMNS, "action": ["half a pair \ud800", "\x00", "a", "b"]})
+    foul.to_jsonl(tmp_path / "foul.jsonl")
+    again = StepTable.from_jsonl(tmp_path / "foul.jsonl")
+    assert again.actions == ("half a pair \ufffd", "\ufffd", "a", "b")
+    for value in ((1, 2), 10**18, b"bytes"):
+        with pytest.raises(TypeError, match=r"cannot write .* to JSON"):
+            StepTable.from_arrays(**{**COLUMNS, "state": [value] * 4}).to_jsonl(tmp_path / "y.jsonl")
+    with pytest.raises(ValueError, match="JSON"):
+        StepTable.from_arrays(**{**COLUMNS, "state": [float("inf")] * 4}).to_jsonl(tmp_path / "y.jsonl")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.jsonl", "foul.jsonl"] or not (
+        tmp_path / "y.jsonl"
+    ).exists()
 
 
-def test_a_broken_file_names_the_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize("suffix", [".gz", ".xz", ".bz2"])
+def test_a_compressed_file_is_written_and_read_by_its_name(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"x.jsonl{suffix}"
+    table = StepTable.from_arrays(**COLUMNS)
+    table.to_jsonl(path)
+    assert StepTable.from_jsonl(path).to_trajectories() == table.to_trajectories()
+    path.write_bytes(path.read_bytes()[:-9])
+    with pytest.raises(ValueError, match=rf"x.jsonl{suffix}: damaged compressed file"):
+        StepTable.from_jsonl(path)
+
+
+STEP = {"t": 0, "state": "s", "action": "a", "next_state": "u", "reward": 1.0, "valid": True, "reply": None}
+LINE = {"group": "g", "trajectory": 7, "won": True, "terminated": True, "truncated": False, "steps": [STEP]}
+REPLY = {"text": "x", "prompt_ids": [1], "token_ids": [2], "logprobs": [-0.5]}
+
+
+def with_step(**change: object) -> dict:
+    return {**LINE, "steps": [{**STEP, **change}]}
+
+
+DAMAGE = {
+    "nan": (json.dumps(with_step(reward=float("nan"))), "NaN is not a JSON number"),
+    "infinity": (json.dumps(with_step(reward=float("inf"))), "Infinity is not a JSON number"),
+    "1e400": (json.dumps(LINE).replace("1.0", "1e400"), "the number 1e400 is beyond all floats"),
+    "1e301": (json.dumps(with_step(reward=1e301)), r"steps\[0\].reward must be a number within 1e\+300, got 1e\+301"),
+    "a huge integer": (json.dumps(LINE).replace("7", "7" * 5000), "an integer of 5000 digits"),
+    "nesting": ("[" * 200_000, "nested too deeply"),
+    "not an object": ("3", "the line must be an object, got 3"),
+    "empty": ("{}", "the line has no 'group'"),
+    "a missing name": (json.dumps({**LINE, "won": 1, "steps": [{}]}), "won must be true or false, got 1"),
+    "a missing step name": (json.dumps({**LINE, "steps": [{}]}), r"steps\[0\] has no 'action'"),
+    "an unknown name": (json.dumps({**LINE, "wonn": 1}), "an unknown 'wonn'; expected group, trajectory"),
+    "steps no list": (json.dumps({**LINE, "steps": {"0": STEP}}), "steps must be a list"),
+    "no steps": (json.dumps({**LINE, "steps": []}), "no steps"),
+    "step no object": (json.dumps({**LINE, "steps": ["x"]}), r"steps\[0\] must be an object, got 'x'"),
+    "id a list": (json.dumps(with_step(state=["s"])), r"steps\[0\].state must be a string, a number or null"),
+    "t a float": (json.dumps(with_step(t=0.5)), r"steps\[0\].t must be an integer, got 0.5"),
+    "t a flag": (json.dumps(with_step(t=True)), r"steps\[0\].t must be an integer, got True"),
+    "t twice": (
+        json.dumps({**LINE, "steps": [STEP, STEP]}),
+        r"steps\[1\].t must be more than 0, the one before, got 0",
+    ),
+    "reward a text": (json.dumps(with_step(reward="1")), r"steps\[0\].reward must be a number"),
+    "valid a number": (json.dumps(with_step(valid=1)), r"steps\[0\].valid must be true or false, got 1"),
+    "reply a text": (json.dumps(with_step(reply="x")), r"steps\[0\].reply must be an object or null"),
+    "reply without text": (json.dumps(with_step(reply={})), r"steps\[0\].reply has no 'logprobs'"),
+    "reply text": (json.dumps(with_step(reply={**REPLY, "text": None})), r"steps\[0\].reply.text must be a string"),
+    "token ids": (json.dumps(with_step(reply={**REPLY, "token_ids": [2.5]})), "token_ids must be a list of integers"),
+    "logprobs": (json.dumps(with_step(reply={**REPLY, "logprobs": ["x"]})), "logprobs must be a list of numbers"),
+    "logprobs count": (json.dumps(with_step(reply={**REPLY, "logprobs": []})), "has 1 token_ids and 0 logprobs"),
+    "no json": ("{", "not JSON: Expecting property name"),
+    "bytes": (b'{"group": "\xff"}', "not UTF-8: invalid start byte at byte 11"),
+    "twice": (json.dumps({**LINE, "trajectory": "a"}), "trajectory 'a' was in line 1 already"),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE)
+def test_damage_is_named_with_file_and_line(tmp_path: Path, damage: str) -> None:
+    line, message = DAMAGE[damage]
     path = tmp_path / "x.jsonl"
     StepTable.from_arrays(**COLUMNS).to_jsonl(path)
-    whole = path.read_text(encoding="utf-8")
-    for line in ('{"steps": []}', '"a string"', "3", ""):
-        path.write_text(f"{whole}{line}\n", encoding="utf-8")
-        with pytest.raises(ValueError, match="line 4: not a trajectory"):
-            StepTable.from_jsonl(path)
+    path.write_bytes(path.read_bytes() + (line if isinstance(line, bytes) else line.encode()) + b"\n")
+    with pytest.raises(ValueError, match=f"x.jsonl, line 4: .*{message}"):
+        StepTable.from_jsonl(path)
+
+
+def test_damage_between_lines_names_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text(f"{json.dumps(LINE)}\n{json.dumps({**LINE, 'trajectory': 8})}\n\n", encoding="utf-8")
+    assert StepTable.from_jsonl(path).n_trajectories == 2
+    path.write_text("\n \n", encoding="utf-8")
+    with pytest.raises(ValueError, match=r"x.jsonl: no line holds a trajectory"):
+        StepTable.from_jsonl(path)
+
+
+def test_a_file_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    StepTable.from_arrays(**COLUMNS).to_jsonl(path)
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="JSON"):
+        StepTable.from_arrays(**{**COLUMNS, "state": [1.0, 2.0, 3.0, float("inf")]}).to_jsonl(path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]

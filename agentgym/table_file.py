@@ -1,0 +1,136 @@
+"""Trajectories as lines of JSON: every line is checked before a table is made of it.
+
+A line is an object with `group`, `trajectory`, `won`, `terminated`, `truncated` and `steps`; a step has `t`, `state`,
+`action`, `next_state`, `reward`, `valid` and `reply`, which is null or an object with `text`, `prompt_ids`, `token_ids`
+and `logprobs`. Ids (groups, trajectories, states, actions) are strings, numbers or null.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from agentgym.disk_cache import new_file
+from agentgym.foreign_text import ForeignError, packed, read_json_lines
+
+#: Rewards beyond this are no rewards: their sums and squares leave the floats.
+MOST_REWARD: Final = 1e300
+
+
+def write_lines(path: str | Path, trajectories: Iterable[Mapping[str, Any]]) -> None:
+    """Write a file that is there whole or not at all, compressed where its name ends in .xz, .gz or .bz2."""
+    with new_file(Path(path)) as file, packed(Path(path), file) as stream:
+        for trajectory in trajectories:
+            # All but ASCII is escaped: half a surrogate pair is no UTF-8.
+            stream.write(json.dumps(trajectory, default=np.generic.item, allow_nan=False).encode() + b"\n")
+
+
+def read_lines(path: str | Path) -> Iterator[dict[str, Any]]:
+    """Yield the checked trajectories of a file, as the dicts that stand in it.
+
+    Raises:
+        ForeignError: at the first line that is no such trajectory, or whose trajectory id was there before, with file,
+            line, and where in the line the damage is.
+        OSError: when the file cannot be read.
+    """
+    seen: dict[Any, int] = {}
+    for number, line in read_json_lines(Path(path)):
+        try:
+            _check(line, _TRAJECTORY, "")
+            _check_steps(line)
+            name = line["trajectory"]
+            if seen.setdefault(name, number) != number:
+                raise ForeignError(f"trajectory {name!r:.80} was in line {seen[name]} already")
+        except ForeignError as error:
+            raise ForeignError(f"{path}, line {number}: not a trajectory written by to_jsonl: {error}") from None
+        yield line
+
+
+def _check_steps(line: dict[str, Any]) -> None:
+    steps = line["steps"]
+    if not steps:
+        raise ForeignError("no steps")
+    before = -math.inf
+    for k, step in enumerate(steps):
+        _check(step, _STEP, f"steps[{k}]")
+        if step["t"] <= before:
+            raise ForeignError(f"steps[{k}].t must be more than {before}, the one before, got {step['t']}")
+        before = step["t"]
+        reply = step["reply"]
+        if reply is None:
+            continue
+        _check(reply, _REPLY, f"steps[{k}].reply")
+        if len(reply["logprobs"]) != len(reply["token_ids"]):
+            raise ForeignError(
+                f"steps[{k}].reply has {len(reply['token_ids'])} token_ids and {len(reply['logprobs'])} logprobs"
+            )
+
+
+def _check(value: Any, fields: Mapping[str, tuple[str, Callable[[Any], bool]]], where: str) -> None:
+    """Raise a ForeignError unless a value is an object with exactly these fields, each as it should be."""
+    if type(value) is not dict:
+        raise ForeignError(f"{where or 'the line'} must be an object, got {value!r:.80}")
+    if value.keys() != fields.keys():
+        missing, unknown = fields.keys() - value.keys(), value.keys() - fields.keys()
+        which = f"no {min(missing)!r}" if missing else f"an unknown {min(unknown)!r:.80}"
+        raise ForeignError(f"{where or 'the line'} has {which}; expected {', '.join(fields)}")
+    for name, (expected, fits) in fields.items():
+        if not fits(value[name]):
+            place = f"{where}.{name}" if where else name
+            raise ForeignError(f"{place} must be {expected}, got {value[name]!r:.80}")
+
+
+def _is_id(value: Any) -> bool:
+    return value is None or isinstance(value, (str, int, float))
+
+
+def _is_flag(value: Any) -> bool:
+    return type(value) is bool
+
+
+def _is_integer(value: Any) -> bool:
+    return type(value) is int
+
+
+def _is_reward(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) <= MOST_REWARD
+
+
+def _are_integers(value: Any) -> bool:
+    return type(value) is list and set(map(type, value)) <= {int}
+
+
+def _are_numbers(value: Any) -> bool:
+    return type(value) is list and set(map(type, value)) <= {int, float}
+
+
+_ID = "a string, a number or null", _is_id
+_FLAG = "true or false", _is_flag
+_TRAJECTORY: Final = {
+    "group": _ID,
+    "trajectory": _ID,
+    "won": _FLAG,
+    "terminated": _FLAG,
+    "truncated": _FLAG,
+    "steps": ("a list", lambda value: type(value) is list),
+}
+_STEP: Final = {
+    "t": ("an integer", _is_integer),
+    "state": _ID,
+    "action": _ID,
+    "next_state": _ID,
+    "reward": (f"a number within {MOST_REWARD:g}", _is_reward),
+    "valid": _FLAG,
+    "reply": ("an object or null", lambda value: value is None or type(value) is dict),
+}
+_REPLY: Final = {
+    "text": ("a string", lambda value: type(value) is str),
+    "prompt_ids": ("a list of integers", _are_integers),
+    "token_ids": ("a list of integers", _are_integers),
+    "logprobs": ("a list of numbers", _are_numbers),
+}
