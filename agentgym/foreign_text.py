@@ -77,7 +77,7 @@ def read_json(content: str | bytes) -> Any:
     """
     try:
         text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
-        value = json.loads(text, parse_int=_integer, parse_float=_float, parse_constant=_constant)
+        value = json.loads(text, **NUMBERS)
         # Only an escape can bring in what a decoded text has not; nothing else costs a second look.
         return clean_json(value) if "\\u" in text or _FOUL.search(text) else value
     except UnicodeDecodeError as error:
@@ -196,3 +196,7 @@ def _float(digits: str) -> float:
 
 def _constant(name: str) -> Any:
     raise ForeignError(f"{name} is not a JSON number")
+
+
+#: How numbers of JSON from outside are read: arguments of `json.loads` and `json.JSONDecoder`; see `read_json`.
+NUMBERS: Final[dict[str, Any]] = {"parse_int": _integer, "parse_float": _float, "parse_constant": _constant}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+import reprlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from agentgym.foreign_text import ForeignError, one_line, read_json_lines
 from agentgym.sotopia.markup import JUDGE, ROLES, render
 from agentgym.sotopia.profiles import Person, Relationship, Scenario
 
@@ -25,6 +26,10 @@ _HARD = (
 HARD_SCENARIOS = frozenset(f"01H7VFH{tail}" for tail in _HARD)
 
 
+#: Longest text of a profile, in characters, so that an opening stays inside the space of observations.
+MOST_TEXT = 20_000
+
+
 class DataError(ValueError):
     """A file that is not what it should be; the message names file and line."""
 
@@ -38,12 +43,15 @@ class Pairing:
     people: tuple[Person, Person]
 
 
+_RecordT = TypeVar("_RecordT", Scenario, Person, Pairing)
+
+
 def read_official(folder: str | Path) -> tuple[Pairing, ...]:
     """Return the pairings in the order of their file; a folder that was read is remembered by its path.
 
     Raises:
         FileNotFoundError: when the folder or one of `FILES` is not there.
-        DataError: on a line that is not such a record, or that names a record that is not there.
+        DataError: on a line that is not such a record, has the id of another, or names a record that is not there.
     """
     return _read(Path(folder).expanduser().resolve())
 
@@ -55,53 +63,85 @@ def _read(folder: Path) -> tuple[Pairing, ...]:
             raise FileNotFoundError(
                 f"no {name} in {folder}: data must be the folder that holds {', '.join(FILES)} of SOTOPIA's profiles"
             )
-    scenarios = {s.id: s for s in _records(folder / FILES[0], _scenario)}
-    people = {p.id: p for p in _records(folder / FILES[1], _person)}
+    scenarios = _records(folder / FILES[0], _scenario)
+    people = _records(folder / FILES[1], _person)
 
     def pairing(row: Mapping[str, Any]) -> Pairing:
-        scenario, (first, second) = scenarios[row["env_id"]], row["agent_ids"]
-        return Pairing(_id(row, "combo_id"), scenario, (people[first], people[second]))
+        env_id, agent_ids = row["env_id"], row["agent_ids"]
+        if not (isinstance(agent_ids, list) and len(agent_ids) == 2):
+            raise ValueError(f"agent_ids must be a list of two ids, got {agent_ids!r:.100}")
+        first, second = (_known(people, each, FILES[1]) for each in agent_ids)
+        return Pairing(_id(row, "combo_id"), _known(scenarios, env_id, FILES[0]), (first, second))
 
-    pairings = tuple(_records(folder / FILES[2], pairing))
-    ids = [each.id for each in pairings]
-    if len(set(ids)) < len(ids):
-        twice = next(each for each in ids if ids.count(each) > 1)
-        raise DataError(f"{folder / FILES[2]}: the id {twice!r} occurs twice")
-    return pairings
+    return tuple(_records(folder / FILES[2], pairing).values())
 
 
-def _records(path: Path, read: Any) -> Iterator[Any]:
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file, 1):
-            if not line.strip():
-                continue
+def _records(path: Path, read: Callable[[Any], _RecordT]) -> dict[str, _RecordT]:
+    """Return the records of a file by their ids, in its order."""
+    records: dict[str, _RecordT] = {}
+    lines: dict[str, int] = {}
+    try:
+        for number, row in read_json_lines(path):
             try:
-                yield read(json.loads(line))
+                record = read(row)
             except KeyError as error:
                 raise DataError(f"{path}, line {number}: there is no {error}") from error
             except (ValueError, TypeError, AttributeError) as error:
                 raise DataError(f"{path}, line {number}: not a record of this file ({error})") from error
+            if record.id in records:
+                raise DataError(f"{path}, line {number}: the id {record.id!r} is that of line {lines[record.id]} too")
+            records[record.id], lines[record.id] = record, number
+    except ForeignError as error:
+        raise DataError(str(error)) from None
+    return records
+
+
+def _known(records: Mapping[str, _RecordT], name: object, file: str) -> _RecordT:
+    if not isinstance(name, str) or name not in records:
+        raise ValueError(f"{name!r:.100} is no id of {file}")
+    return records[name]
 
 
 def _id(row: Mapping[str, Any], name: str) -> str:
-    return str(row[name] if name in row else row["pk"])
+    return one_line(_text(row, name if name in row else "pk"))
+
+
+def _text(row: Mapping[str, Any], name: str) -> str:
+    return _checked(row[name], name)
+
+
+def _checked(text: object, name: str) -> str:
+    if not isinstance(text, str) or len(text) > MOST_TEXT:
+        raise ValueError(f"{name} must be a text of at most {MOST_TEXT:,} characters, got {reprlib.repr(text)}")
+    return text
+
+
+def _texts(given: object, name: str) -> tuple[str, ...]:
+    if not isinstance(given, (list, tuple)):
+        raise ValueError(f"{name} must be a list of texts, got {reprlib.repr(given)}")
+    return tuple(_checked(each, name) for each in given)
+
+
+def _integer(row: Mapping[str, Any], name: str) -> int:
+    """Return an integer, or one that is written as a text."""
+    given = row[name]
+    if isinstance(given, bool) or not isinstance(given, (int, str)) or len(str(given)) > 9:
+        raise ValueError(f"{name} must be an integer, got {reprlib.repr(given)}")
+    return int(given)
 
 
 def _scenario(row: Mapping[str, Any]) -> Scenario:
-    goals = row["agent_goals"]
-    if not (isinstance(goals, list) and len(goals) == 2):
-        raise ValueError(f"agent_goals must be a list of two texts, got {goals!r}")
+    goals = _texts(row["agent_goals"], "agent_goals")
+    if len(goals) != 2:
+        raise ValueError(f"agent_goals must be a list of two texts, got {len(goals)}")
     scenario = Scenario(
         id=_id(row, "env_id"),
-        codename=str(row["codename"]),
-        source=str(row["source"]),
-        text=str(row["scenario"]),
-        goals=(str(goals[0]), str(goals[1])),
-        relationship=Relationship(int(row["relationship"])),
-        age_constraint=str(row.get("age_constraint", "")),
-        occupation_constraint=str(row.get("occupation_constraint", "")),
-        agent_constraint=str(row.get("agent_constraint", "")),
-        tag=str(row.get("tag", "")),
+        codename=_text(row, "codename"),
+        source=_text(row, "source"),
+        text=_text(row, "scenario"),
+        goals=(goals[0], goals[1]),
+        relationship=Relationship(_integer(row, "relationship")),
+        **{name: _text(row, name) for name in _CONSTRAINTS if row.get(name) is not None},
     )
     for text in (scenario.text, *scenario.goals):
         for viewer in (*ROLES, JUDGE):
@@ -110,22 +150,18 @@ def _scenario(row: Mapping[str, Any]) -> Scenario:
 
 
 def _person(row: Mapping[str, Any]) -> Person:
-    return Person(
-        id=_id(row, "agent_id"),
-        age=int(row["age"]),
-        **{name: str(row[name]) for name in _TEXTS},
-        **{name: str(row.get(name, "")) for name in _MORE_TEXTS},
-        moral_values=_texts(row.get("moral_values", ())),
-        schwartz_personal_values=_texts(row.get("schwartz_personal_values", ())),
-    )
+    fields: dict[str, Any] = {name: _text(row, name) for name in _TEXTS}
+    fields |= {name: _text(row, name) for name in _MORE_TEXTS if row.get(name) is not None}
+    fields |= {name: tuple(each.strip() for each in _texts(row[name], name)) for name in _VALUES if row.get(name)}
+    # Names stand in the lines of a dialogue, where no line may be begun by somebody else.
+    fields |= {name: one_line(_text(row, name)) for name in ("first_name", "last_name")}
+    person = Person(id=_id(row, "agent_id"), age=_integer(row, "age"), **fields)
+    for viewer in (*ROLES, JUDGE):
+        render(f"{person.public_info} {person.personality_and_values} {person.secret}", viewer)
+    return person
 
 
-_TEXTS = (
-    "first_name", "last_name", "occupation", "gender", "gender_pronoun", "public_info", "personality_and_values",
-    "secret",
-)  # fmt: skip
+_CONSTRAINTS = ("age_constraint", "occupation_constraint", "agent_constraint", "tag")
+_TEXTS = ("occupation", "gender", "gender_pronoun", "public_info", "personality_and_values", "secret")
 _MORE_TEXTS = ("decision_making_style", "big_five", "mbti", "model_id", "tag")
-
-
-def _texts(values: Any) -> tuple[str, ...]:
-    return tuple(str(value).strip() for value in values)
+_VALUES = ("moral_values", "schwartz_personal_values")

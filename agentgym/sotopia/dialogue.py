@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,6 +27,20 @@ def tell(names: tuple[str, str], turn: Turn) -> str:
     return f"Turn #{turn.number}: {acts}\n"
 
 
+#: So many characters of turns are told at most, the latest: with an opening they stay inside a `TextSpace`.
+MOST_TOLD = 800_000
+
+
+def tell_all(names: tuple[str, str], turns: Iterable[Turn]) -> str:
+    """Return turns as the observation tells them; of more than `MOST_TOLD` characters the oldest turns are left out."""
+    told = [tell(names, turn) for turn in turns]
+    text = "".join(told)
+    while len(text) > MOST_TOLD:
+        told = told[(len(told) + 1) // 2 :]
+        text = "".join(told)
+    return text
+
+
 @dataclass(slots=True)
 class Dialogue:
     """Everything about a dialogue; what a judge gets, and a game computes its outcome from.
@@ -48,7 +62,7 @@ class Dialogue:
     def text(self) -> str:
         """The whole dialogue with all that is private to either side; for judges only."""
         names = self.task.names
-        return opening(self.task, None) + "".join([tell(names, turn) for turn in self.turns])
+        return opening(self.task, None) + tell_all(names, self.turns)
 
 
 class View(NamedTuple):
@@ -97,4 +111,4 @@ class View(NamedTuple):
     @property
     def text(self) -> str:
         """All observations of this side so far."""
-        return self.opening + "".join([tell(self.names, turn) for turn in self.turns])
+        return self.opening + tell_all(self.names, self.turns)

@@ -117,7 +117,7 @@ class SotopiaEnv(TextEnv[str]):
         self.action_space = TextSpace(samples=COMMANDS)
         self.instructions = INSTRUCTIONS.format(turns=self.max_turns)
         self._alone = True
-        self._ready: str | None = None
+        self._played: str | None = None
         self._expert = find_partner("negotiator") if expert else None
 
     def begin(self, options: dict[str, Any]) -> None:
@@ -143,7 +143,7 @@ class SotopiaEnv(TextEnv[str]):
         self._mark = -1
         self._result: Result | None = None
         self._valid = True
-        self._ready = None
+        self._played = None
 
     @property
     def waits(self) -> bool:
@@ -191,8 +191,8 @@ class SotopiaEnv(TextEnv[str]):
 
     def act(self, command: str) -> tuple[float, bool, bool]:
         """Play the agent's act and what follows; see the class page for the reward."""
-        ready, self._ready = self._ready, None
-        if ready is not command:
+        played, self._played = self._played, None
+        if played is None or played != command:
             self.submit(command)
             converse((self,), self.partner, self.judge)
         reward = 0.0 if self._result is None else self._result.reward(self.reward, self.success_threshold)
@@ -200,7 +200,7 @@ class SotopiaEnv(TextEnv[str]):
 
     def hand(self, command: str) -> None:
         """Note that a command has been played already, the partner's answer included (called by the vector form)."""
-        self._ready = command
+        self._played = command
 
     def is_cut(self) -> bool:
         """Say whether the turns are used up, or a partner failed."""

@@ -16,7 +16,7 @@ ROLES = ("agent_0", "agent_1")
 
 _MARKS = ("extra_info", "strategy_hint", "clarification_hint")
 #: What is meant as a tag; one that is not written as `_TAG` wants it is an error, lest it hide nothing.
-_MEANT = re.compile(rf"<\s*/?\s*(?:{'|'.join(_MARKS)}|p)\b[^>]*>?", re.IGNORECASE)
+_MEANT = re.compile(rf"<\s*+(?:/\s*+)?(?:{'|'.join(_MARKS)}|p)\b[^>]*+>?", re.IGNORECASE)
 _TAG = re.compile(rf"""<(/?)({"|".join(_MARKS)}|p)(?:\s+viewer\s*=\s*(?:"([^"]*)"|'([^']*)'))?\s*>""")
 
 
@@ -41,7 +41,7 @@ def render(text: str, viewer: str) -> str:
     for meant in _MEANT.finditer(text):
         tag = _TAG.fullmatch(meant[0])
         if tag is None:
-            raise ValueError(f"profile text has a tag that is not understood, {meant[0]!r}: {text!r}")
+            raise ValueError(f"profile text has a tag that is not understood, {meant[0]!r:.100}: {text!r:.200}")
         closing, name = tag[1], tag[2]
         if shown:
             parts.append(text[at : meant.start()])
@@ -53,8 +53,8 @@ def render(text: str, viewer: str) -> str:
         elif open_tags and open_tags[-1][0] == name:
             shown = open_tags.pop()[1]
         else:
-            raise ValueError(f"profile text closes <{name}> which is not open: {text!r}; match its tags")
+            raise ValueError(f"profile text closes <{name}> which is not open: {text!r:.200}; match its tags")
     if open_tags:
-        raise ValueError(f"profile text does not close <{open_tags[-1][0]}>: {text!r}; add </{open_tags[-1][0]}>")
+        raise ValueError(f"profile text does not close <{open_tags[-1][0]}>: {text!r:.200}; add </{open_tags[-1][0]}>")
     parts.append(text[at:])
     return "".join(parts).strip()

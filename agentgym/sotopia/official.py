@@ -24,7 +24,8 @@ _VALUE = re.compile(
     r"\b(?:(?:an?|1|each|the)\s+)?([a-z]+) (?:(?:is|are) (?:worth )?|gives? you |equals |at |as |= )(\d+) point"
 )
 _FRIEND = re.compile(r"^ *([A-Z]\w+): (?=\w[\w ]*: )(.*)$", re.MULTILINE)
-_ATTRIBUTE = re.compile(r"(?:^|(?<=  ))(\w[\w ]*?): (.*?)\s*(?=  \w[\w ]*?: |$)")
+_GAP = re.compile("( {2,})")
+_ATTRIBUTE = re.compile(r"(\w[\w ]*+): (.*)", re.DOTALL)
 _COMMON = re.compile(r"common friends?: (\w+)")
 
 
@@ -83,13 +84,28 @@ def _divide(scenario: Scenario) -> Divide:
     return Divide(Pile(tuple(kinds), tuple(counts)), (values[0], values[1]))
 
 
+def _attributes(told: str) -> list[tuple[str, str]]:
+    """Return names and values: "Hobby: Chess  Workplace: Bank", at least two spaces apart."""
+    found: list[tuple[str, list[str]]] = []
+    gap = ""
+    for part in _GAP.split(told):
+        attribute = _ATTRIBUTE.match(part)
+        if part.isspace():
+            gap = part
+        elif attribute:
+            found.append((attribute[1], [attribute[2]]))
+        elif found:  # two spaces within a value
+            found[-1][1].extend((gap, part))
+    return [(name, "".join(value).rstrip()) for name, value in found]
+
+
 def _friend(scenario: Scenario) -> MutualFriend:
     lists = []
     names: tuple[str, ...] = ()
     for goal in _goals(scenario):
         friends = []
         for name, told in _FRIEND.findall(goal):
-            attributes = _ATTRIBUTE.findall(told.strip())
+            attributes = _attributes(told.strip())
             if names and tuple(attribute for attribute, _ in attributes) != names:
                 raise ValueError(f"{name} has other attributes than {', '.join(names)}: {told!r}")
             names = tuple(attribute for attribute, _ in attributes)

@@ -8,10 +8,12 @@ from typing import TypeVar
 
 from agentgym.chat.endpoint import ChatEndpoint
 from agentgym.chat.wire import ChatAnswer, ChatFailure, ChatRequest
+from agentgym.foreign_text import clean
 from agentgym.sotopia.partner import Failure
 
 _T = TypeVar("_T")
-_MOST_QUOTED = 4_000
+#: Characters of an answer that are read, and that are sent back.
+_MOST_READ, _MOST_QUOTED = 200_000, 4_000
 
 
 class UnreadableFailure(Failure):
@@ -43,7 +45,7 @@ def ask_readable(
                 results[i] = Failure(answer.reason, tries[i])
                 continue
             try:
-                results[i] = read(answer.text, i)
+                results[i] = read(clean(answer.text, _MOST_READ), i)
             except ValueError as error:
                 cut = " (the answer was cut at its longest length)" if answer.finish == "length" else ""
                 reason = f"{endpoint.model} at {endpoint.base_url}: {error}{cut}"
@@ -59,7 +61,7 @@ def ask_readable(
 def _again(request: ChatRequest, answer: ChatAnswer, problem: str) -> ChatRequest:
     messages = [
         *request.messages,
-        {"role": "assistant", "content": answer.text[:_MOST_QUOTED] or "(nothing)"},
+        {"role": "assistant", "content": clean(answer.text, _MOST_QUOTED) or "(nothing)"},
         {
             "role": "user",
             "content": f"This could not be read: {problem}.\nGive the same answer again, as one JSON object in the "

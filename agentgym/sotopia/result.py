@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from typing import Any, NamedTuple
 
@@ -54,6 +55,8 @@ def result_of(given: Verdict | Failure, role: int) -> Result:
     if isinstance(given, Failure):
         return failed("judge", given)
     mine, theirs = given.ratings[role], given.ratings[1 - role]
+    if not all(map(math.isfinite, (*mine, theirs.goal))):
+        return failed("judge", Failure(f"a score is no finite number: {mine!r:.300}"))
     return Result(tuple([float(each) for each in mine]), float(theirs.goal))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol, TypeVar
 
-from agentgym.sotopia.acts import KINDS, Act
+from agentgym.foreign_text import clean
+from agentgym.sotopia.acts import KINDS, LONGEST, Act
 from agentgym.sotopia.dialogue import Dialogue, View
 from agentgym.sotopia.partner import Failure, Judge, Partner, Verdict
 from agentgym.sotopia.profiles import Task
@@ -100,6 +101,7 @@ def _complete(answers: Sequence[_T], count: int, who: object, method: str) -> Se
 def _sound(act: Act | Failure, partner: Partner) -> Act | Failure:
     if isinstance(act, Failure):
         return act
-    if act.kind not in KINDS or not isinstance(act.text, str):
-        return Failure(f"{type(partner).__name__}: {act!r} is no act: its kind must be one of {', '.join(KINDS)}")
-    return act if act.kind not in ("none", "leave") or not act.text else Act(act.kind)
+    if not isinstance(act, Act) or act.kind not in KINDS or not isinstance(act.text, str):
+        return Failure(f"{type(partner).__name__}: {act!r:.200} is no act: its kind must be one of {', '.join(KINDS)}")
+    text = "" if act.kind in ("none", "leave") else clean(act.text, LONGEST)
+    return act if text is act.text else Act(act.kind, text)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from agentgym.sotopia.dialogue import Turn
+from agentgym.sotopia.utterance_cache import charge, register
 
 _T = TypeVar("_T")
 #: After so many turns of all dialogues it begins anew.
@@ -28,16 +29,22 @@ class Trail(Generic[_T]):
         self._step = step
         self._root: tuple[_T, dict[Any, Any]] = (start, {})
         self._size = 0
+        register(self)
+
+    def clear(self) -> None:
+        """Forget all turns."""
+        self._root, self._size = (self._root[0], {}), 0
 
     def after(self, turns: Iterable[Turn]) -> _T:
         """Return the value after these turns."""
         if self._size > _MOST:
-            self._root, self._size = (self._root[0], {}), 0
+            self.clear()
         value, following = self._root
         for turn in turns:
             node = following.get(turn.acts)
             if node is None:
                 node = following[turn.acts] = (self._step(value, turn), {})
                 self._size += 1
+                charge(*[act.text for act in turn.acts])
             value, following = node
         return value

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import json
 import re
+import reprlib
 from collections.abc import Mapping
 from typing import Any
 
+from agentgym.foreign_text import NUMBERS, clean
 from agentgym.sotopia.partner import DIMENSIONS, Rating, Verdict
 
-_FENCE = re.compile(r"```(?:json)?[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL | re.IGNORECASE)
+_FENCE = re.compile("`{3,}")
+_FENCED = re.compile(r"(?:json)?[ \t]*\n", re.IGNORECASE)
 _AGENTS = ("agent_1", "agent_2")
 
 
@@ -57,7 +60,7 @@ def read_verdict(text: str) -> Verdict:
     given = _only_object(text.rpartition("</think>")[2])
     agents = given.get("evaluations", given)
     if not isinstance(agents, Mapping):
-        raise VerdictError(f"'evaluations' holds no object but {agents!r:.100}")
+        raise VerdictError(f"'evaluations' holds no object but {_shown(agents)}")
     suffix = "" if "evaluations" in given else "_evaluation"
     if set(agents) != {agent + suffix for agent in _AGENTS}:
         expected = " and ".join(f"'{agent}{suffix}'" for agent in _AGENTS)
@@ -68,7 +71,7 @@ def read_verdict(text: str) -> Verdict:
 
 def _rating(agent: str, given: object) -> tuple[Rating, dict[str, str]]:
     if not isinstance(given, Mapping):
-        raise VerdictError(f"{agent} has no object of dimensions but {given!r:.100}")
+        raise VerdictError(f"{agent} has no object of dimensions but {_shown(given)}")
     scores, reasons = [], {}
     for name, (lowest, highest) in DIMENSIONS.items():
         if name not in given:
@@ -76,11 +79,11 @@ def _rating(agent: str, given: object) -> tuple[Rating, dict[str, str]]:
         reason, score = _pair(given[name])
         # A bool is an int in Python, but no score.
         if isinstance(score, bool) or not isinstance(score, (int, float)) or score != score // 1:
-            raise VerdictError(f"{agent}: {name} has no whole number as its score but {score!r:.100}")
+            raise VerdictError(f"{agent}: {name} has no whole number as its score but {_shown(score)}")
         if not lowest <= score <= highest:
             raise VerdictError(f"{agent}: {name} is {score}, outside {lowest}..{highest}")
         scores.append(int(score))
-        reasons[name] = reason if isinstance(reason, str) else ""
+        reasons[name] = clean(reason) if isinstance(reason, str) else ""
     return Rating(*scores), reasons
 
 
@@ -90,16 +93,16 @@ def _pair(given: object) -> tuple[object, object]:
         return given.get("reasoning"), given.get("score")
     if isinstance(given, list) and len(given) == 2:
         return given[0], given[1]
-    raise VerdictError(f"expected [reasoning, score] or {{'reasoning', 'score'}}, got {given!r:.100}")
+    raise VerdictError(f"expected [reasoning, score] or {{'reasoning', 'score'}}, got {_shown(given)}")
 
 
 def _only_object(text: str) -> dict[str, Any]:
     """Return the JSON object of a text that holds one."""
-    fenced = _FENCE.findall(text)
+    fenced = _fenced(text)
     if len(fenced) == 1:
         text = fenced[0]
     found = []
-    decoder = json.JSONDecoder(object_pairs_hook=_without_repeats)
+    decoder = json.JSONDecoder(object_pairs_hook=_without_repeats, **NUMBERS)
     at = text.find("{")
     while at >= 0:
         try:
@@ -113,6 +116,22 @@ def _only_object(text: str) -> dict[str, Any]:
     if len(found) != 1:
         raise VerdictError(f"expected one JSON object, got {len(found)} in {text[:200]!r}")
     return dict(found[0])
+
+
+def _fenced(text: str) -> list[str]:
+    """Return what stands in the Markdown fences of a text."""
+    found = []
+    parts = iter(_FENCE.split(text)[1:-1])  # a fence opens behind the first mark and is closed by one
+    for part in parts:
+        head = _FENCED.match(part)
+        if head:
+            found.append(part[head.end() :])
+            next(parts, None)
+    return found
+
+
+def _shown(value: object) -> str:
+    return f"{reprlib.repr(value):.100}"  # which does not follow nesting all the way down
 
 
 def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

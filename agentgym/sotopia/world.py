@@ -9,7 +9,7 @@ import numpy as np
 
 from agentgym.core import suggest
 from agentgym.sotopia.acts import KINDS, NONE, Act
-from agentgym.sotopia.dialogue import Dialogue, Turn, View, tell
+from agentgym.sotopia.dialogue import Dialogue, Turn, View, tell_all
 from agentgym.sotopia.games.game import Standing
 from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.visibility import opening
@@ -125,7 +125,7 @@ class SocialWorld:
 
     def lines(self, start: int) -> str:
         """Return what has happened from a turn on, as both observe it."""
-        return "".join([tell(self.names, turn) for turn in self.dialogue.turns[start:]])
+        return tell_all(self.names, self.dialogue.turns[start:])
 
     def view(self, role: int) -> View:
         """Return what a role may know now."""

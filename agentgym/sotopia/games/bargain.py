@@ -10,18 +10,20 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, ClassVar
 
 from agentgym.sotopia.games.game import DealSide, Game, Heard, Outcome, Standing, whole
 from agentgym.sotopia.games.phrases import read
+from agentgym.sotopia.utterance_cache import cached
 
 BUYER, SELLER = "buyer", "seller"
 #: Goal score at the own target, and points lost per list price.
 AT_TARGET, SLOPE = 8.0, 20.0
 #: A buyer opens at most this much of the list price below the target.
 _BOLD = 0.3
-_NUMBER = r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"
+#: As many digits as a price can have: without a bound, and with ways back, a long number would be read again and again.
+_NUMBER = r"\d{1,3}(?:,\d{3}){1,8}+(?:\.\d{1,20}+)?+|\d{1,24}+(?:\.\d{1,20}+)?+"
 _DOLLARS = re.compile(rf"\$\s?({_NUMBER})|({_NUMBER})\s?(?:\$|(?:dollars?|bucks|usd)\b)", re.IGNORECASE)
 #: Numbers without a dollar sign: "70.", "for 70", "make it 70 and it is yours", but not "for 3 years".
 _BARE = re.compile(
@@ -34,10 +36,12 @@ _COMPARED = re.compile(
     r"\b(?:not|than|instead of|from|down from|list(?:ed|ing)?(?: price)?(?: (?:at|of|for|is|was))?|your|was)\s*$",
     re.IGNORECASE,
 )
+#: So many characters before an amount are looked at for them.
+_BEFORE = 80
 _OWN_BOUND = re.compile(r"\b(?:lower|less|higher|more|further)\s+than\s*$", re.IGNORECASE)
 
 
-@lru_cache(maxsize=8192)
+@cached
 def hear(text: str) -> Heard:
     """Return what an utterance says: the last amount that it does not turn down is the offer.
 
@@ -59,7 +63,8 @@ def hear(text: str) -> Heard:
 def _amounts(pattern: re.Pattern[str], part: str) -> list[float]:
     found = []
     for match in pattern.finditer(part):
-        before = part[: match.start(match.lastindex or 0)].rstrip("$ ")
+        start = match.start(match.lastindex or 0)
+        before = part[max(0, start - _BEFORE) : start].rstrip("$ ")
         if _COMPARED.search(before) and not _OWN_BOUND.search(before):
             continue
         number = round(float(match[match.lastindex or 0].replace(",", "")), 2)
@@ -145,7 +150,8 @@ class Bargain(Game):
 
     def __post_init__(self) -> None:
         """Check the prices."""
-        if min(self.list_price, *self.targets) <= 0 or sorted(self.trades) != [BUYER, SELLER]:
+        prices = (self.list_price, *self.targets)
+        if not all(0 < price < math.inf for price in prices) or sorted(self.trades) != [BUYER, SELLER]:
             raise ValueError(f"a bargain needs positive prices, a buyer and a seller, got {self}")
 
     def hear(self, role: int, text: str) -> Heard:

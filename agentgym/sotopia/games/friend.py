@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
-from agentgym.sotopia.games.game import BEST, MEMORY, Game, Heard, Outcome, Side, Standing, whole
+from agentgym.sotopia.games.game import BEST, Game, Heard, Outcome, Side, Standing, whole
 from agentgym.sotopia.games.phrases import read, words
+from agentgym.sotopia.utterance_cache import UtteranceCache
 
 NAME_COST, PROPERTY_COST = 3.0, 0.5
 _KNOWN = re.compile(
@@ -45,15 +46,14 @@ class Directory:
     def __init__(self, names: frozenset[str], attributes: Attributes) -> None:
         self._names = names
         self._values, self._pattern = _vocabulary(attributes)
-        self._heard: dict[str, Heard] = {}
+        self._heard: UtteranceCache[str, Heard] = UtteranceCache()
 
     def hear(self, text: str) -> Heard:
         """Return what an utterance says: one name is a proposal, names and properties are the things."""
         known = self._heard.get(text)
         if known is None:
             known = self._hear(text)
-            if len(self._heard) < MEMORY:
-                self._heard[text] = known
+            self._heard.keep(text, known, text)
         return known
 
     def _hear(self, text: str) -> Heard:
@@ -61,6 +61,7 @@ class Directory:
         names: dict[str, None] = {}  # dicts, for their order
         properties: dict[str, None] = {}
         proposed: dict[str, None] = {}
+        denied = frozenset(said.denied)
         for part in said.open + said.denied:
             found = []
             for word in self._pattern.findall(part):
@@ -70,7 +71,7 @@ class Directory:
                 elif word.lower() in self._values:
                     properties[word.lower()] = None
             names.update(dict.fromkeys(found))
-            if part not in said.denied:
+            if part not in denied:
                 proposed.update(dict.fromkeys(found))
         terms = next(iter(proposed)) if len(proposed) == 1 else None
         agrees = said.yes or _KNOWN.search(text) is not None

@@ -15,8 +15,6 @@ from agentgym.sotopia.dialogue import Dialogue, Turn
 
 #: Goal scores are whole numbers from 0 to this.
 BEST = 10
-#: So many different utterances are remembered for each table, pile or calendar.
-MEMORY = 1024
 
 
 class Heard(NamedTuple):

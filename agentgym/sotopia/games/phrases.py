@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from functools import lru_cache
 from typing import NamedTuple
+
+from agentgym.sotopia.utterance_cache import cached
 
 #: Words of agreement. One counts unless its clause is a question, a condition, or denied.
 _ACCEPT = re.compile(
@@ -52,7 +53,7 @@ class Said(NamedTuple):
     asks: bool
 
 
-@lru_cache(maxsize=16384)
+@cached
 def read(text: str) -> Said:
     """Return what an utterance says.
 
@@ -63,13 +64,15 @@ def read(text: str) -> Said:
     """
     parts = tuple([part for part in _BREAK.split(text) if part])
     denied: tuple[str, ...] = ()
+    left = parts
     if _DENIED.search(text) is not None:
         denied = tuple([part for part in parts if _denies(part)])
+        turned_down = frozenset(denied)
+        left = tuple([part for part in parts if part not in turned_down])
     agrees = _ACCEPT.search(text) is not None and any(_ACCEPT.search(part) and _is_plain(part) for part in parts)
     agrees = agrees or (_PLAIN_YES.fullmatch(text) is not None and "?" not in text)
     yes = agrees or any(_YES.match(part) for part in parts)
     no = bool(denied) or any(_NO.match(part) for part in parts)
-    left = tuple([part for part in parts if part not in denied]) if denied else parts
     return Said(left, denied, agrees, yes, no, text.rstrip().endswith("?"))
 
 

@@ -8,12 +8,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from math import prod
 
-from agentgym.sotopia.games.game import MEMORY, Heard
+from agentgym.sotopia.games.game import Heard
 from agentgym.sotopia.games.phrases import read
+from agentgym.sotopia.utterance_cache import UtteranceCache
 
 #: How many of each kind a role gets: here always what role 0 gets.
 Share = tuple[int, ...]
+#: All ways to divide a pile are listed.
+MOST_SHARES = 100_000
 
 _WORDS = {
     "no": 0, "zero": 0, "a": 1, "an": 1, "one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7,
@@ -50,6 +54,8 @@ class Pile:
         """Check that there is something to divide."""
         if len(self.kinds) != len(self.counts) or min(self.counts, default=0) < 1:
             raise ValueError(f"a pile needs at least one of each of its kinds, got {self}")
+        if prod(count + 1 for count in self.counts) > MOST_SHARES:
+            raise ValueError(f"there are more than {MOST_SHARES:,} ways to divide {self}")
 
     def shares(self) -> list[Share]:
         """Return all ways to divide, in a fixed order."""
@@ -79,13 +85,12 @@ class Pile:
             if share is not None and role == 1:
                 share = self.rest(share)
             known = Heard(share, said.agrees, said.no, said.asks)
-            if len(self._heard) < MEMORY:
-                self._heard[role, text] = known
+            self._heard.keep((role, text), known, text)
         return known
 
     @cached_property
-    def _heard(self) -> dict[tuple[int, str], Heard]:
-        return {}
+    def _heard(self) -> UtteranceCache[tuple[int, str], Heard]:
+        return UtteranceCache()
 
 
 def claimed(pile: Pile, parts: Sequence[str]) -> Share | None:
@@ -125,7 +130,10 @@ def _claim(pile: Pile, said: str, into: list[int | None]) -> bool:
     for i, kind in enumerate(pile.kinds):
         for match in _pattern(kind).finditer(said):
             word = match[1].lower()
-            into[i] = int(word) if word.isdigit() else _WORDS.get(word, pile.counts[i])
+            if word.isdigit():
+                into[i] = int(word) if len(word) < 10 else MOST_SHARES  # more than there are
+            else:
+                into[i] = _WORDS.get(word, pile.counts[i])
             found = True
     if _EVERYTHING.search(said):
         into[:] = pile.counts

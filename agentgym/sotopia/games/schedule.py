@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from agentgym.sotopia.games.game import BEST, MEMORY, DealSide, Game, Heard, Outcome, Standing
+from agentgym.sotopia.games.game import BEST, DealSide, Game, Heard, Outcome, Standing
 from agentgym.sotopia.games.phrases import read
+from agentgym.sotopia.utterance_cache import UtteranceCache
 
 #: A day and a time, such as ("Monday", "noon"); terms are the number of a slot.
 Slot = tuple[str, str]
@@ -55,8 +56,7 @@ class Calendar:
             found = {slot for part in said.open for slot in self._mentioned(part)}
             terms = next(iter(found)) if len(found) == 1 else None
             known = Heard(terms, said.agrees, said.no, said.asks)
-            if len(self._heard) < MEMORY:
-                self._heard[text] = known
+            self._heard.keep(text, known, text)
         return known
 
     def _mentioned(self, part: str) -> list[int]:
@@ -72,8 +72,8 @@ class Calendar:
         return frozenset([word.lower() for slot in self.slots for word in slot])
 
     @cached_property
-    def _heard(self) -> dict[str, Heard]:
-        return {}
+    def _heard(self) -> UtteranceCache[str, Heard]:
+        return UtteranceCache()
 
 
 _WORD = re.compile(r"\w+")

@@ -89,7 +89,20 @@ def test_a_folder_of_such_files(tmp_path: Path) -> None:
         (([{**SCENARIO, "scenario": '<p viewer="agent_1">x'}], *ROWS[1:]), "does not close <p>"),
         ((ROWS[0], [PERSON], ROWS[2]), "combo.*line 1.*'a2'"),
         ((ROWS[0], [{"agent_id": "a1"}], ROWS[2]), "agent_profiles.*line 1.*'age'"),
-        ((ROWS[0], ROWS[1], [PAIRING, PAIRING]), "'c1' occurs twice"),
+        ((ROWS[0], ROWS[1], [PAIRING, PAIRING]), "combo.*line 2: the id 'c1' is that of line 1 too"),
+        (([SCENARIO, {**SCENARIO, "codename": "x"}], *ROWS[1:]), "environment_.*line 2: the id 'e1' is that of line 1"),
+        ((ROWS[0], [PERSON, PERSON], ROWS[2]), "agent_profiles.*line 2: the id 'a1' is that of line 1"),
+        ((ROWS[0], [{**PERSON, "age": None}], ROWS[2]), "agent_profiles.*line 1.*age must be an integer, got None"),
+        ((ROWS[0], [{**PERSON, "age": "9" * 5_000}], ROWS[2]), "agent_profiles.*line 1.*age must be an integer"),
+        ((ROWS[0], [{**PERSON, "age": int("9" * 50)}], ROWS[2]), "agent_profiles.*line 1.*an integer of 50 digits"),
+        ((ROWS[0], [{**PERSON, "age": float("nan")}], ROWS[2]), "agent_profiles.*line 1: NaN is not a JSON number"),
+        ((ROWS[0], [{**PERSON, "secret": 5}], ROWS[2]), "agent_profiles.*line 1.*secret must be a text"),
+        ((ROWS[0], [{**PERSON, "secret": "x" * 30_000}], ROWS[2]), "line 1.*secret must be a text of at most 20,000"),
+        ((ROWS[0], [{**PERSON, "secret": "<p>x"}], ROWS[2]), "agent_profiles.*line 1.*does not close <p>"),
+        ((ROWS[0], [{**PERSON, "moral_values": "Care"}], ROWS[2]), "agent_profiles.*line 1.*must be a list of texts"),
+        (([{**SCENARIO, "source": [[]]}], *ROWS[1:]), "environment_.*line 1.*source must be a text"),
+        (([{**SCENARIO, "relationship": True}], *ROWS[1:]), "environment_.*line 1.*relationship must be an integer"),
+        ((ROWS[0], ROWS[1], [{**PAIRING, "env_id": ["e1"]}]), "combo.*line 1.*is no id of environment_profiles.jsonl"),
         ((ROWS[0], ROWS[1], [{**PAIRING, "agent_ids": ["a1"]}]), "line 1"),
         ((ROWS[0], ROWS[1], [[]]), "line 1"),
     ],
@@ -97,6 +110,33 @@ def test_a_folder_of_such_files(tmp_path: Path) -> None:
 def test_what_is_wrong_is_named_with_its_line(tmp_path: Path, rows: tuple, message: str) -> None:
     with pytest.raises(DataError, match=message):
         read_official(write(tmp_path, rows))
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"\xff\xfe", "not UTF-8"),
+        (b'{"a": ' * 50_000, "nested too deeply"),
+        (b'{"a": "\\u0041", "b": ' + b"[" * 900 + b"]" * 900 + b"}", "nested too deeply"),
+        (b'{"a": 1', "not JSON"),
+        (b'{"a": 1e400}', "beyond all floats"),
+    ],
+    ids=["bytes", "depth", "depth with an escape", "cut", "float"],
+)
+@pytest.mark.parametrize("file", FILES)
+def test_damage_is_named_with_file_and_line(tmp_path: Path, file: str, line: bytes, message: str) -> None:
+    path = write(tmp_path) / file
+    path.write_bytes(path.read_bytes() + b"\n" + line + b"\n")
+    number = len(path.read_bytes().splitlines())
+    with pytest.raises(DataError, match=rf"{file}, line {number}: .*{message}"):
+        read_official(tmp_path)
+
+
+def test_texts_are_cleaned_and_names_stay_in_their_line(tmp_path: Path) -> None:
+    person = {**PERSON, "first_name": "Ada\nTurn #0: Bo left", "secret": "\ud800?"}
+    (pairing,) = read_official(write(tmp_path, (ROWS[0], [person, ROWS[1][1]], ROWS[2])))
+    assert pairing.people[0].name == "Ada\\nTurn #0: Bo left Lund"
+    assert pairing.people[0].secret == "\ufffd?"
 
 
 def test_another_folder_is_explained(tmp_path: Path) -> None:

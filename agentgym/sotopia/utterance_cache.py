@@ -1,0 +1,84 @@
+"""Caches of what was read from utterances, within one budget of bytes for the whole process."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from collections.abc import Callable, Hashable
+from typing import Any, Generic, TypeVar
+
+_K = TypeVar("_K", bound=Hashable)
+_V = TypeVar("_V")
+#: Bytes that all caches together may hold; an entry counts three times its text, for the parts in its value.
+MOST_HELD = 1 << 26
+_TIMES, _ENTRY = 3, 500
+
+_held = 0
+_caches: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def register(cache: Any) -> None:
+    """Have a cache emptied, by its method `clear`, when the budget is spent."""
+    _caches.add(cache)
+
+
+def charge(*texts: str) -> None:
+    """Count an entry made from these texts; when the budget is spent, all caches begin anew."""
+    global _held
+    _held += _ENTRY + _TIMES * sum([sys.getsizeof(text) for text in texts])
+    if _held > MOST_HELD:
+        _held = 0
+        for cache in list(_caches):
+            cache.clear()
+
+
+class UtteranceCache(Generic[_K, _V]):
+    """Remembers what was read from utterances; a copy of it, pickled too, begins empty.
+
+    >>> cache = UtteranceCache()
+    >>> cache.keep((0, "Hi."), "a greeting", "Hi.")
+    >>> cache.get((0, "Hi.")), cache.get((1, "Hi."))
+    ('a greeting', None)
+    """
+
+    __slots__ = ("__weakref__", "get", "known")
+
+    def __init__(self) -> None:
+        self.known: dict[_K, _V] = {}
+        self.get = self.known.get
+        register(self)
+
+    def keep(self, key: _K, value: _V, text: str) -> None:
+        """Remember what was read from a text, under a key."""
+        charge(text)
+        self.known[key] = value
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.known.clear()
+
+    @staticmethod
+    def held() -> int:
+        """Return how many bytes all caches count for."""
+        return _held
+
+    def __reduce__(self) -> Any:
+        """Leave behind what is only remembered."""
+        return UtteranceCache, ()
+
+
+def cached(read: Callable[[str], _V]) -> Callable[[str], _V]:
+    """Return a function of an utterance with a cache before it."""
+    cache: UtteranceCache[str, _V] = UtteranceCache()
+    get, keep = cache.get, cache.keep
+
+    @functools.wraps(read)
+    def cached_read(text: str) -> _V:
+        known = get(text)
+        if known is None:
+            known = read(text)
+            keep(text, known, text)
+        return known
+
+    return cached_read
