@@ -7,17 +7,25 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import glob
 import hashlib
 import os
 import shutil
 import socket
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 #: Names the folder, or "off".
 VARIABLE = "AGENTGYM_CACHE"
+
+
+#: Ends the names of files and folders that are being written.
+_PARTIAL = ".partial"
+#: Seconds after which nobody writes them any more: whoever began was killed.
+_ABANDONED = 86_400.0
 
 
 class LockedError(RuntimeError):
@@ -38,7 +46,7 @@ def cache_folder(given: str | Path | bool | None = None) -> Path | None:
         given = os.environ.get(VARIABLE) or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "agentgym"
     if given is False or given == "off":
         return None
-    if not isinstance(given, (str, os.PathLike)):
+    if not isinstance(given, (str, os.PathLike)) or not str(given):
         raise ValueError(f"cache must be a folder, 'off', True, False or None, got {given!r}")
     try:
         return Path(given).expanduser().absolute()
@@ -47,13 +55,14 @@ def cache_folder(given: str | Path | bool | None = None) -> Path | None:
 
 
 def fingerprint(*facts: object) -> str:
-    """Return 16 hexadecimal digits that differ when a fact does: a path's place, size and time; else its text."""
+    """Return 16 hexadecimal digits that differ when a fact does: a path's name, size and time; else its text."""
     digest = hashlib.sha256()
     for fact in facts:
         if isinstance(fact, Path):
             state = fact.stat()
             fact = f"{fact.resolve()} {state.st_size} {state.st_mtime_ns}"
-        digest.update(os.fsencode(f"{fact}\n"))
+        text = str(fact).encode("utf-8", "surrogatepass")
+        digest.update(b"%d %b" % (len(text), text))
     return digest.hexdigest()[:16]
 
 
@@ -68,16 +77,15 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
     if path.exists() and not path.is_file():
         raise FileExistsError(f"{path} is no ordinary file; name another one")
     path.parent.mkdir(parents=True, exist_ok=True)
-    number, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    _sweep(path)
+    number, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=_PARTIAL, dir=path.parent)
     temporary = Path(name)
     try:
         with os.fdopen(number, "wb") as stream:
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        mask = os.umask(0)  # a temporary file is its owner's alone: give it the rights of any other new file
-        os.umask(mask)
-        temporary.chmod(0o666 & ~mask)
+        _give_rights(temporary, 0o666)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
@@ -93,9 +101,11 @@ def write_file(path: Path, content: bytes) -> None:
 def new_folder(folder: Path) -> Iterator[Path]:
     """Give a folder to fill, which takes its name when the block ends well; who comes second finds it there."""
     folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", dir=folder.parent))
+    _sweep(folder)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=_PARTIAL, dir=folder.parent))
     try:
         yield temporary
+        _give_rights(temporary, 0o777)
         try:
             temporary.rename(folder)
         except OSError:
@@ -131,3 +141,21 @@ def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
             yield
         finally:
             stream.truncate(0)
+
+
+def _give_rights(temporary: Path, most: int) -> None:
+    """Give what is its owner's alone, as temporary files are, the rights of anything else that is new."""
+    mask = os.umask(0)
+    os.umask(mask)
+    temporary.chmod(most & ~mask)
+
+
+def _sweep(path: Path) -> None:
+    """Remove what writers of this path that were killed have left behind."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*{_PARTIAL}"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > _ABANDONED:
+                if left.is_dir():
+                    shutil.rmtree(left, ignore_errors=True)
+                else:
+                    left.unlink()

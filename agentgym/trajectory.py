@@ -304,10 +304,8 @@ class StepTable:
             TypeError: when an id is not a JSON value: a string or a number.
         """
         for value in (*self.groups, *self.trajectories, *self.states, *self.actions):
-            integer = isinstance(value, (int, np.integer))
-            if not (value is None or isinstance(value, (str, int, float, np.generic))) or (
-                integer and abs(int(value)) >= 10**MOST_DIGITS
-            ):
+            huge = isinstance(value, (int, np.integer)) and abs(int(value)) >= 10**MOST_DIGITS
+            if huge or not (value is None or isinstance(value, (str, int, float, np.generic))):
                 raise TypeError(f"cannot write {value!r:.80} to JSON and read it back; use strings or numbers as ids")
         write_lines(path, map(dataclasses.asdict, self.to_trajectories()))
 
