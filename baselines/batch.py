@@ -11,6 +11,7 @@ are per token.
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -143,7 +144,7 @@ def make_batch(
 
     Raises:
         ValueError: advantages of another shape, infinite, or nan on part of a reply; a row without reply tokens, or
-            tokens without log-probabilities.
+            tokens without log-probabilities, or with some that are not finite.
     """
     if table.replies is None:
         raise ValueError("the table holds no replies; collect it with a policy that returns token ids")
@@ -233,4 +234,6 @@ def _checked(reply: Reply | None, row: int) -> Reply:
             f"row {row}: {len(reply.token_ids)} reply tokens but {len(reply.logprobs)} log-probabilities; "
             "the policy must return one log-probability per token"
         )
+    if not all(map(math.isfinite, reply.logprobs)):
+        raise ValueError(f"row {row}: its log-probabilities must be finite, got {reply.logprobs}")
     return reply

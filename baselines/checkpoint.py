@@ -1,10 +1,15 @@
-"""Checkpoints of a training run: written whole or not at all, refused by any other run."""
+"""Checkpoints of a training run: written whole or not at all, refused when damaged and by any other run.
+
+A checkpoint is a file of torch with the digest of its bytes behind them. The one before it is kept beside it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import json
+import os
+import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,10 +17,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from baselines.metrics import replace_file
+from agentgym.disk_cache import new_file
 
 CHECKPOINT_FILE = "checkpoint.pt"
+#: The checkpoint before; with the other's name it is loaded as any.
+PREVIOUS_FILE = "checkpoint.previous.pt"
 _FORMAT = 1
+_MARK = b"\nsha256 "
+_TAIL = len(_MARK) + 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,11 +53,27 @@ class Checkpoint:
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> None:
-    """Write `<folder>/checkpoint.pt`; a crash on the way leaves the previous one."""
+    """Write `<folder>/checkpoint.pt`, which becomes `checkpoint.previous.pt` at the next call.
+
+    A crash or a full disk on the way leaves the newest checkpoint as it is.
+    """
+    path = folder / CHECKPOINT_FILE
     buffer = io.BytesIO()
     # Not asdict, which would copy every tensor.
     torch.save({"format": _FORMAT, **vars(checkpoint)}, buffer)
-    replace_file(folder / CHECKPOINT_FILE, buffer.getvalue())
+    with new_file(path) as stream:
+        stream.write(buffer.getbuffer())
+        stream.write(_MARK + hashlib.sha256(buffer.getbuffer()).hexdigest().encode())
+        stream.flush()
+        os.fsync(stream.fileno())  # before the one before is let go
+        if path.exists():
+            _keep(path, folder / PREVIOUS_FILE)
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove half-written checkpoints of a process that was killed; call it while no other trainer can be here."""
+    for path in folder.glob(f".{CHECKPOINT_FILE}.*"):
+        path.unlink(missing_ok=True)
 
 
 def load_checkpoint(folder: Path, identity: dict[str, Any]) -> Checkpoint:
@@ -56,20 +81,16 @@ def load_checkpoint(folder: Path, identity: dict[str, Any]) -> Checkpoint:
 
     Raises:
         FileNotFoundError: there is none.
-        ValueError: it is no checkpoint, or one of another run; the message names what differs.
+        ValueError: it is damaged, or no checkpoint; the message names the one before. Or it is one of another run; the
+            message names what differs.
     """
     path = folder / CHECKPOINT_FILE
     if not path.exists():
         raise FileNotFoundError(f"no checkpoint at {path}")
-    content = path.read_bytes()
     try:
-        stored = torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
-        found = stored.pop("format")
-        checkpoint = Checkpoint(**stored) if found == _FORMAT else None
-    except Exception as error:  # damaged bytes can make the unpickler raise anything
-        raise ValueError(f"{path} is not a checkpoint of this trainer ({type(error).__name__}: {error})") from error
-    if checkpoint is None:
-        raise ValueError(f"{path} has checkpoint format {found}, this version reads {_FORMAT}")
+        checkpoint = _read(path)
+    except ValueError as error:
+        raise ValueError(f"{error}; {_advice(folder / PREVIOUS_FILE)}") from error.__cause__
     differing = differences(checkpoint.identity, identity)
     if differing:
         shown = "\n".join(f"  {line}" for line in differing[:8])
@@ -79,6 +100,45 @@ def load_checkpoint(folder: Path, identity: dict[str, Any]) -> Checkpoint:
             "Resume it with the model and settings it was made with, or train into an empty folder."
         )
     return checkpoint
+
+
+def _read(path: Path) -> Checkpoint:
+    content = path.read_bytes()
+    data, tail = content[:-_TAIL], content[-_TAIL:]
+    if not tail.startswith(_MARK) or tail[len(_MARK) :] != hashlib.sha256(data).hexdigest().encode():
+        raise ValueError(f"{path} is damaged, or not a checkpoint of this trainer: the digest at its end does not fit")
+    try:
+        stored = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+        found = stored.pop("format")
+        checkpoint = Checkpoint(**stored) if found == _FORMAT else None
+    except Exception as error:  # somebody else's file can make the unpickler raise anything
+        raise ValueError(f"{path} is not a checkpoint of this trainer ({type(error).__name__}: {error})") from error
+    if checkpoint is None:
+        raise ValueError(f"{path} has checkpoint format {found}, this version reads {_FORMAT}")
+    return checkpoint
+
+
+def _advice(previous: Path) -> str:
+    """What to do about a checkpoint that cannot be read."""
+    try:
+        iteration = _read(previous).iteration
+    except (ValueError, OSError):
+        return "there is no other that could be read: train into an empty folder"
+    return (
+        f"the one before, of iteration {iteration}, is whole: rename {previous} to {CHECKPOINT_FILE} to go on from it"
+    )
+
+
+def _keep(path: Path, name: Path) -> None:
+    """Give a file a second name, in the place of the file that had it."""
+    link = path.with_name(f".{path.name}.previous")
+    link.unlink(missing_ok=True)
+    try:
+        os.link(path, link)
+    except OSError:  # a file system without hard links
+        shutil.copyfile(path, link)
+    os.replace(link, name)
+    link.unlink(missing_ok=True)  # two names of one file are not replaced by each other
 
 
 def describe_run(policy: Any, config: Any, method: str, tasks: Any) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply
 from policies.huggingface import HuggingFacePolicy
+from policies.logits import not_finite
 from policies.scripted import SILENT, ExpertPolicy
 
 
@@ -152,7 +153,8 @@ def clone(
             norm = float(torch.nn.utils.clip_grad_norm_(policy.model.parameters(), max_grad_norm))
             if not math.isfinite(norm):
                 raise FloatingPointError(
-                    f"the gradient norm is {norm} at update {done + 1}; a smaller learning_rate may help"
+                    f"the gradient norm is {norm} at update {done + 1} ({not_finite(policy.model, gradients=True)}); "
+                    "a smaller learning_rate may help"
                 )
             optimizer.step()
             loss_sum += float(loss.detach()) * count

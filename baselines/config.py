@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -76,6 +77,7 @@ class TrainerConfig:
             ("resample_rounds", self.resample_rounds >= 0, "at least 0"),
             ("temperature", self.temperature > 0, "above 0 (a greedy policy explores nothing)"),
             ("learning_rate", self.learning_rate >= 0, "at least 0"),
+            ("weight_decay", self.weight_decay >= 0, "at least 0"),
             ("schedule", self.schedule in ("constant", "linear"), "'constant' or 'linear'"),
             ("max_grad_norm", self.max_grad_norm > 0, "above 0"),
             ("minibatch_rows", self.minibatch_rows >= 1, "at least 1"),
@@ -85,6 +87,7 @@ class TrainerConfig:
             ("clip_high", self.clip_high > 0, "above 0"),
             ("dual_clip", self.dual_clip is None or self.dual_clip > 1, "None or above 1"),
             ("kl", self.kl >= 0, "at least 0"),
+            ("kl_limit", self.kl_limit is None or self.kl_limit > 0, "None or above 0"),
             ("aggregation", self.aggregation in ("token-mean", "row-mean", "row-sum"), "one of losses.Aggregation"),
             ("weighting", self.weighting in ("step", "trajectory"), "'step' or 'trajectory'"),
             ("old_logprobs", self.old_logprobs in ("sampler", "recompute"), "'sampler' or 'recompute'"),
@@ -95,3 +98,6 @@ class TrainerConfig:
         for name, holds, expected in rules:
             if not holds:
                 raise ValueError(f"TrainerConfig.{name} must be {expected}, got {getattr(self, name)!r}")
+        for name, value in vars(self).items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise ValueError(f"TrainerConfig.{name} must be finite, got {value!r}")

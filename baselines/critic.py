@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from agentgym.trajectory import StepTable
 from baselines.token_columns import reply_lengths
-from policies.logits import autocast, pad
+from policies.logits import autocast, check_finite, not_finite, pad
 
 #: What a value is wanted for: every step's state (N,), or every reply token (N, K).
 ValueLevel = Literal["turn", "token"]
@@ -168,7 +168,8 @@ class Critic:
             1 is perfect, 0 as good as their mean (0 also where the returns do not vary).
 
         Raises:
-            FloatingPointError: the gradient is not finite; the weights are those of the last good step.
+            FloatingPointError: a gradient is not finite, the message names it; the weights are those of the last good
+                step. Or the step itself has made a weight that is not finite.
         """
         config = self.config
         inputs = _Inputs.of(table, "turn" if returns.ndim == 1 else "token")
@@ -185,6 +186,7 @@ class Critic:
             minibatches = np.array_split(order, -(-len(order) // config.minibatch_rows))
             share = len(row) / len(minibatches)
             losses += [self._step(inputs, entries, chosen, share) for chosen in minibatches]
+        check_finite(self.model, "the update was too large: the critic's")
         return {
             "value_loss": sum(losses) / len(losses),
             "explained_variance": explained_variance(before, target),
@@ -230,7 +232,10 @@ class Critic:
             total += loss.detach()
         norm = float(nn.utils.clip_grad_norm_(self._weights, self.config.max_grad_norm))
         if not math.isfinite(norm):
-            raise FloatingPointError(f"the critic's gradient norm is {norm}; a smaller learning_rate may help")
+            raise FloatingPointError(
+                f"the critic's gradient norm is {norm} ({not_finite(self.model, gradients=True)}); "
+                "a smaller learning_rate may help"
+            )
         self._optimizer.step()
         return float(total)
 

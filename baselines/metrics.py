@@ -8,9 +8,13 @@ import os
 from pathlib import Path
 from typing import Any
 
+from agentgym.disk_cache import write_file
+from agentgym.foreign_text import ForeignError, read_json
+
 Row = dict[str, float]
 
 LOG_FILE = "log.jsonl"
+_MOST_ITERATIONS = 10**9
 
 
 def without_times(row: Row) -> Row:
@@ -72,7 +76,7 @@ class MetricsLog:
                     f"rows, the first is {lost[0]}; train into an empty folder"
                 )
             lines = "".join(_line(row) for row in self.rows)
-            replace_file(self._path, lines.encode())
+            write_file(self._path, lines.encode())
         if self._tensorboard:
             # purge_step hides what an earlier, interrupted process wrote past the checkpoint.
             self._writer = self._make_writer(str(self._folder / "tensorboard"), purge_step=iteration + 1)  # type: ignore[operator]
@@ -102,30 +106,30 @@ def read_log(path: Path) -> list[Row]:
     """Read the rows of a log; a last line cut short by a crash is left out.
 
     Raises:
-        ValueError: another line is not a row, with file and line number.
+        ForeignError: another line is not a row, with file and line number.
     """
     rows: list[Row] = []
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    for number, line in enumerate(lines, 1):
+    *lines, cut = path.read_bytes().split(b"\n")
+    for number, line in enumerate([*lines, cut] if cut else lines, 1):
         try:
-            row = json.loads(line)
-            rows.append({**row, "iteration": int(row["iteration"])})
-        except (ValueError, KeyError, TypeError) as error:
-            if number == len(lines) and not line.endswith("\n"):
+            rows.append(_row(read_json(line)))
+        except ForeignError as error:
+            if number > len(lines):
                 break
-            raise ValueError(f"{path}, line {number}: not a row of a training log ({error})") from error
+            raise ForeignError(f"{path}, line {number}: not a row of a training log ({error})") from None
     return rows
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Write a file so that at any moment either the old or the new content is there, never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(path.name + ".tmp")
-    with open(temporary, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
+def _row(value: Any) -> Row:
+    if not isinstance(value, dict):
+        raise ForeignError(f"expected an object of numbers, got {type(value).__name__}")
+    for key, number in value.items():
+        if number is not None and type(number) not in (int, float):
+            raise ForeignError(f"{key[:100]!r} must be a number or null, got {type(number).__name__}")
+    iteration = value.get("iteration")
+    if iteration is None or iteration != int(iteration) or not 0 <= iteration <= _MOST_ITERATIONS:
+        raise ForeignError(f"'iteration' must be a whole number in 0..{_MOST_ITERATIONS}, got {iteration}")
+    return {**value, "iteration": int(iteration)}
 
 
 def _line(row: Row) -> str:

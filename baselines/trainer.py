@@ -11,6 +11,7 @@ interrupted, to the last bit on a CPU.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import functools
@@ -24,6 +25,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from agentgym.disk_cache import fingerprint, locked
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply, StepTable
 from baselines.batch import Batch, make_batch
@@ -32,6 +34,7 @@ from baselines.checkpoint import (
     Checkpoint,
     describe_run,
     load_checkpoint,
+    remove_leftovers,
     save_checkpoint,
 )
 from baselines.config import TrainerConfig
@@ -42,7 +45,11 @@ from baselines.interrupt import deferred
 from baselines.metrics import LOG_FILE, MetricsLog, Row
 from baselines.ppo import Estimate
 from baselines.update import update
+from policies.logits import check_finite
 from wrappers.credit.dapo import contrasting_groups
+
+#: Held while a trainer runs; says which process it is.
+LOCK_FILE = "trainer.lock"
 
 Credit = Callable[[StepTable], NDArray[np.float64]]
 
@@ -70,7 +77,8 @@ class Trainer:
     """Trains a policy with one credit method.
 
     With a folder, `log.jsonl` holds a row per iteration and `checkpoint.pt` the newest state, both also after
-    Ctrl-C or SIGTERM, which end the run after the iteration at hand. Row 0 is the start before any update. Keys:
+    Ctrl-C or SIGTERM, which end the run after the iteration at hand; `checkpoint.previous.pt` is the state before. A
+    folder has one trainer at a time. Row 0 is the start before any update. Keys:
 
     - "success", "mean_return", "episode_length", "invalid_rate": of the iteration's rollouts, before any group was
       replaced;
@@ -105,7 +113,9 @@ class Trainer:
         tensorboard: see `baselines.metrics.MetricsLog`.
 
     Raises:
-        ValueError: no tasks; or the folder holds a run and `resume` is False, or a checkpoint of another run.
+        ValueError: no tasks; or the folder holds a run and `resume` is False, or a checkpoint that is damaged or of
+            another run.
+        FloatingPointError: a weight of the policy, as given or as resumed, is not finite; the message names it.
     """
 
     def __init__(
@@ -162,6 +172,8 @@ class Trainer:
                 self._load(load_checkpoint(self.folder, self._identity()))
             elif not resume and any((self.folder / name).exists() for name in (CHECKPOINT_FILE, LOG_FILE)):
                 raise ValueError(f"{self.folder} already holds a training run; pass resume=True or another folder")
+        check_finite(policy.model, "the policy's")
+        self._found = self._on_disk()
 
     def run(self, callback: Callable[[Row], None] | None = None) -> list[Row]:
         """Train up to `config.iterations` and return all rows of the run, resumed ones included.
@@ -173,7 +185,24 @@ class Trainer:
             KeyboardInterrupt: after SIGINT, at the end of the iteration at hand, with the checkpoint written.
             SystemExit: after SIGTERM, likewise, with status 143.
             FloatingPointError: training diverged; the last checkpoint is untouched.
+            LockedError: another trainer is at work in the folder; the message names its process.
+            ValueError: another trainer has been at work there since this one was made, or the log is damaged.
+            OSError: the folder cannot be written, for example because the disk is full; what it holds can be resumed.
         """
+        with contextlib.nullcontext() if self.folder is None else locked(self.folder / LOCK_FILE, wait=False):
+            if self._found != self._on_disk():
+                raise ValueError(
+                    f"another trainer has written to {self.folder} since this one was made: "
+                    "make it anew with resume=True"
+                )
+            try:
+                return self._run(callback)
+            finally:
+                self._found = self._on_disk()
+
+    def _run(self, callback: Callable[[Row], None] | None) -> list[Row]:
+        if self.folder is not None:
+            remove_leftovers(self.folder)
         self.log.resume(self.iteration if self.log_is_kept else -1)
         try:
             with deferred() as interruption:
@@ -276,6 +305,11 @@ class Trainer:
         self.log.append(row)
         if callback is not None:
             callback(row)
+
+    def _on_disk(self) -> list[str]:
+        """What shows whether somebody else writes to the folder."""
+        paths = [] if self.folder is None else [self.folder / name for name in (CHECKPOINT_FILE, LOG_FILE)]
+        return [fingerprint(path) if path.exists() else "" for path in paths]
 
     def _identity(self) -> dict[str, Any]:
         tasks = [list(self.tasks), list(self.validation_tasks)]

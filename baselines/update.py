@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from baselines.batch import Batch
 from baselines.config import TrainerConfig
 from baselines.losses import aggregate, clipped_surrogate, clipped_weight, k3, normaliser
+from policies.logits import check_finite, not_finite
 
 
 class Scores(Protocol):
@@ -81,7 +82,8 @@ def update(
 
     Raises:
         ValueError: the divergence is weighted and there is no reference.
-        FloatingPointError: the loss or its gradient is not finite; the weights are those of the last good step.
+        FloatingPointError: a loss or a gradient is not finite, the message says which; the weights are those of the
+            last good step. Or the step itself has made a weight that is not finite.
     """
     if config.kl > 0 and reference is None:
         raise ValueError(f"kl={config.kl} needs the frozen start policy as reference")
@@ -108,11 +110,12 @@ def update(
             norm = float(nn.utils.clip_grad_norm_(weights, config.max_grad_norm))
             if not math.isfinite(norm):
                 raise FloatingPointError(
-                    f"the gradient norm is {norm} at update {len(norms) + 1} of the iteration; "
-                    "a smaller learning_rate or a smaller max_grad_norm may help"
+                    f"the gradient norm is {norm} at update {len(norms) + 1} of the iteration "
+                    f"({_blame(policy.model, sums)}); a smaller learning_rate or a smaller max_grad_norm may help"
                 )
             optimizer.step()
             norms.append(norm)
+    check_finite(policy.model, "the update was too large: the policy's")
     count = max(len(norms), 1)
     policy_loss, *per_token = sums.tolist()
     kl, approx_kl, clip_fraction, entropy = (value / max(tokens, 1e-12) for value in per_token)
@@ -125,6 +128,13 @@ def update(
         "grad_norm": sum(norms) / count,
         "updates": float(len(norms)),
     }
+
+
+def _blame(model: nn.Module, sums: Tensor) -> str:
+    """Say which of the sums of `_backward`, and which gradient, is not finite."""
+    names = ("policy loss", "kl", "approx_kl", "clip fraction", "entropy")
+    wrong = [f"{name} is {value}" for name, value in zip(names, sums.tolist(), strict=True) if not math.isfinite(value)]
+    return ", ".join(filter(None, [*wrong, not_finite(model, gradients=True)])) or "each number alone is finite"
 
 
 def _backward(policy: Scorer, part: Batch, reference: Tensor | None, divisor: float, config: TrainerConfig) -> Tensor:

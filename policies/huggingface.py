@@ -1,7 +1,9 @@
 """Any Hugging Face causal language model as a policy: render, sample, score, save."""
 
 import dataclasses
+import itertools
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -10,8 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from agentgym.foreign_text import clean, read_text
 from agentgym.trajectory import Reply
-from policies.memo import LogitsMemo
+from policies.logits import check_finite
+from policies.memo import LogitsMemo, weights_version
 from policies.prompts import Prompt, PromptEncoder
 from policies.sampling import Completion, Decoding, complete, first_logits, pick
 from policies.scoring import TokenScores, score_replies
@@ -81,6 +85,7 @@ class HuggingFacePolicy:
             positions=getattr(model.config, "max_position_embeddings", None),
             vocabulary=getattr(model.get_input_embeddings(), "num_embeddings", None),
         )
+        self._special = frozenset(tokenizer.all_special_ids)
         self._may_stop: dict[int, bool] = {}
         self._texts: dict[tuple[int, ...], str] = {}
 
@@ -137,14 +142,20 @@ class HuggingFacePolicy:
             observations: one per place, each as :meth:`encode` takes it.
             infos: not used.
             rng: the only source of randomness.
+
+        Raises:
+            FloatingPointError: a weight, named by the message, or the model's logits are not numbers.
         """
         if not len(observations):
             return []
+        version = weights_version(self.model)
+        if not all(map(math.isfinite, version)):  # attention may swallow a nan, and the logits look well
+            check_finite(self.model, "the policy cannot act, the model's")
         settings = self.settings
         prompts = [self.encode(observation) for observation in observations]
         uniforms = rng.random((len(prompts), settings.max_new_tokens)) if settings.temperature > 0 else None
         if settings.max_new_tokens == 1:
-            logits = self._memo(prompts, lambda missing: first_logits(self.model, missing, self._decoding))
+            logits = self._memo(prompts, lambda missing: first_logits(self.model, missing, self._decoding), version)
             drawn = None if uniforms is None else torch.from_numpy(uniforms[:, 0]).to(logits.device)
             tokens, logprobs = pick(logits, drawn, settings.temperature)
             pairs = zip(tokens.tolist(), logprobs.tolist(), strict=True)
@@ -171,7 +182,7 @@ class HuggingFacePolicy:
         return self._texts[token_ids]
 
     def _wrap(self, token_ids: tuple[int, ...]) -> str:
-        written = self.tokenizer.decode(list(token_ids), skip_special_tokens=True)
+        written = clean(self.tokenizer.decode(list(token_ids), skip_special_tokens=True))
         suffix = self.settings.suffix
         if suffix:
             # A model that was not trained here may write the suffix itself; the text has it once.
@@ -189,7 +200,11 @@ class HuggingFacePolicy:
             self._may_stop[newest] = "\ufffd" in piece or any(text[-1:] in piece for text in self.settings.stop)
         if not self._may_stop[newest]:
             return False
-        written = self.tokenizer.decode(list(token_ids), skip_special_tokens=True)
+        # No character takes more than four tokens. All tokens at every step would be quadratic.
+        most = 4 * max(map(len, self.settings.stop), default=0) + 4
+        newest_first = (token for token in reversed(token_ids) if token not in self._special)
+        tail = list(itertools.islice(newest_first, most))[::-1]
+        written = self.tokenizer.decode(tail, skip_special_tokens=True)
         return any(text in written for text in self.settings.stop)
 
     # -- learning ---------------------------------------------------------------------------------------------
@@ -210,6 +225,7 @@ class HuggingFacePolicy:
         Raises:
             ValueError: the text does not start with the prefix and end with the suffix, or is too long.
         """
+        text = clean(text)
         settings = self.settings
         prefix, suffix = settings.prefix, settings.suffix
         if not (text.startswith(prefix) and text.endswith(suffix) and len(text) >= len(prefix) + len(suffix)):
@@ -318,6 +334,11 @@ def _tokenizer_class(folder: Path) -> Any:
     from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
     file = folder / "tokenizer_config.json"
-    saved = json.loads(file.read_text(encoding="utf-8")).get("tokenizer_class") if file.is_file() else None
+    saved = None
+    if file.is_file():
+        try:
+            saved = json.loads(read_text(file)).get("tokenizer_class")  # with integers of 31 digits: not read_json
+        except (ValueError, RecursionError, AttributeError) as error:
+            raise ValueError(f"{file} is no JSON object ({error}): save the tokenizer again") from error
     # AutoTokenizer goes by the model's type: a tokenizer of our own beside a Qwen2 model would be cut as Qwen2 cuts.
     return PreTrainedTokenizerFast if saved in ("TokenizersBackend", "PreTrainedTokenizerFast") else AutoTokenizer

@@ -44,6 +44,31 @@ def autocast(device: torch.device, dtype: torch.dtype | None) -> contextlib.Abst
     return torch.autocast(device.type, dtype=dtype)
 
 
+@torch.no_grad()
+def not_finite(model: nn.Module, *, gradients: bool = False) -> str:
+    """Say which weight, or gradient of a weight, is the first that holds nan or infinity; "" where none does."""
+    for name, weight in model.named_parameters():
+        value = weight.grad if gradients else weight
+        if value is not None and not bool(torch.isfinite(value).all()):
+            kind = "nan" if bool(torch.isnan(value).any()) else "inf"
+            return f"{'the gradient of ' if gradients else ''}{name} holds {kind}"
+    return ""
+
+
+def check_finite(model: nn.Module, whose: str) -> None:
+    """Refuse weights that are not numbers.
+
+    Args:
+        model: whose parameters are looked at.
+        whose: begins the message, such as "the policy's".
+
+    Raises:
+        FloatingPointError: one is nan or infinite; the message names the first.
+    """
+    if found := not_finite(model):
+        raise FloatingPointError(f"{whose} {found}")
+
+
 @contextlib.contextmanager
 def _head_only_at(model: Any, rows: Tensor, columns: Tensor) -> Iterator[None]:
     # A hook on the head instead of calling body and head separately: what a model does to its logits after

@@ -46,17 +46,23 @@ class LogitsMemo:
         """Forget everything."""
         self._rows = {}
 
-    def __call__(self, prompts: Sequence[Prompt], compute: Callable[[list[Prompt]], Tensor]) -> Tensor:
+    def __call__(
+        self,
+        prompts: Sequence[Prompt],
+        compute: Callable[[list[Prompt]], Tensor],
+        version: tuple[float, ...] | None = None,
+    ) -> Tensor:
         """Logits of every prompt.
 
         Args:
             prompts: n prompts, repeats allowed.
             compute: called once with the distinct prompts that are not remembered; returns float32 (k, V).
+            version: what `weights_version` says now, where the caller has asked already.
 
         Returns:
             float32 (n, V).
         """
-        version = weights_version(self._model)
+        version = version or weights_version(self._model)
         if version != self._version:
             self.clear()
             self._version = version

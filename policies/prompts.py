@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from agentgym.foreign_text import clean
+
 Prompt = tuple[int, ...]
 
 # Token ids kept before the cache starts anew: about 64 MiB.
@@ -43,6 +45,8 @@ class PromptEncoder:
         return found
 
     def _encode(self, messages: tuple[tuple[str, str], ...]) -> Prompt:
+        # Half a surrogate pair would raise in the tokenizer, in the middle of training.
+        messages = tuple((clean(role, len(role)), clean(content, len(content))) for role, content in messages)
         if self._tokenizer.chat_template:
             chat = [{"role": role, "content": content} for role, content in messages]
             text = self._tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)

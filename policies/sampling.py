@@ -58,6 +58,9 @@ def pick(logits: Tensor, uniforms: Tensor | None, temperature: float) -> tuple[T
     Returns:
         ``tokens`` int64 (n,) and ``logprobs`` float32 (n,) at the temperature (at 1 when greedy).
 
+    Raises:
+        FloatingPointError: the logits hold nan or infinity.
+
     Example:
         Probabilities 1/4, 1/4, 1/2: the numbers below 0.25 give token 0, those from 0.5 on token 2.
 
@@ -66,6 +69,8 @@ def pick(logits: Tensor, uniforms: Tensor | None, temperature: float) -> tuple[T
         [0, 1, 2]
     """
     logprobs = torch.log_softmax(logits / (temperature or 1.0), dim=-1)
+    if bool(torch.isnan(logprobs[:, 0]).any()):  # one nan or +inf makes a whole row nan
+        raise FloatingPointError("the model's logits are not numbers")
     if uniforms is None:
         tokens = logprobs.argmax(dim=-1)
     else:

@@ -5,6 +5,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from agentgym.foreign_text import ForeignError, read_json, read_text
+
 SETTINGS_FILE = "policy.json"
 
 
@@ -58,11 +60,19 @@ def read_settings(folder: Path) -> dict[str, Any]:
         return {}
     known = {field.name for field in dataclasses.fields(Settings)}
     try:
-        stored = json.loads(file.read_text(encoding="utf-8"))
-    except ValueError as error:
+        stored = read_json(read_text(file))
+    except ForeignError as error:
         raise ValueError(f"{file} is not valid JSON ({error}): save the policy again") from error
-    if not isinstance(stored, dict) or set(stored) - known:
-        raise ValueError(f"{file} must hold an object with keys out of {sorted(known)}, got {stored!r:.200}")
+    if not isinstance(stored, dict):
+        raise ValueError(f"{file} must hold a JSON object, got {type(stored).__name__}: save the policy again")
+    if unknown := sorted(set(stored) - known):
+        raise ValueError(f"{file} must hold an object with keys out of {sorted(known)}, got {unknown!r:.200}")
+    if isinstance(stored.get("stop"), list):
+        stored["stop"] = tuple(stored["stop"])
+    try:
+        Settings(**stored)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{file}: {error}") from error
     return stored
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from agentgym.foreign_text import clean
 from policies.copying import start_copying
 from policies.huggingface import HuggingFacePolicy
 
@@ -67,7 +68,7 @@ def tiny_tokenizer(
 
     splitter = Split(Regex("|".join([*pieces, _PIECES])), "isolated")
     counts: Counter[str] = Counter()
-    for text in (*texts, *extra_words):
+    for text in map(clean, (*texts, *extra_words)):
         counts.update(piece for piece, _ in splitter.pre_tokenize_str(text.lower() if lower_case else text))
     special = [PAD, END, UNKNOWN, *ROLES]
     letters = sorted({"\n", *map(chr, range(32, 127)), *(letter for piece in counts for letter in piece)})

@@ -2,12 +2,14 @@
 
 import builtins
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from baselines.metrics import MetricsLog, read_log, replace_file, without_times
+from agentgym.foreign_text import ForeignError
+from baselines.metrics import MetricsLog, read_log, without_times
 
 
 def test_rows_survive_and_the_repeated_part_is_dropped(tmp_path: Path) -> None:
@@ -61,19 +63,38 @@ def test_tensorboard_asks_for_folder_and_package(tmp_path: Path, monkeypatch: py
         MetricsLog(tmp_path, tensorboard=True)
 
 
-def test_replace_file_leaves_the_old_content_when_writing_fails(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "file"
-    replace_file(path, b"old")
-
-    def full(_: int) -> None:
-        raise OSError("no space left on device")
-
-    monkeypatch.setattr("os.fsync", full)
-    with pytest.raises(OSError, match="no space"):
-        replace_file(path, b"new")
-    assert path.read_bytes() == b"old"
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b'{"iteration": 1, "kl": NaN}', "NaN is not a JSON number"),
+        (b'{"iteration": 1, "kl": 1e400}', "beyond all floats"),
+        (b'{"iteration": 1, "kl": -Infinity}', "-Infinity is not a JSON number"),
+        (b'{"iteration": 1, "kl": "0.5"}', "'kl' must be a number or null, got str"),
+        (b'{"iteration": 1, "kl": [0.5]}', "'kl' must be a number or null, got list"),
+        (b'{"iteration": 1, "kl": true}', "'kl' must be a number or null, got bool"),
+        (b'{"iteration": "1"}', "'iteration' must be a number or null, got str"),
+        (b'{"iteration": null}', "'iteration' must be a whole number in 0.."),
+        (b'{"iteration": 1.5}', "'iteration' must be a whole number in 0.."),
+        (b'{"iteration": -1}', "'iteration' must be a whole number in 0.."),
+        (b'{"iteration": 1e300}', "'iteration' must be a whole number in 0.."),
+        (b'{"iteration": 1' + b"0" * 400 + b"}", "an integer of 401 digits"),
+        (b'{"kl": 1}', "'iteration' must be a whole number in 0.."),
+        (b"[1]", "expected an object of numbers, got list"),
+        (b"5", "expected an object of numbers, got int"),
+        (b"", "not JSON"),
+        (b'{"iteration": 1, "a\xff": 1}', "not UTF-8"),
+        (b"[" * 200_000, "nested too deeply"),
+        (b'{"iteration": 1, "kl": ' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001, "nested too deeply"),
+        (b"\x00" * 50, "not JSON"),
+    ],
+)
+def test_every_damage_is_named_with_file_and_line(tmp_path: Path, line: bytes, words: str) -> None:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b'{"iteration": 0}\n' + line + b'\n{"iteration": 2}\n')
+    with pytest.raises(ForeignError, match=rf"log\.jsonl, line 2: not a row of a training log \(.*{re.escape(words)}"):
+        read_log(path)
+    path.write_bytes(b'{"iteration": 0}\n' + line)  # cut short by a crash
+    assert read_log(path) == [{"iteration": 0}]
 
 
 def test_only_clock_readings_are_taken_out() -> None:

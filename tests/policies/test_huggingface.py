@@ -1,11 +1,13 @@
 import copy
 import json
+import time
 
 import numpy as np
 import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Model
 
+from agentgym.foreign_text import clean
 from policies.huggingface import SETTINGS_FILE, HuggingFacePolicy
 from policies.sampling import Completion
 from policies.tiny import tiny_policy, tiny_tokenizer
@@ -286,3 +288,76 @@ def test_a_tokenizer_with_more_tokens_than_the_model_is_explained(policy):
     mixed = HuggingFacePolicy(policy.model, tokenizer, max_new_tokens=1)
     with pytest.raises(ValueError, match=r"the model knows [0-9]+ tokens: load the tokenizer that belongs"):
         act(mixed, ["word49"])
+
+
+FOUL = [
+    "\ud800",
+    "a\udfffb",
+    "".join(map(chr, [*range(9), *range(14, 32)])),
+    "\x1b[2J\x7f\x9f",
+    "\x00" * 1_000,
+    "😀\ud83d",
+]
+
+
+@pytest.mark.parametrize("text", FOUL)
+def test_text_that_no_tokenizer_takes_is_cleaned_at_the_door(writer, text):
+    rng = np.random.default_rng(0)
+    for observation in (text, [{"role": "user", "content": text}, {"role": text, "content": "up"}]):
+        (reply,) = writer.act([observation], {}, rng)
+        reply.text.encode()
+        assert writer.encode(observation) == writer.encode(
+            clean(observation)
+            if isinstance(observation, str)
+            else [{k: clean(v) for k, v in one.items()} for one in observation]
+        )
+    tiny_tokenizer([text], [text])("up")
+    assert writer.demonstrate(text, "up" + "\ud800").text == "up\ufffd"
+
+
+def test_what_the_model_writes_is_clean_text(policy):
+    player = policy.with_settings(prefix="", suffix="")
+    player.tokenizer = type("Foul", (), {"decode": lambda self, ids, **_: "a\ud800\x1b\x00b\n"})()
+    assert player._wrap((1, 2)) == "a\ufffd\ufffd\ufffdb\n"
+
+
+def test_weights_that_are_not_numbers_cannot_act_and_are_named(policy):
+    broken = copy.deepcopy(policy)
+    name, weight = list(broken.model.named_parameters())[2]
+    weight.data.view(-1)[0] = float("nan")
+    for temperature in (0.0, 1.0):
+        player = broken.with_settings(temperature=temperature)
+        with pytest.raises(FloatingPointError, match=f"the policy cannot act, the model's {name} holds nan"):
+            player.act(["up"], {}, np.random.default_rng(0))
+
+
+def test_looking_for_stop_texts_takes_linear_time(writer):
+    player = writer.with_settings(stop=("P" * 9 + "x",), max_new_tokens=10**6)
+    token = player.tokenizer("P")["input_ids"][0]
+    other = player.tokenizer("x")["input_ids"][0]
+
+    def seconds(length):
+        found = []
+        for _ in range(3):
+            start = time.process_time()
+            ids = []
+            for _ in range(length):
+                ids.append(other if len(ids) % 5 == 4 else token)
+                assert not player._is_end(ids)
+            found.append(time.process_time() - start)
+        return min(found)
+
+    assert seconds(8 * 400) < 20 * seconds(400)
+    assert player._is_end([token] * 9 + [other])
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[", "[" * 200_000, "5", '{"temperature": NaN}', '{"temperature": -1}', '{"stop": "x"}', '{"prefix": 5}',
+     '{"new": 1}', '{"max_new_tokens": 1' + "0" * 400 + "}", b"\xff"],
+)  # fmt: skip
+def test_damaged_settings_are_named(tmp_path, content):
+    file = tmp_path / "policy.json"
+    file.write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(ValueError, match=r"policy\.json"):
+        HuggingFacePolicy.from_pretrained(tmp_path)

@@ -1,0 +1,158 @@
+"""A run loses nothing: killed or out of space at any point of a write, or with a second trainer in its folder."""
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from agentgym.disk_cache import LockedError
+from baselines.metrics import Row, read_log
+from tests.baselines.corridor_learning import babbling_policy
+from tests.baselines.test_trainer import ROOT, digest, repeatable, trainer
+
+#: Calls of the system that write, by which a run is cut.
+WRITES = ("os.fsync", "os.replace", "os.link")
+
+
+class Cut(BaseException):
+    """What a kill looks like from inside: nothing catches it."""
+
+
+def cut_at(number: int, error: BaseException, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Raise in the place of a call, and of all behind it where the disk is full; returns the calls so far."""
+    made = [0]
+
+    def watched(real: Any) -> Any:
+        def call(*arguments: Any, **named: Any) -> Any:
+            made[0] += 1
+            if made[0] == number or (made[0] > number and isinstance(error, OSError)):
+                raise error
+            return real(*arguments, **named)
+
+        return call
+
+    for name in WRITES:
+        monkeypatch.setattr(name, watched(getattr(os, name.partition(".")[2])))
+    return made
+
+
+@pytest.mark.parametrize("error", [Cut(), OSError(errno.ENOSPC, "No space left on device")], ids=["kill", "full disk"])
+def test_a_cut_at_any_write_is_made_good_by_resuming(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    settings: dict[str, Any] = {"iterations": 3, "checkpoint_every": 1}
+    straight = babbling_policy()
+    expected = trainer(straight, folder=tmp_path / "straight", **settings).run()
+    for number in range(1, 100):
+        folder = tmp_path / str(number)
+        with monkeypatch.context() as patch:
+            made = cut_at(number, error, patch)
+            try:
+                trainer(folder=folder, **settings).run()
+            except type(error):
+                pass
+        if made[0] < number:
+            break
+        resumed = babbling_policy(seed=5 if (folder / "checkpoint.pt").exists() else 0)
+        rows = trainer(resumed, folder=folder, resume=True, **settings).run()
+        assert digest(resumed) == digest(straight)
+        assert repeatable(rows) == repeatable(read_log(folder / "log.jsonl")) == repeatable(expected)
+        assert sorted(path.name for path in folder.iterdir()) == [
+            "checkpoint.previous.pt", "checkpoint.pt", "log.jsonl", "trainer.lock"
+        ]  # fmt: skip
+    assert 10 < number < 60
+
+
+def test_a_row_cut_by_a_full_disk_is_played_again(tmp_path: Path) -> None:
+    expected = trainer(folder=tmp_path / "a", iterations=2, checkpoint_every=1).run()
+    trainer(folder=tmp_path / "b", iterations=1, checkpoint_every=1).run()
+    with open(tmp_path / "b" / "log.jsonl", "a") as file:
+        file.write('{"iteration": 2, "succ')
+    rows = trainer(folder=tmp_path / "b", iterations=2, resume=True, checkpoint_every=1).run()
+    assert repeatable(rows) == repeatable(expected)
+
+
+SCRIPT = """
+import sys, time
+from pathlib import Path
+from tests.baselines.test_trainer import trainer
+def stop(row):
+    print("running", flush=True)
+    time.sleep(600)
+trainer(folder=Path(sys.argv[1]), iterations=3).run(stop)
+"""
+
+
+def test_a_second_process_in_a_folder_is_told_who_is_there(tmp_path: Path) -> None:
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path)]
+    with subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "running\n"
+        before = (tmp_path / "log.jsonl").read_bytes()
+        with pytest.raises(LockedError, match=rf"{tmp_path} is in use by process {process.pid} on .*another folder"):
+            trainer(folder=tmp_path, resume=True).run()
+        assert (tmp_path / "log.jsonl").read_bytes() == before
+        process.kill()
+    # A killed process gives its lock back.
+    assert len(trainer(folder=tmp_path, iterations=1, resume=True).run()) == 2
+
+
+def test_two_trainers_of_one_process_do_not_mix(tmp_path: Path) -> None:
+    def second(row: Row) -> None:
+        with pytest.raises(LockedError, match=f"in use by process {os.getpid()}"):
+            other.run()
+
+    first, other = trainer(folder=tmp_path, iterations=2), trainer(folder=tmp_path, iterations=2)
+    rows = first.run(second)
+    saved = (tmp_path / "checkpoint.pt").read_bytes()
+    # It was made when the folder was empty, and would begin anew over a finished run.
+    with pytest.raises(ValueError, match=r"another trainer has written to .* make it anew with resume=True"):
+        other.run()
+    assert (tmp_path / "checkpoint.pt").read_bytes() == saved
+    assert repeatable(read_log(tmp_path / "log.jsonl")) == repeatable(rows)
+    assert repeatable(first.run()) == repeatable(rows)
+
+
+def test_a_damaged_checkpoint_stops_a_run_and_the_one_before_goes_on(tmp_path: Path) -> None:
+    straight = babbling_policy()
+    expected = trainer(straight, folder=tmp_path / "a", iterations=3, checkpoint_every=1).run()
+    folder = tmp_path / "b"
+    trainer(folder=folder, iterations=3, checkpoint_every=1).run()
+    newest = folder / "checkpoint.pt"
+    content = bytearray(newest.read_bytes())
+    content[len(content) // 2] ^= 4
+    newest.write_bytes(content)
+    with pytest.raises(ValueError, match="the one before, of iteration 2, is whole: rename"):
+        trainer(folder=folder, iterations=3, checkpoint_every=1, resume=True)
+    (folder / "checkpoint.previous.pt").replace(newest)
+    resumed = babbling_policy(seed=5)
+    rows = trainer(resumed, folder=folder, iterations=3, checkpoint_every=1, resume=True).run()
+    assert digest(resumed) == digest(straight)
+    assert repeatable(rows) == repeatable(expected)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_weights_that_are_not_numbers_are_refused_by_name(tmp_path: Path, value: float) -> None:
+    policy = babbling_policy()
+    name, weight = list(policy.model.named_parameters())[3]
+    with torch.no_grad():
+        weight.view(-1)[5] = value
+    with pytest.raises(FloatingPointError, match=f"the policy's {name} holds {value}"):
+        trainer(policy)
+
+
+def test_a_step_that_makes_weights_infinite_is_named_and_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(FloatingPointError, match=r"the update was too large: the policy's model\.\S+ holds (inf|nan)"):
+        trainer(folder=tmp_path, learning_rate=1e39, kl=0.0, minibatch_rows=1000).run()
+    assert not (tmp_path / "checkpoint.pt").exists()
+
+
+def test_a_lock_file_says_nothing_when_nobody_is_there(tmp_path: Path) -> None:
+    trainer(folder=tmp_path, iterations=0).run()
+    assert (tmp_path / "trainer.lock").read_text() == ""
