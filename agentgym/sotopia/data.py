@@ -150,12 +150,13 @@ def _scenario(row: Mapping[str, Any]) -> Scenario:
 
 
 def _person(row: Mapping[str, Any]) -> Person:
-    fields: dict[str, Any] = {name: _text(row, name) for name in _TEXTS}
+    fields: dict[str, Any] = {"age": _integer(row, "age")}
+    fields |= {name: _text(row, name) for name in _TEXTS}
     fields |= {name: _text(row, name) for name in _MORE_TEXTS if row.get(name) is not None}
     fields |= {name: tuple(each.strip() for each in _texts(row[name], name)) for name in _VALUES if row.get(name)}
     # Names stand in the lines of a dialogue, where no line may be begun by somebody else.
     fields |= {name: one_line(_text(row, name)) for name in ("first_name", "last_name")}
-    person = Person(id=_id(row, "agent_id"), age=_integer(row, "age"), **fields)
+    person = Person(id=_id(row, "agent_id"), **fields)
     for viewer in (*ROLES, JUDGE):
         render(f"{person.public_info} {person.personality_and_values} {person.secret}", viewer)
     return person
