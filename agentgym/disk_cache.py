@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import glob
 import hashlib
+import json
 import os
 import shutil
 import socket
@@ -17,6 +18,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
+
+from agentgym.foreign_text import read_json
 
 #: Names the folder, or "off".
 VARIABLE = "AGENTGYM_CACHE"
@@ -113,6 +116,42 @@ def new_folder(folder: Path) -> Iterator[Path]:
                 raise
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
+
+
+_SEAL = "seal.json"
+
+
+def seal(folder: Path) -> None:
+    """Write down size and digest of every file in a folder, for `damage` to compare with; a subfolder has its own."""
+    facts = {path.name: _facts(path) for path in sorted(folder.iterdir()) if path.is_file() and path.name != _SEAL}
+    write_file(folder / _SEAL, json.dumps(facts).encode())
+
+
+def damage(folder: Path) -> str | None:
+    """Return what is wrong with a folder that `seal` was called on, None when every file is as it was then.
+
+    It reads all files, about a gigabyte in a second.
+    """
+    try:
+        facts = read_json((folder / _SEAL).read_bytes())
+        items = [(str(name), tuple(fact)) for name, fact in facts.items()]
+    except OSError as error:
+        return f"{_SEAL} cannot be read ({error.strerror})"
+    except (ValueError, TypeError, AttributeError):
+        return f"{_SEAL} is damaged"
+    for name, fact in items:
+        path = folder / name
+        if not path.is_file():
+            return f"{name} is missing"
+        if path.stat().st_size != fact[0] or _facts(path) != fact:
+            return f"{name} is damaged"
+    return None
+
+
+def _facts(path: Path) -> tuple[int, str]:
+    with open(path, "rb") as stream:
+        digest = hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16))
+    return path.stat().st_size, digest.hexdigest()
 
 
 @contextlib.contextmanager

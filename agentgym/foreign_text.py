@@ -68,8 +68,12 @@ def one_line(text: str) -> str:
     return text if text.isprintable() else _BREAK.sub(r"\\n", text)
 
 
-def read_json(content: str | bytes) -> Any:
+def read_json(content: str | bytes, *, unique: bool = False) -> Any:
     """Return the value of a JSON text from outside, with `clean` strings.
+
+    Args:
+        content: the text; bytes are UTF-8, with or without a byte order mark.
+        unique: refuse an object in which a name stands twice; otherwise its last value counts.
 
     Raises:
         ForeignError: when it is no JSON, or holds what no program should be handed: nesting deeper than the
@@ -77,7 +81,7 @@ def read_json(content: str | bytes) -> Any:
     """
     try:
         text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
-        value = json.loads(text, **NUMBERS)
+        value = json.loads(text, object_pairs_hook=_unique if unique else None, **NUMBERS)
         # Only an escape can bring in what a decoded text has not; nothing else costs a second look.
         return clean_json(value) if "\\u" in text or _FOUL.search(text) else value
     except UnicodeDecodeError as error:
@@ -196,6 +200,15 @@ def _float(digits: str) -> float:
 
 def _constant(name: str) -> Any:
     raise ForeignError(f"{name} is not a JSON number")
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        repeated = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise ForeignError(f"the name {repeated[:80]!r} stands twice in one object")
+    return found
 
 
 #: How numbers of JSON from outside are read: arguments of `json.loads` and `json.JSONDecoder`; see `read_json`.

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym.disk_cache import damage, seal
 from agentgym.webshop.analyser import terms
 
 K1, B = np.float32(0.9), np.float32(0.4)
@@ -85,12 +86,14 @@ def load(folder: str | Path) -> Index:
 
     Raises:
         FileNotFoundError: when the folder holds no index.
-        ValueError: when another version wrote it.
+        ValueError: when a file is damaged or missing, or another version wrote it.
     """
     folder = Path(folder)
     facts = folder / "index.json"
     if not facts.is_file():
         raise FileNotFoundError(f"{folder} holds no search index (index.json): build one with bm25_build.build(...)")
+    if problem := damage(folder):
+        raise ValueError(f"{folder} holds no whole search index ({problem}): remove it and build it again")
     content = json.loads(facts.read_text())
     if content.get("format") != FORMAT:
         raise ValueError(f"{facts} has format {content.get('format')!r}, expected {FORMAT}: build the index again")
@@ -103,6 +106,7 @@ def write(index: Index, folder: Path) -> None:
     for name in _TERMS:
         np.save(folder / f"{name}.npy", getattr(index, name))
     (folder / "index.json").write_text(json.dumps({"format": FORMAT, "filled": index.filled}))
+    seal(folder)
 
 
 class _Part(NamedTuple):

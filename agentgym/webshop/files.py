@@ -16,6 +16,11 @@ from agentgym.webshop.json_stream import entries
 from agentgym.webshop.prices import read_tag
 from agentgym.webshop.product import Options, Product
 
+#: Most characters of a text (a title, a request), of an option's name or value, and of all that a page shows; most
+#: pieces that a page shows, option groups, and ways to choose options where somebody asks for the product. With these
+#: every page stays inside the observation space; a goal is made for each way to choose.
+LONGEST_TEXT, LONGEST_VALUE, LONGEST_PAGE = 20_000, 2_000, 300_000
+MOST_PIECES, MOST_GROUPS, MOST_CHOICES = 5_000, 50, 1_000_000
 #: Attributes of a product that the attribute file does not know.
 UNKNOWN_ATTRIBUTES = ("DUMMY_ATTR",)
 _ITEMS, _REQUESTS, _HUMAN = "items_shuffle", "items_ins_v2", "items_human_ins.json"
@@ -76,7 +81,10 @@ def find_files(data: str | os.PathLike[str]) -> ProductFiles:
 
 
 def read_products(items: Path, request_of: Callable[[str], Any | None], limit: int | None = None) -> Iterator[Product]:
-    """Yield the products of an items file in order, one at a time; repeated and malformed asins are left out.
+    """Yield the products of an items file in order, one at a time.
+
+    As in the original, of products with the same asin the first one counts, and asins of more than ten characters and
+    the asin "nan" are left out.
 
     Args:
         items: the items file.
@@ -94,6 +102,8 @@ def read_products(items: Path, request_of: Callable[[str], Any | None], limit: i
             raise ProductError(f"{items}: expected a list of products, found an object; {_HOW}")
         fields = _Fields(items, f"product {number}", record)
         asin = fields.text("asin")
+        if not asin.isprintable():
+            raise fields.fail("asin", "printable")
         if asin == "nan" or len(asin) > 10 or asin in seen:
             continue
         seen.add(asin)
@@ -109,10 +119,12 @@ def read_human(path: Path) -> dict[str, tuple[HumanRequest, ...]]:
     """
     if not path.is_file():
         raise ValueError(f"WebShop data: {path} is missing, goals='human' needs it; {_HOW}")
-    found = {}
+    found: dict[str, tuple[HumanRequest, ...]] = {}
     for asin, listed in entries(path):
+        if asin in found:
+            raise ProductError(f"{path}: entry {len(found)}: product {asin} stands twice")
         if not isinstance(listed, list):
-            raise ProductError(f"{path}: product {asin}: expected a list of requests, got {listed!r}")
+            raise ProductError(f"{path}: product {asin}: expected a list of requests, got {listed!r:.200}")
         rows = [_Fields(path, f"product {asin}, request {i}", row) for i, row in enumerate(listed)]
         found[str(asin)] = tuple(
             [
@@ -135,22 +147,26 @@ class _Fields:
 
     def __post_init__(self) -> None:
         if not isinstance(self.record, dict):
-            raise ProductError(f"{self.path}: {self.who}: expected an object with fields, got {self.record!r}")
+            raise ProductError(f"{self.path}: {self.who}: expected an object with fields, got {self.record!r:.200}")
 
     def fail(self, name: str, expected: str) -> ProductError:
         got = repr(self.record[name]) if name in self.record else "nothing"
         return ProductError(f"{self.path}: {self.who}: field {name!r} must be {expected}, got {got:.200}")
 
-    def text(self, name: str) -> str:
+    def text(self, name: str, most: int = LONGEST_TEXT) -> str:
         value = self.record.get(name)
         if not isinstance(value, str):
             raise self.fail(name, "a string")
+        if len(value) > most:
+            raise self.fail(name, f"of at most {most:,} characters")
         return value
 
-    def texts(self, name: str) -> tuple[str, ...]:
+    def texts(self, name: str, most: int = LONGEST_VALUE) -> tuple[str, ...]:
         value = self.record.get(name)
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
             raise self.fail(name, "a list of strings")
+        if len(value) > MOST_PIECES or any(len(each) > most for each in value):
+            raise self.fail(name, f"at most {MOST_PIECES:,} strings of at most {most:,} characters")
         return tuple(value)
 
 
@@ -169,11 +185,11 @@ def _product(fields: _Fields, asin: str, request: Any) -> Product:
     instruction_attributes = asked.texts("instruction_attributes") if has_request else ()
     if has_request and not instruction_attributes:
         raise asked.fail("instruction_attributes", "a list of at least one string")
-    return Product(
+    product = Product(
         asin=asin,
         title=fields.text("name"),
-        description=fields.text("full_description"),
-        bullets=(bullets,) if isinstance(bullets, str) else fields.texts("small_description"),
+        description=fields.text("full_description", LONGEST_PAGE),
+        bullets=(bullets,) if isinstance(bullets, str) else fields.texts("small_description", LONGEST_PAGE),
         prices=prices,
         price_text=price_text,
         options=_options(fields),
@@ -184,6 +200,13 @@ def _product(fields: _Fields, asin: str, request: Any) -> Product:
         instruction=asked.text("instruction") if has_request else None,
         instruction_attributes=instruction_attributes,
     )
+    if sum(map(len, product.bullets)) > LONGEST_PAGE:
+        raise fields.fail("small_description", f"of at most {LONGEST_PAGE:,} characters")
+    shown = [value for _, values in product.options for value in values]
+    if sum(map(len, shown)) > LONGEST_PAGE or len(shown) > MOST_PIECES or product.choices() > MOST_CHOICES:
+        problem = f"at most {MOST_PIECES:,} values of {LONGEST_PAGE:,} characters and {MOST_CHOICES:,} ways to choose"
+        raise fields.fail("customization_options", problem)
+    return product
 
 
 def _options(fields: _Fields) -> Options:
@@ -191,8 +214,11 @@ def _options(fields: _Fields) -> Options:
     given = fields.record.get("customization_options")
     if not given:
         return ()
-    problem = "an object of lists of objects with a string 'value' (or null), or ''"
-    if not isinstance(given, dict):
+    problem = (
+        "an object of lists of objects with a string 'value' (or null), or '', of at most "
+        f"{MOST_GROUPS} groups, with names and values of at most {LONGEST_VALUE:,} characters"
+    )
+    if not isinstance(given, dict) or len(given) > MOST_GROUPS or any(len(name) > LONGEST_VALUE for name in given):
         raise fields.fail("customization_options", problem)
     groups: dict[str, tuple[str, ...]] = {}
     for name, contents in given.items():
@@ -201,7 +227,7 @@ def _options(fields: _Fields) -> Options:
         if not isinstance(contents, list):
             raise fields.fail("customization_options", problem)
         values: list[Any] = [each.get("value") if isinstance(each, dict) else None for each in contents]
-        if not all(isinstance(value, str) for value in values):
+        if not all(isinstance(value, str) and len(value) <= LONGEST_VALUE for value in values):
             raise fields.fail("customization_options", problem)
         groups[name.lower()] = tuple([value.strip().replace("/", " | ").lower() for value in values])
     return tuple(groups.items())

@@ -8,6 +8,8 @@ from functools import lru_cache
 
 _LATIN_1 = dict.fromkeys(range(128, 256))
 _NOT_WORD = re.compile(r"\W")
+#: Longer phrases (no attribute or option is) are alike only when the words of one contain those of the other.
+_LONGEST = 2_000
 
 
 @lru_cache(maxsize=1 << 16)
@@ -29,6 +31,8 @@ def alike(bought: str, wished: str) -> bool:
     common = left & right
     if common and common in (left, right):
         return True
+    if len(bought) > _LONGEST or len(wished) > _LONGEST:
+        return False
     both = " ".join(sorted(common))
     one, other = (f"{both} {' '.join(sorted(words - common))}".strip() for words in (left, right))
     return _close(both, one) or _close(both, other) or _close(one, other)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import lzma
 import os
 import random
 from array import array
@@ -16,7 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.webshop.files import HumanRequest
+from agentgym.foreign_text import ForeignError, read_file, read_json
+from agentgym.webshop.files import LONGEST_TEXT, LONGEST_VALUE, HumanRequest
 from agentgym.webshop.goal import NO_LIMIT, Goal
 from agentgym.webshop.product import Catalogue
 
@@ -215,21 +214,23 @@ def read_record(path: str | os.PathLike[str]) -> Record:
     """Read a file with the keys `prices` (asin -> price) and, optionally, `goals` (as the original holds them).
 
     Args:
-        path: JSON file, or the same packed by xz.
+        path: JSON file, or the same packed by xz, gzip or bzip2.
 
     Raises:
-        ValueError: when the file is not as expected; the message names goal and field.
+        ValueError: when the file is not as expected; the message names file, goal and field.
         OSError: when it cannot be read.
     """
     path = Path(path).expanduser()
     try:
-        with lzma.open(path, "rb") if path.suffix == ".xz" else open(path, "rb") as stream:
-            data = json.load(stream)
-    except (ValueError, lzma.LZMAError, EOFError) as error:
-        raise ValueError(f"{path} cannot be read as JSON ({error})") from error
+        data = read_json(read_file(path), unique=True)
+    except ForeignError as error:
+        raise ForeignError(f"{path} cannot be read as JSON ({error})") from error
     prices = data.get("prices") if isinstance(data, dict) else None
     if not isinstance(prices, dict):
         raise ValueError(f"{path}: expected an object with 'prices' (asin -> price) and, optionally, 'goals'")
+    for asin, price in prices.items():
+        if isinstance(price, bool) or not isinstance(price, (int, float)):
+            raise ValueError(f"{path}: the price of {asin!r} must be a number, got {price!r:.200}")
     goals = data.get("goals")
     if goals is not None and not isinstance(goals, list):
         raise ValueError(f"{path}: 'goals' must be a list, got {goals!r:.200}")
@@ -239,9 +240,15 @@ def read_record(path: str | os.PathLike[str]) -> Record:
 def _goal(path: Path, number: int, data: Any) -> Goal:
     def get(name: str, kind: type | tuple[type, ...]) -> Any:
         value = data.get(name) if isinstance(data, dict) else None
-        if not isinstance(value, kind) or isinstance(value, bool):
+        if not isinstance(value, kind) or isinstance(value, bool) or not texts_fit(value):
             raise ValueError(f"{path}: goal {number}: field {name!r} is not as expected, got {value!r:.200}")
         return value
+
+    def texts_fit(value: Any) -> bool:
+        if isinstance(value, (list, dict)):
+            texts = value if isinstance(value, list) else [*value, *value.values()]
+            return all(isinstance(text, str) and len(text) <= LONGEST_VALUE for text in texts)
+        return not isinstance(value, str) or len(value) <= LONGEST_TEXT
 
     options = get("goal_options", (dict, list))
     return Goal(

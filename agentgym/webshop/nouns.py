@@ -6,7 +6,6 @@ either, so scores with spaCy differ between them; whether a purchase scores 1.0 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import warnings
@@ -15,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from agentgym.core import suggest
+from agentgym.foreign_text import read_file, read_json
 
 #: Returns the nouns of a title, lower-cased, in order, repeats included.
 Tagger = Callable[[str], Sequence[str]]
@@ -74,7 +74,7 @@ def _make(name: str | os.PathLike[str] | Tagger) -> Tagger:
 
 def _table(path: Path) -> Tagger:
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
+        content = read_json(read_file(path), unique=True)
     except (OSError, ValueError) as error:
         raise ValueError(f"noun_tagger: cannot read the table {path} ({error})") from error
     if not isinstance(content, dict) or not all(

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import atexit
-import hashlib
-import os
 import random
 import shutil
 import tempfile
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from agentgym.core import suggest
-from agentgym.disk_cache import cache_folder
+from agentgym.disk_cache import cache_folder, fingerprint, new_folder
 from agentgym.webshop import bm25, bm25_build, lucene, store
 from agentgym.webshop.attribute_file import attributes_of
 from agentgym.webshop.catalogue import MemoryCatalogue
@@ -34,6 +33,7 @@ from agentgym.webshop.tasks import Tasks
 GENERATED = "generated"
 #: An items file of more bytes, or a generated shop of more products, is put on the disk.
 LARGE_FILE, LARGE_SHOP = 1 << 26, 20_000
+_T = TypeVar("_T")
 _INDEX, _LUCENE = "bm25", "lucene"
 #: Names of the searches there are.
 SEARCHES = ("bm25", "lucene")
@@ -53,28 +53,35 @@ def open_catalogue(data: str, num_products: int | None, seed: int, cache_in: str
         ValueError: when there are no such files, or they are malformed.
     """
     folder = cache_folder(cache_in)
+    facts: list[object]
     if data == GENERATED:
         count = NUM_PRODUCTS if num_products is None else num_products
         products = generate(count, seed=seed)
-        large, facts = count > LARGE_SHOP, f"generated {count} {seed}"
+        large, facts = count > LARGE_SHOP, [GENERATED, count, seed]
     else:
         files = find_files(data)
         products = _official(data, num_products)
-        large, facts = files.items.stat().st_size > LARGE_FILE, f"{num_products}"
-        for path in (files.items, files.requests):
-            status = path.stat()
-            facts += f" {path.resolve()} {status.st_size} {status.st_mtime_ns}"
+        large, facts = files.items.stat().st_size > LARGE_FILE, [num_products, files.items, files.requests]
     if not large or folder is None:
         found: Catalogue = MemoryCatalogue(products)
     else:
-        facts += f" {store.VERSION} {bm25.FORMAT}"
-        place = folder / f"webshop-{hashlib.sha256(os.fsencode(facts)).hexdigest()[:16]}"
-        if not place.is_dir():
-            store.build(place, products)
-        found = store.StoredCatalogue(place)
+        place = folder / f"webshop-{fingerprint(*facts, store.VERSION, bm25.FORMAT)}"
+        found = _kept(place, store.StoredCatalogue, lambda folder: store.build(folder, products))
     if not len(found):
         raise ValueError(f"WebShop data: {data} holds no product")
     return found
+
+
+def _kept(folder: Path, read: Callable[[Path], _T], write: Callable[[Path], object]) -> _T:
+    """Return what a folder of the cache holds, written anew where it is missing or damaged."""
+    if folder.is_dir():
+        try:
+            return read(folder)
+        except (ValueError, OSError) as error:
+            warnings.warn(f"{error}; it is made anew now", stacklevel=2)
+            shutil.rmtree(folder)
+    write(folder)
+    return read(folder)
 
 
 def _official(data: str, num_products: int | None) -> Iterator[Product]:
@@ -101,17 +108,20 @@ def open_search(catalogue: Catalogue, name: str) -> Search:
         return Recent(lucene.Lucene(catalogue, _lucene_index(catalogue)))
     if not isinstance(catalogue, store.StoredCatalogue):
         return Recent(bm25.Bm25(bm25_build.build(documents(catalogue))))
-    folder = catalogue.folder / _INDEX
-    if not folder.is_dir():
-        store.in_one_move(folder, lambda temporary: bm25_build.build(documents(catalogue), temporary))
-    return Recent(bm25.Bm25(bm25.load(folder)))
+
+    def write(folder: Path) -> None:
+        with new_folder(folder) as temporary:
+            bm25_build.build(documents(catalogue), temporary)
+
+    return Recent(bm25.Bm25(_kept(catalogue.folder / _INDEX, bm25.load, write)))
 
 
 def _lucene_index(catalogue: Catalogue) -> Path:
     if isinstance(catalogue, store.StoredCatalogue):
         folder = catalogue.folder / _LUCENE
         if not folder.is_dir():
-            store.in_one_move(folder, lambda temporary: lucene.build(documents(catalogue), temporary))
+            with new_folder(folder) as temporary:
+                lucene.build(documents(catalogue), temporary)
         return folder
     folder = Path(tempfile.mkdtemp(prefix="agentgym-lucene-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -146,10 +156,14 @@ def open_tasks(
     catalogue = open_catalogue(data, num_products, product_seed, cache_in)
     rng = random.Random(price_seed)
     known = None if record is None else read_record(record)
-    prices = draw_prices(catalogue, rng) if known is None else known_prices(catalogue, known.prices)
+    try:
+        prices = draw_prices(catalogue, rng) if known is None else known_prices(catalogue, known.prices)
+        given = None if known is None or known.goals is None else GivenGoals(catalogue, known.goals, goals)
+    except ValueError as error:
+        raise ValueError(f"{record}: {error}") from error
     found: Goals
-    if known is not None and known.goals is not None:
-        found = GivenGoals(catalogue, known.goals, goals)
+    if given is not None:
+        found = given
     elif goals == "human":
         found = HumanGoals(catalogue, prices, rng, read_human(find_files(data).human))
     else:

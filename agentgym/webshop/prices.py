@@ -16,6 +16,8 @@ from agentgym.webshop.product import Catalogue, Product
 #: What a product without a price tag costs.
 UNPRICED = 100.0
 _NOT_AN_AMOUNT = re.compile(r"[^\d.]")
+#: Most characters of an amount: longer ones are damage.
+_LONGEST = 300
 
 
 def read_tag(pricing: str | None) -> tuple[tuple[float, ...], str]:
@@ -29,12 +31,13 @@ def read_tag(pricing: str | None) -> tuple[tuple[float, ...], str]:
     """
     if not pricing:
         return (UNPRICED,), f"${UNPRICED}"
+    parts = [_NOT_AN_AMOUNT.sub("", part) for part in pricing.split("$")[1:]]
     try:
-        amounts = tuple([float(Decimal(_NOT_AN_AMOUNT.sub("", part))) for part in pricing.split("$")[1:]])
+        amounts = () if any(len(part) > _LONGEST for part in parts) else tuple([float(Decimal(part)) for part in parts])
     except InvalidOperation:
         amounts = ()
     if not amounts:
-        raise ValueError(f"expected amounts like '$12.99' or '$5.00 - $7.99', got {pricing!r}")
+        raise ValueError(f"expected amounts like '$12.99' or '$5.00 - $7.99', got {pricing!r:.200}")
     if len(amounts) == 1:
         return amounts, f"${amounts[0]}"
     return amounts[:2], f"${amounts[0]} to ${amounts[1]}"
@@ -59,12 +62,11 @@ def known_prices(catalogue: Catalogue, given: Mapping[str, float]) -> NDArray[np
     """Return what every product costs by a table asin -> price.
 
     Raises:
-        ValueError: when a product is not in the table, or its price is no number.
+        ValueError: when a product is not in the table.
     """
     prices = np.empty(len(catalogue), np.float64)
     for i, product in enumerate(catalogue):
-        price = given.get(product.asin)
-        if isinstance(price, bool) or not isinstance(price, (int, float)):
-            raise ValueError(f"the table of prices must hold a number for every product; for {product.asin}: {price!r}")
-        prices[i] = price
+        if product.asin not in given:
+            raise ValueError(f"the table of prices must hold every product, it lacks {product.asin}")
+        prices[i] = given[product.asin]
     return prices

@@ -18,6 +18,8 @@ _ASKING = (
     "price lower less than dollars under i'm i'd i've it's"
 )
 _EMPTY = frozenset(_ASKING.split())
+#: Values are looked for in so many characters of a request.
+_LONGEST = 2_000
 
 
 def price_limit(request: str) -> float:
@@ -48,7 +50,7 @@ def mentioned(request: str, values: Iterable[str]) -> list[str]:
     >>> mentioned("i need an x-small hat in dark red", ["red", "dark red", "small", "x-small", "green"])
     ['dark red', 'x-small']
     """
-    text, found = f" {request.lower()} ", []
+    text, found = f" {request[:_LONGEST].lower()} ", []
     for value in sorted(set(values), key=lambda value: (-len(value), value)):
         shorter = re.sub(rf"(?<![\w-]){re.escape(value.lower())}(?![\w-])", " ", text) if value.strip() else text
         if shorter != text:

@@ -28,6 +28,8 @@ from agentgym.webshop.product import Product
 from agentgym.webshop.shop import Purchase, Shop
 
 RESULTS = 50
+#: A command of more characters does nothing: addresses and state keys, which repeat it, stay inside their space.
+LONGEST_COMMAND = 1 << 17
 _BASE = "http://127.0.0.1:3000"
 _SUB_PAGES = {name.lower(): name for name in SUB_PAGES}
 _BACK, _BUY, _NEXT, _PREVIOUS, _SEARCH = (name.lower() for name in (BACK, BUY, NEXT, PREVIOUS, SEARCH))
@@ -97,6 +99,8 @@ class Session:
 
     def play(self, command: str) -> bool:
         """Search or click; returns False when the shop does nothing."""
+        if len(command) > LONGEST_COMMAND:
+            return False
         name, argument = parse(command, self._brackets)
         argument = argument.lower()
         if name == "search" and argument:

@@ -63,7 +63,7 @@ class Shopper:
             observation: the page.
             admissible: what can be clicked now.
         """
-        pieces = _pieces(observation)
+        pieces, admissible = _pieces(observation), frozenset(admissible)
         begins = pieces[0] == "WebShop"
         request = pieces[1 + begins] if len(pieces) > 3 else ""
         if begins or request != self._request:

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import tempfile
 import zlib
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym.disk_cache import damage, new_folder, seal
 from agentgym.webshop.asin_index import AsinIndex
 from agentgym.webshop.prices import ends
 from agentgym.webshop.product import Product
@@ -34,22 +32,9 @@ def build(folder: Path, products: Iterable[Product]) -> None:
         folder: must not exist; its parents are made.
         products: asins must differ.
     """
-    in_one_move(folder, lambda temporary: _write(temporary, products))
-
-
-def in_one_move(folder: Path, write: Callable[[Path], object]) -> None:
-    """Let a function write into a folder beside this one, which then takes its name: no reader meets half of it."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    temporary = Path(tempfile.mkdtemp(prefix=folder.name, dir=folder.parent))
-    try:
-        write(temporary)
-        try:
-            os.rename(temporary, folder)
-        except OSError:
-            if not folder.is_dir():  # else another process was faster, with the same content
-                raise
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+    with new_folder(folder) as temporary:
+        _write(temporary, products)
+        seal(temporary)
 
 
 def _write(folder: Path, products: Iterable[Product]) -> None:
@@ -113,12 +98,13 @@ class StoredCatalogue:
         folder: where.
 
     Raises:
-        ValueError: when another version wrote it.
-        OSError: when it cannot be read.
+        ValueError: when a file is damaged or missing, or another version wrote it.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        if problem := damage(folder):
+            raise ValueError(f"{folder} holds no whole catalogue ({problem}): remove it, and it is made anew")
         names = json.loads((folder / _NAMES).read_text(encoding="ascii"))
         if names["version"] != VERSION:
             raise ValueError(f"{folder} was written by version {names['version']} of the store: remove it")

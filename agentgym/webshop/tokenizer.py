@@ -12,6 +12,9 @@ from agentgym.webshop.characters import Classes
 
 #: Longer tokens are cut into pieces of this many UTF-16 units.
 LONGEST = 255
+#: A text is searched in windows, so that the time is linear; a token begins no nearer to the end of its window, unless
+#: the text ends there.
+_WINDOW, _MARGIN = 4096, 1024
 
 _CLASSES = Classes()
 
@@ -59,7 +62,14 @@ def tokens(text: str) -> list[str]:
     if len(text) <= LONGEST // 2:
         return [text[match.start() : match.end()] for match in pattern.finditer(classes)]
     found, at = [], 0
-    while match := pattern.search(classes, at):
+    while at < len(text):
+        match = pattern.search(classes, at, at + _WINDOW)
+        near = at + _WINDOW - _MARGIN
+        if at + _WINDOW < len(text) and (match is None or match.start() > near):
+            at = near
+            continue
+        if match is None:
+            break
         start, at = match.span()
         if at - start > LONGEST // 2:
             end = _within(text, start, LONGEST)
