@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO
 
+#: Characters of an observation that are read: a multiple of what official games show.
+MOST_READ = 100_000
 _NAME = r"[a-z]+ \d+"
 _SENTENCES: tuple[tuple[str, str], ...] = (
     (LOOK, r"look at (?P<thing>\w+) under the (?P<place>\w+)"),
@@ -23,10 +25,10 @@ _SENTENCES: tuple[tuple[str, str], ...] = (
     (PICK, r"put a (?P<thing>\w+) in (?P<place>\w+)"),
     (PICK, r"put some (?P<thing>\w+) on (?P<place>\w+)"),
 )
-_TASK = re.compile(r"Your task is to: (.+?)\.?\s*$", re.MULTILINE)
+_TASK = "Your task is to: "
 _ROOM = re.compile(r"Looking quickly around you, you see (.+)")
 _ITEM = re.compile(rf"\ba ({_NAME})")
-_SHOWN = re.compile(rf"(?:The ({_NAME}) is open\. In it|On the ({_NAME})), you see ([^.]*)\.")
+_SHOWN = re.compile(rf"(?:The ({_NAME}) is open\. In it|On the ({_NAME})), you see ")
 _PICKED = re.compile(rf"You pick up the ({_NAME}) from the ({_NAME})\.")
 _PUT = re.compile(rf"You (?:move|put) the ({_NAME}) (?:to|in/on) the ({_NAME})\.")
 _TREATED = re.compile(rf"You (clean|heat|cool) the ({_NAME}) using the ")
@@ -47,12 +49,23 @@ def read_task(text: str) -> Task:
     >>> read_task("Your task is to: find two soapbar and put them in garbagecan.")
     Task(kind='pick_two_obj_and_place', thing='soapbar', place='garbagecan')
     """
-    found = _TASK.search(text)
+    _, found, rest = text.partition(_TASK)
+    sentence = rest.partition("\n")[0].rstrip().removesuffix(".")
     for kind, pattern in _SENTENCES if found else ():
-        match = re.fullmatch(pattern, found[1]) if found else None
+        match = re.fullmatch(pattern, sentence)
         if match:
             return Task(kind, match["thing"], match["place"])
     return Task("", "", "")
+
+
+def _shown(text: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield (receptacle, what is in it) for each one that a text describes."""
+    end = 0
+    while match := _SHOWN.search(text, end):
+        end = text.find(".", match.end())
+        if end < 0:
+            return
+        yield match[1] or match[2], _ITEM.findall(text[match.end() : end])
 
 
 def kind_of(name: str) -> str:
@@ -82,10 +95,11 @@ class Beliefs:
     """
 
     def __init__(self, observation: str, admissible: Collection[str]) -> None:
+        observation = observation[:MOST_READ]
         self.task = read_task(observation)
         room = _ROOM.search(observation)
         self.receptacles: list[str] = _ITEM.findall(room[1]) if room else []
-        self.here: list[str] = []
+        self.here: set[str] = set()
         self.closed: set[str] = set()
         self.seen: dict[str, set[str]] = {}
         self.held = ""
@@ -94,8 +108,9 @@ class Beliefs:
 
     def update(self, observation: str, admissible: Collection[str]) -> None:
         """Take in what the last command brought."""
-        for one, other, things in _SHOWN.findall(observation):
-            self.seen[one or other] = set(_ITEM.findall(things))
+        observation = observation[:MOST_READ]
+        for receptacle, things in _shown(observation):
+            self.seen[receptacle] = set(things)
         picked, put = _PICKED.search(observation), _PUT.search(observation)
         if picked:
             self.held = picked[1]
@@ -109,13 +124,13 @@ class Beliefs:
     def _look_around(self, admissible: Collection[str]) -> None:
         """Read from the commands what is in reach; with empty hands they show what lies there too."""
         known = set(self.receptacles)
-        self.here = sorted({name for word, _, name in (c.partition(" ") for c in admissible) if word in _AT} & known)
+        self.here = {name for word, _, name in (c.partition(" ") for c in admissible) if word in _AT} & known
         self.closed = {command[5:] for command in admissible if command.startswith("open ")}
         takes = [match.groups() for match in map(_TAKE.fullmatch, admissible) if match]
         for item, receptacle in takes:
             self.seen.setdefault(receptacle, set()).add(item)
         if not self.held:
-            for receptacle in self.here:
+            for receptacle in sorted(self.here):
                 if receptacle not in self.closed:
                     self.seen.setdefault(receptacle, set())
 

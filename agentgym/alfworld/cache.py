@@ -2,26 +2,26 @@
 
 Reading the official folders takes seconds and a gigabyte; the cache of the train split is a few megabytes and opens at
 once. A cache file belongs to the state of its source folder (names, sizes and times of its files) and to the version
-of the format; when either differs it is written anew.
+of the format, and holds a digest of its content; when one of them differs it is written anew.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import uuid
 import zlib
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 from pathlib import Path
 
 import gymnasium as gym
 
-from agentgym.disk_cache import VARIABLE
+from agentgym.disk_cache import VARIABLE, fingerprint, write_file
 
 #: Raise it whenever reading a game file or packing a game changes.
-VERSION = 2
+VERSION = 3
 _MAGIC = b"agentgym alfworld games\n"
+_DIGEST = hashlib.sha256().digest_size
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,7 @@ class PackedGames:
 
 def cache_file(folder: Path, source: Path) -> Path:
     """Return the cache file of a split's folder."""
-    digest = hashlib.sha256(os.fsencode(source.resolve())).hexdigest()[:16]
-    return folder / f"alfworld-{source.name}-{digest}.games"
+    return folder / f"alfworld-{source.name}-{fingerprint(str(source.resolve()))}.games"
 
 
 def load(file: Path, state: str) -> PackedGames | None:
@@ -53,48 +52,35 @@ def load(file: Path, state: str) -> PackedGames | None:
         data = file.read_bytes()
     except OSError:
         return None
-    start = len(_MAGIC) + 8
-    if len(data) < start or not data.startswith(_MAGIC):
+    content = data[len(_MAGIC) + _DIGEST :]
+    if data[: -len(content)] != _MAGIC + hashlib.sha256(content).digest():
         return None
-    head_size = int.from_bytes(data[len(_MAGIC) : start], "big")
-    body = data[start + head_size :]
-    try:
-        head = json.loads(zlib.decompress(data[start : start + head_size]))
-        known = head["version"], head["state"], head["digest"]
-    except (zlib.error, ValueError, LookupError, TypeError):
+    # from here on it is what `save` wrote, by this version or another
+    start = 8 + int.from_bytes(content[:8], "big")
+    head = json.loads(zlib.decompress(content[8:start]))
+    if (head["version"], head["state"]) != (VERSION, state):
         return None
-    if known != (VERSION, state, hashlib.sha256(body).hexdigest()):
-        return None
-    packed, position = [], 0
-    for size in head["sizes"]:
-        packed.append(body[position : position + size])
-        position += size
+    ends = [*accumulate(head["sizes"], initial=start)]
+    packed = tuple([content[begin:end] for begin, end in pairwise(ends)])
     left_out = tuple([(name, reason) for name, reason in head["left_out"]])
-    return PackedGames(tuple(head["task_ids"]), tuple(head["task_types"]), tuple(packed), left_out)
+    return PackedGames(tuple(head["task_ids"]), tuple(head["task_types"]), packed, left_out)
 
 
 def save(file: Path, state: str, games: PackedGames) -> None:
-    """Write a cache file in one move, so that no reader meets half of it; where that fails, warn."""
-    body = b"".join(games.packed)
+    """Write a cache file; where that fails, warn."""
     head = {
         "version": VERSION,
         "state": state,
-        "digest": hashlib.sha256(body).hexdigest(),
         "task_ids": games.task_ids,
         "task_types": games.task_types,
         "sizes": [len(packed) for packed in games.packed],
         "left_out": games.left_out,
     }
     packed_head = zlib.compress(json.dumps(head).encode(), 9)
-    parts = (_MAGIC, len(packed_head).to_bytes(8, "big"), packed_head, body)
-    temporary = file.with_name(f"{file.name}.{uuid.uuid4().hex}")
+    content = len(packed_head).to_bytes(8, "big") + packed_head + b"".join(games.packed)
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_bytes(b"".join(parts))
-        temporary.replace(file)
+        write_file(file, _MAGIC + hashlib.sha256(content).digest() + content)
     except OSError as error:
-        if temporary.is_file():
-            temporary.unlink()
         gym.logger.warn(
             f"the ALFWorld games cannot be cached in {file.parent} ({error}): they are read anew by every process; "
             f"set {VARIABLE} to a folder that can be written, or to 'off'"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 from collections import Counter
@@ -18,10 +16,14 @@ from agentgym.alfworld.game import TASK_TYPES, Game, GameError
 from agentgym.alfworld.problem import read_game
 from agentgym.alfworld.record import pack, unpack
 from agentgym.core import suggest
+from agentgym.disk_cache import fingerprint
+from agentgym.foreign_text import ForeignError, clean, read_json
 
 #: Splits of the official data.
 SPLITS: tuple[str, ...] = ("train", "valid_seen", "valid_unseen", "valid_train")
 VARIABLE = "ALFWORLD_DATA"
+#: Largest file that is read; official ones have half a megabyte.
+MOST_BYTES = 1 << 26
 _GAME, _TRAJECTORY = "game.tw-pddl", "traj_data.json"
 _TASK_TYPE = re.compile(rb'"task_type"\s*:\s*"(\w+)"')
 _HOW = (
@@ -138,6 +140,8 @@ def _trials(source: Path) -> Iterator[_Trial]:
                     if entry.name in (_GAME, _TRAJECTORY) and entry.is_file():
                         status = entry.stat()
                         files[entry.name] = (status.st_size, status.st_mtime_ns)
+            if not (task.name + trial.name).isprintable() and "\ufffd" in clean(task.name + trial.name):
+                raise GameError(f"{ascii(trial.path)[1:-1]}: the folder's name is not UTF-8; rename it")
             yield _Trial(f"{task.name}/{trial.name}", trial.path, files)
 
 
@@ -147,8 +151,7 @@ def _folders(parent: str) -> list[os.DirEntry[str]]:
 
 
 def _state(trials: list[_Trial]) -> str:
-    listed = [(trial.task_id, sorted(trial.files.items())) for trial in trials]
-    return hashlib.sha256(repr(listed).encode()).hexdigest()
+    return fingerprint([(trial.task_id, sorted(trial.files.items())) for trial in trials])
 
 
 def _import(source: Path, trials: list[_Trial]) -> PackedGames:
@@ -185,6 +188,8 @@ def _read(trial: _Trial) -> Game | str:
     data = _json(_GAME, _bytes(trial, _GAME))
     if isinstance(data, dict) and "solvable" not in data:
         return "without the key 'solvable'"
+    if isinstance(data, dict) and not isinstance(data["solvable"], bool):
+        raise GameError(f"'solvable' must be true or false, got {data['solvable']!r:.100}")
     if isinstance(data, dict) and not data["solvable"]:
         return "that cannot be solved"
     game = read_game(data, trial.task_id)
@@ -196,26 +201,32 @@ def _read(trial: _Trial) -> Game | str:
     return game
 
 
-def _task_type(trial: _Trial) -> Any:
+def _task_type(trial: _Trial) -> str:
     """Return the task type in the trajectory file, of which nothing else is needed."""
     content = _bytes(trial, _TRAJECTORY)
     found = _TASK_TYPE.findall(content)
     if len(found) == 1:
-        return found[0].decode()
+        return str(found[0].decode())
     trajectory = _json(_TRAJECTORY, content)
-    return trajectory.get("task_type") if isinstance(trajectory, dict) else None
+    kind = trajectory.get("task_type", "") if isinstance(trajectory, dict) else ""
+    if not isinstance(kind, str):
+        raise GameError(f"'task_type' in {_TRAJECTORY} must be a text, got {kind!r}")
+    return kind
 
 
 def _bytes(trial: _Trial, name: str) -> bytes:
+    size = trial.files[name][0]
+    if size > MOST_BYTES:
+        raise GameError(f"{name} is a file of {size:,} bytes; at most {MOST_BYTES:,} are read")
     try:
         with open(os.path.join(trial.folder, name), "rb") as stream:
-            return stream.read()
+            return stream.read(MOST_BYTES)
     except OSError as error:
         raise GameError(f"{name} cannot be read ({error})") from error
 
 
 def _json(name: str, content: bytes) -> Any:
     try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
+        return read_json(content)
+    except ForeignError as error:
         raise GameError(f"{name} cannot be read ({error})") from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 
 from agentgym.alfworld import types
@@ -84,7 +84,7 @@ class Explorer:
         if task.kind in _TREATMENT:
             verb, machine = _TREATMENT[task.kind], MACHINES[task.kind]
             if (verb, known.held) not in known.treated:
-                choice = self._nearest(known, (name for name in known.receptacles if kind_of(name) == machine))
+                choice = _nearest(known, (name for name in known.receptacles if kind_of(name) == machine))
                 return f"{verb} {known.held} with {choice}" if choice in known.here else f"go to {choice}"
         places = [name for name in known.receptacles if kind_of(name) == task.place]
         return self._put(known, places, admissible)
@@ -101,7 +101,7 @@ class Explorer:
             seen = {name: things for name, things in seen.items() if things}
         if not seen:
             return self._search(known, task.thing)
-        choice = self._nearest(known, seen)
+        choice = _nearest(known, seen)
         return f"take {seen[choice][-1]} from {choice}" if choice in known.here else f"go to {choice}"
 
     def _light(self, known: Beliefs) -> str:
@@ -109,25 +109,26 @@ class Explorer:
         lamps = known.where(known.task.place)
         if not lamps:
             return self._search(known, known.task.place)
-        choice = self._nearest(known, lamps)
+        choice = _nearest(known, lamps)
         return f"use {lamps[choice][-1]}" if choice in known.here else f"go to {choice}"
 
     def _put(self, known: Beliefs, places: Collection[str], admissible: Collection[str]) -> str:
         """Put what is held into one of these receptacles, for choice where another such thing lies already."""
-        held = known.held
+        held, possible = known.held, set(admissible)
         wanted = known.where(kind_of(held)) if known.task.kind == TWO else {}
-        open_here = [name for name in places if self._put_commands(held, name) & set(admissible)]
+        open_here = {name: puts.pop() for name in places if (puts := self._put_commands(held, name) & possible)}
         left = [name for name in places if (held, name) not in self._refused]
-        with_one = [name for name in left if name in wanted]
-        for choice in [name for name in open_here if name in with_one or not with_one]:
-            return next(iter(self._put_commands(held, choice) & set(admissible)))
-        choice = self._nearest(known, with_one or left)
-        if choice in known.closed:
-            return f"open {choice}"
-        if choice in known.here:  # it can be reached into, and still nothing can be put there
-            self._refused.add((held, choice))
-            return self._put(known, places, admissible)
-        return f"go to {choice}"
+        for choices in ([name for name in left if name in wanted], left):
+            ready = [name for name in (open_here if choices is left else choices) if name in open_here]
+            if ready:
+                return open_here[ready[0]]
+            for choice in sorted(choices, key=_steps(known)):
+                if choice in known.closed:
+                    return f"open {choice}"
+                if choice not in known.here:
+                    return f"go to {choice}"
+                self._refused.add((held, choice))  # it can be reached into, and still nothing can be put there
+        return "go to "
 
     @staticmethod
     def _put_commands(thing: str, receptacle: str) -> set[str]:
@@ -152,25 +153,27 @@ class Explorer:
             return f"open {choice}"
         return f"examine {choice}" if choice in known.here else f"go to {choice}"
 
-    @staticmethod
-    def _nearest(known: Beliefs, places: Iterable[str]) -> str:
-        """Return the receptacle that is reached with fewest steps, "" when there is none."""
 
-        def steps(name: str) -> tuple[bool, bool]:
-            return name not in known.here, kind_of(name) in _WITH_DOOR and name not in known.seen
-
-        return min(places, key=steps, default="")
+def _steps(known: Beliefs) -> Callable[[str], tuple[bool, bool]]:
+    """Return a function that orders receptacles by the number of steps to reach into them."""
+    return lambda name: (name not in known.here, kind_of(name) in _WITH_DOOR and name not in known.seen)
 
 
-@lru_cache(maxsize=4096)
+def _nearest(known: Beliefs, places: Iterable[str]) -> str:
+    """Return the receptacle that is reached with fewest steps, "" when there is none."""
+    return min(places, key=_steps(known), default="")
+
+
+@lru_cache(maxsize=1024)
 def _weights(receptacles: tuple[str, ...], kind: str) -> dict[str, float]:
     """How likely a kind of object is in each receptacle of a room, up to a factor."""
     kinds = [kind_of(name) for name in receptacles]
     room = next((room for sign, room in _SIGNS if sign in kinds), "living room")
     stock = ROOMS[room].stock.get(kind)
     table = dict(stock.where) if stock else {}
+    counts = Counter(kinds)
     weights = {}
     for name, place in zip(receptacles, kinds, strict=True):
         possible = kind in types.ACCEPTED.get(place, ())
-        weights[name] = table.get(place, _POSSIBLE if possible else _UNLIKELY) / kinds.count(place)
+        weights[name] = table.get(place, _POSSIBLE if possible else _UNLIKELY) / counts[place]
     return weights

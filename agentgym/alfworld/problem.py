@@ -6,7 +6,6 @@ which two versions exist) and, in newer data, a walkthrough. The rules are the s
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -15,9 +14,14 @@ from sys import intern
 from typing import Any
 
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO, Game, GameError, mask
+from agentgym.foreign_text import ForeignError, read_json
 
+#: Most receptacles, objects and locations of a game, longest name, and longest sentence of a task, in characters: many
+#: times what official games have (54, 73, 50; 19; 50), so that observations stay of a size that can be shown.
+MOST_THINGS, MOST_NAME, MOST_SENTENCE = 1000, 100, 1000
 _FACT = re.compile(r"\(\s*(\w+)\s+([^\s()]+)(?:\s+([^\s()]+))?\s*\)")
-_TASK = re.compile(r'"(Your task is to: (?:[^"\\]|\\.)*)"')
+_PREFIX = "Your task is to: "
+_TASK = re.compile(rf'"({_PREFIX}(?:[^"\\]++|\\.)*+)"')
 _GOAL_TYPES = re.compile(r"\((object|receptacle)type\s+\?\w+\s+([^\s()]+?)type\s*\)")
 _FLAGS = ("pickupable", "cleanable", "heatable", "coolable", "toggleable", "sliceable")
 _CONDITIONS = {"isclean": CLEAN, "ishot": HEAT, "iscool": COOL, "istoggled": LOOK}
@@ -103,20 +107,23 @@ def read_game(data: Any, task_id: str) -> Game:
 
 def _read_grammar(grammar: str) -> tuple[str, str]:
     """Return the task sentence, without prefix and full stop, and the dialect."""
-    found = _TASK.search(grammar)
+    start = grammar.find(f'"{_PREFIX}')
+    found = _TASK.match(grammar, start) if start >= 0 else None
     try:
-        task = str(json.loads(f'"{found[1]}"')) if found else ""
-    except ValueError:
+        task = str(read_json(f'"{found[1]}"')) if found else ""
+    except ForeignError:
         task = ""
     if not found or not task.endswith("."):
         raise GameError("the grammar has no sentence 'Your task is to: ... .'")
+    if len(task) > MOST_SENTENCE:
+        raise GameError(f"the sentence of the task has {len(task):,} characters; at most {MOST_SENTENCE:,} are read")
     dialect, missing = _dialect(grammar[: found.start()] + grammar[found.end() :])
     if missing:
         raise GameError(
             "the texts of this game are of an unknown version; known are those of json_2.1.1 "
             f"('put x in/on y') and json_2.1.2 or later ('move x to y'). Not found in its grammar: {missing}"
         )
-    return task.removeprefix("Your task is to: ").removesuffix("."), dialect
+    return task.removeprefix(_PREFIX).removesuffix("."), dialect
 
 
 @lru_cache(maxsize=4)
@@ -152,13 +159,28 @@ def _read_goal(goal: str) -> tuple[str, str, str]:
 def _build(
     facts: Facts, goal: tuple[str, str, str], task_id: str, task: str, dialect: str, walkthrough: tuple[str, ...]
 ) -> Game:
+    object_type = {name: intern(kind.removesuffix("type")) for name, kind in _of_each(facts, "objecttype").items()}
+    receptacle_type = {
+        name: intern(kind.removesuffix("type")) for name, kind in _of_each(facts, "receptacletype").items()
+    }
+    place_of = _of_each(facts, "receptacleatlocation")
+    starts = facts["atlocation"]
+    if len(starts) != 1:
+        raise ValueError(f"it says {len(starts)} times where the agent is")
+    start = starts[0][1]
+    for things, what in (
+        (object_type, "objects"),
+        (receptacle_type, "receptacles"),
+        (set(place_of.values()), "locations"),
+    ):
+        if len(things) > MOST_THINGS:
+            raise ValueError(f"it has {len(things):,} {what}; at most {MOST_THINGS:,} are read")
     names = _names(sorted({word for pairs in facts.values() for pair in pairs for word in pair if word}))
-    object_type = {name: intern(kind.removesuffix("type")) for name, kind in facts.get("objecttype", ())}
-    receptacle_type = {name: intern(kind.removesuffix("type")) for name, kind in facts.get("receptacletype", ())}
-    place_of = dict(facts.get("receptacleatlocation", ()))
-    ((_, start),) = facts["atlocation"]
     objects, receptacles = sorted(object_type), sorted(receptacle_type)
     locations = list(dict.fromkeys([*(place_of[name] for name in receptacles), start]))
+    longest = max((names[name] for name in (*objects, *receptacles, *locations)), key=len)
+    if len(longest) > MOST_NAME:
+        raise ValueError(f"the name {longest[:40]}... has {len(longest):,} characters; at most {MOST_NAME} are read")
     index = {name: i for i, name in enumerate(objects)}
     index_of = {name: i for i, name in enumerate(receptacles)}
     location_index = {name: i for i, name in enumerate(locations)}
@@ -175,12 +197,14 @@ def _build(
         inner[index[vessel]] = inner.get(index[vessel], 0) | 1 << index[name]
 
     flags = {flag: mask(index[name] for name, _ in facts.get(flag, ()) if name in index) for flag in _FLAGS}
+    standing = set(receptacle_type.values())
     accepted: dict[str, set[str]] = {}
     for kind, content in facts.get("cancontain", ()):
         accepted.setdefault(kind.removesuffix("type"), set()).add(content.removesuffix("type"))
     fit = {
         kind: mask(i for i, name in enumerate(objects) if object_type[name] in types)
         for kind, types in accepted.items()
+        if kind in standing
     }
 
     task_type, wanted, target = goal
@@ -215,6 +239,15 @@ def _build(
         walkthrough=walkthrough,
         fits=tuple([fit.get(receptacle_type[name], 0) for name in receptacles]),
     )
+
+
+def _of_each(facts: Facts, name: str) -> dict[str, str]:
+    """Return what a fact says of each thing; a thing of which it says two things is no thing."""
+    said: dict[str, str] = {}
+    for thing, what in facts.get(name, ()):
+        if said.setdefault(thing, what) != what:
+            raise ValueError(f"{name!r} is said of {thing!r} twice, with {said[thing]!r} and {what!r}")
+    return said
 
 
 def _names(ids: Sequence[str]) -> dict[str, str]:

@@ -191,7 +191,7 @@ def _build(rows: list[str], width: int, symbols: Symbols) -> Level:
             if symbol not in kinds:
                 raise LevelError(f"row {r}: unknown symbol {symbol!r}; expected one of {kinds!r}")
     board = "\n".join([row.ljust(width, symbols.floor) for row in rows])
-    wall, _, target, box, done, player, above = kinds
+    wall, _, target, box, done, player, above = tuple(kinds)
     players = [at for symbol in (player, above) if (at := board.find(symbol)) >= 0]
     count = board.count(player) + board.count(above)
     if count != 1:

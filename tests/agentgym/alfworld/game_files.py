@@ -149,5 +149,6 @@ def write_trial(
     }
     for name, value in written.items():
         if value is not None:
-            (folder / name).write_text(value if isinstance(value, str) else json.dumps(value), encoding="utf-8")
+            text = value if isinstance(value, (str, bytes)) else json.dumps(value)
+            (folder / name).write_bytes(text.encode() if isinstance(text, str) else text)
     return folder

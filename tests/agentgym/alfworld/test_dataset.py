@@ -121,6 +121,16 @@ def test_a_split_without_a_playable_game_is_explained(tmp_path: Path) -> None:
         (content(grammar=grammar().replace("You close", "You shut")), ..., "x/y: the texts.*unknown version"),
         (content(CLEAN), {"task_type": "pick_and_place_simple"}, "do not belong together"),
         ([1], ..., "x/y: game.tw-pddl must hold a JSON object"),
+        (b'{"grammar": "\xff"}', ..., r"game.tw-pddl cannot be read \(not UTF-8: .* at byte 13\)"),
+        ('{"solvable": NaN}', ..., r"game.tw-pddl cannot be read \(NaN is not a JSON number\)"),
+        ('{"solvable": 1e999}', ..., r"game.tw-pddl cannot be read \(the number 1e999 is beyond all floats\)"),
+        ('{"solvable": 1' + "0" * 5000 + "}", ..., r"game.tw-pddl cannot be read \(an integer of 5001 digits"),
+        ('{\n"solvable": true,\n"grammar" 1}', ..., r"game.tw-pddl cannot be read \(not JSON: .*line 3"),
+        (content(solvable="no"), ..., r"'solvable' must be true or false, got 'no'"),
+        (..., b"\xff", r"traj_data.json cannot be read \(not UTF-8"),
+        (..., '{"task_type": 1e999}', r"traj_data.json cannot be read \(the number"),
+        (..., {"task_type": 3}, r"'task_type' in traj_data.json must be a text, got 3"),
+        (..., {"task_type": ["a"]}, r"'task_type' in traj_data.json must be a text, got \['a'\]"),
     ],
 )
 def test_damaged_games_are_named(data: Path, game: object, trajectory: object, message: str) -> None:
@@ -129,6 +139,31 @@ def test_damaged_games_are_named(data: Path, game: object, trajectory: object, m
         fresh(data)
     assert str(folder) in str(caught.value)
     assert "remove its folder to do without it" in str(caught.value)
+
+
+def test_files_too_large_for_a_game_are_not_read(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dataset, "MOST_BYTES", 10_000)
+    folder = write_trial(data / "json_2.1.1" / "valid_seen", "x/y", game=content(more="x" * 10_000))
+    with pytest.raises(GameError, match=r"game.tw-pddl is a file of 1\d,\d+ bytes; at most 10,000 are read") as caught:
+        fresh(data, "valid_seen")
+    assert str(folder) in str(caught.value)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names of folders are bytes")
+def test_folders_whose_names_are_no_text_are_named(data: Path) -> None:
+    write_trial(data / "json_2.1.1" / "valid_seen", os.fsdecode(b"x\xff/y"))
+    with pytest.raises(GameError, match=r"valid_seen/x\\udcff/y: the folder's name is not UTF-8"):
+        fresh(data, "valid_seen")
+
+
+def test_texts_of_games_are_clean(data: Path) -> None:
+    told = "put a \\ud800mug\x1b[31m in drawer"  # JSON in JSON: the sentence is unescaped twice
+    write_trial(data / "json_2.1.1" / "valid_seen", "c/trial_1", game=content(grammar=grammar(told)))
+    walkthrough = ["go to \ud800"]
+    write_trial(data / "json_2.1.1" / "valid_seen", "c/trial_2", game=content(walkthrough=walkthrough))
+    games = fresh(data, "valid_seen")
+    assert games[0].task == "put a \ufffdmug\ufffd[31m in drawer"
+    assert games[1].walkthrough == ("go to \ufffd",)
 
 
 def test_links_to_nothing_are_missing_files(data: Path) -> None:
@@ -169,7 +204,18 @@ def test_a_changed_folder_is_read_again(data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "damage", ["", "agentgym alfworld games\n", "cut", "flip", "head is a list", "head is empty", "other version"]
+    "damage",
+    [
+        "",
+        "agentgym alfworld games\n",
+        "cut",
+        "flip",
+        "flip in the head",
+        "grown",
+        "head is a list",
+        "head is empty",
+        "other version",
+    ],
 )
 def test_a_damaged_cache_is_written_again(
     data: Path, own_cache: Path, damage: str, monkeypatch: pytest.MonkeyPatch
@@ -183,9 +229,25 @@ def test_a_damaged_cache_is_written_again(
         head = zlib.compress(b"[]" if damage == "head is a list" else b"{}")
         file.write_bytes(good[: good.index(b"\n") + 1] + len(head).to_bytes(8, "big") + head)
     else:
-        file.write_bytes({"cut": good[:-1], "flip": good[:-9] + b"#" + good[-8:]}.get(damage, damage.encode()))
+        damaged = {
+            "cut": good[:-1],
+            "grown": good + b"#",
+            "flip": good[:-9] + bytes([good[-9] ^ 1]) + good[-8:],
+            "flip in the head": good[:99] + bytes([good[99] ^ 1]) + good[100:],
+        }
+        file.write_bytes(damaged.get(damage, damage.encode()))
     assert fresh(data) == first
     assert (file.read_bytes() == good) == (damage != "other version")
+
+
+def test_no_flipped_bit_of_a_cache_file_is_trusted(data: Path, own_cache: Path) -> None:
+    first = fresh(data, "valid_seen")
+    (file,) = own_cache.iterdir()
+    good = file.read_bytes()
+    for position in range(0, len(good), 7):
+        file.write_bytes(good[:position] + bytes([good[position] ^ 1 << position % 8]) + good[position + 1 :])
+        assert fresh(data, "valid_seen") == first
+        assert file.read_bytes() == good
 
 
 def test_the_cache_can_be_moved_and_switched_off(

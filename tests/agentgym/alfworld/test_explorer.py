@@ -14,6 +14,7 @@ from agentgym.alfworld.text import introduction
 from agentgym.alfworld.world import World
 from tests.agentgym.alfworld.official import games
 from tests.agentgym.alfworld.small_games import small_game
+from tests.growth import growth
 
 
 def play(
@@ -47,11 +48,11 @@ def test_beliefs_follow_what_is_said() -> None:
         ("go to desk 1", "go to drawer 1", "go to drawer 2", "look"),
     )
     assert beliefs.receptacles == ["desk 1", "drawer 2", "drawer 1"]
-    assert (beliefs.here, beliefs.seen, beliefs.held) == ([], {}, "")
+    assert (beliefs.here, beliefs.seen, beliefs.held) == (set(), {}, "")
     # the desk and drawer 2 share a place; the drawer is closed
     here = ("examine desk 1", "examine drawer 2", "go to drawer 1", "open drawer 2", "take pen 1 from desk 1")
     beliefs.update("You arrive at desk 1. On the desk 1, you see a desklamp 1, and a pen 1.", here)
-    assert beliefs.here == ["desk 1", "drawer 2"]
+    assert beliefs.here == {"desk 1", "drawer 2"}
     assert beliefs.closed == {"drawer 2"}
     assert beliefs.seen == {"desk 1": {"desklamp 1", "pen 1"}}
     assert beliefs.where("pen") == {"desk 1": ["pen 1"]}
@@ -154,3 +155,71 @@ def test_a_first_observation_begins_a_new_episode() -> None:
     explorer = Explorer()
     games = [generate(GameSpec("train", index)) for index in range(6)]
     assert [play(game, explorer=explorer) for game in games] == [play(game) for game in games]
+
+
+FIRST = "Looking quickly around you, you see a desk 1, and a shelf 1.\n\nYour task is to: put a pen in desk."
+PREFIX = "Your task is to: "
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "On the a 1, you see ",
+        "The a 1 is open. In it, you see ",
+        "On the desk 1, you see a pen 1, ",
+        "a a ",
+        "a pen",
+        "a pen 1",
+        "You pick up the a 1 from the ",
+        "You pick up the aaa",
+        "You put the a 1 in/on the ",
+        "You clean the ",
+        PREFIX,
+        " ",
+        "\n",
+        " .",
+        "Looking quickly around you, you see ",
+        "put a ",
+        "\ud800",
+        "1",
+    ],
+)
+@pytest.mark.parametrize("form", ["{}", "{}x", FIRST + "{}", FIRST[:-1] + "{}x", PREFIX + "a{}b.", "Looking {}"])
+def test_reading_observations_is_linear(unit: str, form: str) -> None:
+    def play_on(text: str) -> None:
+        explorer = Explorer()
+        for observation in (FIRST, text, text, FIRST, text):
+            assert explorer.act(observation, ("look", "go to desk 1")) in ("look", "go to desk 1")
+        Beliefs(text, ()).update(text, ())
+        assert len(read_task(text)) == 3
+
+    small, large = (form.replace("{}", unit * (n // len(unit))) for n in (10_000, 80_000))
+    assert growth(play_on, small, large, repeats=2) < 20
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "open desk {}",
+        "examine desk {}",
+        "take pen {} from desk {}",
+        "move pen 1 to desk {}",
+        "go to desk {}",
+        "{}",
+        "take ",
+    ],
+)
+@pytest.mark.parametrize("held", [False, True])
+@pytest.mark.parametrize(
+    "task", ["put a pen in desk", "find two pen and put them in desk", "heat some pen and put it in desk"]
+)
+def test_rooms_with_many_receptacles_are_no_obstacle(command: str, held: bool, task: str) -> None:
+    def play_on(count: int) -> None:
+        names = ", ".join(f"a desk {i}" for i in range(count))
+        admissible = tuple(command.replace("{}", str(i)) for i in range(count))
+        explorer = Explorer()
+        explorer.act(f"Looking quickly around you, you see {names}.\n\n{PREFIX}{task}.", admissible)
+        for text in ("You pick up the pen 1 from the desk 1.", f"On the desk 1, you see {names}."):
+            assert explorer.act(text if held else "", admissible) in admissible
+
+    assert growth(play_on, 400, 3200, repeats=2) < 20

@@ -1,5 +1,7 @@
 """Game files: names, numbers, sets, goals, wordings, and what is said about those that cannot be read."""
 
+import contextlib
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -7,6 +9,12 @@ import pytest
 from agentgym.alfworld.game import LOOK, TASK_TYPES, GameError
 from agentgym.alfworld.problem import read_game
 from tests.agentgym.alfworld.game_files import GOALS, HELP, PROBLEM, content, grammar
+from tests.growth import growth
+
+
+def with_facts(*facts: str) -> str:
+    """The small problem, with some facts more."""
+    return str(content()["pddl_problem"]).replace("(:init", "\n".join(["(:init", *facts]))
 
 
 def test_a_small_problem() -> None:
@@ -78,9 +86,84 @@ def test_a_sentence_in_other_words() -> None:
         (content(pddl_problem="(:init )(:goal )"), "the goal is none of the six kinds"),
         (content(pddl_problem=content()["pddl_problem"].replace("(atLocation", "(at")), "atlocation"),
         (content(pddl_problem=content()["pddl_problem"].replace("(objectType Knife", "(kind Knife")), "knife_bar_1"),
+        (content(pddl_problem=with_facts("(atLocation agent1 loc_bar_2)")), "2 times where the agent is"),
+        (content(pddl_problem=with_facts("(objectType Mug_bar_1 CupType)")),
+         "'objecttype' is said of 'mug_bar_1' twice, with 'cuptype' and 'mugtype'"),
+        (content(pddl_problem=with_facts("(receptacleType Drawer_bar__plus_01 BedType)")),
+         "'receptacletype' is said of 'drawer_bar__plus_01' twice"),
+        (content(pddl_problem=with_facts("(receptacleAtLocation Drawer_bar__plus_01 loc_bar_1)")),
+         "'receptacleatlocation' is said of 'drawer_bar__plus_01' twice"),
+        (content(pddl_problem=with_facts(*(f"(objectType X_bar_{i} XType)" for i in range(1001)))),
+         "1,007 objects; at most 1,000 are read"),
+        (content(pddl_problem=with_facts(*(f"(receptacleType X_bar_{i} XType)" for i in range(1001)))),
+         "1,004 receptacles; at most 1,000 are read"),
+        (content(pddl_problem=with_facts(f"(objectType {'X' * 200}_bar_1 XType)")), "has 202 characters; at most 100"),
+        (content(grammar=grammar("x" * 1001)), "sentence of the task has 1,019 characters; at most 1,000"),
         (content(pddl_problem=PROBLEM.replace("GOAL", "(exists (?o - object) (isHot ?o))")), "none of the six"),
     ],
 )  # fmt: skip
 def test_files_that_cannot_be_read_are_explained(data: Any, message: str) -> None:
     with pytest.raises(GameError, match=f"(?s){message}"):
         read_game(data, "task/trial")
+
+
+@pytest.mark.parametrize(
+    "family",
+    [
+        lambda n: "(" * n,
+        lambda n: "(" + " " * n,
+        lambda n: "( a" * (n // 3),
+        lambda n: "(" + "a" * n,
+        lambda n: "(a b " * (n // 5),
+        lambda n: "(a" + " " * n + "b" + " " * n + "c" + " " * n,
+        lambda n: "(objectType Mug_bar_1 MugType)\n" * (n // 31),
+        lambda n: "".join(f"(objectType Mug_bar_{i} MugType)\n" for i in range(n // 40)),
+        lambda n: "".join(f"(inReceptacle Mug_bar_1 Drawer_bar_{i})" for i in range(n // 40)),
+        lambda n: "".join(f"(canContain X{i}Type MugType)" for i in range(n // 30)),
+        lambda n: "".join(f"(objectAtLocation Mug_bar_1 loc_bar_{i})" for i in range(n // 40)),
+        lambda n: "(:goal" * (n // 6),
+        lambda n: "type" * (n // 4),
+    ],
+)
+def test_reading_a_problem_is_linear(family: Callable[[int], str]) -> None:
+    def read(text: str) -> None:
+        for problem in (with_facts(text), content()["pddl_problem"].replace("(:goal", "(:goal " + text)):
+            with contextlib.suppress(GameError):
+                read_game(content(pddl_problem=problem), "task/trial")
+
+    assert growth(read, family(30_000), family(240_000)) < 20
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        '"Your task is to: ',
+        '\\"Your task is to: ',
+        '"Your task is to: \\',
+        '"Your task is to: \\\n',
+        "\\",
+        '"',
+        '\\"',
+        " \n\t",
+        "You open the {r.name}",
+        'template :: "',
+        "\ud800",
+    ],
+)
+@pytest.mark.parametrize("form", ["{text}", "{text}.", "{text}{grammar}", "{text}.{grammar}", '{grammar}"{text}'])
+def test_reading_a_grammar_is_linear(unit: str, form: str) -> None:
+    def read(text: str) -> None:
+        with contextlib.suppress(GameError):
+            read_game(content(grammar=form.format(text=text, grammar=grammar())), "task/trial")
+
+    assert growth(read, unit * (30_000 // len(unit)), unit * (240_000 // len(unit))) < 20
+
+
+@pytest.mark.parametrize("unit", ["(objectType ?o ", "(objectType ?o xtype", "(objecttype ?o (", "?o typetype", "(= ?"])
+def test_reading_a_goal_is_linear(unit: str) -> None:
+    def read(text: str) -> None:
+        goal = GOALS[LOOK].replace("(and", f"(and {text} ", 1)
+        with contextlib.suppress(GameError):
+            read_game(content(pddl_problem=PROBLEM.replace("GOAL", goal)), "task/trial")
+
+    assert growth(read, unit * (30_000 // len(unit)), unit * (240_000 // len(unit))) < 20

@@ -249,10 +249,10 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
         ({"level": "#P#"}, "open|no box|one player"),
         ({"level": 3}, "must be a level as text"),
         ({"level": "#" * 200}, "1 rows and 200 columns; at most 128 of each"),
-        ({"level": "\n" * 2_000_000}, "at most 1,000,000 characters"),
+        ({"level": "\n" * 2_000_000}, "at most .* characters are read"),
         ({"level": "#####\n#P\ud800O#\n#####"}, r"unknown symbol '\\ud800'"),
         ({"task_id": "level:" + "###/" * 200 + "###"}, "201 rows and 3 columns; at most 128 of each"),
-        ({"task_id": "level:" + "/" * 2_000_000}, "at most 1,000,000 characters"),
+        ({"task_id": "level:" + "/" * 2_000_000}, "at most .* characters are read"),
     ],
 )
 def test_wrong_options(options: dict[str, Any], message: str) -> None:
