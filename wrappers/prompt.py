@@ -17,6 +17,7 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
+from agentgym.foreign_text import clean
 from wrappers.messages import Message, Messages, MessageSpace
 from wrappers.places import Places, for_inside
 
@@ -100,7 +101,7 @@ class PromptStyle:
         """Add a played step to the episode: what was seen before it, and the observation after it."""
         episode.steps += 1
         if self.history != 0:
-            episode.pairs.append((episode.now, command))
+            episode.pairs.append((episode.now, clean(command)))
             if self.history is not None:
                 del episode.pairs[: -self.history]
         episode.now = text_of(observation)

@@ -33,6 +33,7 @@ from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
 from agentgym.core import TextSpace
+from agentgym.foreign_text import clean
 from wrappers.places import Places, for_inside, with_column
 
 
@@ -150,7 +151,7 @@ def parse_reply(
     """Read a reply.
 
     Args:
-        text: the reply, of any length.
+        text: the reply; it is cleaned and read up to the limit of `agentgym.foreign_text.clean`.
         require_think: a think block must come before the action.
         several: what several action blocks mean: an error, or the first or the last of them counts.
         outside: whether text outside the blocks is ignored or an error.
@@ -173,14 +174,14 @@ def parse_reply(
     (<ReplyError.UNCLOSED_ACTION: 'unclosed_action'>, <ReplyError.NO_ACTION: 'no_action'>)
     """
     if not isinstance(text, str):
-        raise TypeError(f"parse_reply: expected a str reply, got {type(text).__name__} ({text!r})")
+        raise TypeError(f"parse_reply: expected a str reply, got {type(text).__name__} ({text!r:.200})")
     if several not in ("error", "first", "last"):
         raise ValueError(f"parse_reply: several must be 'error', 'first' or 'last', got {several!r}")
     if outside not in ("ignore", "error"):
         raise ValueError(f"parse_reply: outside must be 'ignore' or 'error', got {outside!r}")
     if max_length < 1:
         raise ValueError(f"parse_reply: max_length must be at least 1, got {max_length!r}")
-    scan = _scan(text, _tags(action_tag, think_tag, ignore_case, tuple(command_tags)), several == "first")
+    scan = _scan(clean(text), _tags(action_tag, think_tag, ignore_case, tuple(command_tags)), several == "first")
     thought = "\n".join(scan.thoughts)
     command = scan.actions[-1] if scan.actions else ""
     error = scan.error
@@ -287,11 +288,18 @@ class VectorReplyParser(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any
         """Parse one reply per place and play the commands.
 
         Raises:
-            ValueError: when the number of replies is not the number of places.
-            TypeError: when the reply of a place that plays is not a string.
+            TypeError: when the replies are no list, tuple or array, or one that would be played is not a string.
+            ValueError: when the number of replies is not the number of sub-environments.
         """
-        if isinstance(actions, str) or len(actions) != self.num_envs:
-            raise ValueError(f"step expects one reply per place ({self.num_envs}), got {actions!r:.200}")
+        if not isinstance(actions, (list, tuple, np.ndarray)):
+            raise TypeError(
+                f"step expects a list, tuple or array with one reply per sub-environment ({self.num_envs}), got "
+                f"{type(actions).__name__} ({actions!r:.200})"
+            )
+        if len(actions) != self.num_envs:
+            raise ValueError(
+                f"step expects one reply per sub-environment ({self.num_envs}), got {len(actions)}: {actions!r:.200}"
+            )
         idle = self._places.idle
         for i, reply in enumerate(actions):
             if not idle[i]:

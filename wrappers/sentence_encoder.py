@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym.foreign_text import clean
+
 #: The small general-purpose encoder that is used most; 384 dimensions.
 MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
@@ -52,7 +54,7 @@ class SentenceEncoder:
 
     def __call__(self, states: Sequence[Hashable]) -> NDArray[np.float32]:
         """Return float32 (n, dimensions), one vector per state."""
-        texts = [str(state) for state in states]
+        texts = [clean(str(state)) for state in states]
         if not texts:
             return np.zeros((0, 0), np.float32)
         distinct = list(dict.fromkeys(texts))

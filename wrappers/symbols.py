@@ -95,9 +95,10 @@ class SymbolPlanes(gym.ObservationWrapper[NDArray[Any], Any, Any], RecordConstru
             rows += [self.fill * self.width] * (self.height - len(rows))
         if len(rows) != self.height or any(len(row) != self.width for row in rows):
             hint = "" if self.fill is not None else "; pass fill= to allow smaller boards"
+            lengths = f"{[len(row) for row in rows[:100]]}{f' and {len(rows) - 100} more' if len(rows) > 100 else ''}"
             raise ValueError(
                 f"expected a board of {self.height} rows of {self.width} cells, got rows of lengths "
-                f"{[len(row) for row in rows]}{hint}:\n{observation}"
+                f"{lengths}{hint}:\n{observation[:1000]}"
             )
         cells = np.frombuffer("".join(rows).encode("utf-32-le"), np.uint32).reshape(self.height, self.width)
         planes = cells == self._codes
@@ -111,7 +112,7 @@ class SymbolPlanes(gym.ObservationWrapper[NDArray[Any], Any, Any], RecordConstru
         """The cells of a row by position: a separator may be a symbol too."""
         cells = row[:: 1 + len(self.separator)]
         if self.separator.join(cells) != row:
-            raise ValueError(f"expected cells of one character with {self.separator!r} between them, got {row!r}")
+            raise ValueError(f"expected cells of one character with {self.separator!r} between them, got {row!r:.200}")
         return cells
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.group import StatisticsOptions, episode_advantages
 from wrappers.credit.grpo import PRESETS as GRPO_PRESETS
-from wrappers.credit.options import choose
+from wrappers.credit.options import choose, finite_numbers, is_number
 from wrappers.credit.pruning import NO_CHANGE_ACTIONS, Invalid, transitions
 from wrappers.credit.returns import episode_scores, penalties
 from wrappers.credit.state_graph import GraphCredit, StateGraph, Unit, Unreachable, step_advantages
@@ -153,12 +153,12 @@ def _costs(table: StepTable, cost: Any) -> Floats:
         return np.full(len(table), float(cost))
     if np.shape(cost) != (len(table),):
         raise ValueError(f"cost must be a number, a mapping or have shape ({len(table)},), got {np.shape(cost)}")
-    return np.asarray(cost, np.float64)
+    return finite_numbers("cost", cost, len(table))
 
 
 def _check_cost(what: str, value: Any) -> None:
-    if not (isinstance(value, numbers.Real) and 0 < float(value) < np.inf):
-        raise ValueError(f"costs must be positive and finite; {what} costs {value!r}")
+    if not (isinstance(value, numbers.Real) and is_number(value) and float(value) > 0):
+        raise ValueError(f"costs must be positive and finite; {what} costs {value!r:.200}")
 
 
 class GraphGPO(CreditWrapper):

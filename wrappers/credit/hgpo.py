@@ -24,6 +24,8 @@ from wrappers.credit.wrapper import CreditWrapper
 
 #: Weights of contexts beyond 1e100 or below 1e-100 are refused.
 _LARGEST_LOG_WEIGHT = 100 * math.log(10)
+#: Longest context: no episode of a text environment has more steps, and every context costs a pass over the table.
+_LONGEST = 1000
 
 
 class HGPOOptions(StatisticsOptions, total=False):
@@ -153,8 +155,11 @@ def _check(options: HGPOOptions) -> None:
     k: Any = options["k"]
     if isinstance(k, bool) or not isinstance(k, numbers.Integral):
         raise TypeError(f"k must be an integer, got {k!r}")
+    k = int(k)
     if k < 0:
         raise ValueError(f"k must be at least 0, got {k}")
+    if k > _LONGEST:
+        raise ValueError(f"k must be at most {_LONGEST}, got {k}")
     if abs(options["alpha"]) * math.log(int(k) + options["first_weight"]) > _LARGEST_LOG_WEIGHT:
         raise ValueError(f"alpha={options['alpha']} with k={k} makes weights beyond 1e100 or 1e-100")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import numbers
 from collections.abc import Mapping
 from functools import cache
@@ -14,6 +13,8 @@ from numpy.typing import ArrayLike
 from agentgym.core import suggest
 from agentgym.trajectory import Floats
 
+#: Numbers beyond this are refused: their squares would overflow.
+LARGEST = 1e100
 #: Options of which a negative number has no meaning in any method.
 _NOT_NEGATIVE = ("eps", "invalid_penalty")
 #: Options that are a share in every method.
@@ -56,7 +57,8 @@ def finite_numbers(name: str, values: ArrayLike, length: int, unit: str = "row")
         unit: what there is one number for.
 
     Raises:
-        ValueError: when there are more or fewer numbers, something else than numbers, or one that is not finite.
+        ValueError: when there are more or fewer numbers, something else than numbers, or one that is not finite or is
+            beyond `LARGEST`.
 
     >>> finite_numbers("last_values", [0, 1], 2, "trajectory")
     array([0., 1.])
@@ -68,9 +70,10 @@ def finite_numbers(name: str, values: ArrayLike, length: int, unit: str = "row")
         raise ValueError(f"{expected} ({error})") from error
     if array.shape != (length,):
         raise ValueError(f"{expected}, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        place = int(np.argmin(np.isfinite(array)))
-        raise ValueError(f"{expected}; {unit} {place} has {array[place]}")
+    good = np.abs(array) <= LARGEST
+    if not good.all():
+        number = int(np.argmin(good))
+        raise ValueError(f"{expected}; {unit} {number} has {array[number]}{_beyond(array[number])}")
     return array
 
 
@@ -79,6 +82,18 @@ def check_shares(**shares: float) -> None:
     for name, value in shares.items():
         if not 0 <= value <= 1:
             raise ValueError(f"{name} must be between 0 and 1, got {value}")
+
+
+def is_number(value: Any) -> bool:
+    """Say whether a number is finite and not beyond `LARGEST`."""
+    try:
+        return abs(float(value)) <= LARGEST
+    except OverflowError:  # an integer beyond all floats
+        return False
+
+
+def _beyond(value: Any) -> str:
+    return f", beyond {LARGEST:g}" if abs(value) > LARGEST and value not in (np.inf, -np.inf) else ""
 
 
 def _check(name: str, value: Any, kind: Any) -> None:
@@ -91,21 +106,14 @@ def _check(name: str, value: Any, kind: Any) -> None:
     elif kind is float:
         if isinstance(value, bool) or not isinstance(value, numbers.Real):
             raise TypeError(f"{name} must be a number, got {value!r}")
-        if not _is_finite(value):
-            raise ValueError(f"{name} must be finite, got {value!r}")
+        if not is_number(value):
+            raise ValueError(f"{name} must be finite, got {value!r:.200}{_beyond(value)}")
         if name in _NOT_NEGATIVE and value < 0:
             raise ValueError(f"{name} must be at least 0, got {value!r}")
         if name in _SHARES:
             check_shares(**{name: float(value)})
     elif kind == tuple[str, ...] and not (isinstance(value, tuple) and all(isinstance(v, str) and v for v in value)):
         raise TypeError(f"{name} must be a tuple of words, got {value!r}")
-
-
-def _is_finite(value: Any) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer beyond all floats
-        return False
 
 
 @cache

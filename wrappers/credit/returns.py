@@ -7,6 +7,7 @@ from scipy.linalg.blas import dtbsv
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.group import StatisticsOptions
+from wrappers.credit.options import LARGEST
 
 
 def discounted_returns(table: StepTable, gamma: float, reward: Floats | None = None) -> Floats:
@@ -16,9 +17,13 @@ def discounted_returns(table: StepTable, gamma: float, reward: Floats | None = N
         table: N rows.
         gamma: discount per step.
         reward: float64 (N,), instead of the table's rewards.
+
+    Raises:
+        ValueError: on a reward beyond `LARGEST`.
     """
     if len(table) == 0:
         return np.zeros(0)
+    rewards = _checked(table.reward if reward is None else reward)
     order = table.order
     # R_t - gamma R_{t+1} = r_t is a banded triangular system; the band is cut where a trajectory ends.
     bands = np.empty((2, len(table)), order="F")
@@ -26,7 +31,7 @@ def discounted_returns(table: StepTable, gamma: float, reward: Floats | None = N
     bands[0, table.offsets[:-1]] = 0.0
     bands[1] = 1.0
     result = np.empty(len(table))
-    result[order] = dtbsv(1, bands, (table.reward if reward is None else reward)[order])
+    result[order] = dtbsv(1, bands, rewards[order])
     return result
 
 
@@ -38,8 +43,24 @@ def penalties(table: StepTable, options: StatisticsOptions, where: str) -> Float
 
 
 def episode_scores(table: StepTable, options: StatisticsOptions) -> Floats:
-    """Return float64 (N,): the episode's outcome on each of its rows, less penalties "row" and "discounted"."""
-    per_trajectory = table.trajectory_won * 1.0 if options["outcome"] == "won" else table.trajectory_return
+    """Return float64 (N,): the episode's outcome on each of its rows, less penalties "row" and "discounted".
+
+    Raises:
+        ValueError: on a reward beyond `LARGEST`, where the outcome is the return.
+    """
+    if options["outcome"] == "won":
+        per_trajectory = table.trajectory_won * 1.0
+    else:
+        _checked(table.reward)
+        per_trajectory = table.trajectory_return
     lost = penalties(table, options, "discounted")
     per_trajectory = per_trajectory - np.bincount(table.trajectory, weights=lost, minlength=table.n_trajectories)
     return per_trajectory[table.trajectory] - penalties(table, options, "row")
+
+
+def _checked(reward: Floats) -> Floats:
+    """Return the rewards; their squares must not overflow in the statistics of groups."""
+    if len(reward) and not (reward.max() <= LARGEST and reward.min() >= -LARGEST):
+        row = int(np.argmin(np.abs(reward) <= LARGEST))
+        raise ValueError(f"rewards must be within +-{LARGEST:g}; the reward of row {row} is {reward[row]}")
+    return reward

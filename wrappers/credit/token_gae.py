@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from agentgym.trajectory import Bools, Floats
 from wrappers.credit.group import whitened
-from wrappers.credit.options import check_shares, finite_numbers
+from wrappers.credit.options import LARGEST, check_shares, finite_numbers
 
 
 def token_gae(
@@ -153,8 +153,9 @@ def _arrays(rewards: ArrayLike, values: ArrayLike, mask: ArrayLike) -> tuple[Flo
         raise ValueError(f"values must have the shape of rewards, {reward.shape}, got {value.shape}")
     value = np.where(kept, value, 0.0)
     for name, array in (("rewards", reward), ("values", value)):
-        if not np.isfinite(array).all():
-            raise ValueError(f"{name}{_first(~np.isfinite(array))} is not finite")
+        good = np.abs(array) <= LARGEST
+        if not good.all():
+            raise ValueError(f"{name}{_first(~good)} is not finite (within +-{LARGEST:g}): {array[~good][0]}")
     lost = (reward != 0) & ~kept
     if lost.any():
         where = _first(lost)

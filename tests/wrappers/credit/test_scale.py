@@ -1,0 +1,215 @@
+"""Credit on tables that hurt: a million rows of one group, one state, one chain or a star, in linear time and memory.
+
+And numbers that hurt: what would overflow inside is refused by name.
+"""
+
+import tracemalloc
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agentgym.trajectory import Floats, StepTable
+from tests.wrappers.adversarial import growth
+from wrappers.credit import (
+    bi_level_gae,
+    dapo,
+    gae,
+    gigpo,
+    graphgpo,
+    grpo,
+    hgpo,
+    reinforce_plus_plus,
+    reinforce_plus_plus_baseline,
+    rewardflow,
+    rloo,
+    token_gae,
+)
+
+#: Steps of an episode, where the shape does not say something else.
+LENGTH = 50
+
+
+def rows(group: Any, trajectory: Any, t: Any, state: Any, next_state: Any, action: Any = None) -> StepTable:
+    n = len(t)
+    last = np.append(trajectory[1:] != trajectory[:-1], True)
+    won = (trajectory % 2 == 0) & np.ones(n, bool)
+    return StepTable.from_arrays(
+        group=group, trajectory=trajectory, t=t, state=state, next_state=next_state,
+        action=np.zeros(n, int) if action is None else action, reward=(last & won).astype(float),
+        valid=np.arange(n) % 7 != 0, won=won,
+    )  # fmt: skip
+
+
+def one_group(n: int) -> StepTable:
+    row = np.arange(n)
+    state = row % 97
+    return rows(np.zeros(n, int), row // LENGTH, row % LENGTH, state, state + 1, row % 5)
+
+
+def one_state(n: int) -> StepTable:
+    row = np.arange(n)
+    return rows(row // (8 * LENGTH), row // LENGTH, row % LENGTH, np.zeros(n, int), np.zeros(n, int), row % 5)
+
+
+def distinct_states(n: int) -> StepTable:
+    row = np.arange(n)
+    return rows(row // (8 * LENGTH), row // LENGTH, row % LENGTH, row, row + 1)
+
+
+def chain(n: int) -> StepTable:
+    row = np.arange(n)
+    return rows(np.zeros(n, int), np.zeros(n, int), row, row, row + 1)
+
+
+def star(n: int) -> StepTable:
+    row = np.arange(n)
+    back = row % 2 == 1
+    spoke = 1 + row // 2
+    state = np.where(back, spoke, 0)
+    return rows(np.zeros(n, int), row // LENGTH, row % LENGTH, state, np.where(back, 0, spoke), row)
+
+
+SHAPES: dict[str, Callable[[int], StepTable]] = {
+    "one group": one_group, "one state": one_state, "distinct states": distinct_states, "chain": chain, "star": star,
+}  # fmt: skip
+
+
+def with_values(table: StepTable, **options: Any) -> Floats:
+    return gae(table, values=np.zeros(len(table)), **options)
+
+
+METHODS: dict[str, Callable[..., Floats]] = {
+    "dapo": dapo, "gae": with_values, "gigpo": gigpo, "graphgpo": graphgpo, "grpo": grpo, "hgpo": hgpo,
+    "reinforce_plus_plus": reinforce_plus_plus, "reinforce_plus_plus_baseline": reinforce_plus_plus_baseline,
+    "rewardflow": rewardflow, "rloo": rloo,
+}  # fmt: skip
+PRESETS = ("paper", "authors")
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_credit_takes_linear_time(name: str, preset: str, shape: str) -> None:
+    def work(n: int) -> Callable[[], object]:
+        table = SHAPES[shape](n)
+        METHODS[name](table, preset=preset)  # what a table keeps is computed once
+        return lambda: METHODS[name](table, preset=preset)
+
+    assert growth(work, 5_000, repeats=2) < 20
+
+
+def test_credit_by_costs_takes_linear_time() -> None:
+    def work(n: int) -> Callable[[], object]:
+        table = chain(n)
+        return lambda: graphgpo(table, cost=1.0 + np.arange(n) % 3)
+
+    assert growth(work, 5_000, repeats=2) < 20
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_credit_takes_linear_memory(name: str, preset: str, shape: str) -> None:
+    peaks = []
+    for n in (5_000, 40_000):
+        table = SHAPES[shape](n)
+        METHODS[name](table, preset=preset)
+        tracemalloc.start()
+        METHODS[name](table, preset=preset)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 12 * peaks[0]
+    assert peaks[1] < 1000 * 40_000  # bytes
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_million_rows(name: str, preset: str, shape: str) -> None:
+    def work(n: int) -> Callable[[], object]:
+        table = SHAPES[shape](n)
+        assert not np.isinf(METHODS[name](table, preset=preset)).any()
+        return lambda: METHODS[name](table, preset=preset)
+
+    assert growth(work, 125_000, repeats=3) < 20
+
+
+HUGE = [1e301, -1e301, 1.7e308]
+
+
+@pytest.mark.parametrize("value", HUGE)
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("name", sorted({*METHODS} - {"rewardflow", "graphgpo", "dapo"}))
+def test_a_huge_reward_is_refused_by_name(name: str, preset: str, value: float) -> None:
+    with pytest.raises(ValueError, match="reward"):
+        METHODS[name](huge_reward(value), preset=preset)
+
+
+def huge_reward(value: float) -> StepTable:
+    return StepTable.from_arrays(
+        group=[0] * 4, trajectory=[0, 0, 1, 1], t=[0, 1, 0, 1], state=[0, 1, 0, 1], action=[0] * 4,
+        next_state=[1, 2, 1, 3], reward=[0, value, 0, 1], won=[1, 1, 0, 0],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("value", [1e100, -1e100])
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("name", METHODS)
+def test_a_large_reward_overflows_nowhere(name: str, preset: str, value: float) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scores = METHODS[name](huge_reward(value), preset=preset)
+    assert np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("grpo", "eps"), ("grpo", "invalid_penalty"), ("gigpo", "omega"), ("rewardflow", "success_value"),
+        ("rewardflow", "alpha_action"), ("rewardflow", "shaping_gamma"), ("graphgpo", "beta_graph"), ("hgpo", "alpha"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("value", [1e301, float("nan"), float("inf"), 10**400])
+def test_a_huge_option_is_refused_by_name(name: str, option: str, value: float) -> None:
+    with pytest.raises(ValueError, match=option):
+        METHODS[name](huge_reward(1.0), **{option: value})
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e301, "many", None])
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("gae", "values"), ("gae", "last_values"), ("reinforce_plus_plus", "weights"), ("reinforce_plus_plus", "kl"),
+        ("reinforce_plus_plus_baseline", "weights"), ("graphgpo", "cost"),
+    ],
+)  # fmt: skip
+def test_a_column_with_a_bad_number_is_refused_by_name(name: str, column: str, value: Any) -> None:
+    table = huge_reward(1.0)
+    numbers = [1.0] * (2 if column == "last_values" else 4)
+    given = {"values": [0.0] * 4} if name == "gae" else {}
+    method = gae if name == "gae" else METHODS[name]
+    assert np.isfinite(method(table, **{**given, column: numbers})).all()
+    with pytest.raises(ValueError, match=column):
+        method(table, **{**given, column: [*numbers[:-1], value]})
+
+
+def test_tokens_with_bad_numbers_are_refused_by_name() -> None:
+    ends = [[False, True]]
+    for value in (float("nan"), 1e301):
+        with pytest.raises(ValueError, match="rewards"):
+            token_gae([[0.0, value]], [[0.0, 0.0]], [[True, True]])
+        with pytest.raises(ValueError, match="values"):
+            bi_level_gae([[0.0, 1.0]], [[value, 0.0]], [[True, True]], ends)
+        with pytest.raises(ValueError, match="last_values"):
+            token_gae([[0.0, 1.0]], [[0.0, 0.0]], [[True, True]], last_values=[value])
+
+
+def test_contexts_longer_than_any_episode_cost_nothing() -> None:
+    table = huge_reward(1.0)
+    assert np.isfinite(hgpo(table, k=1000, alpha=0.0)).all()
+    with pytest.raises(ValueError, match="k must be"):
+        hgpo(table, k=10**9, alpha=0.0)

@@ -1,0 +1,122 @@
+"""What models and pages write reaches prompts and parsers: in linear time, without what cannot be encoded."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import agentgym  # noqa: F401  registers the environments
+from agentgym.foreign_text import MOST_CHARACTERS
+from tests.wrappers.adversarial import FAMILIES, growth
+from wrappers import PromptStyle, PromptWindow, ReplyParser, SymbolPlanes, VectorPromptWindow, VectorReplyParser
+from wrappers.canonical import enriched_key
+from wrappers.prompt import Episode
+from wrappers.reply import parse_reply
+
+BOARD: gym.Env[Any, Any] = gym.make("AgentRL/Sokoban-v0")
+PLANES = SymbolPlanes(BOARD)
+
+
+def board(text: str) -> str:
+    try:
+        PLANES.observation(text)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def prompt(text: str) -> str:
+    style = PromptStyle(instructions=False, max_chars=500, history=None, keep_first=True, admissible=True)
+    episode = Episode(text, text)
+    for _ in range(3):
+        style.remember(episode, text, text)
+    return style.user_text(episode, [text], {"fact": text})
+
+
+PARSERS: dict[str, Callable[[str], object]] = {
+    "reply": parse_reply,
+    "strict reply": lambda text: parse_reply(text, require_think=True, outside="error", ignore_case=False),
+    "first action": lambda text: parse_reply(text, several="first", command_tags=("search", "answer")),
+    "last action": lambda text: parse_reply(text, several="last", command_tags=("search", "answer")),
+    "prompt": prompt,
+    "key": lambda text: enriched_key("fact")(text, {"fact": text}),
+    "board": board,
+}
+
+
+@pytest.mark.parametrize("parser", PARSERS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_parsing_takes_linear_time(parser: str, family: str) -> None:
+    def work(n: int) -> Callable[[], object]:
+        text = FAMILIES[family](n)
+        return lambda: PARSERS[parser](text)
+
+    assert growth(work, 10_000, repeats=3) < 20
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_reply_of_any_text_is_an_answer_that_can_be_encoded(family: str) -> None:
+    for text in (
+        FAMILIES[family](500),
+        f"<think>{FAMILIES[family](60)}</think><action>{FAMILIES[family](60)}</action>",
+    ):
+        parsed = parse_reply(text)
+        json.dumps(parsed, ensure_ascii=False).encode()
+
+
+def test_a_reply_is_cleaned_where_it_enters() -> None:
+    parsed = parse_reply("<think>\x1b[1m\ud800</think><action>go \udfff north</action>")
+    assert (parsed.command, parsed.thought) == ("go \ufffd north", "\ufffd[1m\ufffd")
+    assert type(parse_reply(np.str_("<action>up</action>")).command) is str
+
+
+def test_a_reply_is_read_up_to_the_limit_of_text_from_outside() -> None:
+    late = " " * MOST_CHARACTERS + "<action>up</action>"
+    assert parse_reply(late).error == "no_action"
+    assert parse_reply(late[19:]).command == "up"
+
+
+def test_a_board_of_a_megabyte_makes_a_short_error() -> None:
+    assert len(board("#\n" * 500_000)) < 3000
+    assert "expected a board of 6 rows of 6 cells" in board("#\n" * 500_000)
+
+
+def test_the_history_shows_clean_commands() -> None:
+    window = PromptWindow(BOARD, instructions=False)
+    window.reset(seed=0)
+    messages = window.step("\ud800 dance")[0]
+    assert "\ufffd dance" in messages[0]["content"]
+    messages[0]["content"].encode()
+
+
+@pytest.mark.parametrize("batch", [{"<action>up</action>", "up"}, {"a": 1, "b": 2}, iter(["up", "up"]), "up"])
+def test_replies_are_a_sequence(batch: Any) -> None:
+    envs = VectorPromptWindow(VectorReplyParser(gym.make_vec("AgentRL/Sokoban-v0", num_envs=2)))
+    envs.reset(seed=0)
+    with pytest.raises((TypeError, ValueError), match=r"one reply per sub-environment \(2\)"):
+        envs.step(batch)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [list, tuple, lambda replies: np.array(replies, object), lambda replies: np.array(replies)],
+    ids=["list", "tuple", "object array", "<U array"],
+)
+def test_every_kind_of_batch_is_played_alike(make: Callable[[list[str]], Any]) -> None:
+    replies = ["<think>so</think><action>up</action>", "up", "<action>left</action>"]
+    envs = VectorPromptWindow(VectorReplyParser(gym.make_vec("AgentRL/Sokoban-v0", num_envs=3)))
+    envs.reset(seed=0)
+    messages, rewards, *_, infos = envs.step(make(replies))
+    assert infos["command"].tolist() == ["up", "", "left"]
+    assert {type(command) for command in infos["command"]} == {str}
+    assert "Step 1, you did: left" in messages[2][-1]["content"]
+    assert rewards.shape == (3,)
+
+
+def test_the_single_wrapper_plays_a_numpy_string() -> None:
+    env = ReplyParser(gym.make("AgentRL/Sokoban-v0"))
+    env.reset(seed=0)
+    assert type(env.step(np.str_("<action>up</action>"))[-1]["command"]) is str
