@@ -13,6 +13,7 @@ import gzip
 import json
 import lzma
 import math
+import os
 import re
 import zlib
 from collections.abc import Callable, Iterator
@@ -68,12 +69,13 @@ def one_line(text: str) -> str:
     return text if text.isprintable() else _BREAK.sub(r"\\n", text)
 
 
-def read_json(content: str | bytes, *, unique: bool = False) -> Any:
+def read_json(content: str | bytes, *, unique: bool = False, spare: bool = False) -> Any:
     """Return the value of a JSON text from outside, with `clean` strings.
 
     Args:
         content: the text; bytes are UTF-8, with or without a byte order mark.
         unique: refuse an object in which a name stands twice; otherwise its last value counts.
+        spare: put None where a number is that no program should be handed, instead of refusing everything.
 
     Raises:
         ForeignError: when it is no JSON, or holds what no program should be handed: nesting deeper than the
@@ -81,7 +83,8 @@ def read_json(content: str | bytes, *, unique: bool = False) -> Any:
     """
     try:
         text = content.decode("utf-8-sig") if isinstance(content, bytes) else content
-        value = json.loads(text, object_pairs_hook=_unique if unique else None, **NUMBERS)
+        numbers = _SPARED if spare else NUMBERS
+        value = json.loads(text, object_pairs_hook=_unique if unique else None, **numbers)
         # Only an escape can bring in what a decoded text has not; nothing else costs a second look.
         return clean_json(value) if "\\u" in text or _FOUL.search(text) else value
     except UnicodeDecodeError as error:
@@ -112,7 +115,7 @@ def read_file(path: Path) -> bytes:
     """
     if path.suffix not in _PACKED:
         return path.read_bytes()
-    with _Unpacked(path) as stream:
+    with Unpacked(path) as stream:
         return stream.read()
 
 
@@ -136,7 +139,7 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
     Raises:
         ForeignError: at the first line that cannot be read, with file and line.
     """
-    with _Unpacked(path) if path.suffix in _PACKED else open(path, "rb") as stream:
+    with Unpacked(path) as stream:
         for number, line in enumerate(stream, 1):
             if line.isspace():
                 continue
@@ -151,26 +154,46 @@ def packed(path: Path, file: IO[bytes]) -> contextlib.AbstractContextManager[IO[
     return _PACKED[path.suffix](file, "wb") if path.suffix in _PACKED else contextlib.nullcontext(file)
 
 
-class _Unpacked:
-    """A stream that counts what a compressed file unpacks to."""
+class Unpacked:
+    """A file, unpacked on the way where its name ends in .xz, .gz or .bz2; what it unpacks to is limited.
+
+    Raises:
+        ForeignError: while reading, when a compressed file is damaged or unpacks to more than is allowed.
+        OSError: when the file cannot be read.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._left = self._most = max(MOST_UNPACKED, MOST_RATIO * path.stat().st_size)
-        self._stream: IO[bytes] = _PACKED[path.suffix](path, "rb")
+        self._raw = open(path, "rb")  # noqa: SIM115  # closed at the end of the caller's block
+        self._size = os.fstat(self._raw.fileno()).st_size
+        self._left = self._most = max(MOST_UNPACKED, MOST_RATIO * self._size)
+        self._stream: IO[bytes] = _PACKED[path.suffix](self._raw) if path.suffix in _PACKED else self._raw
 
-    def __enter__(self) -> _Unpacked:
+    def __enter__(self) -> Unpacked:
+        """Give the open file."""
         return self
 
     def __exit__(self, *_: object) -> None:
+        """Close it."""
         self._stream.close()
+        self._raw.close()
+
+    @property
+    def fraction(self) -> float:
+        """Share of the file, of its bytes on disk, that has been read: 0 to 1."""
+        return self._raw.tell() / max(self._size, 1)
 
     def read(self) -> bytes:
+        """Return everything."""
         return self._counted(lambda: self._stream.read(self._left + 1))
 
     def __iter__(self) -> Iterator[bytes]:
-        while line := self._counted(lambda: self._stream.readline(self._left + 1)):
-            yield line
+        """Yield the lines."""
+        if self._stream is self._raw:
+            yield from self._raw
+        else:
+            while line := self._counted(lambda: self._stream.readline(self._left + 1)):
+                yield line
 
     def _counted(self, read: Callable[[], bytes]) -> bytes:
         try:
@@ -213,3 +236,16 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 #: How numbers of JSON from outside are read: arguments of `json.loads` and `json.JSONDecoder`; see `read_json`.
 NUMBERS: Final[dict[str, Any]] = {"parse_int": _integer, "parse_float": _float, "parse_constant": _constant}
+
+
+def _spared(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    def number(digits: str) -> Any:
+        try:
+            return read(digits)
+        except ForeignError:
+            return None
+
+    return number
+
+
+_SPARED: Final = {name: _spared(read) for name, read in NUMBERS.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -14,7 +15,7 @@ import numpy as np
 from agentgym.core import suggest
 from agentgym.searchqa.encyclopaedia import make_encyclopaedia
 from agentgym.searchqa.engines import Corpus, find_retriever
-from agentgym.searchqa.questions import Question, QuestionError, is_answerable, read_questions
+from agentgym.searchqa.questions import Question, QuestionError, check_questions, is_answerable, read_questions
 from agentgym.searchqa.retriever import Retriever
 
 #: In larger corpora nobody looks for the titles of supporting passages.
@@ -40,7 +41,9 @@ class Collection:
         self.name = name
         self._by_id = {question.id: question for question in self.questions}
         if not self.questions or len(self._by_id) < len(self.questions):
-            raise QuestionError(f"{name}: expected at least one question, with ids that differ")
+            twice = [named for named, times in Counter(each.id for each in self.questions).items() if times > 1]
+            got = f"{twice[0]!r} more than once" if twice else "none"
+            raise QuestionError(f"{name}: expected at least one question, with ids that differ, got {got}")
         self.splits = tuple(sorted({question.split for question in self.questions}))
         self.sources = tuple(sorted({question.source for question in self.questions}))
         self.kinds = tuple(sorted({question.kind for question in self.questions}))
@@ -222,7 +225,7 @@ def _collection(questions: Any) -> Collection:
         state = path.stat() if path.is_file() else None
         return _read(path, state and (state.st_size, state.st_mtime_ns))
     if isinstance(questions, Sequence) and all(isinstance(each, Question) for each in questions):
-        return Collection(questions, "the questions given")
+        return Collection(check_questions(questions), "the questions given")
     raise ValueError(f"questions must be a file, a sequence of Question or a Collection, got {questions!r:.100}")
 
 

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import lzma
 import os
-import zlib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any
 
-from agentgym.searchqa.retriever import Passage
+from agentgym.foreign_text import ForeignError, Unpacked, clean, read_json
+from agentgym.searchqa.retriever import MOST_CONTENTS, MOST_ID, Passage
 
-_FORMATS = ".jsonl, .jsonl.xz or .jsonl.gz"
+_FORMATS = ".jsonl, .jsonl.xz, .jsonl.gz or .jsonl.bz2"
+#: Field, its types, their name, its longest text in characters.
+_FIELDS: tuple[tuple[str, tuple[type, ...], str, int], ...] = (
+    ("id", (str, int), "a string or an integer", MOST_ID),
+    ("contents", (str,), "a string", MOST_CONTENTS),
+)
 
 
 class CorpusError(ValueError):
@@ -25,14 +26,15 @@ class PassageReader:
     """The passages of a corpus file, in its order, read as they are asked for.
 
     A row is an object with `id` (a string or an integer) and `contents` (the title in the first line, the text in
-    the others), as in Search-R1's corpus files; other fields are ignored, and so are blank lines.
+    the others), as in Search-R1's corpus files; other fields are ignored, and so are blank lines. Texts are `clean`.
 
     Args:
-        path: a file of JSON lines; `.xz` and `.gz` are unpacked on the way.
+        path: a file of JSON lines; `.xz`, `.gz` and `.bz2` are unpacked on the way.
         start: number of passages at the beginning that are passed over unread.
 
     Attributes:
         fraction: share of the file (of its bytes on disk) that has been read, 0 to 1.
+        line: number of the line that has been read last, from 1.
 
     Raises:
         CorpusError: while iterating, on a file that cannot be read and on a row that is no passage; the message
@@ -43,48 +45,53 @@ class PassageReader:
         self.path = Path(path).expanduser()
         self._start = start
         self.fraction = 0.0
+        self.line = 0
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield the passages."""
-        number = seen = 0
+        self.line = seen = 0
         try:
-            with _open(self.path) as (raw, stream):
-                size = max(os.fstat(raw.fileno()).st_size, 1)
-                for number, line in enumerate(stream, 1):
+            with Unpacked(self.path) as stream:
+                for self.line, line in enumerate(stream, 1):
                     if line.isspace():
                         continue
                     seen += 1
                     if seen > self._start:
-                        self.fraction = raw.tell() / size
-                        yield self._passage(line, number)
-        except (OSError, EOFError, lzma.LZMAError, zlib.error) as error:
-            after = f" after line {number}" if number else ""
+                        self.fraction = stream.fraction
+                        yield self._passage(line)
+        except (OSError, ForeignError) as error:
+            after = f" after line {self.line}" if self.line else ""
             raise CorpusError(
-                f"corpus {self.path} cannot be read{after} ({error or 'it ends too early'}); expected a file of JSON "
-                f"lines ({_FORMATS}) with the fields 'id' and 'contents'"
+                f"corpus {self.path} cannot be read{after} ({error}); expected a file of JSON lines ({_FORMATS}) with "
+                "the fields 'id' and 'contents'"
             ) from error
 
-    def _passage(self, line: bytes, number: int) -> Passage:
-        where = f"corpus {self.path}, line {number}"
+    def lines(self, positions: Sequence[int]) -> list[int]:
+        """Return the lines on which some passages stand, by their positions from 0."""
+        with Unpacked(self.path) as stream:
+            filled = [number for number, line in enumerate(stream, 1) if not line.isspace()]
+        return [filled[position] for position in positions]
+
+    def _passage(self, line: bytes) -> Passage:
+        where = f"corpus {self.path}, line {self.line}"
         try:
-            row: Any = json.loads(line)
-        except ValueError as error:
-            raise CorpusError(f"{where}: not JSON ({error}); expected an object with 'id' and 'contents'") from error
+            row: Any = read_json(line)
+        except ForeignError as error:
+            raise CorpusError(f"{where}: {error}; expected an object with 'id' and 'contents'") from error
         if not isinstance(row, dict):
             raise CorpusError(f"{where}: expected an object with 'id' and 'contents', got {type(row).__name__}")
-        for field, kinds, words in (("id", (str, int), "a string or an integer"), ("contents", (str,), "a string")):
+        for field, kinds, words, most in _FIELDS:
             if field not in row:
-                raise CorpusError(f"{where}: no field {field!r}; the row has {sorted(row)}")
+                raise CorpusError(f"{where}: no field {field!r}; the row has {sorted(row)!r:.300}")
             value = row[field]
             if not isinstance(value, kinds) or isinstance(value, bool):
                 raise CorpusError(f"{where}: field {field!r} must be {words}, got {value!r:.100}")
             if not str(value).strip():
                 raise CorpusError(f"{where}: field {field!r} is blank")
-            if isinstance(value, str) and not value.isascii():
-                try:
-                    value.encode()
-                except UnicodeEncodeError as error:
-                    raise CorpusError(f"{where}: field {field!r} is not valid Unicode ({error.reason})") from error
+            if len(str(value)) > most:
+                raise CorpusError(
+                    f"{where}: field {field!r} has {len(str(value)):,} characters, at most {most:,} are read"
+                )
         return Passage(str(row["id"]), row["contents"])
 
 
@@ -94,23 +101,47 @@ def read_passages(path: str | os.PathLike[str]) -> tuple[Passage, ...]:
     Raises:
         CorpusError: as `PassageReader`, on a file without passages, and when two passages have the same id.
     """
-    passages = tuple(PassageReader(path))
-    check_passages(passages, str(path))
-    return passages
+    lines: dict[str, int] = {}
+    passages = []
+    reader = PassageReader(path)
+    for passage in reader:
+        first = lines.setdefault(passage.id, reader.line)
+        if first != reader.line:
+            raise same_id(f"{path}: lines {first} and {reader.line}", passage.id)
+        passages.append(passage)
+    check_some(len(passages), str(path))
+    return tuple(passages)
 
 
-def check_passages(passages: tuple[Passage, ...], name: str) -> None:
-    """Raise a CorpusError unless there are passages and their ids are unique."""
-    if not passages:
-        raise CorpusError(f"corpus {name} holds no passages; expected rows with 'id' and 'contents'")
+def check_passages(passages: Sequence[Any]) -> tuple[Passage, ...]:
+    """Return passages that were given as objects, `clean`.
+
+    Raises:
+        CorpusError: unless there are passages with texts and with unique ids.
+    """
+    check_some(len(passages), "of passages given")
     positions: dict[str, int] = {}
-    for position, passage in enumerate(passages):
+    checked = []
+    for position, each in enumerate(passages):
+        if not (isinstance(each, Passage) and isinstance(each.id, str) and isinstance(each.contents, str)):
+            raise CorpusError(f"passage {position} (from 0) must be a Passage of two texts, got {each!r:.100}")
+        passage = Passage(clean(each.id, MOST_ID), clean(each.contents, MOST_CONTENTS))
         first = positions.setdefault(passage.id, position)
         if first != position:
-            raise CorpusError(
-                f"corpus {name}: passages {first} and {position} (from 0) have the same id {passage.id!r}; "
-                "ids must be unique"
-            )
+            raise same_id(f"of passages given: passages {first} and {position} (from 0)", passage.id)
+        checked.append(passage)
+    return tuple(checked)
+
+
+def check_some(count: int, name: str) -> None:
+    """Raise a CorpusError when there are no passages."""
+    if not count:
+        raise CorpusError(f"corpus {name} holds no passages; expected rows with 'id' and 'contents'")
+
+
+def same_id(where: str, named: str) -> CorpusError:
+    """Return the error of two passages with one id."""
+    return CorpusError(f"corpus {where} have the same id {named!r}; ids must be unique")
 
 
 def corpus_state(corpus: Path) -> dict[str, Any]:
@@ -124,17 +155,3 @@ def corpus_state(corpus: Path) -> dict[str, Any]:
     except OSError as error:
         raise CorpusError(f"corpus {corpus} cannot be read ({error.strerror})") from error
     return {"name": corpus.name, "bytes": status.st_size, "written": status.st_mtime_ns}
-
-
-@contextmanager
-def _open(path: Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Open a file; give its bytes on disk and its unpacked bytes."""
-    with open(path, "rb") as raw:
-        if path.suffix == ".xz":
-            with lzma.open(raw) as stream:
-                yield raw, stream
-        elif path.suffix == ".gz":
-            with gzip.open(raw) as stream:
-                yield raw, cast(IO[bytes], stream)
-        else:
-            yield raw, raw

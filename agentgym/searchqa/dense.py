@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym.foreign_text import ForeignError, read_json
 from agentgym.searchqa.index_folder import IndexFolderError, Progress, run_command
 from agentgym.searchqa.passage_file import PassageFile
 from agentgym.searchqa.retriever import Found, Hit, Passage, check_search
@@ -30,6 +31,7 @@ _VECTORS, _HEAD, _STARTED = "dense.f32", "dense.json", "dense.started.json"
 _STRETCH = 1024
 _EXTRA = 'dense retrieval needs two packages: pip install "stepcredit[dense]" (sentence-transformers and faiss-cpu)'
 
+_SIZES = range(1, 1 << 20)
 Vectors = NDArray[np.float32]
 #: Turns n texts into n vectors of one length, shape (n, dimensions).
 Encoder = Callable[[Sequence[str]], Any]
@@ -91,10 +93,10 @@ class DenseRetriever:
         """Return the retriever of an index folder into which `encode_folder` has put vectors."""
         folder = Path(folder).expanduser()
         try:
-            head = json.loads((folder / _HEAD).read_bytes())
+            head = _read_head(folder / _HEAD)
             vectors = np.memmap(folder / _VECTORS, np.float32, "r").reshape(-1, head["dimensions"])
             return cls(PassageFile(folder), head["model"], vectors=vectors, device=device)
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError) as error:
             raise IndexFolderError(
                 f"{folder} holds no vectors ({error}); `python -m agentgym.searchqa.dense FOLDER MODEL` makes them"
             ) from error
@@ -142,7 +144,7 @@ def encode_folder(
     passages = PassageFile(folder)
     for name in (_HEAD, _STARTED):
         if (folder / name).exists():
-            before = json.loads((folder / name).read_bytes())
+            before = _read_head(folder / name)
             if before["model"] != str(model):
                 raise IndexFolderError(
                     f"{folder} holds vectors of {before['model']}: remove {folder / name} to replace"
@@ -168,6 +170,17 @@ def encode_folder(
             progress(done, done / len(passages))
     (folder / _STARTED).write_text(json.dumps({"model": str(model), "dimensions": dimensions}), encoding="utf-8")
     os.replace(folder / _STARTED, folder / _HEAD)
+
+
+def _read_head(path: Path) -> dict[str, Any]:
+    """Return what is noted beside vectors: `model`, and `dimensions` when they are complete."""
+    try:
+        head = read_json(path.read_bytes())
+    except ForeignError as error:
+        raise IndexFolderError(f"{path} is damaged ({error}); remove it and encode again") from error
+    if not isinstance(head, dict) or not isinstance(head.get("model"), str) or head.get("dimensions", 1) not in _SIZES:
+        raise IndexFolderError(f"{path} is damaged: expected a model and its dimensions; remove it and encode again")
+    return {"dimensions": 1, **head}
 
 
 def normalised(vectors: Any) -> Vectors:

@@ -73,9 +73,7 @@ def _of_path(name: str, path: Path, state: tuple[Any, ...] | None) -> Retriever:
 
 @cache
 def _of_passages(name: str, same: _Same) -> Retriever:
-    passages = tuple(same.passages)
-    check_passages(passages, "of passages given")
-    return ENGINES[name](passages)
+    return ENGINES[name](check_passages(same.passages))
 
 
 def _lexical(corpus: Path | tuple[Passage, ...]) -> Retriever:

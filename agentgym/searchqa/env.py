@@ -10,12 +10,14 @@ from functools import lru_cache
 from typing import Any, ClassVar
 
 from agentgym.core import Info, TextEnv, TextSpace
+from agentgym.foreign_text import clean
+from agentgym.redaction import redact
 from agentgym.searchqa.collection import choose, find_data
 from agentgym.searchqa.engines import Corpus
 from agentgym.searchqa.oracle import next_command
 from agentgym.searchqa.protocol import FAILED, INVALID, Command, Format, Tokenizer, Turns, check_name, parse
 from agentgym.searchqa.questions import Question
-from agentgym.searchqa.retriever import Found, Hit, Retriever, SearchFailure
+from agentgym.searchqa.retriever import MOST_ID, MOST_QUERY, Found, Hit, Retriever, SearchFailure, check_found
 from agentgym.searchqa.scoring import FormatReward, exact_match, f1, normalise, sub_match
 from agentgym.vector import TextVectorEnv
 
@@ -32,6 +34,8 @@ _LAST = {
 #: What a reward may be.
 REWARDS = ("em", "f1", "sub_em", "format")
 _UNKNOWN = -1.0
+#: Characters of the passages of one search whose observation is remembered.
+_SHORT = 20_000
 _OVER = {True: "The answer is right.", False: "The answer is wrong.", None: "The episode ended without an answer."}
 
 
@@ -226,7 +230,7 @@ class SearchQAEnv(TextEnv[str]):
             self._text = FAILED
             self._key += " > failed"
             return
-        self._text, ids, named = self._show(tuple(found[: self.top_k]))
+        self._text, ids, named = self._show(found)
         self._key += named
         known = tuple(dict.fromkeys((*self._retrieved, *ids)))
         if len(known) > len(self._retrieved):
@@ -346,15 +350,15 @@ def search_all(retriever: Retriever, queries: Sequence[str], k: int) -> list[Fou
     Raises:
         RuntimeError: when the retriever answers another number of queries.
     """
-    different = list(dict.fromkeys(queries))
+    different = list(dict.fromkeys([query[:MOST_QUERY] for query in queries]))
     try:
         answers = list(retriever.search(different, k))
     except OSError as error:
-        answers = [SearchFailure(f"{type(error).__name__}: {error}")] * len(different)
+        answers = [SearchFailure(redact(f"{type(error).__name__}: {error}"))] * len(different)
     if len(answers) != len(different):
         raise RuntimeError(f"{type(retriever).__name__}.search: {len(answers)} answers to {len(different)} queries")
-    found = dict(zip(different, answers, strict=True))
-    return [found[query] for query in queries]
+    found = {query: check_found(each, k) for query, each in zip(different, answers, strict=True)}
+    return [found[query[:MOST_QUERY]] for query in queries]
 
 
 @lru_cache(maxsize=16)
@@ -364,13 +368,18 @@ def _shower(form: Format) -> Callable[[tuple[Hit, ...]], tuple[str, tuple[str, .
     All environments of one format share it.
     """
 
-    @lru_cache(maxsize=4096)
     def show(hits: tuple[Hit, ...]) -> tuple[str, tuple[str, ...], str]:
         passages = [hit.passage for hit in hits]
-        ids = tuple([passage.id for passage in passages])
+        ids = tuple([clean(passage.id, MOST_ID) for passage in passages])
         return form.show(passages), ids, f" > {ids!r}"
 
-    return show
+    remembered = lru_cache(maxsize=4096)(show)
+
+    def show_some(hits: tuple[Hit, ...]) -> tuple[str, tuple[str, ...], str]:
+        # Long ones are not kept, so that what is remembered is bounded in bytes.
+        return (remembered if sum([len(hit.passage.contents) for hit in hits]) <= _SHORT else show)(hits)
+
+    return show_some
 
 
 def _finite(value: Any) -> float:

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.searchqa.corpus import CorpusError, PassageReader, corpus_state
+from agentgym.searchqa.corpus import CorpusError, PassageReader, check_some, corpus_state, same_id
 from agentgym.searchqa.lexical import HEAP, INDEX, LexicalRetriever, document, load_tantivy, new_index
 from agentgym.searchqa.passage_file import PassageFile, PassageWriter
 
@@ -113,7 +113,7 @@ def _read_head(folder: Path) -> dict[str, Any]:
     what = "expected an index folder, made by `python -m agentgym.searchqa.index_folder CORPUS FOLDER`"
     try:
         head: Any = json.loads((folder / _HEAD).read_bytes())
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise IndexFolderError(f"{folder / _HEAD} cannot be read ({error}); {what}") from error
     if not isinstance(head, dict) or not {"version", "corpus", "passages"} <= set(head):
         raise IndexFolderError(f"{folder / _HEAD} is something else; {what}")
@@ -127,7 +127,7 @@ def _read_head(folder: Path) -> dict[str, Any]:
 def _build(corpus: Path, unfinished: Path, head: dict[str, Any], progress: Progress, stretch: int) -> None:
     """Fill the folder of an unfinished build, from where it stands."""
     started = unfinished / "started.json"
-    if not started.exists() or json.loads(started.read_bytes()) != head:
+    if _started(started) != head:
         shutil.rmtree(unfinished, ignore_errors=True)
         (unfinished / INDEX).mkdir(parents=True)
         _write_json(started, head)
@@ -154,8 +154,7 @@ def _build(corpus: Path, unfinished: Path, head: dict[str, Any], progress: Progr
         passages.close()
         # Dropping the writer lets go of Tantivy's lock, also while an exception still holds this frame.
         del writer
-    if not done:
-        raise CorpusError(f"corpus {corpus} holds no passages; expected rows with 'id' and 'contents'")
+    check_some(done, str(corpus))
     _check_ids(PassageFile(unfinished), corpus)
     # Tantivy lets only its user read some files; whoever may read the passages may search them.
     mode = (unfinished / started.name).stat().st_mode
@@ -164,6 +163,14 @@ def _build(corpus: Path, unfinished: Path, head: dict[str, Any], progress: Progr
     progress(done, 1.0)
     _write_json(unfinished / _HEAD, head | {"passages": done})
     started.unlink()
+
+
+def _started(path: Path) -> Any:
+    """Return what an unfinished build belongs to; None where there is none, or where it was damaged."""
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
 
 
 def _check_ids(passages: PassageFile, corpus: Path) -> None:
@@ -175,10 +182,8 @@ def _check_ids(passages: PassageFile, corpus: Path) -> None:
     for position in np.flatnonzero(np.isin(hashes, twice)).tolist():
         name = passages[position].id
         if positions.setdefault(name, position) != position:
-            raise CorpusError(
-                f"corpus {corpus}: passages {positions[name]} and {position} (from 0) have the same id {name!r}; "
-                "ids must be unique"
-            )
+            first, second = PassageReader(corpus).lines([positions[name], position])
+            raise same_id(f"{corpus}: lines {first} and {second}", name)
 
 
 def _write_json(path: Path, content: dict[str, Any]) -> None:

@@ -5,13 +5,13 @@ Needs the extra `search` (`pip install "stepcredit[search]"`) and a Java runtime
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from agentgym.searchqa.retriever import Found, Hit, Passage, SearchFailure, check_search
+from agentgym.foreign_text import ForeignError, clean, read_json
+from agentgym.searchqa.retriever import MOST_CONTENTS, Found, Hit, Passage, SearchFailure, check_search
 
 
 class LuceneRetriever:
@@ -61,10 +61,11 @@ class LuceneRetriever:
 
 def _contents(raw: str) -> str:
     try:
-        row = json.loads(raw)
-    except ValueError:
-        return raw
-    return str(row["contents"]) if isinstance(row, dict) and "contents" in row else raw
+        row = read_json(raw, spare=True)
+    except ForeignError:
+        row = None
+    contents = row["contents"] if isinstance(row, dict) and isinstance(row.get("contents"), str) else raw
+    return clean(contents, MOST_CONTENTS)
 
 
 def _searcher_class() -> Any:

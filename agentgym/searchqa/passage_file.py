@@ -57,7 +57,13 @@ class PassageFile(Sequence[Passage]):
             raise IndexError(f"passage {position} of {len(self)}")
         position %= len(self)
         start = int(self._ends[position - 1]) if position else 0
-        return Passage(*json.loads(self._rows[start : int(self._ends[position])]))
+        try:
+            named, contents = json.loads(self._rows[start : int(self._ends[position])])
+            if not (isinstance(named, str) and isinstance(contents, str)):
+                raise TypeError(f"{type(named).__name__} and {type(contents).__name__}")
+            return Passage(named, contents)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise ValueError(f"{self.folder} is damaged: passage {position} is no row of two texts ({error})") from None
 
     def __iter__(self) -> Iterator[Passage]:
         """Yield all passages in order."""

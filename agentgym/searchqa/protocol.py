@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import islice
 from typing import Any, Literal, NamedTuple, Protocol
 
 from agentgym.core import suggest
+from agentgym.foreign_text import clean
 from agentgym.searchqa.retriever import Passage
 
 Kind = Literal["search", "answer", ""]
@@ -21,12 +23,16 @@ PROTOCOLS = ("searchr1", "verl_agent")
 #: What may happen in the last turn, see `Turns`.
 LAST_TURNS = ("extra", "counted")
 
-_COMMAND = re.compile(r"<(search|answer)>(.*?)</\1>", re.DOTALL)
-_SEARCH = re.compile(r"<search>(.*?)</search>", re.DOTALL | re.IGNORECASE)
-_ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL | re.IGNORECASE)
-_SEARCH_TAG, _ANSWER_TAG = re.compile("<search>", re.IGNORECASE), re.compile("<answer>", re.IGNORECASE)
-#: The `<` of whatever a model's tokenizer or a reader of replies might take for a tag of its own.
-_DANGEROUS = re.compile(r"<(?=\s*/?\s*(?:information|search|answer|think|action|s)\b|\|)", re.IGNORECASE)
+#: Opening and closing tags in any case, by the kind of their block.
+_TAGS: dict[Kind, tuple[re.Pattern[str], re.Pattern[str]]] = {
+    "search": (re.compile("<search>", re.IGNORECASE), re.compile("</search>", re.IGNORECASE)),
+    "answer": (re.compile("<answer>", re.IGNORECASE), re.compile("</answer>", re.IGNORECASE)),
+}
+#: The `<` of whatever a model's tokenizer or a reader of replies might take for a tag of its own. The spaces are
+#: possessive: given back one by one, they would cost the square of their number.
+_DANGEROUS = re.compile(r"<(?=\s*+(?:/\s*+)?(?:information|search|answer|think|action|s)\b|\|)", re.IGNORECASE)
+#: Characters of passages in one observation: as JSON, which may write one character as twelve, they fit into the space.
+_MOST_SHOWN = 80_000
 # Roughly the tokens of a language model: words, long ones in parts, and marks.
 _WORD = r"\w{1,8}|[^\w\s]"
 
@@ -43,6 +49,9 @@ class Command(NamedTuple):
     kind: Kind
     text: str
     valid: bool
+
+
+_NOTHING = Command("", "", False)
 
 
 class Tokenizer(Protocol):
@@ -73,17 +82,32 @@ def parse(reply: str, protocol: str) -> Command:
     end = reply.find("</answer>") if end < 0 else end
     written = reply if end < 0 else reply[: end + len("</search>")]
     if protocol == "searchr1":
-        match = _COMMAND.search(written)
-        if match is None:
-            return Command("", "", False)
-        return Command("search" if match[1] == "search" else "answer", match[2].strip(), True)
-    searches, answers = len(_SEARCH_TAG.findall(reply)), len(_ANSWER_TAG.findall(reply))
-    valid = searches + answers == 1
-    if match := _SEARCH.search(written):
-        return Command("search", match[1].strip(), valid)
-    if match := _ANSWER.search(written):
-        return Command("answer", match[1].strip(), valid)
-    return Command("", "", False)
+        first = [(*found, kind) for kind in _TAGS for found in islice(blocks(written, kind), 1)]
+        if not first:
+            return _NOTHING
+        _, text, kind = min(first)
+        return Command(kind, text.strip(), True)
+    valid = sum([len(opening.findall(reply)) for opening, _ in _TAGS.values()]) == 1
+    for kind, (opening, closing) in _TAGS.items():
+        # The first block begins at the first tag: if nothing closes that one, nothing closes a later one.
+        opened = opening.search(written)
+        closed = closing.search(written, opened.end()) if opened else None
+        if opened and closed:
+            return Command(kind, written[opened.end() : closed.start()].strip(), valid)
+    return _NOTHING
+
+
+def blocks(text: str, tag: str) -> Iterator[tuple[int, str]]:
+    """Yield where each block of a tag begins and what stands in it, up to the tag that nothing closes.
+
+    >>> list(blocks("a <b>c</b><b><b>d</b> <b>", "b"))
+    [(2, 'c'), (10, '<b>d')]
+    """
+    opening, closing = f"<{tag}>", f"</{tag}>"
+    start = text.find(opening)
+    while start >= 0 and (end := text.find(closing, start + len(opening))) >= 0:
+        yield start, text[start + len(opening) : end]
+        start = text.find(opening, end + len(closing))
 
 
 def check_name(value: object, known: Sequence[str], argument: str) -> str:
@@ -166,8 +190,7 @@ class Format:
             text = "".join(
                 [f"Doc {i}(Title: {each.title}) {each.text}\n" for i, each in enumerate(passages, 1)]
             ).strip()
-        if self.escape:
-            text = escape_tags(text)
+        text = clean(escape_tags(text) if self.escape else text, _MOST_SHOWN)
         if self.max_tokens is None:
             return self._block(text)
         if not self.close_block:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
-import json
-import lzma
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
-from agentgym.searchqa.retriever import Retriever, SearchFailure
+from agentgym.foreign_text import ForeignError, Unpacked, clean, clean_json, read_json
+from agentgym.searchqa.retriever import MOST_ID, Retriever, SearchFailure
 from agentgym.searchqa.scoring import CLOSED, countable, normalise
 
 #: The sources that papers evaluate on, in their order.
@@ -22,7 +18,9 @@ SOURCES = ("nq", "triviaqa", "popqa", "hotpotqa", "2wikimultihopqa", "musique", 
 _STEMS = ("train", "dev", "validation", "valid", "eval", "test")
 #: What stands between several answers in one string.
 _SEPARATOR = "<|answer_split|>"
-_FORMATS = ".jsonl, .jsonl.xz, .jsonl.gz or .parquet"
+_FORMATS = ".jsonl, .jsonl.xz, .jsonl.gz, .jsonl.bz2 or .parquet"
+#: Characters of the longest question, or of an answer to it.
+MOST_TEXT = 100_000
 #: Rows of a search at a time.
 _BATCH = 1024
 
@@ -62,25 +60,47 @@ def read_questions(path: str | os.PathLike[str]) -> tuple[Question, ...]:
     `reward_model.ground_truth.target`, `extra_info.split`), and `supporting_ids` and `type` where they are there. Rows
     without a split have the one that the file is named after, else "test". Where rows of different sources have the
     same id, ids become "<source>/<id>". A row whose golden answers all normalise to nothing is left out: it would be
-    won by an empty answer.
+    won by an empty answer. Texts are `clean`.
 
     Args:
         path: a file of JSON lines (`.xz` and `.gz` are unpacked) or a Parquet file, which needs the package pyarrow.
 
     Raises:
-        QuestionError: when the file cannot be read or a row is no question; the message names file, row and field.
+        QuestionError: when the file cannot be read or a row is no question; the message names file, line (of a Parquet
+            file the row) and field.
         ImportError: for a Parquet file without pyarrow.
     """
     path = Path(path).expanduser()
-    questions = []
+    questions, places = [], []
     stem = path.name.partition(".")[0]
+    unit = "row" if path.suffix == ".parquet" else "line"
     for number, row in _rows(path):
-        question = _question(row, f"{path}, row {number}", stem)
+        question = _question(row, f"{path}, {unit} {number}", stem)
         if question is not None:
             questions.append(question)
+            places.append(number)
     if not questions:
         raise QuestionError(f"questions {path}: no row that is a question; expected rows with 'question' and answers")
-    return _named_apart(questions, str(path))
+    return _named_apart(questions, places, f"{path}, {unit}s")
+
+
+def check_questions(questions: Iterable[Any]) -> tuple[Question, ...]:
+    """Return questions that were given as objects, `clean`.
+
+    Raises:
+        QuestionError: when one of them holds something else than texts, or too long ones.
+    """
+    checked = []
+    for position, each in enumerate(questions):
+        texts = (each.id, each.text, each.source, each.split, each.kind)
+        if not all(isinstance(text, str) and len(text) <= MOST_TEXT for text in (*texts, *each.golds, *each.supports)):
+            raise QuestionError(
+                f"question {position} (from 0): expected texts of at most {MOST_TEXT:,} characters, got {each!r:.200}"
+            )
+        named, text, source, split, kind = map(clean, texts)
+        golds, supports = tuple(map(clean, each.golds)), tuple(map(clean, each.supports))
+        checked.append(Question(named, text, golds, source, split, supports, kind))
+    return tuple(checked)
 
 
 def is_answerable(questions: Sequence[Question], retriever: Retriever, *, k: int = 10) -> list[bool]:
@@ -123,20 +143,19 @@ def _rows(path: Path) -> Iterator[tuple[int, Any]]:
         return
     number = 0
     try:
-        with _open(path) as stream:
+        with Unpacked(path) as stream:
             for number, line in enumerate(stream, 1):
                 if line.isspace():
                     continue
                 try:
-                    row = json.loads(line)
-                except ValueError as error:
-                    raise QuestionError(f"questions {path}, row {number}: not JSON ({error})") from error
+                    row = read_json(line)
+                except ForeignError as error:
+                    raise QuestionError(f"questions {path}, line {number}: {error}") from error
                 yield number, row
-    except (OSError, EOFError, lzma.LZMAError) as error:
-        after = f" after row {number}" if number else ""
+    except (OSError, ForeignError) as error:
+        after = f" after line {number}" if number else ""
         raise QuestionError(
-            f"questions {path} cannot be read{after} ({error or 'it ends too early'}); expected a file of questions "
-            f"({_FORMATS})"
+            f"questions {path} cannot be read{after} ({error}); expected a file of questions ({_FORMATS})"
         ) from error
 
 
@@ -147,17 +166,10 @@ def _parquet(path: Path) -> Iterable[Any]:
     except ImportError as error:
         raise ImportError(f"reading {path} needs pyarrow: pip install pyarrow (or give a .jsonl file)") from error
     try:
-        rows: list[Any] = pyarrow.parquet.read_table(path).to_pylist()
-    except (OSError, pyarrow.ArrowException) as error:
+        rows: list[Any] = clean_json(pyarrow.parquet.read_table(path).to_pylist())
+    except (OSError, ValueError, RecursionError, pyarrow.ArrowException) as error:
         raise QuestionError(f"questions {path} cannot be read ({error}); expected a Parquet file") from error
     return rows
-
-
-@contextmanager
-def _open(path: Path) -> Iterator[IO[bytes]]:
-    opener: Any = {".xz": lzma.open, ".gz": gzip.open}.get(path.suffix, open)
-    with opener(path, "rb") as stream:
-        yield stream
 
 
 def _question(row: Any, where: str, stem: str) -> Question | None:
@@ -173,20 +185,33 @@ def _question(row: Any, where: str, stem: str) -> Question | None:
     if not isinstance(text, str) or not text.strip():
         raise QuestionError(
             f"questions {where}: no question; expected a text in 'question', or 'Question: ...' ending the 'prompt'; "
-            f"the row has {sorted(row)}"
+            f"the row has {sorted(map(str, row))!r:.300}"
         )
+    _check_length(text, "question", where)
     split = row.get("split") or extra.get("split") or (stem if stem in _STEMS else "test")
     source = row.get("data_source") or "questions"
     named = row.get("id")
     named = extra.get("index") if named is None else named
     if named is None:
         named = where.rpartition(" ")[2]
-    kept = countable(golds)
-    if not kept:
-        return None
+    names = {"id": named, "data_source": source, "split": split, "type": row.get("type") or ""}
+    for field, name in names.items():
+        if isinstance(name, bool) or not isinstance(name, (str, int)) or len(str(name)) > MOST_ID:
+            raise QuestionError(
+                f"questions {where}: field {field!r} must be a text of at most {MOST_ID:,} characters or an integer, "
+                f"got {name!r:.100}"
+            )
     supports = _texts(row.get("supporting_ids") or (), "supporting_ids", where)
-    kind = row.get("type") or ""
-    return Question(str(named), text.strip(), kept, str(source), str(split), supports, str(kind))
+    kept = countable(golds)
+    named, source, split, kind = map(str, names.values())
+    return Question(named, text.strip(), kept, source, split, supports, kind) if kept else None
+
+
+def _check_length(text: str, field: str, where: str) -> None:
+    if len(text) > MOST_TEXT:
+        raise QuestionError(
+            f"questions {where}: field {field!r} has {len(text):,} characters, at most {MOST_TEXT:,} are read"
+        )
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
@@ -197,9 +222,21 @@ def _texts(value: Any, field: str, where: str) -> tuple[str, ...]:
     """Return a list of texts, or a text whose parts are separated."""
     if isinstance(value, str):
         value = value.split(_SEPARATOR)
-    if not isinstance(value, Sequence) or not all(isinstance(each, (str, int)) for each in value):
-        raise QuestionError(f"questions {where}: field {field!r} must be a list of texts, got {value!r:.100}")
-    return tuple([str(each) for each in value])
+    if not isinstance(value, Sequence) or not all(
+        isinstance(each, (str, int)) and not isinstance(each, bool) for each in value
+    ):
+        raise QuestionError(f"questions {where}: field {field!r} must be a list of texts, got {_brief(value)}")
+    texts = tuple([str(each) for each in value])
+    _check_length(max(texts, key=len, default=""), field, where)
+    return texts
+
+
+def _brief(value: Any) -> str:
+    """Return the beginning of what a value looks like; the deepest ones have no representation."""
+    try:
+        return f"{value!r:.100}"
+    except RecursionError:
+        return type(value).__name__
 
 
 def _asked(prompt: Any) -> str | None:
@@ -209,12 +246,16 @@ def _asked(prompt: Any) -> str | None:
     return content.rpartition("Question:")[2] if isinstance(content, str) and "Question:" in content else None
 
 
-def _named_apart(questions: list[Question], name: str) -> tuple[Question, ...]:
+def _named_apart(questions: list[Question], places: list[int], where: str) -> tuple[Question, ...]:
     if len({question.id for question in questions}) < len(questions):
         questions = [replace(question, id=f"{question.source}/{question.id}") for question in questions]
         if len({question.id for question in questions}) < len(questions):
             questions = [replace(each, id=f"{each.split}/{each.id}") for each in questions]
-    twice = [named for named, times in Counter(question.id for question in questions).items() if times > 1]
-    if twice:
-        raise QuestionError(f"questions {name}: the id {twice[0]!r} occurs more than once; ids must be unique")
+    first: dict[str, int] = {}
+    for question, place in zip(questions, places, strict=True):
+        if first.setdefault(question.id, place) != place:
+            raise QuestionError(
+                f"questions {where} {first[question.id]} and {place}: the id {question.id!r} occurs more than once; "
+                "ids must be unique"
+            )
     return tuple(questions)

@@ -8,7 +8,7 @@ from collections.abc import Collection
 
 from agentgym.searchqa.scoring import normalise
 
-_BLOCK = re.compile(r"<information>(.*)</information>", re.DOTALL)
+_OPENING, _CLOSING = "<information>", "</information>"
 _NAME = re.compile(r"(?:(?:The|Kingdom|Republic|Duchy) )?[A-Z][\w'-]*(?: (?:of |the |de )?[A-Z][\w'-]*)*")
 _SENTENCE = re.compile(r"(?<=[.!?]) |\n")
 _YEAR = re.compile(r"\b(1\d{3}|20\d{2})\b")
@@ -57,9 +57,10 @@ class Reader:
             observation: the question, or what the last command brought.
             admissible: not looked at, but for whether a search is still among it.
         """
-        block = _BLOCK.search(observation)
-        if block:
-            self._texts.append(block[1])
+        start = observation.find(_OPENING) + len(_OPENING)
+        end = observation.rfind(_CLOSING)
+        if len(_OPENING) <= start <= end:
+            self._texts.append(observation[start:end])
         elif not self._asked or observation.rstrip().endswith("?"):
             self._question, self._asked, self._texts = observation.strip(), [], []
         can_search = not admissible or any(command.startswith("<search>") for command in admissible)
@@ -84,7 +85,8 @@ class Reader:
             return "yes"
         named = names_in(question)
         if either and len(named) > 1:
-            return min(named, key=lambda name: min(_YEAR.findall(self._passage(name)), default="9"))
+            passages = self._passages()
+            return min(named, key=lambda name: min(_YEAR.findall(passages.get(normalise(name), "")), default="9"))
         asks_year = re.search(r"\b(?:year|when)\b", question, re.IGNORECASE)
         known = {normalise(name) for name in named}
         wanted = set(normalise(question).split())
@@ -98,12 +100,10 @@ class Reader:
                     best, overlap = said[0], common
         return best
 
-    def _passage(self, title: str) -> str:
-        """The text of the passage with a title, as far as it was shown."""
+    def _passages(self) -> dict[str, str]:
+        """The first passage of each title (normalised), as far as it was shown."""
         parts = [part for text in self._texts for part in re.split(r"(?=Doc \d+[(:])", text)]
-        return next(
-            (part for part in parts if normalise(title) in {normalise(each) for each in _TITLE.findall(part)}), ""
-        )
+        return {normalise(title): part for part in parts[::-1] for title in _TITLE.findall(part)}
 
 
 def names_in(text: str) -> list[str]:
@@ -115,8 +115,9 @@ def names_in(text: str) -> list[str]:
     found = []
     for name in _NAME.findall(text):
         words = name.split()
-        while words and words[0].lower() in _NO_NAMES and not (words[0] == "The" and len(words) > 2):
-            words = words[1:]
-        if words and any(word.lower() not in _NO_NAMES for word in words):
-            found.append(" ".join(words))
+        begin, end = 0, len(words)
+        while begin < end and words[begin].lower() in _NO_NAMES and not (words[begin] == "The" and end - begin > 2):
+            begin += 1
+        if any(word.lower() not in _NO_NAMES for word in words[begin:]):
+            found.append(" ".join(words[begin:]))
     return list(dict.fromkeys(found))

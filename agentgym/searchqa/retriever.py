@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+#: Longest contents of a passage and longest id, in characters.
+MOST_CONTENTS, MOST_ID = 1_000_000, 1_000
+#: Characters of a query that are searched for.
+MOST_QUERY = 10_000
 
 
 class Passage(NamedTuple):
@@ -77,6 +82,19 @@ class Retriever(Protocol):
             TypeError: when `queries` is not a sequence of strings.
             ValueError: when `k` is less than 1.
         """
+
+
+def check_found(answer: Any, k: int) -> Found:
+    """Return what a retriever answered to one query, at most `k` hits, or a failure where it is something else."""
+    if isinstance(answer, SearchFailure):
+        return answer
+    try:
+        found = tuple(answer[:k])
+        fine = all(isinstance(hit.passage.id, str) and isinstance(hit.passage.contents, str) for hit in found)
+        hash(found)
+    except (AttributeError, TypeError, KeyError):
+        fine = False
+    return found if fine else SearchFailure(f"the retriever answered {type(answer).__name__} that holds no hits")
 
 
 def check_search(queries: Sequence[str], k: int) -> None:

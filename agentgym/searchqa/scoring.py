@@ -13,11 +13,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from agentgym.searchqa.protocol import blocks
+
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
-_ANSWER = re.compile(r"<answer>(.*?)</answer>", re.DOTALL)
-_INFORMATION = re.compile(r"<information>(.*?)</information>", re.DOTALL)
 _TAG = re.compile(r"(</?(?:think|search|information|answer)>)")
+#: Characters of a text whose normal form is remembered.
+_SHORT = 300
 #: Answers that F1 counts only whole, as HotpotQA's script does.
 CLOSED = frozenset({"yes", "no", "noanswer"})
 
@@ -34,7 +36,6 @@ _GRAMMAR: dict[str, dict[str, str]] = {
 }
 
 
-@lru_cache(maxsize=65536)
 def normalise(text: str) -> str:
     """Lower-case, delete ASCII punctuation, replace articles by a space, collapse white space.
 
@@ -44,7 +45,15 @@ def normalise(text: str) -> str:
     >>> normalise(" The  T-shirt, of an “Élan”!"), normalise("an-apple"), normalise("A")
     ('tshirt of “élan”', 'anapple', '')
     """
+    return _remembered(text) if len(text) <= _SHORT else _normalised(text)
+
+
+def _normalised(text: str) -> str:
     return " ".join(_ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split())
+
+
+#: Only short texts, so that what is remembered is bounded in bytes.
+_remembered = lru_cache(maxsize=65536)(_normalised)
 
 
 def countable(golds: Iterable[str]) -> tuple[str, ...]:
@@ -112,7 +121,7 @@ def extract_answer(text: str, *, at_least: int = 1) -> str | None:
     >>> extract_answer("<answer> Beijing </answer>"), extract_answer("<answer> Beijing </answer>", at_least=2)
     ('Beijing', None)
     """
-    found = _ANSWER.findall(text)
+    found = [content for _, content in blocks(text, "answer")]
     return found[-1].strip() if len(found) >= max(at_least, 1) else None
 
 
@@ -175,6 +184,6 @@ class FormatReward:
         if answer is not None and exact_match(answer, golds):
             return self.correct if well_formed else self.correct - self.structure
         if well_formed:
-            there = any(sub_match(block, golds) for block in _INFORMATION.findall(transcript))
+            there = any(sub_match(content, golds) for _, content in blocks(transcript, "information"))
             return self.structure + (self.retrieval if there else 0.0)
         return 0.0 if answer is None else self.final

@@ -3,26 +3,42 @@
     python -m agentgym.searchqa.serve --corpus wiki-18.jsonl.gz --port 8000
 
 `POST /retrieve` speaks both published formats (see `wire`); `GET /health` says how many passages there are. Each
-request has its thread; the search itself runs outside Python's global lock.
+connection has its thread; the search itself runs outside Python's global lock. A request is limited in bytes, in
+queries and in time, and has to name this machine as its host: a page in a browser whose name was bent to this address
+names another.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
+import ipaddress
 import json
+import os
 import signal
+import socket
 import sys
 import threading
+import time
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeoutError
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+from agentgym.foreign_text import ForeignError, clean, read_json
+from agentgym.redaction import redact
 from agentgym.searchqa.retriever import Hit, Retriever, SearchFailure
 from agentgym.searchqa.wire import Request, WireError, read_request, write_answer
 
 _PATHS = ("/", "/retrieve")
 #: A request of more bytes is refused.
-_MOST_BYTES = 64_000_000
+_MOST_BYTES = 16_000_000
+#: Searches at a time; further ones wait for their turn.
+_SEARCHES = 32
+#: Seconds that requests may go on after the signal to stop; the process ends soon after them, whatever it does.
+_GRACE, _END = 1.0, 1.5
 
 
 class RetrievalServer(ThreadingHTTPServer):
@@ -33,7 +49,10 @@ class RetrievalServer(ThreadingHTTPServer):
         host: address to listen at; "" for all of the machine's.
         port: 0 for any free one; `url` says which it became.
         default_k: number of hits for requests that do not say.
-        patience: seconds that a client may keep a connection silent.
+        patience: seconds that a client may keep a connection silent before a request.
+        seconds: from the first byte of a request to the end of its search, and again for sending the answer.
+        names: names of hosts that requests may be addressed to, beside this machine's own, localhost and any IP
+            address; "*" for all.
     """
 
     daemon_threads = True
@@ -48,11 +67,58 @@ class RetrievalServer(ThreadingHTTPServer):
         *,
         default_k: int = 3,
         patience: float = 60.0,
+        seconds: float = 60.0,
+        names: Iterable[str] = (),
     ) -> None:
+        if patience <= 0 or seconds <= 0:
+            raise ValueError(f"expected patience > 0 and seconds > 0, got {patience} and {seconds}")
         self.retriever = retriever
         self.default_k = default_k
-        self.patience = patience
+        self.patience, self.seconds = patience, seconds
+        self._names = {name.lower() for name in ("localhost", host, socket.gethostname(), *names)}
+        self._searches = ThreadPoolExecutor(_SEARCHES, "search")
+        self._running = 0
+        self._idle = threading.Condition()
         super().__init__((host, port), _Handler)
+
+    def is_own(self, host: str) -> bool:
+        """Say whether the header Host, with or without a port, names this server."""
+        name = host.strip().lower()
+        name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
+        if name in self._names or "*" in self._names:
+            return True
+        try:
+            ipaddress.ip_address(name)
+        except ValueError:
+            return False
+        return True  # nobody's name was bent to it
+
+    def search(self, request: Request, until: float) -> list[Any]:
+        """Return what the retriever finds, or raise a TimeoutError at a time of `time.monotonic`."""
+        with self._idle:
+            self._running += 1
+        try:
+            search = self._searches.submit(self.retriever.search, request.queries, request.k)
+            try:
+                return list(search.result(max(until - time.monotonic(), 0.0)))
+            except FutureTimeoutError:
+                if not search.cancel() and search.done():
+                    raise
+                raise TimeoutError(f"not searched within {self.seconds:g} s") from None
+        finally:
+            with self._idle:
+                self._running -= 1
+                self._idle.notify_all()
+
+    def drain(self, seconds: float) -> None:
+        """Wait until no request is being answered, at most so long."""
+        with self._idle:
+            self._idle.wait_for(lambda: not self._running, seconds)
+
+    def server_close(self) -> None:
+        """Close the socket; searches that run are left to themselves."""
+        super().server_close()
+        self._searches.shutdown(wait=False, cancel_futures=True)
 
     @property
     def url(self) -> str:
@@ -63,7 +129,7 @@ class RetrievalServer(ThreadingHTTPServer):
         """Say in one line that a client went away; print the traceback of anything else."""
         error = sys.exception()
         if isinstance(error, OSError):
-            print(f"{client_address}: {error}", file=sys.stderr)
+            print(redact(f"{client_address}: {error}"), file=sys.stderr)
         else:
             super().handle_error(request, client_address)
 
@@ -85,9 +151,34 @@ class _Handler(BaseHTTPRequestHandler):
     server: RetrievalServer
 
     def setup(self) -> None:
-        """Give silent clients up after a while."""
+        """Read with a limit on the whole of a request."""
         super().setup()
-        self.connection.settimeout(self.server.patience)
+        self._incoming = _Incoming(self.connection)
+        self.rfile: io.BufferedReader = io.BufferedReader(self._incoming)
+
+    def handle_one_request(self) -> None:
+        """Wait for a request and answer it; its time begins with its first byte."""
+        self._incoming.until = time.monotonic() + self.server.patience
+        try:
+            waiting = self.rfile.peek(1)
+        except OSError:
+            waiting = b""
+        if not waiting:
+            self.close_connection = True
+            return
+        self._incoming.until = time.monotonic() + self.server.seconds
+        super().handle_one_request()
+
+    def parse_request(self) -> bool:
+        """Read the head; refuse a request that is addressed to another host."""
+        if not super().parse_request():
+            return False
+        foreign = [host for host in self.headers.get_all("Host", ()) if not self.server.is_own(host)]
+        if foreign:
+            self.close_connection = True
+            words = f"this is not {clean(foreign[0], 100)!r}; --allow-host gives the server another name"
+            self._send(HTTPStatus.FORBIDDEN, {"error": words})
+        return not foreign
 
     def do_POST(self) -> None:
         """Answer a search."""
@@ -110,30 +201,38 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _request(self) -> Request:
         length = self.headers.get("Content-Length", "")
-        if not (length.isascii() and length.isdigit()):
+        if "Transfer-Encoding" in self.headers or not (length.isascii() and length.isdigit()):
             raise _BadRequestError(HTTPStatus.LENGTH_REQUIRED, "a request needs the header Content-Length")
         if len(length) > 18 or int(length) > _MOST_BYTES:
             raise _BadRequestError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"more than {_MOST_BYTES:,} bytes")
         try:
-            return read_request(json.loads(self.rfile.read(int(length))), self.server.default_k)
-        except (WireError, ValueError, RecursionError) as error:
+            content = self.rfile.read(int(length))
+            if len(content) < int(length):
+                raise ConnectionResetError("the request ends too early")
+            return read_request(read_json(content), self.server.default_k)
+        except (WireError, ForeignError) as error:
             raise _BadRequestError(HTTPStatus.BAD_REQUEST, str(error)) from error
 
-    def _answer(self, request: Request) -> dict[str, Any]:
-        try:
-            found = self.server.retriever.search(request.queries, request.k)
-        except Exception as error:
-            print(f"search failed: {error!r}", file=sys.stderr)
-            raise _BadRequestError(HTTPStatus.INTERNAL_SERVER_ERROR, f"search failed: {error}") from error
+    def _answer(self, request: Request) -> bytes:
         hits: list[tuple[Hit, ...]] = []
-        for each in found:
-            if isinstance(each, SearchFailure):
-                raise _BadRequestError(HTTPStatus.SERVICE_UNAVAILABLE, each.reason)
-            hits.append(each)
-        return write_answer(request, hits)
+        try:
+            for each in self.server.search(request, self._incoming.until):
+                if isinstance(each, SearchFailure):
+                    raise _BadRequestError(HTTPStatus.SERVICE_UNAVAILABLE, redact(each.reason))
+                hits.append(each)
+            return json.dumps(write_answer(request, hits), allow_nan=False).encode()
+        except _BadRequestError:
+            raise
+        except TimeoutError as error:
+            raise _BadRequestError(HTTPStatus.SERVICE_UNAVAILABLE, redact(str(error))) from error
+        except Exception as error:
+            print(redact(f"search failed: {error!r}"), file=sys.stderr)
+            words = redact(f"search failed: {error}")
+            raise _BadRequestError(HTTPStatus.INTERNAL_SERVER_ERROR, words) from error
 
-    def _send(self, status: HTTPStatus, content: dict[str, Any]) -> None:
-        body = json.dumps(content).encode()
+    def _send(self, status: HTTPStatus, content: dict[str, Any] | bytes) -> None:
+        body = content if isinstance(content, bytes) else json.dumps(content).encode()
+        self.connection.settimeout(self.server.seconds)
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
@@ -142,6 +241,27 @@ class _Handler(BaseHTTPRequestHandler):
 
     def log_message(self, format: str, *args: Any) -> None:
         """Stay silent: a line for each request is of no use at thousands a second."""
+
+
+class _Incoming(io.RawIOBase):
+    """What a client sends, up to a time; the socket's own limit would begin anew with every byte."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__()
+        self._connection = connection
+        self.until = 0.0
+
+    def readable(self) -> bool:
+        """Say yes."""
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Read what is there, or wait for it; raise a TimeoutError at the end of the time."""
+        left = self.until - time.monotonic()
+        if left <= 0:
+            raise TimeoutError("the client took too long")
+        self._connection.settimeout(left)
+        return self._connection.recv_into(buffer)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -154,22 +274,38 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at; default: 127.0.0.1")
     parser.add_argument("--port", type=int, default=8000, help="default: 8000; 0: any free one")
     parser.add_argument("--top-k", type=int, default=3, help="hits for requests that do not say; default: 3")
+    parser.add_argument("--seconds", type=float, default=60.0, help="longest time for a request; default: 60")
+    parser.add_argument(
+        "--allow-host", action="append", default=[], metavar="NAME",
+        help="a name by which clients reach this machine, beside its own; may be repeated; * allows all",
+    )  # fmt: skip
     given = parser.parse_args(arguments)
     if given.top_k < 1:
         parser.error(f"--top-k must be at least 1, got {given.top_k}")
     try:
         retriever = find_retriever(given.retriever, given.corpus)
-        server = RetrievalServer(retriever, given.host, given.port, default_k=given.top_k)
+        server = RetrievalServer(
+            retriever, given.host, given.port, default_k=given.top_k, seconds=given.seconds, names=given.allow_host
+        )
     except (ValueError, OSError, ImportError, OverflowError) as error:
-        print(error, file=sys.stderr)
+        print(redact(str(error)), file=sys.stderr)
         return 1
-    signal.signal(signal.SIGTERM, lambda *_: threading.Thread(target=server.shutdown).start())
+
+    def stop(*_: object) -> None:
+        end = threading.Timer(_END, os._exit, (0,))  # for a search that does not end, or an exit that waits for it
+        end.daemon = True
+        end.start()
+        threading.Thread(target=server.shutdown, daemon=True).start()
+
+    signal.signal(signal.SIGTERM, stop)
     with server:
         print(f"serving at {server.url}", flush=True)
         try:
-            server.serve_forever()
+            server.serve_forever(poll_interval=0.1)
         except KeyboardInterrupt:
+            stop()
             print("stopped", file=sys.stderr)
+        server.drain(_GRACE)
     return 0
 
 

@@ -10,16 +10,22 @@ without scores, the documents stand alone.
 from __future__ import annotations
 
 import hashlib
-import math
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentgym.searchqa.retriever import Hit, Passage
+from agentgym.foreign_text import clean
+from agentgym.searchqa.retriever import MOST_CONTENTS, MOST_ID, MOST_QUERY, Found, Hit, Passage, SearchFailure
 
 FORMATS: tuple[str, ...] = ("searchr1", "verl_agent")
 #: Most hits of one query that a request may ask for.
 MOST_HITS = 1000
+#: Most queries of one request.
+MOST_QUERIES = 1024
+
+
+_LARGEST = sys.float_info.max
 
 
 class WireError(ValueError):
@@ -46,7 +52,8 @@ def write_request(wire: str, queries: Sequence[str], k: int) -> dict[str, Any]:
 
     Scores are always asked for: Search-R1's own server fails without.
     """
-    asked: dict[str, Any] = {"queries": list(queries)} if wire == "searchr1" else {"query": queries[0]}
+    cleaned = [clean(query, MOST_QUERY) for query in queries]
+    asked: dict[str, Any] = {"queries": cleaned} if wire == "searchr1" else {"query": cleaned[0]}
     return asked | {"topk": k, "return_scores": True}
 
 
@@ -65,13 +72,22 @@ def read_request(content: Any, default_k: int) -> Request:
     queries = [content["query"]] if "query" in content else content["queries"]
     if not isinstance(queries, list) or not all(isinstance(query, str) for query in queries):
         raise WireError("'queries' must be a list of strings, 'query' a string")
+    if len(queries) > MOST_QUERIES:
+        raise WireError(f"{len(queries)} queries in one request, at most {MOST_QUERIES} are answered: send several")
     k = content.get("topk") or default_k
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MOST_HITS:
-        raise WireError(f"'topk' must be an integer from 1 to {MOST_HITS}, got {k!r:.50}")
+        raise WireError(f"'topk' must be an integer from 1 to {MOST_HITS}, got {brief(k)}")
     scores = content.get("return_scores", False)
     if not isinstance(scores, bool):
-        raise WireError(f"'return_scores' must be true or false, got {scores!r:.50}")
-    return Request(tuple(queries), k, scores)
+        raise WireError(f"'return_scores' must be true or false, got {brief(scores)}")
+    return Request(tuple([clean(query, MOST_QUERY) for query in queries]), k, scores)
+
+
+def brief(value: Any) -> str:
+    """Return the beginning of what a JSON value looks like, however large it is."""
+    if isinstance(value, str):
+        return f"{value[:50]!r}"
+    return f"{type(value).__name__} of {len(value)}" if isinstance(value, (list, dict)) else f"{value!r:.50}"
 
 
 def write_answer(request: Request, found: Sequence[Sequence[Hit]]) -> dict[str, Any]:
@@ -80,12 +96,12 @@ def write_answer(request: Request, found: Sequence[Sequence[Hit]]) -> dict[str, 
 
 
 def _write_hit(hit: Hit, scores: bool) -> dict[str, Any]:
-    document = {"id": hit.passage.id, "contents": hit.passage.contents}
-    return {"document": document, "score": hit.score} if scores else document
+    document = {"id": clean(hit.passage.id, MOST_ID), "contents": clean(hit.passage.contents, MOST_CONTENTS)}
+    return {"document": document, "score": float(hit.score)} if scores else document
 
 
-def read_answer(content: Any, queries: int, k: int) -> list[tuple[Hit, ...]]:
-    """Return the hits of an answer, at most `k` for each query.
+def read_answer(content: Any, queries: int, k: int) -> list[Found]:
+    """Return the hits of an answer, at most `k` for each query, or a failure for a query with a damaged hit.
 
     Servers that search the web leave out the score (0.0 here) and the id (then a digest of the contents).
 
@@ -94,21 +110,33 @@ def read_answer(content: Any, queries: int, k: int) -> list[tuple[Hit, ...]]:
     """
     result = content.get("result") if isinstance(content, dict) else None
     if not isinstance(result, list) or not all(isinstance(hits, list) for hits in result):
-        raise WireError(f"expected {{'result': [[...], ...]}}, got {content!r:.200}")
+        got = f"an object with {sorted(content)[:5]!r:.100}" if isinstance(content, dict) else brief(content)
+        raise WireError(f"expected {{'result': [[...], ...]}}, got {got}")
     if len(result) != queries:
         raise WireError(f"'result' has {len(result)} lists for {queries} queries")
-    return [tuple([_read_hit(hit) for hit in hits[:k]]) for hits in result]
+    return [_read_hits(hits[:k]) for hits in result]
+
+
+def _read_hits(hits: Sequence[Any]) -> Found:
+    try:
+        return tuple([_read_hit(hit) for hit in hits])
+    except WireError as error:
+        return SearchFailure(str(error))
 
 
 def _read_hit(hit: Any) -> Hit:
     document = hit.get("document", hit) if isinstance(hit, dict) else None
     contents = document.get("contents") if isinstance(document, dict) else None
     if not isinstance(document, dict) or not isinstance(contents, str):
-        raise WireError(f"a hit has no document with 'contents': {hit!r:.200}")
+        raise WireError(f"a hit has no document with 'contents': {brief(hit)}")
+    contents = clean(contents, MOST_CONTENTS)
     name = document.get("id")
     if name is None:
-        name = hashlib.blake2b(contents.encode(errors="replace"), digest_size=8).hexdigest()
+        name = hashlib.blake2b(contents.encode(), digest_size=8).hexdigest()
+    if isinstance(name, bool) or not isinstance(name, (str, int)):
+        raise WireError(f"the 'id' of a document must be a string or an integer, got {brief(name)}")
     score = hit.get("score", 0.0)
-    if isinstance(score, bool) or not isinstance(score, (int, float)) or not math.isfinite(score):
-        raise WireError(f"'score' must be a finite number, got {score!r:.50}")
-    return Hit(Passage(str(name), contents), float(score))
+    # Of numbers, only those that are finite come through `read_json`; this asks the same of any other value.
+    if isinstance(score, bool) or not isinstance(score, (int, float)) or not abs(score) <= _LARGEST:
+        raise WireError(f"'score' must be a finite number, got {brief(score)}")
+    return Hit(Passage(clean(str(name), MOST_ID), contents), float(score))

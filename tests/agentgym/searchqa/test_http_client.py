@@ -1,4 +1,5 @@
 import hashlib
+import pickle
 import socket
 from typing import Any
 
@@ -159,3 +160,98 @@ def test_arguments_are_checked() -> None:
             HttpRetriever("http://h", **wrong)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="at least 1"):
         HttpRetriever("http://h").search(["q"], 0)
+
+
+OTHER = Hit(Passage("4", '"T"\ntext'), 2.5)
+
+
+@pytest.mark.parametrize(
+    "score", ["1" + "0" * 400, "NaN", "-Infinity", "1e400", "1" * 19, '"high"', "true", "null", "[[]]", '{"a": 1}']
+)
+def test_a_damaged_hit_costs_its_query_and_spares_the_others(score: str) -> None:
+    hit = f'{{"document": {{"id": "4", "contents": "\\"T\\"\\ntext"}}, "score": {score}}}'
+    good = hit.replace(score, "2.5")
+    with scripted(answer(f'{{"result": [[{good}], [{good}, {hit}], [{good}]]}}'.encode())) as server:
+        first, second, third = client(server.url).search(["a", "b", "c"], 3)
+    assert (first, third) == ((OTHER,), (OTHER,))
+    assert "'score' must be a finite number" in reason(second)
+
+
+@pytest.mark.parametrize(
+    "document", [7, None, [], {"contents": 3}, {"id": [], "contents": "x"}, {"id": {}}, "x" * 9999]
+)
+def test_wrong_types_in_a_hit_are_a_failure_of_one_line(document: Any) -> None:
+    with scripted(answer({"result": [[{"document": document}], [HIT]]})) as server:
+        first, second = client(server.url).search(["a", "b"], 3)
+    assert len(reason(first)) < 400
+    assert second == (OTHER,)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 200_000,
+        b'{"result": ' + b"[" * 200_000,
+        b'{"a":' * 200_000,
+        b'{"result": [[{"document": ' + b"[" * 200_000 + b"]" * 200_000 + b"}]]}",
+    ],
+)
+def test_nesting_without_end_is_a_failure(body: bytes) -> None:
+    with scripted(answer(body)) as server:
+        assert len(reason(client(server.url).search(["q"], 3)[0])) < 600
+
+
+def test_text_of_an_answer_is_cleaned_and_limited() -> None:
+    hit = {"document": {"id": "\ud800" + "i" * 5000, "contents": "T\n\udfff\x1b[2J" + "x" * 2_000_000}, "score": 1}
+    with scripted(answer({"result": [[hit]]})) as server:
+        ((found,),) = client(server.url).search(["\ud800"], 3)
+        assert server.requests[0]["queries"] == ["\ufffd"]
+    assert found.passage.contents.startswith("T\n\ufffd\ufffd[2Jxx")
+    assert (len(found.passage.contents), len(found.passage.id)) == (1_000_000, 1_000)
+    found.passage.id.encode()
+
+
+KEY = "sk-" + "k7" * 20
+
+
+@pytest.mark.parametrize("status", [200, 401, 503])
+def test_no_failure_shows_a_key(status: int) -> None:
+    words = f"{'x' * 190}Authorization: Bearer {KEY}, X-Token: {KEY[::-1]}, user hunter, {KEY}"
+    with scripted(answer(words.encode(), status)) as server:
+        url = server.url.replace("//", "//hunter:pw12@") + f"?api_key={KEY}"
+        remote = client(url, headers={"Authorization": f"Bearer {KEY}", "X-Token": KEY[::-1]})
+        text = reason(remote.search(["q"], 3)[0]) + repr(remote) + remote.url
+    for secret in (KEY, KEY[:8], KEY[::-1], KEY[::-1][:8], "hunter", "pw12"):
+        assert secret not in text
+    assert "127.0.0.1" in text
+
+
+def test_a_pickle_holds_no_credentials_and_the_copy_works() -> None:
+    with scripted(answer(GOOD)) as server:
+        url = server.url.replace("//", "//hunter:pw12@") + f"?k=1&api_key={KEY}"
+        data = pickle.dumps(client(url, headers={"Authorization": f"Bearer {KEY}", "X-Token": KEY[::-1]}))
+        for secret in (KEY, KEY[::-1], "hunter", "pw12"):
+            assert secret.encode() not in data
+        copy = pickle.loads(data)
+        assert copy.search(["q"], 3) == [FOUND]
+        assert copy.url.endswith("/retrieve?k=1&api_key=***")
+
+
+def test_wrong_urls_and_headers_are_refused_without_showing_them() -> None:
+    for url in (
+        f"http://hunter:pw12@h:port/?api_key={KEY}",
+        f"http://h/a b?token={KEY}",
+        f"ftp://hunter:pw12@h/{KEY[:0]}",
+    ):
+        with pytest.raises(ValueError, match="expected the URL") as caught:
+            HttpRetriever(url)
+        assert KEY not in str(caught.value)
+        assert "pw12" not in str(caught.value)
+    for value in (f"{KEY}\n", f"{KEY}\r\nX: y", f"{KEY}\u2026", 7):
+        with pytest.raises(ValueError, match="header 'Authorization'") as caught:
+            HttpRetriever("http://h", headers={"Authorization": value})  # type: ignore[dict-item]
+        assert KEY not in str(caught.value)
+
+
+def test_a_host_that_cannot_be_is_a_failure() -> None:
+    assert reason(client(f"http://{'a' * 80}.example").search(["q"], 1)[0])

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from agentgym.searchqa.questions import Question, QuestionError, is_answerable, read_questions
+from agentgym.searchqa.questions import Question, QuestionError, check_questions, is_answerable, read_questions
 from agentgym.searchqa.retriever import SearchFailure
 from tests.agentgym.searchqa.places import PASSAGES, Titles
 
@@ -78,12 +78,12 @@ def test_equal_ids_of_different_sources_are_told_apart(tmp_path):
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ([1], "row 2: expected an object, got list"),
-        ({**FLASHRAG, "question": " "}, "row 2: no question; expected a text in 'question'"),
-        ({**FLASHRAG, "golden_answers": None}, "row 2: field 'golden_answers' must be a list of texts, got None"),
-        ({**FLASHRAG, "golden_answers": [["x"]]}, "row 2: field 'golden_answers'"),
-        ({"question": "Who?"}, "row 2: field 'golden_answers'"),
-        ({**FLASHRAG, "supporting_ids": {"a": 1}}, "row 2: field 'supporting_ids'"),
+        ([1], "line 2: expected an object, got list"),
+        ({**FLASHRAG, "question": " "}, "line 2: no question; expected a text in 'question'"),
+        ({**FLASHRAG, "golden_answers": None}, "line 2: field 'golden_answers' must be a list of texts, got None"),
+        ({**FLASHRAG, "golden_answers": [["x"]]}, "line 2: field 'golden_answers'"),
+        ({"question": "Who?"}, "line 2: field 'golden_answers'"),
+        ({**FLASHRAG, "supporting_ids": {"a": 1}}, "line 2: field 'supporting_ids'"),
     ],
 )
 def test_a_bad_row_is_named(tmp_path, row, message):
@@ -94,7 +94,7 @@ def test_a_bad_row_is_named(tmp_path, row, message):
 def test_bad_files_are_named(tmp_path):
     path = tmp_path / "q.jsonl"
     path.write_text('{"id": 1\n')
-    with pytest.raises(QuestionError, match="row 1: not JSON"):
+    with pytest.raises(QuestionError, match="line 1: not JSON"):
         read_questions(path)
     with pytest.raises(QuestionError, match="cannot be read"):
         read_questions(tmp_path / "missing.jsonl")
@@ -125,3 +125,59 @@ def test_a_failed_search_leaves_nothing_decided():
 
     with pytest.raises(RuntimeError, match="down"):
         is_answerable([Question("1", "x", ("y",), "s", "test")], Broken())
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ('{"question": "Who?", "golden_answers": ["a"], "id": NaN}', "NaN is not a JSON number"),
+        ('{"question": "Who?", "golden_answers": ["a"], "id": 1e400}', "beyond all floats"),
+        ('{"question": "Who?", "golden_answers": ["a"], "id": %s}' % ("1" * 5000), "an integer of 5000 digits"),
+        ('{"question": "Who?", "golden_answers": ["a"], "id": [1]}', "field 'id' must be a text"),
+        ('{"question": "Who?", "golden_answers": ["a"], "id": 1.5}', "field 'id' must be a text"),
+        ('{"question": "Who?", "golden_answers": ["a"], "id": true}', "field 'id' must be a text"),
+        ('{"question": "Who?", "golden_answers": ["a"], "data_source": {"a": 1}}', "field 'data_source' must be"),
+        ('{"question": "Who?", "golden_answers": ["a"], "split": ["dev"]}', "field 'split' must be"),
+        ('{"question": "Who?", "golden_answers": ["a"], "type": 0.5}', "field 'type' must be"),
+        ('{"question": "Who?", "golden_answers": [true]}', "field 'golden_answers' must be a list of texts"),
+        ('{"question": "%s", "golden_answers": ["a"]}' % ("x" * 100_001), "field 'question' has 100,001 characters"),
+        ('{"question": "Who?", "golden_answers": ["%s"]}' % ("x" * 100_001), "field 'golden_answers' has 100,001"),
+        ("[" * 200_000, "nested too deeply"),
+        ('{"a":' * 200_000, "nested too deeply"),
+    ],
+    ids=lambda text: text[:40],
+)  # fmt: skip
+def test_every_damage_is_named_by_file_and_line(tmp_path, row, message):
+    path = tmp_path / "q.jsonl"
+    path.write_text(json.dumps(FLASHRAG) + "\n\n" + row + "\n")
+    with pytest.raises(QuestionError, match=f"{re.escape(str(path))}, line 3: .*{message}"):
+        read_questions(path)
+
+
+def test_files_that_are_no_text_or_too_much_are_named(tmp_path):
+    path = tmp_path / "q.jsonl"
+    path.write_bytes(json.dumps(FLASHRAG).encode() + b'\n{"question": "\xff"}\n')
+    with pytest.raises(QuestionError, match="line 2: not UTF-8"):
+        read_questions(path)
+    path = tmp_path / "q.jsonl.gz"
+    path.write_bytes(gzip.compress(json.dumps(FLASHRAG).encode() + b"\n" * 80_000_000))
+    with pytest.raises(QuestionError, match=r"q\.jsonl\.gz cannot be read.*unpacks to more than"):
+        read_questions(path)
+
+
+def test_equal_ids_are_named_with_their_lines(tmp_path):
+    path = tmp_path / "q.jsonl"
+    path.write_text("\n".join(["", json.dumps(VERL), "", json.dumps({**VERL, "question": "x"})]))
+    with pytest.raises(QuestionError, match=r"q\.jsonl, lines 2 and 4: the id 'train/nq/3' occurs more than once"):
+        read_questions(path)
+
+
+def test_texts_are_cleaned(tmp_path):
+    row = '{"id": "\\ud800", "question": "Who \\udfff\\u0007?", "golden_answers": ["\\ud801"], "type": "\\u0000"}'
+    (tmp_path / "q.jsonl").write_text(row)
+    expected = Question("\ufffd", "Who \ufffd\ufffd?", ("\ufffd",), "questions", "test", (), "\ufffd")
+    assert read_questions(tmp_path / "q.jsonl") == (expected,)
+    given = Question("\ud800", "Who \udfff\x07?", ("\ud801",), "questions", "test", (), "\x00")
+    assert check_questions([given]) == (expected,)
+    with pytest.raises(QuestionError, match=r"question 0 .* expected texts"):
+        check_questions([Question(3, "Who?", ("x",), "s", "test")])

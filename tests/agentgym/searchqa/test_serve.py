@@ -4,6 +4,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,6 +19,7 @@ from agentgym.searchqa.retriever import Found, Hit, Passage, SearchFailure
 from agentgym.searchqa.serve import RetrievalServer, main
 from tests.agentgym.searchqa.corpus_files import WORDS, random_passages, write_corpus
 from tests.agentgym.searchqa.loopback import searching
+from tests.agentgym.searchqa.root import ROOT
 
 PASSAGES = random_passages(40, seed=2)
 
@@ -66,10 +69,10 @@ def test_both_formats_are_answered_with_or_without_scores(lexical: LexicalRetrie
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        (b"", "Expecting value"),
+        (b"", "not JSON: Expecting value"),
         (b"{", "Expecting"),
-        (b"\xff", "decode"),
-        (b"[" * 100_000, "recursion"),
+        (b"\xff", "not UTF-8"),
+        (b"[" * 100_000, "nested too deeply"),
         (b'["ka"]', "expected an object with 'queries'"),
         ({}, "expected an object with 'queries'"),
         ({"query": "a", "queries": ["a"]}, "expected an object with 'queries'"),
@@ -105,7 +108,7 @@ def test_requests_that_are_no_search(lexical: LexicalRetriever) -> None:
             assert (response.status, json.loads(response.read())) == expected
         connection.close()
         assert post(server, {"query": "ka"}, "/other")[0] == 404
-        for length, status in (("x", 411), ("-1", 411), ("9" * 5000, 413), ("64000001", 413)):
+        for length, status in (("x", 411), ("-1", 411), ("9" * 5000, 413), ("16000001", 413)):
             with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as raw:
                 raw.sendall(f"POST /retrieve HTTP/1.1\r\nContent-Length: {length}\r\n\r\n".encode())
                 assert raw.recv(100).startswith(f"HTTP/1.1 {status}".encode())
@@ -149,7 +152,7 @@ def test_a_failing_search_is_an_error_status_never_a_document(capsys: pytest.Cap
 
 def test_a_silent_client_is_given_up_and_many_are_served_at_once(lexical: LexicalRetriever) -> None:
     with (
-        searching(lexical, patience=0.2) as server,
+        searching(lexical, patience=0.2, seconds=0.2) as server,
         socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as silent,
     ):
         silent.sendall(b"POST /retrieve HTTP/1.1\r\nContent-Length: 100\r\n\r\nhalf")
@@ -181,3 +184,130 @@ def test_the_command_says_what_is_wrong(tmp_path: Path, capsys: pytest.CaptureFi
     assert "in use" in capsys.readouterr().err
     with pytest.raises(SystemExit):
         main(["--corpus", corpus, "--top-k", "0"])
+
+
+def test_queries_of_a_request_are_counted_and_its_bytes_too(lexical: LexicalRetriever) -> None:
+    with searching(lexical) as server:
+        assert post(server, {"queries": ["ka"] * 1024})[0] == 200
+        status, content = post(server, {"queries": ["ka"] * 1025})
+        assert (status, content["error"][:31]) == (400, "1025 queries in one request, at")
+        head = "POST /retrieve HTTP/1.1\r\nContent-Length: 16000001\r\n\r\n"
+        assert raw_status(server, head) == 413
+        assert raw_status(server, "POST /retrieve HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n") == 411
+
+
+def raw_status(server: RetrievalServer, head: str) -> int:
+    with socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as raw:
+        raw.sendall(head.encode())
+        return int(raw.recv(100).split()[1])
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost:{port}", 200), ("127.0.0.1", 200), ("LOCALHOST", 200), ("[::1]:{port}", 200), ("10.1.2.3:80", 200),
+        ("node7:{port}", 200), ("evil.example", 403), ("evil.example:{port}", 403), ("127.0.0.1.evil.example", 403),
+        ("localhost.evil.example", 403), ("", 403), ("*", 403), ("\u00e9", 403),
+    ],
+)  # fmt: skip
+def test_a_request_for_another_host_is_refused(lexical: LexicalRetriever, host: str, status: int) -> None:
+    with searching(lexical, names=["Node7"]) as server:
+        named = host.format(port=server.server_address[1])
+        assert raw_status(server, f"GET /health HTTP/1.1\r\nHost: {named}\r\n\r\n") == status
+        body = '{"query": "ka"}'
+        head = f"POST /retrieve HTTP/1.1\r\nHost: {named}\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+        assert raw_status(server, head) == status
+        both = f"GET /health HTTP/1.1\r\nHost: localhost\r\nHost: {named}\r\n\r\n"
+        assert raw_status(server, both) == status
+    with searching(lexical, names=["*"]) as server:
+        assert raw_status(server, "GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n") == 200
+
+
+@pytest.mark.parametrize(
+    "start", ["", "POST /retrieve HTTP/1.1\r\nX-Slow: ", "POST /retrieve HTTP/1.1\r\nContent-Length: 9999\r\n\r\n"]
+)
+def test_a_request_that_comes_drop_by_drop_is_given_up(lexical: LexicalRetriever, start: str) -> None:
+    with (
+        searching(lexical, patience=0.3, seconds=0.3) as server,
+        socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as raw,
+    ):
+        raw.sendall(start.encode())
+        raw.settimeout(0.02)
+        for _ in range(1000):  # twenty seconds, sixty times what the server grants
+            try:
+                raw.sendall(b"x")
+                if raw.recv(10) == b"":
+                    break
+            except TimeoutError:
+                continue
+            except OSError:
+                break
+        else:
+            pytest.fail("the server still waits")
+
+
+class Slow:
+    """Finds nothing, after an hour or when it is let go."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+
+    def search(self, queries: Sequence[str], k: int) -> list[Found]:
+        self.go.wait(3600)
+        return [()] * len(queries)
+
+
+def test_a_search_that_takes_too_long_is_an_error_status() -> None:
+    slow = Slow()
+    with searching(slow, seconds=0.2) as server:
+        assert post(server, {"query": "ka"}) == (503, {"error": "not searched within 0.2 s"})
+        slow.go.set()
+        assert post(server, {"query": "ka"}) == (200, {"result": [[]]})
+
+
+@pytest.mark.parametrize(
+    "found", [[7], [("x",)], None, [(Hit(Passage("1", "x"), float("nan")),)], [(Hit(Passage("1", 2), 1.0),)]]
+)  # type: ignore[arg-type]
+def test_what_a_retriever_should_not_answer_is_an_error_status(found: Any) -> None:
+    with searching(type("Odd", (), {"search": lambda self, queries, k: found})()) as server:
+        assert post(server, {"query": "ka", "return_scores": True})[0] == 500
+
+
+def test_errors_show_no_credentials(capsys: pytest.CaptureFixture[str]) -> None:
+    class Behind:
+        def search(self, queries: Sequence[str], k: int) -> list[Found]:
+            if queries[0] == "raise":
+                raise RuntimeError("http://me:pw12@host/?api_key=k7k7")
+            return [SearchFailure("http://me:pw12@host/?api_key=k7k7 is away")]
+
+    with searching(Behind()) as server:
+        texts = [str(post(server, {"query": query})) for query in ("raise", "x")] + [capsys.readouterr().err]
+    assert not [text for text in texts if "pw12" in text or "k7k7" in text]
+
+
+SLOW_COMMAND = """
+import agentgym.searchqa.serve as serve, agentgym.searchqa.engines as engines, time
+class Slow:
+    def search(self, queries, k):
+        print("searching", flush=True)
+        time.sleep(3600)
+engines.find_retriever = lambda *_: Slow()
+serve.main(["--port", "0"])
+"""
+
+
+def test_the_command_ends_in_two_seconds_whatever_it_does() -> None:
+    with subprocess.Popen([sys.executable, "-c", SLOW_COMMAND], stdout=subprocess.PIPE, text=True, cwd=ROOT) as process:
+        assert process.stdout is not None
+        port = int(process.stdout.readline().rpartition(":")[2].partition("/")[0])
+        body = b'POST /retrieve HTTP/1.1\r\nContent-Length: 14\r\n\r\n{"query": "x"}'
+        with (
+            socket.create_connection(("127.0.0.1", port), timeout=60) as busy,
+            socket.create_connection(("127.0.0.1", port), timeout=60),
+        ):
+            busy.sendall(body)
+            assert process.stdout.readline() == "searching\n"
+            process.send_signal(signal.SIGTERM)
+            start = time.monotonic()
+            assert process.wait(60) == 0
+            assert time.monotonic() - start < 2 + 8  # two, and what a busy machine takes on top

@@ -1,0 +1,165 @@
+"""Parsers of foreign text take time in proportion to its length, whatever stands in it."""
+
+import json
+import time
+
+import pytest
+
+from agentgym.searchqa.corpus import CorpusError, PassageReader
+from agentgym.searchqa.protocol import Format, escape_tags, parse
+from agentgym.searchqa.questions import QuestionError, read_questions
+from agentgym.searchqa.reader import Reader, names_in
+from agentgym.searchqa.retriever import Passage
+from agentgym.searchqa.scoring import (
+    FormatReward,
+    _remembered,
+    exact_match,
+    extract_answer,
+    f1,
+    is_well_formed,
+    normalise,
+    sub_match,
+)
+from agentgym.searchqa.wire import WireError, read_answer, read_request
+
+#: A beginning, and what is written again and again after it.
+FAMILIES = {
+    "one bracket and spaces": ("<", " "),
+    "bracket, slash and spaces": ("</", " "),
+    "brackets and spaces": ("", "< "),
+    "brackets": ("", "<"),
+    "opening search tags": ("", "<search>"),
+    "opening answer tags": ("", "<answer>"),
+    "closing search tags": ("", "</search>"),
+    "both opening tags": ("", "<answer><search>"),
+    "answers before an end": ("</search>", "<answer>x"),
+    "information tags": ("", "<information>"),
+    "closed blocks": ("", "<answer>a</answer>"),
+    "think blocks": ("", "<think></think>"),
+    "special tokens": ("", "<|"),
+    "documents": ("<information>", "Doc 1(Title: "),
+    "digits of a document": ("<information>Doc ", "1"),
+    "quotation marks": ("<information>Doc 1(Title: ", '"'),
+    "capital letters": ("Who? ", "A "),
+    "names with of": ("Is it ", "The King of or "),
+    "articles": ("", "a an the "),
+    "sentences": ("<information>", ". A"),
+    "years": ("when ", "1999 "),
+    "spaces": ("x", " "),
+    "line breaks": ("<information>", "\n"),
+    "hyphens": ("A", "-"),
+    "brackets of JSON": ("", "["),
+    "escapes of JSON": ('"', "\\ud800"),
+    "digits": ("", "7"),
+    "separators": ("", "<|answer_split|>"),
+    "questions": ("", "Question: "),
+    "lone surrogates": ("", "\ud800"),
+}
+LIMITS = (None, 500)
+
+
+def read(observation: str) -> None:
+    player = Reader()
+    player.act(observation, ())
+    player.act(f"<information>{observation}</information>", ())
+    player.act(f"Was it {observation}, or Ada?", ())
+    for _ in range(4):
+        player.act(observation + "</information>", ())
+
+
+def score(text: str) -> None:
+    normalise(text)
+    golds = (text, "Ada")
+    for each in (exact_match, f1, sub_match):
+        each(text + "!", golds)
+    extract_answer(text)
+    is_well_formed(text)
+    FormatReward(retrieval=0.1)("<think>x</think><answer>y</answer>" + text, text, golds)
+    FormatReward(retrieval=0.1)(text, "x", golds)
+
+
+def show(text: str) -> None:
+    for protocol in ("searchr1", "verl_agent"):
+        for limit in LIMITS:
+            Format(protocol, limit).show([Passage("1", text), Passage("2", f"T\n{text}")])
+
+
+def failure_of(work, given, known) -> str:
+    """What an error that may come says; "" without one."""
+    try:
+        work(given)
+    except known as error:
+        return str(error)
+    return ""
+
+
+def read_formats(text: str) -> None:
+    for content in (text, {"queries": [text], "topk": text}, {"query": text, "return_scores": True}, {"result": text}):
+        for reading in (lambda value: read_request(value, 3), lambda value: read_answer(value, 1, 3)):
+            assert len(failure_of(reading, content, WireError)) < 1000
+    read_answer({"result": [[{"document": {"id": text, "contents": text}, "score": text}, text]]}, 1, 3)
+
+
+PARSERS = {
+    "searchr1": lambda text: parse(text, "searchr1"),
+    "verl_agent": lambda text: parse(text, "verl_agent"),
+    "escape_tags": escape_tags,
+    "show": show,
+    "score": score,
+    "names_in": names_in,
+    "reader": read,
+    "formats": read_formats,
+}
+
+
+def seconds(work, text: str, times: int) -> float:
+    best = float("inf")
+    for _ in range(times):
+        _remembered.cache_clear()
+        start = time.process_time()
+        work(text)
+        best = min(best, time.process_time() - start)
+    return best
+
+
+def is_linear(work, make) -> bool:
+    """Whether eight times the text takes less than twenty times the processor time; under 20 ms nothing is said."""
+    for times in (1, 3, 6):  # a busy machine gets another chance
+        long = seconds(work, make(8), times)
+        if long < 0.02 or long < 20 * seconds(work, make(1), times + 2):
+            return True
+    return False
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("parser", PARSERS)
+def test_time_grows_with_the_length_of_a_text(parser, family):
+    first, again = FAMILIES[family]
+    assert is_linear(PARSERS[parser], lambda size: first + again * (size * 12_000 // len(again)))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_time_grows_with_the_length_of_a_row(family, tmp_path):
+    first, again = FAMILIES[family]
+
+    def write(size: int) -> str:
+        text = first + again * (size * 12_000 // len(again))
+        row = {"id": "1", "contents": text, "question": text, "golden_answers": text, "prompt": [{"content": text}]}
+        (tmp_path / f"{size}.jsonl").write_text(json.dumps(row) + "\n" + text, "utf-8", "surrogatepass")
+        return str(size)
+
+    def load(size: str) -> None:
+        for reader in (lambda path: list(PassageReader(path)), read_questions):
+            assert len(failure_of(reader, tmp_path / f"{size}.jsonl", (CorpusError, QuestionError))) < 1000
+
+    assert is_linear(load, write)
+
+
+def test_the_texts_that_were_slow():
+    start = time.process_time()
+    escape_tags("<" + " " * 200_000)
+    parse("<search>" * 125_000, "searchr1")
+    parse("<search>" * 125_000, "verl_agent")
+    extract_answer("<answer>" * 125_000)
+    names_in("A " * 100_000)
+    assert time.process_time() - start < 5  # each took minutes
