@@ -10,12 +10,12 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
-from agentgym.trajectory import Reply, Step, StepTable, Trajectory
+from agentgym.trajectory import Ending, Reply, Step, StepTable, Trajectory
 
 
 @dataclass
 class _Episode:
-    """An episode that still runs in some place."""
+    """An episode that still runs in a sub-environment."""
 
     number: int
     group: Hashable
@@ -29,14 +29,14 @@ class TableBuilder:
     State keys are `infos["canonical_key"]` where a wrapper provides it, else `infos["state_key"]`. The state a won
     episode ends in gets the key `"<key> [success]"`, the one in which another *terminates* `"<key> [failure]"`, so that
     the ends of episodes are never confused with an ordinary state of the same look; an episode that is truncated
-    without success ends in an ordinary state. Actions
-    are `infos["command"]` where a reply wrapper provides it, else what was given to `step`.
+    without success ends in an ordinary state (see `agentgym.trajectory.Ending`). Actions are `infos["command"]` where a
+    reply wrapper provides it, else what was given to `step`.
 
     An episode whose last info has `unscored` true is left out, and counted in `unscored`: nobody knows how good it was
     (a judge did not answer, say), and its reward of 0 must not be learned from.
 
     Args:
-        num_envs: number of places.
+        num_envs: number of sub-environments.
         autoreset_mode: the environment's mode.
 
     Call `reset` with what `envs.reset` answered, `step` with what `envs.step` took and answered, then `table`.
@@ -53,7 +53,7 @@ class TableBuilder:
 
     @property
     def unfinished(self) -> int:
-        """Number of places whose episode still runs and has at least one step."""
+        """Number of sub-environments whose episode still runs and has at least one step."""
         return sum(episode is not None and bool(episode.steps) for episode in self._running)
 
     def reset(
@@ -62,12 +62,12 @@ class TableBuilder:
         mask: NDArray[np.bool_] | None = None,
         groups: Sequence[Hashable] | None = None,
     ) -> None:
-        """Begin an episode in every place of the mask (all without one); episodes running there are dropped.
+        """Begin an episode in every sub-environment of the mask (all without one); episodes that run there are dropped.
 
         Args:
             infos: as returned by `envs.reset`.
-            mask: bool (num_envs,), which places were reset.
-            groups: group label per place; by default `infos["task_id"]`: same task, same group.
+            mask: bool (num_envs,), which sub-environments were reset.
+            groups: group label per sub-environment; by default `infos["task_id"]`: same task, same group.
         """
         for i in range(self.num_envs):
             if mask is None or mask[i]:
@@ -82,7 +82,7 @@ class TableBuilder:
         infos: Mapping[str, Any],
         replies: Sequence[Reply | None] | None = None,
     ) -> None:
-        """Record one step of all places; places without a running episode are left out."""
+        """Record one step of all sub-environments; those without a running episode are left out."""
         for i, episode in enumerate(self._running):
             if episode is None:
                 if self.autoreset_mode is AutoresetMode.NEXT_STEP:
@@ -92,11 +92,10 @@ class TableBuilder:
             same_step = over and self.autoreset_mode is AutoresetMode.SAME_STEP
             after = infos["final_info"] if same_step else infos
             key = _state_key(after, i)
-            won = bool(after["won"][i])
-            if over and won:
-                key = f"{key} [success]"
-            elif terminated[i]:
-                key = f"{key} [failure]"
+            won, unscored = bool(after["won"][i]), "unscored" in after and bool(after["unscored"][i])
+            ending = Ending.of(won, bool(terminated[i]), bool(truncated[i]), unscored) if over else Ending.CUT
+            if ending in (Ending.SUCCESS, Ending.FAILURE):
+                key = f"{key} [{ending.value}]"
             action = after["command"][i] if "command" in after else actions[i]
             episode.steps.append(
                 Step(
@@ -111,7 +110,7 @@ class TableBuilder:
             )
             episode.state = key
             if over:
-                if "unscored" in after and after["unscored"][i]:
+                if ending is Ending.UNSCORED:
                     self.unscored.append(str(after["failure"][i]) if "failure" in after else "")
                 else:
                     trajectory = Trajectory(
@@ -128,7 +127,7 @@ class TableBuilder:
                     self._begin(i, infos, None)
 
     def table(self) -> StepTable:
-        """Return the finished episodes, in the order in which they were begun (place by place in a reset).
+        """Return the finished episodes, in the order in which they were begun.
 
         Raises:
             ValueError: when no episode has finished, or none of those that have could be scored.
@@ -136,7 +135,7 @@ class TableBuilder:
         if self.unscored and not self._finished:
             raise ValueError(f"none of {len(self.unscored)} episodes could be scored; the first: {self.unscored[0]}")
         if not self._finished:
-            raise ValueError("no episode has finished yet: step until at least one place is terminated or truncated")
+            raise ValueError("no episode has finished yet: step until at least one episode is terminated or truncated")
         return StepTable.from_trajectories(trajectory for _, trajectory in sorted(self._finished, key=lambda x: x[0]))
 
     def clear(self) -> None:

@@ -24,8 +24,8 @@ class Policy(Protocol):
         """Answer one reply per observation.
 
         Args:
-            observations: one entry per place that still plays (strings, chat messages or dicts of these).
-            infos: the info columns of the same places, shape (len(observations),).
+            observations: one entry per sub-environment that still plays (strings, chat messages or dicts of these).
+            infos: the info columns of the same sub-environments, shape (len(observations),).
             rng: the only source of randomness.
         """
         ...
@@ -42,10 +42,10 @@ def collect(
 ) -> StepTable:
     """Play every task `group_size` times and return all steps.
 
-    Episodes are played in waves of `envs.num_envs` places. A place that has finished is not shown to the policy
-    again until its next episode. The result depends only on the environments' arguments, the policy, the tasks,
-    `group_size`, `seed` and the number of places. All episodes of a group reset with the same seed, so a task drawn
-    at random (`{}`) is the same for the whole group.
+    Episodes are played in waves of `envs.num_envs`. A sub-environment that has finished is not shown to the
+    policy again until its next episode. The result depends only on the environments' arguments, the policy, the tasks,
+    `group_size`, `seed` and `envs.num_envs`. All episodes of a group reset with the same seed, so a task drawn at
+    random (`{}`) is the same for the whole group.
 
     Args:
         envs: a vector environment with autoreset `DISABLED`, reply and prompt wrappers included; see `Policy` for
@@ -62,8 +62,8 @@ def collect(
         (`info["unscored"]`) are left out, with a `RuntimeWarning` that counts them.
 
     Raises:
-        ValueError: when autoreset is not disabled, there are no tasks, `group_size` < 1, the places of one group do not
-            show the same task, or no episode could be scored.
+        ValueError: when autoreset is not disabled, there are no tasks, `group_size` < 1, the episodes of one group do
+            not have the same task, or no episode could be scored.
     """
     mode = envs.metadata.get("autoreset_mode")
     if mode is not AutoresetMode.DISABLED:
@@ -82,26 +82,28 @@ def collect(
     done = 0
     for start in range(0, len(episodes), envs.num_envs):
         wave = episodes[start : start + envs.num_envs]
-        # A last wave shorter than the number of places is filled with copies that are never shown to the policy.
+        # A last wave that is too short is filled with copies that are never shown to the policy.
         padded = wave + [wave[-1]] * (envs.num_envs - len(wave))
         observations, infos = envs.reset(
-            seed=[task_seeds[group] for group in padded],  # type: ignore[arg-type]  # per place
-            options=[dict(tasks[group]) for group in padded],  # type: ignore[arg-type]  # per place
+            seed=[task_seeds[group] for group in padded],  # type: ignore[arg-type]  # one each
+            options=[dict(tasks[group]) for group in padded],  # type: ignore[arg-type]  # one each
         )
         _label(labels, wave, infos["task_id"], tasks)
         active = np.arange(envs.num_envs) < len(wave)
         builder.reset(infos, active.copy(), [labels[group] for group in padded])
         while active.any():
-            places = np.flatnonzero(active)
-            replies = policy.act(_take(observations, places), _columns(infos, places), rng)
-            if len(replies) != len(places):
-                raise ValueError(f"{type(policy).__name__}.act answered {len(replies)} replies to {len(places)} places")
-            by_place: list[Reply | None] = [None] * envs.num_envs
-            for place, reply in zip(places, replies, strict=True):
-                by_place[place] = reply
-            actions = ["" if reply is None else reply.text for reply in by_place]
+            playing = np.flatnonzero(active)
+            answers = policy.act(_take(observations, playing), _columns(infos, playing), rng)
+            if len(answers) != len(playing):
+                raise ValueError(
+                    f"{type(policy).__name__}.act answered {len(answers)} replies to {len(playing)} observations"
+                )
+            replies: list[Reply | None] = [None] * envs.num_envs
+            for i, reply in zip(playing, answers, strict=True):
+                replies[i] = reply
+            actions = ["" if reply is None else reply.text for reply in replies]
             observations, rewards, terminated, truncated, infos = envs.step(actions)
-            builder.step(actions, rewards, terminated, truncated, infos, by_place)
+            builder.step(actions, rewards, terminated, truncated, infos, replies)
             active &= ~(terminated | truncated)
             if progress is not None:
                 progress(done + len(wave) - int(active.sum()))
@@ -118,11 +120,11 @@ def collect(
 
 def _label(labels: dict[int, str], wave: Sequence[int], task_ids: NDArray[Any], tasks: Sequence[Any]) -> None:
     """Name the groups of a wave after their task."""
-    names = {group: str(task_ids[place]) for place, group in reversed(list(enumerate(wave)))}
-    for place, group in enumerate(wave):
-        if str(task_ids[place]) != names[group]:
+    names = {group: str(task_ids[i]) for i, group in reversed(list(enumerate(wave)))}
+    for i, group in enumerate(wave):
+        if str(task_ids[i]) != names[group]:
             raise ValueError(
-                f"task {group} ({tasks[group]!r}) is {names[group]!r} in one place and {task_ids[place]!r} in another; "
+                f"task {group} ({tasks[group]!r}) is {names[group]!r} in one episode and {task_ids[i]!r} in another; "
                 "name the task by index or task_id"
             )
     taken = set(labels.values())
@@ -136,17 +138,17 @@ def _label(labels: dict[int, str], wave: Sequence[int], task_ids: NDArray[Any], 
             taken.add(label)
 
 
-def _take(observations: Any, places: NDArray[Any]) -> list[Any]:
-    """Observations of some places, one entry each."""
+def _take(observations: Any, indices: NDArray[Any]) -> list[Any]:
+    """Observations of some sub-environments, one entry each."""
     if isinstance(observations, dict):
-        return [{key: batch[i] for key, batch in observations.items()} for i in places]
-    return [observations[i] for i in places]
+        return [{key: batch[i] for key, batch in observations.items()} for i in indices]
+    return [observations[i] for i in indices]
 
 
-def _columns(infos: Mapping[str, Any], places: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Info columns of some places; masks and nested infos are left out."""
+def _columns(infos: Mapping[str, Any], indices: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Info columns of some sub-environments; masks and nested infos are left out."""
     return {
-        key: column[places]
+        key: column[indices]
         for key, column in infos.items()
         if isinstance(column, np.ndarray) and not key.startswith("_") and key != "final_obs"
     }

@@ -30,6 +30,26 @@ def write_lines(path: str | Path, trajectories: Iterable[Mapping[str, Any]]) -> 
             stream.write(json.dumps(trajectory, default=np.generic.item, allow_nan=False).encode() + b"\n")
 
 
+def read_columns(path: str | Path) -> dict[str, list[Any]]:
+    """Return the columns of a file, one entry per step; replies are dicts (or None) whose lists are tuples."""
+    columns: dict[str, list[Any]] = {name: [] for name in (*_TRAJECTORY, *_STEP, "replies")}
+    del columns["steps"], columns["reply"]
+    for line in read_lines(path):
+        steps = line["steps"]
+        for name in ("group", "trajectory", "won"):
+            columns[name] += [line[name]] * len(steps)
+        for name in ("terminated", "truncated"):
+            columns[name] += [False] * (len(steps) - 1) + [line[name]]
+        for name in _STEP.keys() - {"reply"}:
+            columns[name] += [step[name] for step in steps]
+        for step in steps:
+            reply = step["reply"]
+            columns["replies"].append(
+                reply and {name: tuple(value) if name != "text" else value for name, value in reply.items()}
+            )
+    return columns
+
+
 def read_lines(path: str | Path) -> Iterator[dict[str, Any]]:
     """Yield the checked trajectories of a file, as the dicts that stand in it.
 

@@ -8,24 +8,52 @@ and looking at single episodes. `Reply` is what a policy answered; only a traine
 from __future__ import annotations
 
 import dataclasses
+import enum
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from agentgym.columns import intern, length, numbers
 from agentgym.foreign_text import MOST_DIGITS
-from agentgym.table_file import MOST_REWARD, read_lines, write_lines
+from agentgym.table_file import MOST_REWARD, read_columns, write_lines
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-_STEP_COLUMNS = ("t", "state", "action", "next_state", "reward", "valid")
+
+
+class Ending(enum.Enum):
+    """How an episode ended.
+
+    >>> Ending.of(won=False, terminated=False, truncated=True)
+    <Ending.TIME_LIMIT: 'time limit'>
+    """
+
+    SUCCESS = "success"
+    """It was won, in a state that ends it or in the last step before a limit."""
+    FAILURE = "failure"
+    """It terminated otherwise: in the MDP, nothing follows."""
+    TIME_LIMIT = "time limit"
+    """A limit, of the wrapper or of the task itself, truncated it: in the MDP, more would follow."""
+    CUT = "cut"
+    """It had not ended when the recording did."""
+    UNSCORED = "unscored"
+    """Nobody knows how good it was (`info["unscored"]`): it is in no table."""
+
+    @classmethod
+    def of(cls, won: bool, terminated: bool, truncated: bool, unscored: bool = False) -> Ending:
+        """Name the ending that the flags of an episode's last step say."""
+        if unscored:
+            return cls.UNSCORED
+        if won:
+            return cls.SUCCESS
+        return cls.FAILURE if terminated else cls.TIME_LIMIT if truncated else cls.CUT
 
 
 @dataclass(frozen=True)
@@ -61,7 +89,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """One episode: its steps in order of `t`, and how it ended (both flags False: cut off, not ended)."""
+    """One episode: its steps in order of `t`, and how it ended."""
 
     group: Hashable
     trajectory: Hashable
@@ -69,6 +97,11 @@ class Trajectory:
     terminated: bool
     truncated: bool
     steps: tuple[Step, ...]
+
+    @property
+    def ending(self) -> Ending:
+        """How it ended."""
+        return Ending.of(self.won, self.terminated, self.truncated)
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,6 +271,12 @@ class StepTable:
         """float64 (M,): undiscounted sum of each trajectory's rewards."""
         return np.bincount(self.trajectory, weights=self.reward, minlength=self.n_trajectories).astype(np.float64)
 
+    @cached_property
+    def endings(self) -> tuple[Ending, ...]:
+        """How each trajectory ended; M entries."""
+        flags = (self.won[self.last], self.terminated[self.last], self.truncated[self.last])
+        return tuple([Ending.of(*row) for row in zip(*(flag.tolist() for flag in flags), strict=True)])
+
     def to_trajectories(self) -> list[Trajectory]:
         """Return the row form, one `Trajectory` per trajectory id."""
         result = []
@@ -316,22 +355,12 @@ class StepTable:
         Raises:
             ValueError: on a line that is not such a trajectory, with file and line number; of a file without any.
         """
-        columns: dict[str, list[Any]] = {name: [] for name in ("group", "trajectory", "won", *_STEP_COLUMNS)}
-        ends: dict[str, list[bool]] = {"terminated": [], "truncated": []}
-        replies: list[Reply | None] = []
-        for line in read_lines(path):
-            steps = line["steps"]
-            for name in ("group", "trajectory", "won"):
-                columns[name] += [line[name]] * len(steps)
-            for name in _STEP_COLUMNS:
-                columns[name] += [step[name] for step in steps]
-            for name, flags in ends.items():
-                flags += [False] * (len(steps) - 1) + [line[name]]
-            replies += [step["reply"] and Reply(**_tuples(step["reply"])) for step in steps]
+        columns = read_columns(path)
+        replies = [reply and Reply(**reply) for reply in columns.pop("replies")]
         if not replies:
             raise ValueError(f"{path}: no line holds a trajectory")
         try:
-            return cls.from_arrays(**columns, **ends, replies=replies if any(replies) else None)
+            return cls.from_arrays(**columns, replies=replies if any(replies) else None)
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path}: {error}") from error
 
@@ -361,7 +390,3 @@ class StepTable:
                 raise ValueError(
                     f"row {row} (trajectory {self.trajectories[trajectory[row]]!r}, t={self.t[row]}): {reason}"
                 )
-
-
-def _tuples(reply: dict[str, Any]) -> dict[str, Any]:
-    return {name: tuple(value) if isinstance(value, list) else value for name, value in reply.items()}

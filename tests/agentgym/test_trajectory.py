@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentgym.trajectory import Reply, StepTable
+from agentgym.trajectory import Ending, Reply, StepTable
 
 # Two groups; trajectory "b" has two steps and was truncated, "a" and "c" one step each.
 COLUMNS = {
@@ -33,6 +33,16 @@ def test_columns_offsets_and_last_rows() -> None:
     assert table.trajectory_group.tolist() == [0, 0, 1]
     assert table.trajectory_won.tolist() == [True, False, False]
     assert table.trajectory_return.tolist() == [1.0, -0.2, 0.0]
+
+
+def test_every_ending_has_a_name() -> None:
+    table = StepTable.from_arrays(**{**COLUMNS, "terminated": [True, False, False, False]})
+    assert table.endings == (Ending.SUCCESS, Ending.TIME_LIMIT, Ending.CUT)
+    assert [trajectory.ending for trajectory in table.to_trajectories()] == list(table.endings)
+    assert StepTable.from_arrays(**COLUMNS).endings[2] is Ending.FAILURE
+    # Won in the very step that the limit allows last; and nobody can say.
+    assert Ending.of(won=True, terminated=False, truncated=True) is Ending.SUCCESS
+    assert Ending.of(won=True, terminated=True, truncated=False, unscored=True) is Ending.UNSCORED
 
 
 def test_any_row_order_is_kept_and_understood() -> None:
