@@ -12,8 +12,8 @@ from typing import Any
 from agentgym.core import Info, TextEnv, TextSpace, suggest
 from agentgym.vector import TextVectorEnv
 from agentgym.webshop.expert import expert_action
+from agentgym.webshop.generated.noise import Adverts
 from agentgym.webshop.keys import chosen, exact_key, place
-from agentgym.webshop.noise import Adverts
 from agentgym.webshop.nouns import Tagger
 from agentgym.webshop.opening import GENERATED, open_tasks
 from agentgym.webshop.pages import TEXT, nodes, text

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from agentgym.webshop.catalogue.product import Product
 from agentgym.webshop.goal import Goal
 from agentgym.webshop.pages import PER_PAGE
-from agentgym.webshop.product import Product
 from agentgym.webshop.request import keywords
-from agentgym.webshop.search import Search
+from agentgym.webshop.search.search import Search
 from agentgym.webshop.session import RESULTS, Session
 
 _WORD = re.compile(r"\w+")

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.foreign_text import ForeignError, read_file, read_json
-from agentgym.webshop.files import LONGEST_TEXT, LONGEST_VALUE, HumanRequest
+from agentgym.webshop.catalogue.product import Catalogue
 from agentgym.webshop.goal import NO_LIMIT, Goal
-from agentgym.webshop.product import Catalogue
+from agentgym.webshop.official.files import LONGEST_TEXT, LONGEST_VALUE, HumanRequest
 
 _LIMITS = tuple([10.0 * i for i in range(1, 100)])
 _CANDIDATES = 4

@@ -14,18 +14,19 @@ from typing import Any, TypeVar
 
 from agentgym.core import suggest
 from agentgym.disk_cache import cache_folder, fingerprint, new_folder
-from agentgym.webshop import bm25, bm25_build, lucene, store
-from agentgym.webshop.attribute_file import attributes_of
-from agentgym.webshop.catalogue import MemoryCatalogue
-from agentgym.webshop.files import find_files, read_human, read_products
-from agentgym.webshop.generator import NUM_PRODUCTS, generate
+from agentgym.webshop.catalogue import store
+from agentgym.webshop.catalogue.catalogue import MemoryCatalogue
+from agentgym.webshop.catalogue.prices import draw_prices, known_prices
+from agentgym.webshop.catalogue.product import Catalogue, Product
+from agentgym.webshop.generated.generator import NUM_PRODUCTS, generate
 from agentgym.webshop.goals import KINDS, GivenGoals, Goals, HumanGoals, SyntheticGoals, read_record
 from agentgym.webshop.nouns import make_tagger
+from agentgym.webshop.official.attribute_file import attributes_of
+from agentgym.webshop.official.files import find_files, read_human, read_products
 from agentgym.webshop.pages import Pages
-from agentgym.webshop.prices import draw_prices, known_prices
-from agentgym.webshop.product import Catalogue, Product
 from agentgym.webshop.reward import Grader
-from agentgym.webshop.search import Recent, Search, documents
+from agentgym.webshop.search import bm25, bm25_build, lucene
+from agentgym.webshop.search.search import Recent, Search, documents
 from agentgym.webshop.shop import Shop
 from agentgym.webshop.tasks import Tasks
 

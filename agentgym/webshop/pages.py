@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from agentgym.webshop.product import Catalogue, Product
+from agentgym.webshop.catalogue.product import Catalogue, Product
 
 TEXT, BUTTON, LINK, OPTION = "text", "button", "link", "option"
 SEARCH, BACK, PREVIOUS, NEXT, BUY = "Search", "Back to Search", "< Prev", "Next >", "Buy Now"

@@ -24,11 +24,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym.webshop.catalogue.product import Catalogue, Product
 from agentgym.webshop.colours import reduced
 from agentgym.webshop.fuzzy import alike
 from agentgym.webshop.goal import Goal
 from agentgym.webshop.nouns import Tagger
-from agentgym.webshop.product import Catalogue, Product
 from agentgym.webshop.shop import Purchase
 
 #: Purchases whose fixed part (all but options and price) is remembered.

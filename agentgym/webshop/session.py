@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from agentgym.webshop.catalogue.product import Product
 from agentgym.webshop.goal import Goal
 from agentgym.webshop.pages import (
     BACK,
@@ -24,7 +25,6 @@ from agentgym.webshop.pages import (
     nodes,
     text,
 )
-from agentgym.webshop.product import Product
 from agentgym.webshop.shop import Purchase, Shop
 
 RESULTS = 50

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from agentgym.webshop.catalogue.product import Catalogue
 from agentgym.webshop.goal import Goal
 from agentgym.webshop.pages import Pages
-from agentgym.webshop.product import Catalogue
-from agentgym.webshop.search import Search
+from agentgym.webshop.search.search import Search
 
 
 class Purchase(NamedTuple):

@@ -13,13 +13,13 @@ from wrappers.canonical import Key
 
 
 def _shopper() -> Adviser:
-    from agentgym.webshop.shopper import Shopper
+    from agentgym.webshop.player import Shopper
 
     return Shopper()
 
 
 def _quick_shopper() -> Adviser:
-    from agentgym.webshop.shopper import Shopper
+    from agentgym.webshop.player import Shopper
 
     return Shopper(patience=0)
 

@@ -6,9 +6,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
-from agentgym.webshop import wording
-from agentgym.webshop.departments import KINDS
-from agentgym.webshop.generator import CENTS, CODE_LETTERS
+from agentgym.webshop.generated import wording
+from agentgym.webshop.generated.departments import KINDS
+from agentgym.webshop.generated.generator import CENTS, CODE_LETTERS
 
 
 def _phrases() -> list[str]:

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from agentgym.webshop.attribute_file import attributes_of
-from agentgym.webshop.catalogue import MemoryCatalogue
-from agentgym.webshop.files import read_products
+from agentgym.webshop.catalogue.catalogue import MemoryCatalogue
 from agentgym.webshop.goal import Goal
+from agentgym.webshop.official.attribute_file import attributes_of
+from agentgym.webshop.official.files import read_products
 
 _DEFAULT = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 FOLDER = Path(os.environ.get("AGENTGYM_ORACLES", _DEFAULT)) / "webshop"

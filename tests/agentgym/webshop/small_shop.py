@@ -5,16 +5,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from agentgym.webshop import bm25_build
-from agentgym.webshop.bm25 import Bm25
-from agentgym.webshop.catalogue import MemoryCatalogue
+from agentgym.webshop.catalogue.catalogue import MemoryCatalogue
+from agentgym.webshop.catalogue.product import Options, Product
 from agentgym.webshop.goal import Goal
 from agentgym.webshop.goals import SyntheticGoals
 from agentgym.webshop.nouns import make_tagger
 from agentgym.webshop.pages import Pages
-from agentgym.webshop.product import Options, Product
 from agentgym.webshop.reward import Grader
-from agentgym.webshop.search import documents
+from agentgym.webshop.search import bm25_build
+from agentgym.webshop.search.bm25 import Bm25
+from agentgym.webshop.search.search import documents
 from agentgym.webshop.session import Session
 from agentgym.webshop.shop import Shop
 from agentgym.webshop.tasks import Tasks

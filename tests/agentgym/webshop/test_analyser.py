@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym.webshop.analyser import STOP_WORDS, terms
-from agentgym.webshop.characters import class_of
-from agentgym.webshop.porter import stem
-from agentgym.webshop.tokenizer import LONGEST, tokens
+from agentgym.webshop.search.analyser import STOP_WORDS, terms
+from agentgym.webshop.search.characters import class_of
+from agentgym.webshop.search.porter import stem
+from agentgym.webshop.search.tokenizer import LONGEST, tokens
 
 
 @pytest.mark.parametrize(

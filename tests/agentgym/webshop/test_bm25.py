@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym.webshop import bm25
-from agentgym.webshop.analyser import terms
-from agentgym.webshop.bm25 import Bm25, load
-from agentgym.webshop.bm25_build import _coded, build
-from agentgym.webshop.search import Recent, documents, search_text
+from agentgym.webshop.search import bm25
+from agentgym.webshop.search.analyser import terms
+from agentgym.webshop.search.bm25 import Bm25, load
+from agentgym.webshop.search.bm25_build import _coded, build
+from agentgym.webshop.search.search import Recent, documents, search_text
 from tests.agentgym.webshop import oracles
 from tests.agentgym.webshop.test_reward import PRODUCT
 
@@ -173,7 +173,7 @@ def test_folders_without_an_index_are_named(tmp_path, monkeypatch):
 def test_an_index_is_the_same_in_every_process(tmp_path):
     code = """
 import hashlib, numpy as np
-from agentgym.webshop.bm25_build import build
+from agentgym.webshop.search.bm25_build import build
 texts = [(f"p{i * 7 % 50}", " ".join(f"w{i * j % 13}" for j in range(i))) for i in range(50)]
 arrays = [np.asarray(value).tobytes() for value in vars(build(texts)).values()]
 print(hashlib.sha256(b"".join(arrays)).hexdigest())

@@ -11,16 +11,17 @@ from typing import Any
 
 import pytest
 
-from agentgym.webshop import bm25, bm25_build, store
-from agentgym.webshop.attribute_file import attributes_of
+from agentgym.webshop.catalogue import store
 from agentgym.webshop.env import WebShopEnv
-from agentgym.webshop.files import ProductError, read_human, read_products
-from agentgym.webshop.generator import generate
+from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.goals import read_record
 from agentgym.webshop.nouns import make_tagger
-from agentgym.webshop.official_form import raw_record, raw_request, write_files
+from agentgym.webshop.official.attribute_file import attributes_of
+from agentgym.webshop.official.files import ProductError, read_human, read_products
+from agentgym.webshop.official.formats import raw_record, raw_request, write_files
 from agentgym.webshop.opening import open_catalogue, open_search
-from agentgym.webshop.search import documents
+from agentgym.webshop.search import bm25, bm25_build
+from agentgym.webshop.search.search import documents
 
 FIRST, SECOND = generate(2)
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.core import INFO_TYPES
 from agentgym.webshop.env import NO_PARTS, WebShopEnv
-from agentgym.webshop.generator import generate
-from agentgym.webshop.official_form import write_files
+from agentgym.webshop.generated.generator import generate
+from agentgym.webshop.official.formats import write_files
 from agentgym.webshop.tasks import Tasks, ideal_score
 from tests.agentgym.webshop.oracles import FOLDER, find
 from tests.agentgym.webshop.small_shop import product, tasks_of

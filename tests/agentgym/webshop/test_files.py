@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from agentgym.webshop.attribute_file import attributes_of
-from agentgym.webshop.files import ProductError, find_files, read_human, read_products
-from agentgym.webshop.product import Product
+from agentgym.webshop.catalogue.product import Product
+from agentgym.webshop.official.attribute_file import attributes_of
+from agentgym.webshop.official.files import ProductError, find_files, read_human, read_products
 from tests.agentgym.webshop.oracles import FOLDER, catalogue, find
 
 RECORD: dict[str, Any] = {

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from agentgym.webshop.departments import CATEGORIES, KINDS, VALUES
-from agentgym.webshop.files import find_files, read_products
-from agentgym.webshop.generator import BLOCK, NUMBERS, generate, make_product
-from agentgym.webshop.json_stream import entries
-from agentgym.webshop.official_form import write_files
-from agentgym.webshop.product import Product
+from agentgym.webshop.catalogue.product import Product
+from agentgym.webshop.generated.departments import CATEGORIES, KINDS, VALUES
+from agentgym.webshop.generated.generator import BLOCK, NUMBERS, generate, make_product
+from agentgym.webshop.official.files import find_files, read_products
+from agentgym.webshop.official.formats import write_files
+from agentgym.webshop.official.json_stream import entries
 
 SHOP = list(generate(2_000))
 
@@ -76,7 +76,7 @@ def test_the_same_seed_gives_the_same_shop_in_any_process_and_order() -> None:
     assert list(generate(100)) == SHOP[:100]
     other = list(generate(100, seed=1))
     assert [product.title for product in other] != [product.title for product in SHOP[:100]]
-    program = "from agentgym.webshop.generator import make_product; print(ascii(make_product(0, 777)))"
+    program = "from agentgym.webshop.generated.generator import make_product; print(ascii(make_product(0, 777)))"
     printed = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert printed.strip() == ascii(SHOP[777])
 

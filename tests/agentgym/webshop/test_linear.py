@@ -6,16 +6,16 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from agentgym.webshop.analyser import terms
-from agentgym.webshop.bm25 import Bm25
-from agentgym.webshop.bm25_build import build
+from agentgym.webshop.catalogue.prices import read_tag
 from agentgym.webshop.fuzzy import _words, alike
 from agentgym.webshop.nouns import words as nouns
-from agentgym.webshop.prices import read_tag
+from agentgym.webshop.player import Shopper
 from agentgym.webshop.request import keywords, mentioned, price_limit, wished_options
-from agentgym.webshop.search import documents
+from agentgym.webshop.search.analyser import terms
+from agentgym.webshop.search.bm25 import Bm25
+from agentgym.webshop.search.bm25_build import build
+from agentgym.webshop.search.search import documents
 from agentgym.webshop.session import LONGEST_COMMAND, parse
-from agentgym.webshop.shopper import Shopper
 from tests.agentgym.webshop.small_shop import product, shop_of, visit
 
 SOCKS = product("B1", "Wool Socks", (("size", ("s", "m")),))

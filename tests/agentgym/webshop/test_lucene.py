@@ -8,15 +8,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from agentgym.webshop import store
-from agentgym.webshop.bm25 import Bm25
-from agentgym.webshop.bm25_build import build as build_bm25
-from agentgym.webshop.catalogue import MemoryCatalogue
+from agentgym.webshop.catalogue import store
+from agentgym.webshop.catalogue.catalogue import MemoryCatalogue
 from agentgym.webshop.env import WebShopEnv
-from agentgym.webshop.generator import generate
-from agentgym.webshop.lucene import Lucene, build
+from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.opening import open_search
-from agentgym.webshop.search import documents
+from agentgym.webshop.search.bm25 import Bm25
+from agentgym.webshop.search.bm25_build import build as build_bm25
+from agentgym.webshop.search.lucene import Lucene, build
+from agentgym.webshop.search.search import documents
 from tests.agentgym.webshop import oracles
 
 INSTALLED = importlib.util.find_spec("pyserini") is not None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym.webshop.noise import Adverts
+from agentgym.webshop.generated.noise import Adverts
 from agentgym.webshop.pages import BUTTON, LINK, TEXT, Node
 
 PAGE = [Node(BUTTON, "Back to Search"), Node(LINK, "B0"), Node(TEXT, "Red Hat"), Node(TEXT, "$5.0")]

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym.webshop.catalogue import MemoryCatalogue
+from agentgym.webshop.catalogue.catalogue import MemoryCatalogue
+from agentgym.webshop.catalogue.product import Product
 from agentgym.webshop.colours import COLOURS, reduced
 from agentgym.webshop.fuzzy import _words, alike
 from agentgym.webshop.goal import Goal
 from agentgym.webshop.nouns import words
-from agentgym.webshop.product import Product
 from agentgym.webshop.reward import Grader, Match, compare, grade
 from tests.agentgym.webshop import oracles
 

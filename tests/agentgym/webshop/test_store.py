@@ -3,9 +3,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentgym.webshop import store
-from agentgym.webshop.catalogue import MemoryCatalogue
-from agentgym.webshop.generator import generate
+from agentgym.webshop.catalogue import store
+from agentgym.webshop.catalogue.catalogue import MemoryCatalogue
+from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.opening import open_catalogue, open_search
 from tests.agentgym.webshop.oracles import catalogue
 from tests.agentgym.webshop.small_shop import product

@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from agentgym.webshop.store import StoredCatalogue
+from agentgym.webshop.catalogue.store import StoredCatalogue
 from benchmarks.json_files import decode
 from benchmarks.run import app
 from benchmarks.studies.shop_scale import RESULTS, ShopScale

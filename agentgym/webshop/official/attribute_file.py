@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.webshop.asin_index import AsinIndex
-from agentgym.webshop.files import ProductError
-from agentgym.webshop.json_stream import entries
+from agentgym.webshop.catalogue.asin_index import AsinIndex
+from agentgym.webshop.official.files import ProductError
+from agentgym.webshop.official.json_stream import entries
 
 #: Up to this size, in bytes, a file is kept in memory.
 SMALL = 1 << 26

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.disk_cache import damage, seal
-from agentgym.webshop.analyser import terms
+from agentgym.webshop.search.analyser import terms
 
 K1, B = np.float32(0.9), np.float32(0.4)
 FORMAT = 1

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agentgym  # noqa: F401  # registers the environments
+from agentgym.webshop.catalogue.product import Product
 from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.expert import best_query, wished
 from agentgym.webshop.goal import Goal
-from agentgym.webshop.product import Product
-from agentgym.webshop.shopper import Shopper
+from agentgym.webshop.player import Shopper
 
 HAT = Product(
     asin="B000000001", title="Red Hat", description="", bullets=(), prices=(5.0,), price_text="$5.0",

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.webshop.departments import KINDS
+from agentgym.webshop.generated.departments import KINDS
+from agentgym.webshop.generated.wording import ENDINGS, OPENINGS
 from agentgym.webshop.pages import TEXT, Node
-from agentgym.webshop.wording import ENDINGS, OPENINGS
 
 _ADVERTS = (
     "Sponsored: {maker} {kind}, now from ${price}",

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.webshop.prices import ends
-from agentgym.webshop.product import Product
+from agentgym.webshop.catalogue.prices import ends
+from agentgym.webshop.catalogue.product import Product
 
 
 class MemoryCatalogue:

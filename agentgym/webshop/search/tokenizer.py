@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from agentgym.webshop.characters import Classes
+from agentgym.webshop.search.characters import Classes
 
 #: Longer tokens are cut into pieces of this many UTF-16 units.
 LONGEST = 255

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.webshop.analyser import terms
-from agentgym.webshop.bm25 import K1, B, Index, load, write
+from agentgym.webshop.search.analyser import terms
+from agentgym.webshop.search.bm25 import K1, B, Index, load, write
 
 #: Number of terms in a block, and of rows that are merged at a time.
 BLOCK = 1 << 22
@@ -38,7 +38,7 @@ def build(texts: Iterable[tuple[str, str]], folder: str | Path | None = None, bl
         block: number of terms that are read before a run is made.
 
     Example:
-        >>> from agentgym.webshop.bm25 import Bm25
+        >>> from agentgym.webshop.search.bm25 import Bm25
         >>> index = build([("B1", "red shoes"), ("B2", "blue shoes, size 7"), ("B3", "lamp")])
         >>> Bm25(index).top("Blue shoe", 50)
         (1, 0)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentgym.webshop.json_stream import entries
-from agentgym.webshop.prices import read_tag
-from agentgym.webshop.product import Options, Product
+from agentgym.webshop.catalogue.prices import read_tag
+from agentgym.webshop.catalogue.product import Options, Product
+from agentgym.webshop.official.json_stream import entries
 
 #: Most characters of a text (a title, a request), of an option's name or value, and of all that a page shows; most
 #: pieces that a page shows, option groups, and ways to choose options where somebody asks for the product. With these

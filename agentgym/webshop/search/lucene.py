@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentgym.webshop.product import Catalogue
+from agentgym.webshop.catalogue.product import Catalogue
 
 _FIRST_WITH_JAVA_21 = (0, 35)
 
@@ -55,7 +55,9 @@ class Lucene:
 
     def __init__(self, catalogue: Catalogue, folder: str | Path) -> None:
         if not any(Path(folder).glob("segments_*")):
-            raise FileNotFoundError(f"{folder} holds no Lucene index: make one with agentgym.webshop.lucene.build(...)")
+            raise FileNotFoundError(
+                f"{folder} holds no Lucene index: make one with agentgym.webshop.search.lucene.build(...)"
+            )
         self._catalogue = catalogue
         self._searcher = _load("pyserini.search.lucene").LuceneSearcher(str(folder))
 
@@ -90,8 +92,8 @@ def _load(module: str) -> Any:
         version = importlib.metadata.version("pyserini")
     except importlib.metadata.PackageNotFoundError as error:
         raise ImportError(
-            "Lucene needs pyserini and Java 21: pip install 'stepcredit[search]'; or use agentgym.webshop.bm25, which "
-            "gives the same products in the same order and needs neither"
+            "Lucene needs pyserini and Java 21: pip install 'stepcredit[search]'; or use the search "
+            "'bm25', which gives the same products in the same order and needs neither"
         ) from error
     java = 21 if tuple(map(int, version.split(".")[:2])) >= _FIRST_WITH_JAVA_21 else 11
     try:

@@ -11,7 +11,7 @@ from decimal import Decimal, InvalidOperation
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.webshop.product import Catalogue, Product
+from agentgym.webshop.catalogue.product import Catalogue, Product
 
 #: What a product without a price tag costs.
 UNPRICED = 100.0

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, TextIO
 
-from agentgym.webshop.product import Product
+from agentgym.webshop.catalogue.product import Product
 
 ITEMS, REQUESTS, HUMAN = "items_shuffle.json", "items_ins_v2.json", "items_human_ins.json"
 
@@ -15,7 +15,7 @@ ITEMS, REQUESTS, HUMAN = "items_shuffle.json", "items_ins_v2.json", "items_human
 def raw_record(product: Product) -> dict[str, Any]:
     """Return a product's record of the items file; nothing that the shop shows gets lost.
 
-    >>> from agentgym.webshop.generator import make_product
+    >>> from agentgym.webshop.generated.generator import make_product
     >>> raw_record(make_product(0, 0))["pricing"]
     '$29.99'
     """

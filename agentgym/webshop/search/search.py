@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Protocol
 
-from agentgym.webshop.product import Product
+from agentgym.webshop.catalogue.product import Product
 
 
 class Search(Protocol):

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.draws import Draws
-from agentgym.webshop import wording
-from agentgym.webshop.departments import KINDS, Kind
-from agentgym.webshop.prices import UNPRICED
-from agentgym.webshop.product import Options, Product
+from agentgym.webshop.catalogue.prices import UNPRICED
+from agentgym.webshop.catalogue.product import Options, Product
+from agentgym.webshop.generated import wording
+from agentgym.webshop.generated.departments import KINDS, Kind
 
 #: Products of the shop that is there without data.
 NUM_PRODUCTS = 2_000

@@ -5,8 +5,8 @@ Tokens (`tokenizer`), a final 's off, lower case, 33 stop words out, Porter's st
 
 from __future__ import annotations
 
-from agentgym.webshop.porter import stem
-from agentgym.webshop.tokenizer import tokens
+from agentgym.webshop.search.porter import stem
+from agentgym.webshop.search.tokenizer import tokens
 
 _STOP_WORDS = (
     "a an and are as at be but by for if in into is it no not of on or such that the their then there these they this "

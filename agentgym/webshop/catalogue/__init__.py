@@ -1,0 +1,1 @@
+"""Products, in memory and on the disk."""

@@ -1,0 +1,1 @@
+"""The published files: products, requests, and recorded goals."""

@@ -1,0 +1,1 @@
+"""Finding products: BM25 as Lucene computes it, and Lucene itself."""
