@@ -18,7 +18,7 @@ from wrappers.prompt import observation_at, text_of
 
 
 class Adviser(Protocol):
-    """Who advises in one place: `agentgym.alfworld.explorer.Explorer`, for example."""
+    """Who advises in one place: `agentgym.alfworld.player.Explorer`, for example."""
 
     def act(self, observation: str, admissible: Collection[str]) -> str:
         """Return a command for what is seen now; called once per step, with an episode's steps in order."""
@@ -36,7 +36,7 @@ class VectorAdvice(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
         adviser: makes an adviser.
 
     >>> import agentgym
-    >>> from agentgym.alfworld.explorer import Explorer
+    >>> from agentgym.alfworld.player import Explorer
     >>> envs = VectorAdvice(gym.make_vec("AgentRL/ALFWorld-v0", num_envs=2, data="generated"), Explorer)
     >>> infos = envs.reset(seed=0)[1]
     >>> [advice in known for advice, known in zip(infos["expert_action"], infos["admissible_actions"])]

@@ -8,7 +8,7 @@ from agentgym.alfworld.game import bits
 from agentgym.alfworld.room import Stand
 
 if TYPE_CHECKING:
-    from agentgym.alfworld.world import World
+    from agentgym.alfworld.rules import World
 
 
 #: Lists worked out before, of all games of the process; emptied when full (some 12 MB).

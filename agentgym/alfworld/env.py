@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, ClassVar
 
+from agentgym.alfworld.expert import distance, optimal_commands, plan
 from agentgym.alfworld.game import Game
-from agentgym.alfworld.planner import distance, optimal_commands, plan
 from agentgym.alfworld.repairs import check_repairs
+from agentgym.alfworld.rules import Outcome, World
 from agentgym.alfworld.tasks import check_task_types, choose, find_source
 from agentgym.alfworld.text import NOTHING_HAPPENS, introduction
-from agentgym.alfworld.world import Outcome, World
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.vector import TextVectorEnv
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, TWO
 
 if TYPE_CHECKING:
-    from agentgym.alfworld.world import World
+    from agentgym.alfworld.rules import World
 
 
 def reached(world: World) -> bool:

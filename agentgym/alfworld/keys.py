@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from agentgym.alfworld.game import bits
 
 if TYPE_CHECKING:
-    from agentgym.alfworld.world import World
+    from agentgym.alfworld.rules import World
 
 
 def carried(world: World) -> str:

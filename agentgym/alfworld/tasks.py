@@ -10,9 +10,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from agentgym.alfworld.dataset import SPLITS, VARIABLE, Split, find_folder, open_split
 from agentgym.alfworld.game import TASK_TYPES, Game
-from agentgym.alfworld.generated import GeneratedGames
+from agentgym.alfworld.generated.games import GeneratedGames
+from agentgym.alfworld.official.dataset import SPLITS, VARIABLE, Split, find_folder, open_split
 from agentgym.core import suggest
 from agentgym.disk_cache import cache_folder
 

@@ -9,7 +9,7 @@ from agentgym.alfworld.game import Game, bits
 from agentgym.alfworld.room import listing
 
 if TYPE_CHECKING:
-    from agentgym.alfworld.world import World
+    from agentgym.alfworld.rules import World
 
 NOTHING_HAPPENS = "Nothing happens."
 EMPTY_HANDED = "You are not carrying anything."

@@ -10,10 +10,10 @@ import gymnasium as gym
 import numpy as np
 
 from agentgym.core import Info, ObsT, TextEnv, TextSpace
-from agentgym.sokoban.draw import Image, Painter
-from agentgym.sokoban.generator import LevelSpec
+from agentgym.sokoban.expert.solver import Solver
+from agentgym.sokoban.generated import LevelSpec
+from agentgym.sokoban.picture import Image, Painter
 from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Board, Level
-from agentgym.sokoban.solver import Solver
 from agentgym.sokoban.splits import check_split
 from agentgym.sokoban.tasks import FileLevels, GeneratedLevels, LevelSource, choose
 from agentgym.sokoban.text import WITH_BOX, WITH_PLAYER, Style, placed, static_cells

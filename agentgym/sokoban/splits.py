@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from agentgym.core import suggest
-from agentgym.sokoban.distances import box_of_floor
+from agentgym.sokoban.expert.tables import box_of_floor
 from agentgym.sokoban.rules import Level
 from agentgym.sokoban.text import board_text
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from agentgym.core import suggest
-from agentgym.sokoban.generator import LevelSpec, generate_level
+from agentgym.sokoban.generated import LevelSpec, generate_level
 from agentgym.sokoban.levels import open_levels
 from agentgym.sokoban.rules import Level, LevelError
 from agentgym.sokoban.splits import BUCKETS, check_split

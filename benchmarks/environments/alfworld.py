@@ -12,7 +12,7 @@ from wrappers.advice import Adviser
 
 
 def _explorer() -> Adviser:
-    from agentgym.alfworld.explorer import Explorer
+    from agentgym.alfworld.player import Explorer
 
     return Explorer()
 

@@ -63,7 +63,7 @@ _SAID = (
 
 def household_words() -> list[str]:
     """Return texts that hold every word, every kind of receptacle and object, and the numbers of names up to 30."""
-    from agentgym.alfworld.types import OBJECT_TYPES, RECEPTACLE_TYPES
+    from agentgym.alfworld.things import OBJECT_TYPES, RECEPTACLE_TYPES
 
     kinds = sorted({kind.lower() for kind in (*RECEPTACLE_TYPES, *OBJECT_TYPES)})
     numbers = [f" {number}{mark} bed 1" for number in range(1, 31) for mark in ("", ", a", ", and a")]

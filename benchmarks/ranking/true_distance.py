@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from agentgym.sokoban.solver import Solver
+from agentgym.sokoban.expert.solver import Solver
 from agentgym.sokoban.text import parse_level
 from agentgym.trajectory import Floats, StepTable
 

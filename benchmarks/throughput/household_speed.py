@@ -19,7 +19,7 @@ import gymnasium as gym
 import numpy as np
 
 import agentgym  # noqa: F401  # registers the environments
-from agentgym.alfworld.dataset import VARIABLE
+from agentgym.alfworld.official.dataset import VARIABLE
 from benchmarks.throughput.step_speed import single_rate, vector_rate
 from benchmarks.throughput.timing import Measurement, best_rate
 

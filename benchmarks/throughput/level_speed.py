@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 
 import agentgym  # noqa: F401  # registers the environments
-from agentgym.sokoban.generator import LevelSpec, generate
+from agentgym.sokoban.generated import LevelSpec, generate
 from benchmarks.throughput import peers
 from benchmarks.throughput.step_speed import BOXES, ENV, SIZE
 from benchmarks.throughput.timing import Measurement, best_rate

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.alfworld import types
+from agentgym.alfworld import things
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game, mask, numbered
-from agentgym.alfworld.world import World
+from agentgym.alfworld.rules import World
 
 #: Commands that change nothing a goal looks at.
 IDLE = ("look", "inventory", "help", "examine", "slice")
@@ -22,7 +22,7 @@ def flag(kinds: Sequence[str], names: frozenset[str]) -> int:
 
 def fits(receptacle_types: Sequence[str], object_types: Sequence[str]) -> tuple[int, ...]:
     """Per receptacle, the objects that it accepts by the table of the official games."""
-    accepted = [types.ACCEPTED.get(kind, frozenset()) for kind in receptacle_types]
+    accepted = [things.ACCEPTED.get(kind, frozenset()) for kind in receptacle_types]
     return tuple(mask(i for i, kind in enumerate(object_types) if kind in some) for some in accepted)
 
 
@@ -52,9 +52,9 @@ def small_game(
     for content, (_, place, _) in zip(contents, receptacles, strict=True):
         seen[place] |= content
     flags = {
-        "cleanable": flag(kinds, types.CLEANABLE),
-        "heatable": flag(kinds, types.HEATABLE),
-        "coolable": flag(kinds, types.COOLABLE),
+        "cleanable": flag(kinds, things.CLEANABLE),
+        "heatable": flag(kinds, things.HEATABLE),
+        "coolable": flag(kinds, things.COOLABLE),
     }
     needed = {CLEAN: "cleanable", HEAT: "heatable", COOL: "coolable"}.get(task_type)
     wanted = mask(i for i, kind in enumerate(kinds) if kind == goal[0]) & (flags[needed] if needed else -1)
@@ -71,10 +71,10 @@ def small_game(
         "openable": mask(i for i, (_, _, opens) in enumerate(receptacles) if opens),
         "objects": numbered(kinds),
         "object_types": tuple(kinds),
-        "pickupable": flag(kinds, types.PICKUPABLE),
-        "toggleable": flag(kinds, types.TOGGLEABLE),
-        "sliceable": flag(kinds, types.SLICEABLE),
-        "vessels": flag(kinds, types.VESSELS),
+        "pickupable": flag(kinds, things.PICKUPABLE),
+        "toggleable": flag(kinds, things.TOGGLEABLE),
+        "sliceable": flag(kinds, things.SLICEABLE),
+        "vessels": flag(kinds, things.VESSELS),
         "cool": cool,
         "contents": tuple(contents),
         "seen_from": tuple(seen),

@@ -12,7 +12,7 @@ import agentgym  # noqa: F401  # registers the id
 from agentgym.alfworld.env import ALFWorldEnv, ALFWorldVectorEnv
 from agentgym.alfworld.game import CLEAN, LOOK, PICK, TASK_TYPES, TWO, Game
 from tests.agentgym.alfworld.given_games import env_of
-from tests.agentgym.alfworld.official import games
+from tests.agentgym.alfworld.official_games import games
 from tests.agentgym.alfworld.small_games import small_game
 from wrappers.canonical import CanonicalStates, enriched_key
 

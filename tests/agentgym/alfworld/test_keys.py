@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from agentgym.alfworld.game import PICK, Game
-from agentgym.alfworld.generator import GameSpec, generate
-from agentgym.alfworld.problem import read_game
-from agentgym.alfworld.record import pack, unpack
+from agentgym.alfworld.generated.generator import GameSpec, generate
+from agentgym.alfworld.official.problem import read_game
+from agentgym.alfworld.official.record import pack, unpack
 from agentgym.alfworld.repairs import REPAIRS
-from agentgym.alfworld.world import World
+from agentgym.alfworld.rules import World
 from tests.agentgym.alfworld.game_files import GOALS, PROBLEM, content
-from tests.agentgym.alfworld.official import games
+from tests.agentgym.alfworld.official_games import games
 from tests.agentgym.alfworld.small_games import random_game, small_game
 
 

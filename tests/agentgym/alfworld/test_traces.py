@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from agentgym.alfworld.game import TASK_TYPES, Game
-from agentgym.alfworld.world import World
+from agentgym.alfworld.rules import World
 from tests.agentgym.alfworld.given_games import envs_of
-from tests.agentgym.alfworld.official import episodes, games, task_id_of
+from tests.agentgym.alfworld.official_games import episodes, games, task_id_of
 
 Episode = list[dict[str, Any]]
 

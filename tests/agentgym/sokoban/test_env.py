@@ -12,8 +12,8 @@ import pytest
 from gymnasium.error import ResetNeeded
 
 import agentgym  # noqa: F401  # registers the ids
-from agentgym.sokoban.draw import Painter
 from agentgym.sokoban.env import SokobanEnv, VisualSokobanEnv
+from agentgym.sokoban.picture import Painter
 from agentgym.sokoban.rules import LevelError
 from agentgym.sokoban.splits import split_of
 from agentgym.sokoban.text import parse_level

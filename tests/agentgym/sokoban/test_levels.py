@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentgym.sokoban.draw import Painter
 from agentgym.sokoban.levels import LevelFiles, open_levels
+from agentgym.sokoban.picture import Painter
 from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Board, LevelError
 from agentgym.sokoban.splits import split_of
 from agentgym.sokoban.text import MOST_SIDE, board_text

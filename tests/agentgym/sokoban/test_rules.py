@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agentgym.sokoban.generator import LevelSpec, generate_level
+from agentgym.sokoban.generated import LevelSpec, generate_level
 from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Board, successor
 from agentgym.sokoban.text import board_text, parse_level
 from tests.agentgym.sokoban import naive

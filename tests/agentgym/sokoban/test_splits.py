@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from agentgym.sokoban.distances import BitTable
+from agentgym.sokoban.expert.tables import BitTable
 from agentgym.sokoban.rules import Level
 from agentgym.sokoban.splits import canonical_form, split_of
 from agentgym.sokoban.text import parse_level

@@ -8,9 +8,9 @@ from collections.abc import Collection
 from typing import Any
 
 from agentgym.alfworld.game import TASK_TYPES, Game
-from agentgym.alfworld.generator import BLOCK, GameSpec, generate, schedule
-from agentgym.alfworld.households import PROPORTIONS
-from agentgym.alfworld.layouts import SPLITS
+from agentgym.alfworld.generated.generator import BLOCK, GameSpec, generate, schedule
+from agentgym.alfworld.generated.households import PROPORTIONS
+from agentgym.alfworld.generated.layouts import SPLITS
 from agentgym.core import suggest
 
 #: Games that `reset` draws from unless told otherwise: about as many as the official splits have.

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from agentgym.alfworld.beliefs import Beliefs, Task, read_task
-from agentgym.alfworld.explorer import Explorer
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO, Game
-from agentgym.alfworld.generator import SENTENCES, GameSpec, generate
+from agentgym.alfworld.generated.generator import SENTENCES, GameSpec, generate
+from agentgym.alfworld.player import Explorer
+from agentgym.alfworld.rules import World
 from agentgym.alfworld.text import introduction
-from agentgym.alfworld.world import World
-from tests.agentgym.alfworld.official import games
+from tests.agentgym.alfworld.official_games import games
 from tests.agentgym.alfworld.small_games import small_game
 from tests.growth import growth
 

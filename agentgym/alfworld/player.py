@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 
-from agentgym.alfworld import types
+from agentgym.alfworld import things
 from agentgym.alfworld.beliefs import Beliefs, kind_of
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO
-from agentgym.alfworld.households import MACHINES, ROOMS
+from agentgym.alfworld.generated.households import MACHINES, ROOMS
 
 _TREATMENT = {CLEAN: "clean", HEAT: "heat", COOL: "cool"}
 #: What tells a kind of room from the others.
 _SIGNS = (("fridge", "kitchen"), ("toilet", "bathroom"), ("bed", "bedroom"))
-_WITH_DOOR = frozenset(kind.lower() for kind in types.ALWAYS_OPENABLE | types.SOMETIMES_OPENABLE)
+_WITH_DOOR = frozenset(kind.lower() for kind in things.ALWAYS_OPENABLE | things.SOMETIMES_OPENABLE)
 #: Weights for a receptacle that accepts the object, and for one that does not, where the tables say nothing.
 _POSSIBLE, _UNLIKELY = 1.0, 0.01
 #: Factor for receptacles of the kind in which the things of a task never lie at the start: where they belong, or what
@@ -32,9 +32,9 @@ class Explorer:
     task. A first observation (one that says "Your task is to: ") begins a new episode. Observations and commands of
     official and generated games are understood, in both wordings.
 
-    >>> from agentgym.alfworld.generator import GameSpec, generate
+    >>> from agentgym.alfworld.generated.generator import GameSpec, generate
     >>> from agentgym.alfworld.text import introduction
-    >>> from agentgym.alfworld.world import World
+    >>> from agentgym.alfworld.rules import World
     >>> world = World(generate(GameSpec("valid_unseen", 0)))
     >>> explorer, text, steps = Explorer(), introduction(world.game), 0
     >>> while not world.won and steps < 50:
@@ -174,6 +174,6 @@ def _weights(receptacles: tuple[str, ...], kind: str) -> dict[str, float]:
     counts = Counter(kinds)
     weights = {}
     for name, place in zip(receptacles, kinds, strict=True):
-        possible = kind in types.ACCEPTED.get(place, ())
+        possible = kind in things.ACCEPTED.get(place, ())
         weights[name] = table.get(place, _POSSIBLE if possible else _UNLIKELY) / counts[place]
     return weights

@@ -26,7 +26,7 @@ _UNSEEN = np.iinfo(np.int16).max
 class RankTable:
     """Exact distances of a room, one array entry per state.
 
-    Same public methods as `agentgym.sokoban.distances.BitTable`.
+    Same public methods as `agentgym.sokoban.expert.tables.BitTable`.
 
     Args:
         level: the room (walls and targets); the start state plays no part.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentgym.sokoban.generator import LevelSpec, generate, generate_level
+from agentgym.sokoban.generated import LevelSpec, generate, generate_level
 from agentgym.sokoban.rules import LevelError
 from agentgym.sokoban.splits import canonical_form, split_of
 from agentgym.sokoban.text import board_text, parse_level
@@ -78,7 +78,7 @@ def test_addresses_differ() -> None:
 
 def test_same_levels_in_another_process_whatever_the_hash_seed() -> None:
     code = (
-        "from agentgym.sokoban.generator import *; from agentgym.sokoban.text import board_text; import hashlib;"
+        "from agentgym.sokoban.generated import *; from agentgym.sokoban.text import board_text; import hashlib;"
         "levels = [l for s in ('train', 'validation', 'test') for l in generate(20, LevelSpec(), s)]"
         " + generate(3, LevelSpec(8, 8, (3,), 10, 20));"
         "print(hashlib.sha256(''.join(map(board_text, levels)).encode()).hexdigest())"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import lru_cache
 from math import inf, nan
 
-from agentgym.sokoban.distances import BitTable
-from agentgym.sokoban.ranks import MAX_STATES, RankTable
+from agentgym.sokoban.expert.ranks import MAX_STATES, RankTable
+from agentgym.sokoban.expert.tables import BitTable
 from agentgym.sokoban.rules import DIRECTIONS, Level, LevelError, successor
 
 _WIDE_INTEGER_BITS = 1 << 18  # up to here BitTable is the faster one
@@ -109,7 +109,7 @@ class Solver:
         known = self._known.get((player, boxes))
         if known is not None:
             return known
-        from agentgym.sokoban.search import solve  # loads scipy
+        from agentgym.sokoban.expert.search import solve  # loads scipy
 
         solution = solve(self._level, player, boxes, self._budget)
         start = player, boxes

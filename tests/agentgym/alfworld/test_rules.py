@@ -8,11 +8,11 @@ import pytest
 
 from agentgym.alfworld import commands, text
 from agentgym.alfworld.game import HEAT, LOOK, PICK, TASK_TYPES, TWO, Game
-from agentgym.alfworld.generated import GeneratedGames
+from agentgym.alfworld.generated.games import GeneratedGames
 from agentgym.alfworld.repairs import REPAIRS, check_repairs
-from agentgym.alfworld.world import World
+from agentgym.alfworld.rules import World
 from tests.agentgym.alfworld.naive import NaiveWorld
-from tests.agentgym.alfworld.official import games
+from tests.agentgym.alfworld.official_games import games
 from tests.agentgym.alfworld.small_games import random_game, small_game
 
 WEIGHTS = {"go": 1, "take": 6, "move": 6, "put": 6, "slice": 20, "use": 10, "clean": 10, "heat": 10, "cool": 10}

@@ -7,16 +7,16 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from agentgym.alfworld import types
+from agentgym.alfworld import things
+from agentgym.alfworld.expert import distance
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game, bits, mask
-from agentgym.alfworld.generated import GeneratedGames
-from agentgym.alfworld.generator import BLOCK, GameSpec, generate, schedule
-from agentgym.alfworld.households import ROOMS
-from agentgym.alfworld.layouts import LAYOUTS, SPLITS, layouts, sort_of
-from agentgym.alfworld.planner import distance
+from agentgym.alfworld.generated.games import GeneratedGames
+from agentgym.alfworld.generated.generator import BLOCK, GameSpec, generate, schedule
+from agentgym.alfworld.generated.households import ROOMS
+from agentgym.alfworld.generated.layouts import LAYOUTS, SPLITS, layouts, sort_of
+from agentgym.alfworld.rules import World
 from agentgym.alfworld.text import introduction
-from agentgym.alfworld.world import World
-from tests.agentgym.alfworld.official import games
+from tests.agentgym.alfworld.official_games import games
 from tests.agentgym.alfworld.small_games import fits
 
 GAMES = [generate(GameSpec(split, index)) for split in SPLITS for index in range(2 * BLOCK)]
@@ -78,13 +78,13 @@ def test_objects_lie_where_they_are_seen_from_and_at_most_in_one_receptacle() ->
 
 def test_flags_and_fits_are_those_of_the_official_kinds() -> None:
     tables = {
-        "pickupable": types.PICKUPABLE,
-        "cleanable": types.CLEANABLE,
-        "heatable": types.HEATABLE,
-        "coolable": types.COOLABLE,
-        "toggleable": types.TOGGLEABLE,
-        "sliceable": types.SLICEABLE,
-        "vessels": types.VESSELS,
+        "pickupable": things.PICKUPABLE,
+        "cleanable": things.CLEANABLE,
+        "heatable": things.HEATABLE,
+        "coolable": things.COOLABLE,
+        "toggleable": things.TOGGLEABLE,
+        "sliceable": things.SLICEABLE,
+        "vessels": things.VESSELS,
     }
     for game in GAMES:
         for name, kinds in tables.items():

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentgym.alfworld.game import LOOK, TASK_TYPES, GameError
-from agentgym.alfworld.problem import read_game
+from agentgym.alfworld.official.problem import read_game
 from tests.agentgym.alfworld.game_files import GOALS, HELP, PROBLEM, content, grammar
 from tests.growth import growth
 

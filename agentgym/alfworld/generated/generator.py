@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.alfworld import types
+from agentgym.alfworld import things
+from agentgym.alfworld.expert import Planner
 from agentgym.alfworld.game import CLEAN, COOL, DIALECTS, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game, bits, numbered
-from agentgym.alfworld.households import (
+from agentgym.alfworld.generated.households import (
     DOORS,
     FILLED,
     GOAL_WEIGHTS,
@@ -31,9 +32,8 @@ from agentgym.alfworld.households import (
     TARGETS,
     spelled,
 )
-from agentgym.alfworld.layouts import SPLITS, Draws, Layout, layouts
-from agentgym.alfworld.planner import Planner
-from agentgym.alfworld.world import World
+from agentgym.alfworld.generated.layouts import SPLITS, Draws, Layout, layouts
+from agentgym.alfworld.rules import World
 from agentgym.core import suggest
 
 LAMP = "desklamp"
@@ -47,7 +47,7 @@ SENTENCES: dict[str, tuple[str, str]] = {
     COOL: ("put a cool {thing} in {place}", "cool some {thing} and put it in {place}"),
     TWO: ("put two {thing} in {place}", "find two {thing} and put them in {place}"),
 }
-_NEEDED = {CLEAN: types.CLEANABLE, HEAT: types.HEATABLE, COOL: types.COOLABLE}
+_NEEDED = {CLEAN: things.CLEANABLE, HEAT: things.HEATABLE, COOL: things.COOLABLE}
 #: Games in a row in which every task type occurs as often as `households.PROPORTIONS` says.
 BLOCK = sum(PROPORTIONS.values())
 _TRIES = 8
@@ -273,8 +273,8 @@ def _rooms(task_type: str) -> tuple[list[str], list[float]]:
 def _goals(layout: Layout, task_type: str) -> list[tuple[float, str, list[str], list[float]]]:
     """Goals of a task type in a layout: (running total of the weights, receptacle or lamp, objects, their totals)."""
     stock = ROOMS[layout.room].stock
-    needed = _lower(_NEEDED.get(task_type, types.PICKUPABLE))
-    portable = _lower(types.PICKUPABLE)
+    needed = _lower(_NEEDED.get(task_type, things.PICKUPABLE))
+    portable = _lower(things.PICKUPABLE)
     accepted = _accepted(layout.room)
     never = NEVER_GOAL | {MACHINES.get(task_type, "")} | (SINGLE if task_type == TWO else frozenset())
     goals = []
@@ -303,7 +303,7 @@ def _accepted(room: str) -> dict[str, tuple[str, ...]]:
     """Kinds of objects of a room that each of its kinds of receptacles accepts."""
     stock = ROOMS[room].stock
     return {
-        kind: tuple(item for item in stock if item in types.ACCEPTED.get(kind, ())) for kind in ROOMS[room].receptacles
+        kind: tuple(item for item in stock if item in things.ACCEPTED.get(kind, ())) for kind in ROOMS[room].receptacles
     }
 
 
@@ -311,13 +311,13 @@ def _accepted(room: str) -> dict[str, tuple[str, ...]]:
 def _flags(room: str) -> dict[str, tuple[str, ...]]:
     """Kinds of objects of a room with each property."""
     having = {
-        "pickupable": types.PICKUPABLE,
-        "cleanable": types.CLEANABLE,
-        "heatable": types.HEATABLE,
-        "coolable": types.COOLABLE,
-        "toggleable": types.TOGGLEABLE,
-        "sliceable": types.SLICEABLE,
-        "vessels": types.VESSELS,
+        "pickupable": things.PICKUPABLE,
+        "cleanable": things.CLEANABLE,
+        "heatable": things.HEATABLE,
+        "coolable": things.COOLABLE,
+        "toggleable": things.TOGGLEABLE,
+        "sliceable": things.SLICEABLE,
+        "vessels": things.VESSELS,
     }
     return {name: tuple(k for k in ROOMS[room].stock if k in _lower(kinds)) for name, kinds in having.items()}
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 
+from agentgym.sokoban.expert.solver import room_table
 from agentgym.sokoban.rules import Level, LevelError, cells_of, full_board
-from agentgym.sokoban.solver import room_table
 from agentgym.sokoban.splits import check_split, split_of
 
 _TURN = 90  # of 256: chance that the walker changes direction before a step

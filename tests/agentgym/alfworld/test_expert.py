@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from agentgym.alfworld.expert import distance, optimal_commands, plan
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game
-from agentgym.alfworld.generator import GameSpec, generate
-from agentgym.alfworld.planner import distance, optimal_commands, plan
-from agentgym.alfworld.world import World
-from tests.agentgym.alfworld.official import games
+from agentgym.alfworld.generated.generator import GameSpec, generate
+from agentgym.alfworld.rules import World
+from tests.agentgym.alfworld.official_games import games
 from tests.agentgym.alfworld.small_games import IDLE, Search, random_game, small_game
 from tests.agentgym.alfworld.small_games import key as what_matters
 

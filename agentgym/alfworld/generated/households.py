@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentgym.alfworld import types
+from agentgym.alfworld import things
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO
 
 
@@ -322,7 +322,7 @@ NOWHERE = 0.04
 #: Probability that a vessel "holds" an object that lies beside it (only `examine` tells).
 FILLED = 0.03
 
-_SPELLED: dict[str, str] = {name.lower(): name for name in (*types.RECEPTACLE_TYPES, *types.OBJECT_TYPES)}
+_SPELLED: dict[str, str] = {name.lower(): name for name in (*things.RECEPTACLE_TYPES, *things.OBJECT_TYPES)}
 
 
 def spelled(kind: str) -> str:

@@ -4,10 +4,10 @@ from math import inf, isnan
 
 import pytest
 
-from agentgym.sokoban import solver
-from agentgym.sokoban.generator import LevelSpec, generate_level
+from agentgym.sokoban.expert import solver
+from agentgym.sokoban.expert.solver import Solver, room_table
+from agentgym.sokoban.generated import LevelSpec, generate_level
 from agentgym.sokoban.rules import DIRECTIONS, LevelError, successor
-from agentgym.sokoban.solver import Solver, room_table
 from agentgym.sokoban.text import parse_level
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agentgym.alfworld.game import Game
-from agentgym.alfworld.problem import read_game
+from agentgym.alfworld.official.problem import read_game
 
 _DEFAULT = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 FOLDER = Path(os.environ.get("AGENTGYM_ORACLES", _DEFAULT)) / "alfworld"

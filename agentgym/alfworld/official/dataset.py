@@ -11,10 +11,10 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from agentgym.alfworld.cache import PackedGames, cache_file, load, save
 from agentgym.alfworld.game import TASK_TYPES, Game, GameError
-from agentgym.alfworld.problem import read_game
-from agentgym.alfworld.record import pack, unpack
+from agentgym.alfworld.official.cache import PackedGames, cache_file, load, save
+from agentgym.alfworld.official.problem import read_game
+from agentgym.alfworld.official.record import pack, unpack
 from agentgym.core import suggest
 from agentgym.disk_cache import fingerprint
 from agentgym.foreign_text import ForeignError, clean, read_json

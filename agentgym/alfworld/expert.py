@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, TWO, Game, bits
-from agentgym.alfworld.world import World
+from agentgym.alfworld.rules import World
 
 #: Larger than the price of any plan.
 _NEVER = 1_000

@@ -9,14 +9,14 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-from agentgym.alfworld import cache, dataset
-from agentgym.alfworld.dataset import find_folder, open_split
 from agentgym.alfworld.env import ALFWorldEnv
 from agentgym.alfworld.game import GameError
+from agentgym.alfworld.official import cache, dataset
+from agentgym.alfworld.official.dataset import find_folder, open_split
 from agentgym.alfworld.tasks import check_task_types
 from agentgym.disk_cache import VARIABLE, cache_folder
 from tests.agentgym.alfworld.game_files import content, grammar, write_trial
-from tests.agentgym.alfworld.official import files
+from tests.agentgym.alfworld.official_games import files
 
 CLEAN = "pick_clean_then_place_in_recep"
 

@@ -5,9 +5,9 @@ from math import inf
 import numpy as np
 import pytest
 
-from agentgym.sokoban.distances import BitTable
-from agentgym.sokoban.generator import LevelSpec, generate_level
-from agentgym.sokoban.ranks import RankTable
+from agentgym.sokoban.expert.ranks import RankTable
+from agentgym.sokoban.expert.tables import BitTable
+from agentgym.sokoban.generated import LevelSpec, generate_level
 from agentgym.sokoban.rules import Board, Level
 from agentgym.sokoban.text import board_text, parse_level
 from tests.agentgym.sokoban import naive

@@ -16,7 +16,7 @@ from itertools import accumulate
 import numpy as np
 
 from agentgym.alfworld.game import mask, numbered
-from agentgym.alfworld.households import ROOMS, Room
+from agentgym.alfworld.generated.households import ROOMS, Room
 
 #: Splits of generated games, with the sort of layouts they are played in.
 SPLITS: dict[str, str] = {"train": "seen", "valid_seen": "seen", "valid_unseen": "unseen"}

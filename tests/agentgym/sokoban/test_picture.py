@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from agentgym.sokoban.draw import Painter, tiles
+from agentgym.sokoban.picture import Painter, tiles
 
 BOARD = "######\n#P_X_#\n#√OSX#\n######"  # two players: every symbol once, a board for the eye only
 

@@ -1,0 +1,1 @@
+"""The published games: their folders, their files, the import cache."""
