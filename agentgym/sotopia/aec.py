@@ -7,7 +7,7 @@ from typing import Any
 from gymnasium.error import ResetNeeded
 from pettingzoo import AECEnv
 
-from agentgym.sotopia.duo import AGENTS, DuoForm
+from agentgym.sotopia.pettingzoo import AGENTS, DuoForm
 
 
 class SotopiaAECEnv(DuoForm, AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo has no types

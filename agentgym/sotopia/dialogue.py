@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from agentgym.sotopia.acts import Act, told
 from agentgym.sotopia.profiles import Task
-from agentgym.sotopia.visibility import opening
+from agentgym.sotopia.text import opening
 
 if TYPE_CHECKING:
     from agentgym.sotopia.games.game import Standing

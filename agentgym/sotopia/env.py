@@ -11,13 +11,13 @@ from typing import Any, ClassVar
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.sotopia.acts import NONE, Act, parse, write
 from agentgym.sotopia.dialogue import Dialogue, View
+from agentgym.sotopia.exchange import check_playable, converse, needs_game
 from agentgym.sotopia.instructions import COMMANDS, INSTRUCTIONS
 from agentgym.sotopia.partner import Failure, Judge, Partner, Verdict, find_judge, find_partner
 from agentgym.sotopia.profiles import Task
-from agentgym.sotopia.result import Result, check_reward, check_threshold, failed, result_of
-from agentgym.sotopia.talk import check_playable, converse, needs_game
+from agentgym.sotopia.reward import Result, check_reward, check_threshold, failed, result_of
+from agentgym.sotopia.rules import SocialWorld, check_order, check_turns, draw_schedule
 from agentgym.sotopia.tasks import check_split, choose, find_tasks
-from agentgym.sotopia.world import SocialWorld, check_order, check_turns, draw_schedule
 from agentgym.vector import TextVectorEnv
 
 _OPEN = Result()

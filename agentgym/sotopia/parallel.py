@@ -8,7 +8,7 @@ from typing import Any
 from pettingzoo import ParallelEnv
 
 from agentgym.core import suggest
-from agentgym.sotopia.duo import AGENTS, DuoForm
+from agentgym.sotopia.pettingzoo import AGENTS, DuoForm
 
 
 class SotopiaParallelEnv(DuoForm, ParallelEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo has no types

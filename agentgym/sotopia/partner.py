@@ -101,8 +101,8 @@ def find_partner(partner: str | Partner) -> Partner:
 
     Args:
         partner: an object with `act`; "rules" (a temperament drawn by the task's seed) or the name of a temperament,
-            see `agentgym.sotopia.partners.PARTNERS`; or `MODEL@URL`, a model behind an OpenAI-compatible endpoint such
-            as `qwen@http://127.0.0.1:8000/v1`.
+            see `agentgym.sotopia.players.scripted.PARTNERS`; or `MODEL@URL`, a model behind an OpenAI-compatible
+            endpoint such as `qwen@http://127.0.0.1:8000/v1`.
 
     Raises:
         ValueError: when there is no such partner.
@@ -113,10 +113,10 @@ def find_partner(partner: str | Partner) -> Partner:
             raise ValueError(f"partner must have act(views), or be a name such as 'rules', got {partner!r}")
         return partner
     if _is_endpoint(partner):
-        from agentgym.sotopia.model_partner import ModelPartner
+        from agentgym.sotopia.players.model import ModelPartner
 
         return ModelPartner.at(partner)
-    from agentgym.sotopia.partners import PARTNERS
+    from agentgym.sotopia.players.scripted import PARTNERS
 
     return _named(partner, PARTNERS, "partner")
 
@@ -137,10 +137,10 @@ def find_judge(judge: str | Judge) -> Judge:
             raise ValueError(f"judge must have score(dialogues), or be a name such as 'rules', got {judge!r}")
         return judge
     if _is_endpoint(judge):
-        from agentgym.sotopia.model_judge import ModelJudge
+        from agentgym.sotopia.judges.model import ModelJudge
 
         return ModelJudge.at(judge)
-    from agentgym.sotopia.rules_judge import RulesJudge
+    from agentgym.sotopia.judges.rules import RulesJudge
 
     return _named(judge, {"rules": RulesJudge}, "judge")
 

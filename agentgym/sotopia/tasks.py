@@ -11,9 +11,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from agentgym.core import suggest
-from agentgym.sotopia.data import HARD_SCENARIOS, Pairing, read_official
-from agentgym.sotopia.generated import FAMILIES, generate
-from agentgym.sotopia.official import read_game
+from agentgym.sotopia.generated.scenarios import FAMILIES, generate
+from agentgym.sotopia.official.games import read_game
+from agentgym.sotopia.official.profile_files import HARD_SCENARIOS, Pairing, read_official
 from agentgym.sotopia.profiles import Task
 
 #: Numbers of the generated tasks of each family in a split: first one, and how many.

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
 
 from agentgym.sotopia.dialogue import Turn
-from agentgym.sotopia.utterance_cache import charge, register
+from agentgym.sotopia.games.caches import charge, register
 
 _T = TypeVar("_T")
 #: After so many turns of all dialogues it begins anew.

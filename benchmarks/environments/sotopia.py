@@ -12,7 +12,7 @@ from wrappers.canonical import Key
 
 
 def _deal() -> Key:
-    from agentgym.sotopia.states import deal_key
+    from agentgym.sotopia.keys import deal_key
 
     return deal_key
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from agentgym.sotopia import wording
-from agentgym.sotopia.generated import generate
+from agentgym.sotopia.generated import wording
+from agentgym.sotopia.generated.scenarios import generate
 
 _DAYS, _MEETINGS = "|".join(wording.DAYS), "|".join(map(re.escape, wording.MEETINGS))
 _OCCUPATIONS = "|".join(occupation.lower() for occupation, _ in wording.OCCUPATIONS)
@@ -59,7 +59,7 @@ _SAMPLE = 400
 def meeting_words() -> list[str]:
     """Return texts that hold every name, phrase and number of the generated meetings, and what is said in them."""
     from agentgym.sotopia.acts import LEAVE, Act, write
-    from agentgym.sotopia.visibility import opening
+    from agentgym.sotopia.text import opening
 
     slots = [
         f"{day} at {time}" if time == "noon" else f"{day} {time}" for day in wording.DAYS for time in wording.TIMES

@@ -10,7 +10,7 @@ import numpy as np
 from agentgym.sotopia.acts import NONE, Act
 from agentgym.sotopia.partner import Failure, Judge, Partner, Verdict
 from agentgym.sotopia.profiles import Task
-from agentgym.sotopia.world import SocialWorld
+from agentgym.sotopia.rules import SocialWorld
 
 #: Goal scores above it are successes.
 THRESHOLD = 6

@@ -11,9 +11,9 @@ import gymnasium as gym
 
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.sotopia.acts import Act, write
-from agentgym.sotopia.model_judge import ModelJudge
-from agentgym.sotopia.model_partner import ModelPartner
+from agentgym.sotopia.judges.model import ModelJudge
 from agentgym.sotopia.partner import DIMENSIONS
+from agentgym.sotopia.players.model import ModelPartner
 from benchmarks.studies.stub_endpoint import stub_endpoint
 
 

@@ -10,10 +10,10 @@ import gymnasium as gym
 
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.sotopia.acts import NONE, Act, write
-from agentgym.sotopia.deal_player import play_deal
 from agentgym.sotopia.dialogue import View
 from agentgym.sotopia.games.game import DealSide
-from agentgym.sotopia.generated import generate
+from agentgym.sotopia.generated.scenarios import generate
+from agentgym.sotopia.players.deal import play_deal
 from agentgym.sotopia.temperaments import Temperament
 from benchmarks.throughput.dialogue_package import package_rate
 from benchmarks.throughput.timing import Measurement

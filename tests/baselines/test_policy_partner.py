@@ -10,7 +10,7 @@ from agentgym.rollout import collect
 from agentgym.sotopia.acts import NONE, Act, write
 from agentgym.sotopia.env import SotopiaEnv
 from agentgym.sotopia.partner import Partner
-from agentgym.sotopia.partners import PARTNERS
+from agentgym.sotopia.players.scripted import PARTNERS
 from agentgym.trajectory import Reply
 from baselines.policy_partner import PolicyPartner
 from policies.scripted import RandomPolicy, tagged

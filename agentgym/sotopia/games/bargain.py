@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
+from agentgym.sotopia.games.caches import cached
 from agentgym.sotopia.games.game import DealSide, Game, Heard, Outcome, Standing, whole
 from agentgym.sotopia.games.phrases import read
-from agentgym.sotopia.utterance_cache import cached
 
 BUYER, SELLER = "buyer", "seller"
 #: Goal score at the own target, and points lost per list price.

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
+from agentgym.sotopia.games.caches import UtteranceCache
 from agentgym.sotopia.games.game import BEST, Game, Heard, Outcome, Side, Standing, whole
 from agentgym.sotopia.games.phrases import read, words
-from agentgym.sotopia.utterance_cache import UtteranceCache
 
 NAME_COST, PROPERTY_COST = 3.0, 0.5
 _KNOWN = re.compile(

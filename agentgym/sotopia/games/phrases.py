@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from agentgym.sotopia.utterance_cache import cached
+from agentgym.sotopia.games.caches import cached
 
 #: Words of agreement. One counts unless its clause is a question, a condition, or denied.
 _ACCEPT = re.compile(

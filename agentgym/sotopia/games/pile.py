@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
 
+from agentgym.sotopia.games.caches import UtteranceCache
 from agentgym.sotopia.games.game import Heard
 from agentgym.sotopia.games.phrases import read
-from agentgym.sotopia.utterance_cache import UtteranceCache
 
 #: How many of each kind a role gets: here always what role 0 gets.
 Share = tuple[int, ...]

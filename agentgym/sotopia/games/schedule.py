@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
+from agentgym.sotopia.games.caches import UtteranceCache
 from agentgym.sotopia.games.game import BEST, DealSide, Game, Heard, Outcome, Standing
 from agentgym.sotopia.games.phrases import read
-from agentgym.sotopia.utterance_cache import UtteranceCache
 
 #: A day and a time, such as ("Monday", "noon"); terms are the number of a slot.
 Slot = tuple[str, str]

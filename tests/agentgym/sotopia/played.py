@@ -7,7 +7,7 @@ from agentgym.sotopia.dialogue import Dialogue, Turn
 from agentgym.sotopia.games.game import Game, Outcome, Standing
 from agentgym.sotopia.partner import Failure, Partner
 from agentgym.sotopia.profiles import Task
-from agentgym.sotopia.world import SocialWorld
+from agentgym.sotopia.rules import SocialWorld
 
 
 def turns(*spoken: str | Act, first: int = 0) -> list[Turn]:

@@ -10,8 +10,8 @@ from agentgym.rollout import collect
 from agentgym.sotopia.acts import LEAVE, NONE, Act, write
 from agentgym.sotopia.dialogue import Dialogue
 from agentgym.sotopia.env import SotopiaEnv, SotopiaVectorEnv
+from agentgym.sotopia.keys import deal_key
 from agentgym.sotopia.partner import Failure
-from agentgym.sotopia.states import deal_key
 from agentgym.trajectory import Reply
 from tests.agentgym.sotopia.made_up import say
 from tests.agentgym.sotopia.others import Down, Fixed, Script

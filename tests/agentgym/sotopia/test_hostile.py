@@ -11,17 +11,19 @@ import numpy as np
 import pytest
 
 from agentgym.core import TextSpace
-from agentgym.sotopia import aec_env, parallel_env, utterance_cache
+from agentgym.foreign_text import MOST_CHARACTERS
+from agentgym.sotopia import aec_env, parallel_env
 from agentgym.sotopia.acts import LONGEST, NONE, Act, parse, told, write
 from agentgym.sotopia.dialogue import Dialogue, Turn
 from agentgym.sotopia.env import SotopiaEnv
+from agentgym.sotopia.games import caches as utterance_cache
+from agentgym.sotopia.games.caches import UtteranceCache
 from agentgym.sotopia.games.pile import Pile
-from agentgym.sotopia.model_judge import verdict_request
-from agentgym.sotopia.model_partner import act_request, read_act
+from agentgym.sotopia.judges.model import verdict_request
+from agentgym.sotopia.judges.verdict import VerdictError, read_verdict
 from agentgym.sotopia.partner import DIMENSIONS, Failure, Rating, Verdict
-from agentgym.sotopia.utterance_cache import UtteranceCache
-from agentgym.sotopia.verdict import VerdictError, read_verdict
-from agentgym.sotopia.world import SocialWorld
+from agentgym.sotopia.players.model import act_request, read_act
+from agentgym.sotopia.rules import SocialWorld
 from tests.agentgym.sotopia.made_up import first, make_task, say
 from tests.agentgym.sotopia.others import Fixed, Script
 
@@ -176,7 +178,7 @@ def test_utterances_are_cut_where_they_come_in() -> None:
 
 @pytest.mark.parametrize("order", ["round-robin", "simultaneous", "random"])
 def test_observations_stay_inside_their_space(order: str) -> None:
-    command = write(say("\n" * 490_000))
+    command = write(say("\n" * (MOST_CHARACTERS // 2 - 100)))
     env = SotopiaEnv(partner=Script(*[say("\n" * 1_000_000)] * 300), judge=Fixed(), order=order, max_turns=200)
     observation, _ = env.reset(seed=0)
     parallel = parallel_env(judge=Fixed(), order=order, max_turns=200)

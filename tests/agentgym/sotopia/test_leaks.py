@@ -12,10 +12,10 @@ from agentgym.sotopia import parallel_env
 from agentgym.sotopia.env import SotopiaVectorEnv
 from agentgym.sotopia.instructions import COMMANDS
 from agentgym.sotopia.markup import JUDGE, ROLES, render
-from agentgym.sotopia.partners import RulesPartner
+from agentgym.sotopia.players.scripted import RulesPartner
 from agentgym.sotopia.profiles import Task
-from agentgym.sotopia.visibility import UNKNOWN, known_story
-from tests.agentgym.sotopia.official import FOLDER, needs_data
+from agentgym.sotopia.text import UNKNOWN, known_story
+from tests.agentgym.sotopia.official_data import FOLDER, needs_data
 from tests.agentgym.sotopia.others import Fixed
 
 _PARTS = re.compile(r"<(\w+)[^>]*>(.*?)</\1>", re.DOTALL)

@@ -18,13 +18,13 @@ from agentgym.sotopia.games.friend import Friend, MutualFriend
 from agentgym.sotopia.games.phrases import read
 from agentgym.sotopia.games.pile import Pile
 from agentgym.sotopia.games.schedule import Calendar, Schedule
+from agentgym.sotopia.judges.rules import RulesJudge
+from agentgym.sotopia.judges.verdict import read_verdict
 from agentgym.sotopia.markup import render
-from agentgym.sotopia.model_partner import read_act
-from agentgym.sotopia.official import read_game
+from agentgym.sotopia.official.games import read_game
+from agentgym.sotopia.players.model import read_act
 from agentgym.sotopia.profiles import Relationship, Scenario, Task
-from agentgym.sotopia.rules_judge import RulesJudge
 from agentgym.sotopia.transcript import quote
-from agentgym.sotopia.verdict import read_verdict
 from tests.agentgym.sotopia.made_up import ADA, BEN, first, say
 
 #: The text of a family is begin + unit * as often as it takes + end.

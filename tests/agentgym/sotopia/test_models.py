@@ -10,15 +10,15 @@ import pytest
 from agentgym.chat.endpoint import ChatEndpoint
 from agentgym.sotopia.acts import NONE, Act, write
 from agentgym.sotopia.dialogue import Dialogue, Turn, View
-from agentgym.sotopia.model_judge import ModelJudge, verdict_request
-from agentgym.sotopia.model_partner import ModelPartner, act_request
+from agentgym.sotopia.judges.model import ModelJudge, verdict_request
 from agentgym.sotopia.partner import Failure, Judge, Partner, Verdict, find_judge, find_partner
+from agentgym.sotopia.players.model import ModelPartner, act_request
+from agentgym.sotopia.rules import SocialWorld
 from agentgym.sotopia.transcript import quote, transcript
-from agentgym.sotopia.world import SocialWorld
 from tests.agentgym.chat.chat_server import Handler, Play, chat_server, completion, hang_up, raw, say, slow
+from tests.agentgym.sotopia.judges.test_verdict import FIRST, FORMATS, SECOND
 from tests.agentgym.sotopia.made_up import first, make_task, second
 from tests.agentgym.sotopia.made_up import say as said
-from tests.agentgym.sotopia.test_verdict import FIRST, FORMATS, SECOND
 
 pytest.importorskip("openai")
 

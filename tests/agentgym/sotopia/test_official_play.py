@@ -13,7 +13,7 @@ from agentgym.sotopia.acts import LEAVE, write
 from agentgym.sotopia.env import SotopiaEnv, SotopiaVectorEnv
 from agentgym.sotopia.games.game import Standing
 from tests.agentgym.sotopia.made_up import say
-from tests.agentgym.sotopia.official import FOLDER, needs_data
+from tests.agentgym.sotopia.official_data import FOLDER, needs_data
 from tests.agentgym.sotopia.others import Fixed, Script
 
 BYE = write(LEAVE)

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from agentgym.sotopia.acts import LEAVE, Act, write
-from agentgym.sotopia.generated import generate
+from agentgym.sotopia.generated.scenarios import generate
 from agentgym.sotopia.partner import find_partner
 from benchmarks.environments.sotopia_words import PIECES, meeting_words
 from tests.agentgym.sotopia.played import play

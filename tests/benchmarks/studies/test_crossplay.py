@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 from agentgym.sotopia.acts import Act
 from agentgym.sotopia.dialogue import View
-from agentgym.sotopia.generated import FAMILIES, generate
+from agentgym.sotopia.generated.scenarios import FAMILIES, generate
+from agentgym.sotopia.judges.rules import RulesJudge
 from agentgym.sotopia.partner import Failure, Partner, find_partner
-from agentgym.sotopia.rules_judge import RulesJudge
 from benchmarks.run import app
 from benchmarks.studies.crossplay import cross_play
 from tests.agentgym.sotopia.played import play

@@ -10,12 +10,12 @@ from agentgym.sotopia.acts import LEAVE, NONE, Act
 from agentgym.sotopia.dialogue import Dialogue, Turn
 from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain
 from agentgym.sotopia.games.game import Game
+from agentgym.sotopia.judges.rules import RulesJudge
 from agentgym.sotopia.partner import DIMENSIONS, Failure, Rating, Verdict
-from agentgym.sotopia.rules_judge import RulesJudge
+from tests.agentgym.sotopia.games.test_friend import GAME as FRIENDS
+from tests.agentgym.sotopia.games.test_schedule import GAME as MEETING
 from tests.agentgym.sotopia.made_up import make_task
 from tests.agentgym.sotopia.played import turns
-from tests.agentgym.sotopia.test_friend import GAME as FRIENDS
-from tests.agentgym.sotopia.test_schedule import GAME as MEETING
 
 SALE = Bargain(100.0, (80.0, 90.0), (BUYER, SELLER))
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from agentgym.sotopia.data import FILES, HARD_SCENARIOS, DataError, read_official
+from agentgym.sotopia.official.profile_files import FILES, HARD_SCENARIOS, DataError, read_official
 from agentgym.sotopia.profiles import Relationship, Task
-from agentgym.sotopia.visibility import opening
-from tests.agentgym.sotopia.official import FOLDER, needs_data
+from agentgym.sotopia.text import opening
+from tests.agentgym.sotopia.official_data import FOLDER, needs_data
 
 SCENARIO = {
     "env_id": "e1", "codename": "wait", "source": "ours", "scenario": "Two wait.", "agent_goals": ["Sit", "Sleep"],

@@ -11,8 +11,8 @@ from agentgym.chat.wire import ChatRequest
 from agentgym.core import suggest
 from agentgym.sotopia.acts import KINDS, NONE, Act, parse
 from agentgym.sotopia.dialogue import View
+from agentgym.sotopia.model_answers import UnreadableFailure, ask_readable
 from agentgym.sotopia.partner import Failure
-from agentgym.sotopia.repair import UnreadableFailure, ask_readable
 from agentgym.sotopia.transcript import transcript
 
 #: What to do with an answer that cannot be read.

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from agentgym.sotopia.generated import FAMILIES, generate
+from agentgym.sotopia.generated.scenarios import FAMILIES, generate
 from agentgym.sotopia.markup import ROLES, render
 from agentgym.sotopia.profiles import Relationship, Task
 
@@ -61,7 +61,7 @@ def test_tasks_differ_and_so_do_seeds() -> None:
 
 def test_the_same_in_every_process_and_whatever_else_was_generated() -> None:
     program = (
-        "from agentgym.sotopia.generated import FAMILIES, generate\n"
+        "from agentgym.sotopia.generated.scenarios import FAMILIES, generate\n"
         "print(''.join(repr(generate(f, 5, i)) for f in reversed(FAMILIES) for i in (7, 3)))"
     )
     expected = "".join(repr(generate(family, 5, index)) for family in reversed(FAMILIES) for index in (7, 3))
@@ -77,7 +77,7 @@ def test_the_same_in_every_process_and_whatever_else_was_generated() -> None:
 
 
 def test_tasks_can_be_pickled_after_they_were_played() -> None:
-    from agentgym.sotopia.partners import RulesPartner
+    from agentgym.sotopia.players.scripted import RulesPartner
     from tests.agentgym.sotopia.played import play
 
     for family in FAMILIES:

@@ -4,17 +4,17 @@ from dataclasses import replace
 
 import pytest
 
-from agentgym.sotopia.data import read_official
 from agentgym.sotopia.games.bargain import Bargain
 from agentgym.sotopia.games.divide import Divide
 from agentgym.sotopia.games.friend import MutualFriend
 from agentgym.sotopia.games.game import Game
-from agentgym.sotopia.official import ScenarioError, read_game
-from agentgym.sotopia.partners import PARTNERS
+from agentgym.sotopia.judges.rules import RulesJudge
+from agentgym.sotopia.official.games import ScenarioError, read_game
+from agentgym.sotopia.official.profile_files import read_official
+from agentgym.sotopia.players.scripted import PARTNERS
 from agentgym.sotopia.profiles import Relationship, Scenario, Task
-from agentgym.sotopia.rules_judge import RulesJudge
 from tests.agentgym.sotopia.made_up import ADA, BEN
-from tests.agentgym.sotopia.official import FOLDER, needs_data
+from tests.agentgym.sotopia.official_data import FOLDER, needs_data
 from tests.agentgym.sotopia.played import play
 
 

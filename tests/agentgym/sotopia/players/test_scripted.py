@@ -10,16 +10,16 @@ import pytest
 from agentgym.sotopia.acts import LEAVE, NONE, Act
 from agentgym.sotopia.dialogue import Turn, View
 from agentgym.sotopia.games.game import Game
-from agentgym.sotopia.generated import FAMILIES, generate
+from agentgym.sotopia.generated.scenarios import FAMILIES, generate
 from agentgym.sotopia.partner import Failure, find_partner
-from agentgym.sotopia.partners import PARTNERS
+from agentgym.sotopia.players.scripted import PARTNERS
 from agentgym.sotopia.profiles import Task
+from agentgym.sotopia.rules import SocialWorld
 from agentgym.sotopia.temperaments import TEMPERAMENTS
-from agentgym.sotopia.world import SocialWorld
+from tests.agentgym.sotopia.games.test_bargain import SALE
+from tests.agentgym.sotopia.games.test_friend import GAME as FRIENDS
 from tests.agentgym.sotopia.made_up import make_task
 from tests.agentgym.sotopia.played import play
-from tests.agentgym.sotopia.test_bargain import SALE
-from tests.agentgym.sotopia.test_friend import GAME as FRIENDS
 
 
 def success(family: str, policy: str, count: int = 60) -> float:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from agentgym.sotopia.acts import LEAVE, NONE, Act
-from agentgym.sotopia.deal_player import play_deal
 from agentgym.sotopia.dialogue import View
-from agentgym.sotopia.friend_player import play_friend
 from agentgym.sotopia.games.friend import FriendSide
 from agentgym.sotopia.games.game import DealSide
 from agentgym.sotopia.partner import Failure, Partner
+from agentgym.sotopia.players.deal import play_deal
+from agentgym.sotopia.players.friend import play_friend
 from agentgym.sotopia.temperaments import TEMPERAMENTS, Temperament
 
 _NAMES = tuple(TEMPERAMENTS)

@@ -11,13 +11,13 @@ import numpy as np
 
 from agentgym.core import TextSpace, suggest
 from agentgym.sotopia.acts import NONE, Act, parse
+from agentgym.sotopia.exchange import ask_judge, check_playable, needs_game
 from agentgym.sotopia.instructions import COMMANDS, INSTRUCTIONS
 from agentgym.sotopia.markup import ROLES
 from agentgym.sotopia.partner import Judge, find_judge
-from agentgym.sotopia.result import Result, check_reward, check_threshold, result_of
-from agentgym.sotopia.talk import ask_judge, check_playable, needs_game
+from agentgym.sotopia.reward import Result, check_reward, check_threshold, result_of
+from agentgym.sotopia.rules import SocialWorld, check_order, check_turns, draw_schedule
 from agentgym.sotopia.tasks import check_split, choose, find_tasks
-from agentgym.sotopia.world import SocialWorld, check_order, check_turns, draw_schedule
 
 #: Names of the agents, by role.
 AGENTS = ROLES

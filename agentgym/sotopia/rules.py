@@ -12,7 +12,7 @@ from agentgym.sotopia.acts import KINDS, NONE, Act
 from agentgym.sotopia.dialogue import Dialogue, Turn, View, tell_all
 from agentgym.sotopia.games.game import Standing
 from agentgym.sotopia.profiles import Task
-from agentgym.sotopia.visibility import opening
+from agentgym.sotopia.text import opening
 
 #: Who is in turn: one after the other, both at once, or either by chance.
 ORDERS = ("round-robin", "simultaneous", "random")

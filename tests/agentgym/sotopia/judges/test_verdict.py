@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentgym.sotopia.judges.verdict import VerdictError, read_verdict, verdict_schema
 from agentgym.sotopia.partner import DIMENSIONS, Rating, find_judge, find_partner
-from agentgym.sotopia.verdict import VerdictError, read_verdict, verdict_schema
 
 FIRST = Rating(9, 2, 3, -1, 0, 1, 7)
 SECOND = Rating(10, -5, 0, -10, -10, 5, 0)

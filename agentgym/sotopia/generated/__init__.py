@@ -1,0 +1,1 @@
+"""Our own scenarios, generated without end."""

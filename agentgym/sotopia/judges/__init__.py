@@ -1,0 +1,1 @@
+"""Who scores a dialogue that has ended: rules, or a language model."""

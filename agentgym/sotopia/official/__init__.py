@@ -1,0 +1,1 @@
+"""SOTOPIA's published scenarios, characters and pairings."""
