@@ -12,13 +12,13 @@ from typing import Any, ClassVar
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.foreign_text import clean
 from agentgym.redaction import redact
-from agentgym.searchqa.collection import choose, find_data
-from agentgym.searchqa.engines import Corpus
-from agentgym.searchqa.oracle import next_command
+from agentgym.searchqa.expert import next_command
+from agentgym.searchqa.official.questions import Question
 from agentgym.searchqa.protocol import FAILED, INVALID, Command, Format, Tokenizer, Turns, check_name, parse
-from agentgym.searchqa.questions import Question
+from agentgym.searchqa.retrieval.engines import Corpus
 from agentgym.searchqa.retriever import MOST_ID, MOST_QUERY, Found, Hit, Retriever, SearchFailure, check_found
 from agentgym.searchqa.scoring import FormatReward, exact_match, f1, normalise, sub_match
+from agentgym.searchqa.tasks import choose, find_data
 from agentgym.vector import TextVectorEnv
 
 INSTRUCTIONS = (

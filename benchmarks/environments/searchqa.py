@@ -13,13 +13,13 @@ from wrappers.canonical import Key
 
 
 def _reader() -> Adviser:
-    from agentgym.searchqa.reader import Reader
+    from agentgym.searchqa.player import Reader
 
     return Reader()
 
 
 def _documents() -> Key:
-    from agentgym.searchqa.states import documents_key
+    from agentgym.searchqa.keys import documents_key
 
     return documents_key
 

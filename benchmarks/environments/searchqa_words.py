@@ -26,7 +26,7 @@ _SAID = (
 
 def encyclopaedia_words() -> list[str]:
     """Return texts that hold every word of the generated encyclopaedia and of its questions, and every year."""
-    from agentgym.searchqa.encyclopaedia import make_encyclopaedia
+    from agentgym.searchqa.generated.encyclopaedia import make_encyclopaedia
     from agentgym.searchqa.protocol import FAILED, INVALID
 
     made = make_encyclopaedia()

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.rollout import collect
-from agentgym.searchqa.states import documents_key, text_key
+from agentgym.searchqa.keys import documents_key, text_key
 from agentgym.trajectory import Reply, StepTable
 from wrappers.canonical import CanonicalStates, Key, relabel_states
 from wrappers.clusters import merge_similar_states

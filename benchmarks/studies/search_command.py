@@ -28,7 +28,7 @@ def search(
     out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
 ) -> None:
     """Measure building, opening and searching the lexical index of Search-QA."""
-    from agentgym.searchqa.questions import read_questions
+    from agentgym.searchqa.official.questions import read_questions
     from benchmarks.json_files import encode, write_json
     from benchmarks.studies.search_scale import measure_scale, write_synthetic
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agentgym.searchqa.index_folder import build_index, open_index
+from agentgym.searchqa.retrieval.index_folder import build_index, open_index
 from agentgym.searchqa.retriever import Found, Retriever
 from benchmarks.throughput.synthetic_passages import SyntheticPassages
 

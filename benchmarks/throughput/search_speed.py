@@ -8,10 +8,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from agentgym.searchqa.http_client import HttpRetriever
-from agentgym.searchqa.lexical import LexicalRetriever
+from agentgym.searchqa.retrieval.http_client import HttpRetriever
+from agentgym.searchqa.retrieval.lexical import LexicalRetriever
+from agentgym.searchqa.retrieval.serve import RetrievalServer
 from agentgym.searchqa.retriever import Passage
-from agentgym.searchqa.serve import RetrievalServer
 from benchmarks.throughput.synthetic_passages import SyntheticPassages
 from benchmarks.throughput.timing import Measurement, best_rate
 

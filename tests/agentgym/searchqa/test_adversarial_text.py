@@ -5,10 +5,11 @@ import time
 
 import pytest
 
-from agentgym.searchqa.corpus import CorpusError, PassageReader
+from agentgym.searchqa.official.corpus import CorpusError, PassageReader
+from agentgym.searchqa.official.questions import QuestionError, read_questions
+from agentgym.searchqa.player import Reader, names_in
 from agentgym.searchqa.protocol import Format, escape_tags, parse
-from agentgym.searchqa.questions import QuestionError, read_questions
-from agentgym.searchqa.reader import Reader, names_in
+from agentgym.searchqa.retrieval.formats import WireError, read_answer, read_request
 from agentgym.searchqa.retriever import Passage
 from agentgym.searchqa.scoring import (
     FormatReward,
@@ -20,7 +21,6 @@ from agentgym.searchqa.scoring import (
     normalise,
     sub_match,
 )
-from agentgym.searchqa.wire import WireError, read_answer, read_request
 
 #: A beginning, and what is written again and again after it.
 FAMILIES = {

@@ -8,8 +8,8 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 from agentgym.searchqa.env import SearchQAEnv, SearchQAVectorEnv, search_all
+from agentgym.searchqa.official.questions import Question
 from agentgym.searchqa.protocol import FAILED, INVALID
-from agentgym.searchqa.questions import Question
 from agentgym.searchqa.retriever import Hit, Passage, SearchFailure
 from agentgym.searchqa.scoring import FormatReward
 from tests.agentgym.searchqa.places import ADA, QUESTIONS, ULM, Titles

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentgym.searchqa.dense import DenseRetriever, encode_folder, main, normalised
-from agentgym.searchqa.engines import find_retriever
-from agentgym.searchqa.index_folder import IndexFolderError, build_index
+from agentgym.searchqa.retrieval.dense import DenseRetriever, encode_folder, main, normalised
+from agentgym.searchqa.retrieval.engines import find_retriever
+from agentgym.searchqa.retrieval.index_folder import IndexFolderError, build_index
 from agentgym.searchqa.retriever import Passage, Retriever
 from tests.agentgym.searchqa.corpus_files import WORDS, random_passages, write_corpus
 
@@ -64,7 +64,7 @@ def test_prefixes_are_those_of_the_model(monkeypatch: pytest.MonkeyPatch) -> Non
         seen.extend(texts)
         return np.ones((len(texts), 2))
 
-    monkeypatch.setattr("agentgym.searchqa.dense.load_encoder", lambda model, device: encode)
+    monkeypatch.setattr("agentgym.searchqa.retrieval.dense.load_encoder", lambda model, device: encode)
     passages = [Passage("a", "T\nx")]
     for model, expected in (
         ("intfloat/e5-base-v2", ["passage: T\nx", "query: q"]),
@@ -104,7 +104,7 @@ def test_a_folder_is_encoded_once_and_goes_on_after_an_interruption(
     for _ in range(2):
         encode_folder(folder, "counts", encode=counts, progress=lambda n, _: done.append(n), stretch=10)
     assert done == [30, 40]
-    monkeypatch.setattr("agentgym.searchqa.dense.load_encoder", lambda model, device: counts)
+    monkeypatch.setattr("agentgym.searchqa.retrieval.dense.load_encoder", lambda model, device: counts)
     dense = find_retriever("dense", folder)
     assert dense.search(list(WORDS), 4) == DenseRetriever(PASSAGES, counts).search(list(WORDS), 4)
     with pytest.raises(IndexFolderError, match="holds vectors of counts"):

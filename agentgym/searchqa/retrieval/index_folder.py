@@ -1,6 +1,6 @@
 """A corpus file turned, once, into a folder that opens in no time: its passages and their lexical index.
 
-    python -m agentgym.searchqa.index_folder wiki-18.jsonl.gz indexes/wiki-18
+    python -m agentgym.searchqa.retrieval.index_folder wiki-18.jsonl.gz indexes/wiki-18
 
 The folder appears when it is complete, in one move. What an interrupted build has done stays in `<folder>.building`,
 and the same call goes on from there; `<folder>.lock` keeps two processes from building it at once. A folder belongs to
@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.searchqa.corpus import CorpusError, PassageReader, check_some, corpus_state, same_id
-from agentgym.searchqa.lexical import HEAP, INDEX, LexicalRetriever, document, load_tantivy, new_index
-from agentgym.searchqa.passage_file import PassageFile, PassageWriter
+from agentgym.searchqa.official.corpus import CorpusError, PassageReader, check_some, corpus_state, same_id
+from agentgym.searchqa.retrieval.lexical import HEAP, INDEX, LexicalRetriever, document, load_tantivy, new_index
+from agentgym.searchqa.retrieval.passage_file import PassageFile, PassageWriter
 
 #: Raise it whenever the files in a folder or what is indexed of a passage change.
 VERSION = 1
@@ -110,7 +110,7 @@ def default_folder(corpus: Path, cache: Path) -> Path:
 
 
 def _read_head(folder: Path) -> dict[str, Any]:
-    what = "expected an index folder, made by `python -m agentgym.searchqa.index_folder CORPUS FOLDER`"
+    what = "expected an index folder, made by `python -m agentgym.searchqa.retrieval.index_folder CORPUS FOLDER`"
     try:
         head: Any = json.loads((folder / _HEAD).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
@@ -229,7 +229,7 @@ def run_command(
     """
     given = sys.argv[1:] if arguments is None else arguments
     if len(given) not in counts or given[0].startswith("-"):
-        print(f"usage: python -m agentgym.searchqa.{usage}", file=sys.stderr)
+        print(f"usage: python -m agentgym.searchqa.retrieval.{usage}", file=sys.stderr)
         return 2
     try:
         work(*given, progress=print_progress())

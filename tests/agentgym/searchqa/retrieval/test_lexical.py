@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym.searchqa.corpus import read_passages
-from agentgym.searchqa.lexical import LexicalRetriever
+from agentgym.searchqa.official.corpus import read_passages
+from agentgym.searchqa.retrieval.lexical import LexicalRetriever
 from agentgym.searchqa.retriever import Passage, Retriever
 from tests.agentgym.searchqa.corpus_files import WORDS, find, naive_scores, random_passages, rows
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from agentgym.searchqa.passage_file import PassageFile
+from agentgym.searchqa.retrieval.passage_file import PassageFile
 from agentgym.searchqa.retriever import Found, Hit, Passage, check_search
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 
 from agentgym.searchqa.env import SearchQAEnv
-from agentgym.searchqa.questions import SOURCES, read_questions
+from agentgym.searchqa.official.questions import SOURCES, read_questions
 from tests.agentgym.searchqa.corpus_files import find
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from agentgym.searchqa.env import SearchQAVectorEnv
-from agentgym.searchqa.states import documents_key, text_key
+from agentgym.searchqa.keys import documents_key, text_key
 from tests.agentgym.searchqa.places import QUESTIONS, Titles
 
 

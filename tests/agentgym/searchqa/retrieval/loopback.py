@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from agentgym.searchqa.retrieval.serve import RetrievalServer
 from agentgym.searchqa.retriever import Retriever
-from agentgym.searchqa.serve import RetrievalServer
 
 #: Plays one connection whose request has been read: gets the socket and the request's JSON value.
 Play = Callable[[socket.socket, Any], None]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.searchqa import names
+from agentgym.searchqa.generated import names
 
 PERSON, TOWN, COUNTRY, WORK, EVENT = "person", "town", "country", "work", "event"
 #: The last year anything happens in.

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from agentgym.searchqa.http_client import HttpRetriever
+from agentgym.searchqa.retrieval.http_client import HttpRetriever
 from agentgym.searchqa.retriever import Hit, Passage, Retriever, SearchFailure
-from tests.agentgym.searchqa.loopback import (
+from tests.agentgym.searchqa.retrieval.loopback import (
     Play,
     answer,
     drip,

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from agentgym.searchqa.engines import find_retriever
-from agentgym.searchqa.lucene import LuceneRetriever
+from agentgym.searchqa.retrieval.engines import find_retriever
+from agentgym.searchqa.retrieval.lucene import LuceneRetriever
 from agentgym.searchqa.retriever import Hit, Passage, Retriever, SearchFailure
 
 RAW = {"7": json.dumps({"id": "7", "contents": '"T"\ntext'}), "8": "no JSON", "9": None}

@@ -3,9 +3,9 @@
 import pytest
 
 from agentgym.searchqa.env import SearchQAEnv
-from agentgym.searchqa.oracle import next_command
-from agentgym.searchqa.questions import Question
-from agentgym.searchqa.reader import Reader, names_in
+from agentgym.searchqa.expert import next_command
+from agentgym.searchqa.official.questions import Question
+from agentgym.searchqa.player import Reader, names_in
 
 
 def played(env, reader, **options):

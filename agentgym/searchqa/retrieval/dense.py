@@ -1,6 +1,6 @@
 """Dense retrieval: a sentence encoder turns queries and passages into vectors, FAISS finds the nearest.
 
-    python -m agentgym.searchqa.dense indexes/wiki-18 intfloat/e5-base-v2
+    python -m agentgym.searchqa.retrieval.dense indexes/wiki-18 intfloat/e5-base-v2
 
 encodes the passages of an index folder (made by `index_folder`) into it. An interrupted encoding goes on where it was.
 Needs the extra `dense`: `pip install "stepcredit[dense]"`.
@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.foreign_text import ForeignError, read_json
-from agentgym.searchqa.index_folder import IndexFolderError, Progress, run_command
-from agentgym.searchqa.passage_file import PassageFile
+from agentgym.searchqa.retrieval.index_folder import IndexFolderError, Progress, run_command
+from agentgym.searchqa.retrieval.passage_file import PassageFile
 from agentgym.searchqa.retriever import Found, Hit, Passage, check_search
 
 #: The encoder of Search-R1's published index.
@@ -98,7 +98,8 @@ class DenseRetriever:
             return cls(PassageFile(folder), head["model"], vectors=vectors, device=device)
         except (OSError, ValueError) as error:
             raise IndexFolderError(
-                f"{folder} holds no vectors ({error}); `python -m agentgym.searchqa.dense FOLDER MODEL` makes them"
+                f"{folder} holds no vectors ({error}); "
+                "`python -m agentgym.searchqa.retrieval.dense FOLDER MODEL` makes them"
             ) from error
 
     def search(self, queries: Sequence[str], k: int) -> list[Found]:

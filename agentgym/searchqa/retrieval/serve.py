@@ -1,6 +1,6 @@
 """A retrieval server: several trainers share one index.
 
-    python -m agentgym.searchqa.serve --corpus wiki-18.jsonl.gz --port 8000
+    python -m agentgym.searchqa.retrieval.serve --corpus wiki-18.jsonl.gz --port 8000
 
 `POST /retrieve` speaks both published formats (see `wire`); `GET /health` says how many passages there are. Each
 connection has its thread; the search itself runs outside Python's global lock. A request is limited in bytes, in
@@ -29,8 +29,8 @@ from typing import Any
 
 from agentgym.foreign_text import ForeignError, clean, read_json
 from agentgym.redaction import redact
+from agentgym.searchqa.retrieval.formats import Request, WireError, read_request, write_answer
 from agentgym.searchqa.retriever import Hit, Retriever, SearchFailure
-from agentgym.searchqa.wire import Request, WireError, read_request, write_answer
 
 _PATHS = ("/", "/retrieve")
 #: A request of more bytes is refused.
@@ -266,9 +266,11 @@ class _Incoming(io.RawIOBase):
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command."""
-    from agentgym.searchqa.engines import ENGINES, find_retriever
+    from agentgym.searchqa.retrieval.engines import ENGINES, find_retriever
 
-    parser = argparse.ArgumentParser(prog="python -m agentgym.searchqa.serve", description=__doc__.split("\n\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m agentgym.searchqa.retrieval.serve", description=__doc__.split("\n\n")[0]
+    )
     parser.add_argument("--corpus", help="corpus file (JSON lines, also .xz or .gz) or index folder")
     parser.add_argument("--retriever", default="lexical", help=f"one of {', '.join(ENGINES)}; default: lexical")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at; default: 127.0.0.1")

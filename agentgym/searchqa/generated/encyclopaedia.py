@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.searchqa.asking import SOURCES, ask
-from agentgym.searchqa.prose import passage_of
-from agentgym.searchqa.questions import Question
+from agentgym.searchqa.generated.prose import passage_of
+from agentgym.searchqa.generated.questions import SOURCES, ask
+from agentgym.searchqa.generated.world import Census, Names, make_world
+from agentgym.searchqa.official.questions import Question
 from agentgym.searchqa.retriever import Passage
-from agentgym.searchqa.world import Census, Names, make_world
 
 #: What each split has: a world of this size, and at most so many questions of each of `asking.SOURCES`.
 SPLITS: dict[str, tuple[Census, tuple[int, ...]]] = {

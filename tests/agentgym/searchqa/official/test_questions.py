@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from agentgym.searchqa.questions import Question, QuestionError, check_questions, is_answerable, read_questions
+from agentgym.searchqa.official.questions import Question, QuestionError, check_questions, is_answerable, read_questions
 from agentgym.searchqa.retriever import SearchFailure
 from tests.agentgym.searchqa.places import PASSAGES, Titles
 

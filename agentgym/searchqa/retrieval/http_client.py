@@ -16,8 +16,8 @@ from urllib.parse import SplitResult, urlsplit
 from agentgym.core import suggest
 from agentgym.foreign_text import ForeignError, clean, one_line, read_json
 from agentgym.redaction import redact
+from agentgym.searchqa.retrieval.formats import FORMATS, read_answer, write_request
 from agentgym.searchqa.retriever import Found, SearchFailure, check_search
-from agentgym.searchqa.wire import FORMATS, read_answer, write_request
 
 #: An answer of more bytes is an error.
 _MOST_BYTES = 256_000_000
@@ -36,7 +36,7 @@ class _RefusedError(ValueError):
 
 
 class HttpRetriever:
-    """A retrieval server, such as Search-R1's, verl-agent's, or `python -m agentgym.searchqa.serve`.
+    """A retrieval server, such as Search-R1's, verl-agent's, or `python -m agentgym.searchqa.retrieval.serve`.
 
     A search that fails, after all its tries, gives a `SearchFailure` for its queries and leaves the others alone. The
     standard library's client is enough here, and its socket is at hand for what no client library offers: a limit on

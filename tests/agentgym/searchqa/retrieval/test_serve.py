@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from agentgym.searchqa.http_client import HttpRetriever
-from agentgym.searchqa.lexical import LexicalRetriever
+from agentgym.searchqa.retrieval.http_client import HttpRetriever
+from agentgym.searchqa.retrieval.lexical import LexicalRetriever
+from agentgym.searchqa.retrieval.serve import RetrievalServer, main
 from agentgym.searchqa.retriever import Found, Hit, Passage, SearchFailure
-from agentgym.searchqa.serve import RetrievalServer, main
 from tests.agentgym.searchqa.corpus_files import WORDS, random_passages, write_corpus
-from tests.agentgym.searchqa.loopback import searching
+from tests.agentgym.searchqa.retrieval.loopback import searching
 from tests.agentgym.searchqa.root import ROOT
 
 PASSAGES = random_passages(40, seed=2)
@@ -164,7 +164,7 @@ def test_a_silent_client_is_given_up_and_many_are_served_at_once(lexical: Lexica
 
 def test_the_command_serves_until_it_is_told_to_stop(tmp_path: Path, lexical: LexicalRetriever) -> None:
     corpus = write_corpus(tmp_path / "c.jsonl", PASSAGES)
-    command = [sys.executable, "-m", "agentgym.searchqa.serve", "--corpus", str(corpus), "--port", "0"]
+    command = [sys.executable, "-m", "agentgym.searchqa.retrieval.serve", "--corpus", str(corpus), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         url = process.stdout.readline().split()[-1]
@@ -286,7 +286,7 @@ def test_errors_show_no_credentials(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 SLOW_COMMAND = """
-import agentgym.searchqa.serve as serve, agentgym.searchqa.engines as engines, time
+import agentgym.searchqa.retrieval.serve as serve, agentgym.searchqa.retrieval.engines as engines, time
 class Slow:
     def search(self, queries, k):
         print("searching", flush=True)

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from agentgym.searchqa import engines
-from agentgym.searchqa.corpus import CorpusError
-from agentgym.searchqa.engines import find_retriever
-from agentgym.searchqa.http_client import HttpRetriever
-from agentgym.searchqa.index_folder import build_index
-from agentgym.searchqa.lexical import LexicalRetriever
-from agentgym.searchqa.passage_file import PassageFile
+from agentgym.searchqa.official.corpus import CorpusError
+from agentgym.searchqa.retrieval import engines
+from agentgym.searchqa.retrieval.engines import find_retriever
+from agentgym.searchqa.retrieval.http_client import HttpRetriever
+from agentgym.searchqa.retrieval.index_folder import build_index
+from agentgym.searchqa.retrieval.lexical import LexicalRetriever
+from agentgym.searchqa.retrieval.passage_file import PassageFile
 from agentgym.searchqa.retriever import Found, Passage
 from tests.agentgym.searchqa.corpus_files import WORDS, random_passages, write_corpus
 

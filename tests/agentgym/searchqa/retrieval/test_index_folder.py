@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from agentgym.searchqa.corpus import CorpusError
-from agentgym.searchqa.index_folder import IndexFolderError, build_index, default_folder, main, open_index
-from agentgym.searchqa.lexical import LexicalRetriever
+from agentgym.searchqa.official.corpus import CorpusError
+from agentgym.searchqa.retrieval.index_folder import IndexFolderError, build_index, default_folder, main, open_index
+from agentgym.searchqa.retrieval.lexical import LexicalRetriever
 from agentgym.searchqa.retriever import Passage
 from tests.agentgym.searchqa.corpus_files import WORDS, random_passages, write_corpus
 
@@ -69,7 +69,8 @@ def test_what_came_after_the_last_stretch_of_a_killed_build_is_done_again(
 ) -> None:
     program = f"""
 import os
-from agentgym.searchqa import corpus, index_folder
+from agentgym.searchqa.official import corpus
+from agentgym.searchqa.retrieval import index_folder
 take = corpus.PassageReader._passage
 def killed(self, line):
     if self.line == 36:
@@ -192,7 +193,7 @@ def test_whoever_may_read_a_folder_may_search_it(corpus: Path, tmp_path: Path, e
 import os, sys, tempfile
 from pathlib import Path
 os.access = lambda path, mode: False
-from agentgym.searchqa.index_folder import open_index
+from agentgym.searchqa.retrieval.index_folder import open_index
 before = sorted(Path({str(folder)!r}).rglob("*"))
 retriever = open_index({str(folder)!r})
 assert not [name for name in os.listdir(tempfile.gettempdir())], "the links are still there"

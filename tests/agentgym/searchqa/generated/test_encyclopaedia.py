@@ -10,11 +10,11 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from agentgym.searchqa.asking import SOURCES
-from agentgym.searchqa.encyclopaedia import SPLITS, make_encyclopaedia
-from agentgym.searchqa.names import CONTESTS, MAKERS
+from agentgym.searchqa.generated.encyclopaedia import SPLITS, make_encyclopaedia
+from agentgym.searchqa.generated.names import CONTESTS, MAKERS
+from agentgym.searchqa.generated.questions import SOURCES
+from agentgym.searchqa.generated.world import NOW, Census, Names, died, make_world
 from agentgym.searchqa.scoring import normalise
-from agentgym.searchqa.world import NOW, Census, Names, died, make_world
 from tests.agentgym.searchqa.root import ROOT
 
 MADE = make_encyclopaedia()

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.searchqa.names import CONTESTS, MAKERS
+from agentgym.searchqa.generated.names import CONTESTS, MAKERS
+from agentgym.searchqa.generated.world import COUNTRY, EVENT, PERSON, TOWN, Entity
 from agentgym.searchqa.retriever import Passage
-from agentgym.searchqa.world import COUNTRY, EVENT, PERSON, TOWN, Entity
 
 
 def passage_of(entity: Entity, rng: np.random.Generator) -> Passage:

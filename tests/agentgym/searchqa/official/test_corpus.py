@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentgym.searchqa.corpus import CorpusError, PassageReader, check_passages, read_passages
-from agentgym.searchqa.passage_file import PassageFile, PassageWriter
+from agentgym.searchqa.official.corpus import CorpusError, PassageReader, check_passages, read_passages
+from agentgym.searchqa.retrieval.passage_file import PassageFile, PassageWriter
 from agentgym.searchqa.retriever import Passage
 from tests.agentgym.searchqa.corpus_files import find
 

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from agentgym.core import suggest
-from agentgym.searchqa.encyclopaedia import make_encyclopaedia
-from agentgym.searchqa.engines import Corpus, find_retriever
-from agentgym.searchqa.questions import Question, QuestionError, check_questions, is_answerable, read_questions
+from agentgym.searchqa.generated.encyclopaedia import make_encyclopaedia
+from agentgym.searchqa.official.questions import Question, QuestionError, check_questions, is_answerable, read_questions
+from agentgym.searchqa.retrieval.engines import Corpus, find_retriever
 from agentgym.searchqa.retriever import Retriever
 
 #: In larger corpora nobody looks for the titles of supporting passages.

@@ -10,9 +10,9 @@ from typing import Any
 
 from agentgym.core import suggest
 from agentgym.disk_cache import cache_folder
-from agentgym.searchqa.corpus import CorpusError, check_passages, corpus_state, read_passages
-from agentgym.searchqa.index_folder import build_index, default_folder, open_index, print_progress
-from agentgym.searchqa.lexical import LexicalRetriever
+from agentgym.searchqa.official.corpus import CorpusError, check_passages, corpus_state, read_passages
+from agentgym.searchqa.retrieval.index_folder import build_index, default_folder, open_index, print_progress
+from agentgym.searchqa.retrieval.lexical import LexicalRetriever
 from agentgym.searchqa.retriever import Passage, Retriever
 
 #: A corpus file of more bytes is indexed in a folder instead of in memory.
@@ -41,7 +41,7 @@ def find_retriever(retriever: str | Retriever, corpus: Corpus) -> Retriever:
             )
         return retriever
     if retriever.startswith(("http://", "https://")):
-        from agentgym.searchqa.http_client import HttpRetriever
+        from agentgym.searchqa.retrieval.http_client import HttpRetriever
 
         return HttpRetriever(retriever)
     if retriever not in ENGINES:
@@ -87,13 +87,14 @@ def _lexical(corpus: Path | tuple[Passage, ...]) -> Retriever:
     if folder is None:
         raise CorpusError(
             f"corpus {corpus} is too large to be indexed in memory by every process, and $AGENTGYM_CACHE is off: "
-            "make a folder with `python -m agentgym.searchqa.index_folder CORPUS FOLDER` and give it as the corpus"
+            "make a folder with `python -m agentgym.searchqa.retrieval.index_folder CORPUS FOLDER` and give it as the "
+            "corpus"
         )
     return open_index(build_index(corpus, default_folder(corpus, folder), progress=print_progress()))
 
 
 def _dense(corpus: Path | tuple[Passage, ...]) -> Retriever:
-    from agentgym.searchqa.dense import DenseRetriever
+    from agentgym.searchqa.retrieval.dense import DenseRetriever
 
     if isinstance(corpus, Path):
         return DenseRetriever.from_folder(corpus) if corpus.is_dir() else DenseRetriever(read_passages(corpus))
@@ -101,7 +102,7 @@ def _dense(corpus: Path | tuple[Passage, ...]) -> Retriever:
 
 
 def _lucene(corpus: Path | tuple[Passage, ...]) -> Retriever:
-    from agentgym.searchqa.lucene import LuceneRetriever
+    from agentgym.searchqa.retrieval.lucene import LuceneRetriever
 
     if not isinstance(corpus, Path) or not corpus.is_dir():
         raise CorpusError("the retriever 'lucene' searches a Lucene index: give its folder as the corpus")

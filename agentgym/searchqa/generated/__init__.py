@@ -1,0 +1,1 @@
+"""The generated encyclopaedia: a made-up world, its passages and questions about it."""

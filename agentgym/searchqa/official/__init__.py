@@ -1,0 +1,1 @@
+"""Files of passages and of questions in the published formats."""
