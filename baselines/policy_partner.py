@@ -13,8 +13,7 @@ from agentgym.sotopia.dialogue import View, tell
 from agentgym.sotopia.instructions import COMMANDS, INSTRUCTIONS
 from agentgym.sotopia.partner import Failure
 from agentgym.sotopia.rules import check_order
-from wrappers.messages import Messages
-from wrappers.prompt import Episode, PromptStyle
+from wrappers.prompt import Episode, Messages, PromptStyle
 from wrappers.reply import parse_reply
 
 

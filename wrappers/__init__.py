@@ -12,7 +12,6 @@ from wrappers.canonical import (
     relabel_states,
     rewardflow_key,
 )
-from wrappers.clusters import cosine_clusters, merge_similar_states
 from wrappers.credit import (
     DAPO,
     GAE,
@@ -28,10 +27,10 @@ from wrappers.credit import (
     TaskGraphs,
 )
 from wrappers.invalid_action import InvalidActionPenalty, VectorInvalidActionPenalty
-from wrappers.messages import MessageSpace
-from wrappers.prompt import PromptStyle, PromptWindow, VectorPromptWindow
+from wrappers.prompt import MessageSpace, PromptStyle, PromptWindow, VectorPromptWindow
 from wrappers.reply import ParsedReply, ReplyError, ReplyParser, VectorReplyParser, parse_reply
 from wrappers.shaping import GraphShaping, VectorGraphShaping
+from wrappers.similar_states import cosine_clusters, merge_similar_states
 from wrappers.symbols import DiscreteActions, SymbolPlanes
 
 __all__ = [

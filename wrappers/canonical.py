@@ -7,7 +7,7 @@ strict to loose:
 * `CanonicalStates(envs, key=...)`: a key of one's own while the episodes run: the bare observation, or the observation
   enriched with what it hides, by `enriched_key` or as the papers do it in ALFWorld;
 * `relabel_states(table, label)`: merge the distinct states of a finished table; by the similarity of text embeddings,
-  `wrappers.clusters` does.
+  `wrappers.similar_states` does.
 """
 
 from __future__ import annotations

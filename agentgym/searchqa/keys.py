@@ -7,7 +7,7 @@ their own, and so is the end without an answer.
   are another state.
 * `documents_key`: the question and the set of passages found so far, in no order; what the agent can know.
 
-Clusters of similar texts (`wrappers.clusters.merge_similar_states` at 0.9) are made of tables with `text_key`.
+Clusters of similar texts (`wrappers.similar_states.merge_similar_states` at 0.9) are made of tables with `text_key`.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ from agentgym.rollout import collect
 from agentgym.searchqa.keys import documents_key, text_key
 from agentgym.trajectory import Reply, StepTable
 from wrappers.canonical import CanonicalStates, Key, relabel_states
-from wrappers.clusters import merge_similar_states
+from wrappers.similar_states import merge_similar_states
 
 #: Dimensions of `bag_of_words`.
 _BUCKETS = 1024
@@ -128,7 +128,7 @@ def measure_merging(
         tasks: reset options, one group each.
         group_size: episodes per group.
         seed: of the episodes.
-        embed: vectors of texts, see `wrappers.clusters.merge_similar_states`.
+        embed: vectors of texts, see `wrappers.similar_states.merge_similar_states`.
     """
 
     def played(key: Key) -> StepTable:

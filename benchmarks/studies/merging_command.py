@@ -28,7 +28,7 @@ def merging(
     from benchmarks.json_files import encode, write_json
     from benchmarks.learning.stack import PLACES
     from benchmarks.studies.merging import bag_of_words, measure_merging
-    from wrappers.sentence_encoder import SentenceEncoder
+    from wrappers.similar_states import SentenceEncoder
 
     def make() -> Any:
         places = min(PLACES, questions * group_size)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from benchmarks.throughput.credit_peers import matched_texts, pairwise_leaders
 from benchmarks.throughput.synthetic_rollouts import FreshTexts
 from benchmarks.throughput.timing import Measurement, best_milliseconds
-from wrappers.clusters import Method, cluster_vectors
+from wrappers.similar_states import Method, cluster_vectors
 
 GROUPS, GROUP_SIZE, LENGTH = 256, 5, 4
 DIMENSIONS, THRESHOLD = 384, 0.9

@@ -12,9 +12,9 @@ from benchmarks.throughput.credit_sizes import SizeTimes, measure_sizes
 from benchmarks.throughput.study import ratios
 from benchmarks.throughput.synthetic_rollouts import CHARACTERS, FreshTexts
 from benchmarks.throughput.timing import Measurement
-from wrappers.clusters import cluster_vectors
 from wrappers.credit.gigpo import gigpo
 from wrappers.credit.returns import discounted_returns
+from wrappers.similar_states import cluster_vectors
 
 
 def test_every_time_the_texts_are_new_objects_of_full_length():

@@ -14,7 +14,9 @@ Near: cosine at least `threshold`, up to rounding (1e-5 for float32 vectors, 1e-
 from __future__ import annotations
 
 import dataclasses
+from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -23,6 +25,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
 from agentgym.columns import intern
+from agentgym.foreign_text import clean
 from agentgym.trajectory import Floats, Ints, StepTable
 from wrappers.canonical import relabel_states
 from wrappers.credit.group import number_pairs
@@ -34,6 +37,9 @@ Method = Literal["leader", "components"]
 _BLOCK = 512
 #: Groups up to that size are compared together, this many cosines at a time.
 _CELLS = 2**18
+
+#: The small general-purpose encoder that is used most; 384 dimensions.
+MODEL = "sentence-transformers/all-MiniLM-L6-v2"
 
 
 def merge_similar_states(
@@ -53,7 +59,7 @@ def merge_similar_states(
     Args:
         table: N rows; not changed. Rows, their order and all other columns stay.
         embed: takes n distinct states and returns n vectors, shape (n, dimensions), none of length zero;
-            for instance `wrappers.sentence_encoder.SentenceEncoder`.
+            for instance a `SentenceEncoder`.
         threshold: in (0, 1]; RewardFlow's appendix uses 0.9, inside each group's graph.
         method: "leader" or "components", see the module.
         within: "group", or "table": states of all groups are compared, `relabel_states` with `cosine_clusters`.
@@ -155,6 +161,78 @@ def cluster_vectors(
     earlier, later = near.pairs(order, starts[~large], sizes[~large])
     found = (_leaders if method == "leader" else _joined)(len(points), earlier, later)
     return np.where(found == np.arange(len(points)), first, found)
+
+
+class SentenceEncoder:
+    """Callable: n states -> float32 (n, dimensions). Texts it has seen lately are not encoded again.
+
+    The model is loaded at the first call and sees `str(state)`, cut off at its own maximal length. The vector of a
+    text is the one of its first sight: what else is in a batch may change the last digits.
+
+    Args:
+        model: name of a sentence-transformers model (fetched from its hub) or a folder that holds one.
+        batch_size: texts encoded at a time.
+        device: "cpu", "cuda", ...; by default the library's choice.
+        cache_size: number of texts whose vectors are kept, the latest used ones.
+
+    Raises:
+        ImportError: at the first call, where sentence-transformers is not installed.
+
+    Needs the extra `embed`: `pip install "stepcredit[embed]"`.
+    """
+
+    def __init__(
+        self,
+        model: str | Path = MODEL,
+        *,
+        batch_size: int = 64,
+        device: str | None = None,
+        cache_size: int = 100_000,
+    ) -> None:
+        for name, value in (("batch_size", batch_size), ("cache_size", cache_size)):
+            if value < 1:
+                raise ValueError(f"{name} must be at least 1, got {value}")
+        self.model = str(model)
+        self.batch_size = batch_size
+        self.device = device
+        self.cache_size = cache_size
+        self._encoder: Any = None
+        self._cache: OrderedDict[str, NDArray[np.float32]] = OrderedDict()
+
+    def __call__(self, states: Sequence[Hashable]) -> NDArray[np.float32]:
+        """Return float32 (n, dimensions), one vector per state."""
+        texts = [clean(str(state)) for state in states]
+        if not texts:
+            return np.zeros((0, 0), np.float32)
+        distinct = list(dict.fromkeys(texts))
+        new = [text for text in distinct if text not in self._cache]
+        if new:
+            self._cache.update(zip(new, self._encode(new), strict=True))
+        for text in distinct:
+            self._cache.move_to_end(text)
+        vectors = np.stack([self._cache[text] for text in texts])
+        while len(self._cache) > self.cache_size:
+            self._cache.popitem(last=False)
+        return vectors
+
+    def _encode(self, texts: list[str]) -> NDArray[np.float32]:
+        if self._encoder is None:
+            self._encoder = self._load()
+        encoded = self._encoder.encode(
+            texts, batch_size=self.batch_size, show_progress_bar=False, convert_to_numpy=True
+        )
+        return np.array(encoded, np.float32)
+
+    def _load(self) -> Any:
+        """Import here: the library brings torch."""
+        try:
+            from sentence_transformers import SentenceTransformer
+        except ImportError as error:
+            raise ImportError(
+                'SentenceEncoder needs sentence-transformers: pip install "stepcredit[embed]" (or give any function '
+                "of your own that takes n states and returns n vectors)"
+            ) from error
+        return SentenceTransformer(self.model, device=self.device)
 
 
 @dataclasses.dataclass(frozen=True)
