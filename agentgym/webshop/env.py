@@ -10,18 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from agentgym.core import Info, TextEnv, TextSpace, suggest
+from agentgym.tasks import check_split, choose
 from agentgym.vector import TextVectorEnv
 from agentgym.webshop.expert import expert_action
 from agentgym.webshop.generated.noise import Adverts
 from agentgym.webshop.keys import chosen, exact_key, place
 from agentgym.webshop.nouns import Tagger
-from agentgym.webshop.opening import GENERATED, open_tasks
-from agentgym.webshop.pages import TEXT, nodes, text
-from agentgym.webshop.repairs import check_repairs
+from agentgym.webshop.pages import TEXT, nodes, page_text, text, text_rich
 from agentgym.webshop.session import Session
-from agentgym.webshop.splits import check_disjoint, check_split
-from agentgym.webshop.tasks import Tasks
-from agentgym.webshop.text import page_text, text_rich
+from agentgym.webshop.shop import GENERATED, open_tasks
+from agentgym.webshop.tasks import Tasks, check_disjoint
 
 INSTRUCTIONS = (
     "You are in a web shop and have a request to fulfil: find a product that is what is asked for, with the "
@@ -63,6 +61,40 @@ NO_INFO: Info = {
     **NO_PARTS,
 }
 _ANY_QUERY = "search[<your query>]"
+
+
+#: What each repair changes. By default the shop behaves exactly as the original, quirks included.
+REPAIRS: dict[str, str] = {
+    "brackets": (
+        "the argument of a command begins behind its first '[' instead of the last one, so that an option value with "
+        "a bracket can be clicked and a query may hold brackets"
+    ),
+    "options": (
+        "a product's page and the pages below it end with a line that says which options are chosen; the plain text "
+        "does not show them otherwise"
+    ),
+    "winnable": (
+        "goals that buying exactly the wished product with exactly the wished options does not score 1.0 are left out"
+    ),
+}
+
+
+def check_repairs(repairs: Iterable[str] | str) -> frozenset[str]:
+    """Return the named repairs as a set; "all" stands for every one of them.
+
+    Raises:
+        ValueError: on a name that is not in `REPAIRS`.
+
+    >>> sorted(check_repairs(["options", "brackets"]))
+    ['brackets', 'options']
+    """
+    if isinstance(repairs, str):
+        repairs = REPAIRS if repairs == "all" else (repairs,)
+    names = frozenset(repairs)
+    for name in sorted(names, key=str):
+        if name not in REPAIRS:
+            raise ValueError(f"unknown repair {name!r}; {suggest(name, ('all', *REPAIRS))}")
+    return names
 
 
 class WebShopEnv(TextEnv[str]):
@@ -113,7 +145,7 @@ class WebShopEnv(TextEnv[str]):
 
     **Repairs.** The quirks of the original are all there. `repairs` names those to be repaired, or "all": "brackets"
     (values with a bracket can be clicked), "options" (pages show the chosen options), "winnable" (goals that cannot
-    score 1 are left out); `agentgym.webshop.repairs.REPAIRS` describes them.
+    score 1 are left out); `agentgym.webshop.env.REPAIRS` describes them.
 
     **Id.** `AgentRL/WebShop-v0`.
 
@@ -173,7 +205,6 @@ class WebShopEnv(TextEnv[str]):
         if observation_mode not in MODES:
             raise ValueError(f"unknown observation_mode {observation_mode!r}; {suggest(observation_mode, MODES)}")
         self.observation_mode = observation_mode
-        self.split = check_split(split)
         self.reward = None if reward is None else _finite(reward)
         self.repairs = check_repairs(repairs)
         self.adverts = None if noise is None else Adverts(*_pair(noise))
@@ -192,13 +223,14 @@ class WebShopEnv(TextEnv[str]):
             product_seed=_count("product_seed", product_seed, 0),
             cache_in=cache,
         )
+        self.split = check_split(self.tasks, split)
         self.observation_space = TextSpace()
         self.action_space = TextSpace(samples=("search[shoes]", "click[next >]", "click[back to search]"))
         self.instructions = INSTRUCTIONS
 
     def begin(self, options: dict[str, Any]) -> None:
         """Start a visit; without options the goal's index is drawn from `self.np_random`."""
-        index = self.tasks.choose(self.split, options, self.np_random)
+        index = choose(self.tasks, self.split, options, self.np_random)
         self._load(index, int(self.np_random.integers(1 << 31)))
 
     def _load(self, index: int, seed: int) -> None:
@@ -209,7 +241,7 @@ class WebShopEnv(TextEnv[str]):
 
     def num_tasks(self, split: str) -> int:
         """Return the number of goals in a split."""
-        return self.tasks.count(check_split(split))
+        return self.tasks.count(check_split(self.tasks, split))
 
     def act(self, command: str) -> tuple[float, bool, bool]:
         """Play one command; see the class page for the reward."""
@@ -266,6 +298,18 @@ class WebShopEnv(TextEnv[str]):
         if self.expert:
             info["expert_action"] = expert_action(session)
         return info
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds: the arguments, the generator, the state of the visit; not the shop."""
+        kept = {**self.__dict__, "session": None}
+        return kept | {"session": self.get_state()} if "session" in self.__dict__ else kept
+
+    def __setstate__(self, kept: dict[str, Any]) -> None:
+        """Open the shop, where this process has not yet, and continue the visit."""
+        visit = kept.pop("session")
+        self.__dict__.update(kept)
+        if visit is not None:
+            self.set_state(visit)
 
     def get_state(self) -> Any:
         """Return (index of the goal, seed, number of the step, state of the visit)."""

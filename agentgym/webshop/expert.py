@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from agentgym.webshop.catalogue.product import Product
-from agentgym.webshop.goal import Goal
+from agentgym.webshop.goals import Goal
 from agentgym.webshop.pages import PER_PAGE
-from agentgym.webshop.request import keywords
+from agentgym.webshop.player import keywords
 from agentgym.webshop.search.search import Search
 from agentgym.webshop.session import RESULTS, Session
 

@@ -1,23 +1,18 @@
-"""The goals of a catalogue, in the original's order: made from its products, or as they were recorded."""
+"""What shoppers are asked to buy: the goals of a catalogue, in the original's order."""
 
 from __future__ import annotations
 
-import os
 import random
 from array import array
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.foreign_text import ForeignError, read_file, read_json
-from agentgym.webshop.catalogue.product import Catalogue
-from agentgym.webshop.goal import NO_LIMIT, Goal
-from agentgym.webshop.official.files import LONGEST_TEXT, LONGEST_VALUE, HumanRequest
+from agentgym.webshop.catalogue.catalogue import Catalogue
 
 _LIMITS = tuple([10.0 * i for i in range(1, 100)])
 _CANDIDATES = 4
@@ -25,6 +20,47 @@ _CANDIDATES = 4
 KINDS = ("synthetic", "human")
 #: Seed of the order of goals.
 ORDER_SEED = 233
+
+
+#: A limit that no price reaches: the request names no price.
+NO_LIMIT = 1_000_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A request and, hidden behind it, the product that it was made from.
+
+    Attributes:
+        asin: the product.
+        name: the product's title.
+        category: the product's category.
+        query: the product's query.
+        product_category: the product's path of departments.
+        instruction: the request in words, as on every page.
+        attributes: attributes that the purchase should have.
+        options: wished options: (name, value) pairs of a synthetic goal, bare values of a human one. The original
+            keeps a dict and a list; its reward treats them differently.
+        price_upper: the price should not be above it.
+    """
+
+    asin: str
+    name: str
+    category: str
+    query: str
+    product_category: str
+    instruction: str
+    attributes: tuple[str, ...]
+    options: tuple[tuple[str, str], ...] | tuple[str, ...]
+    price_upper: float
+
+
+@dataclass(frozen=True, slots=True)
+class HumanRequest:
+    """A request that a person wrote for a product."""
+
+    instruction: str
+    attributes: tuple[str, ...]
+    options: tuple[str, ...]
 
 
 class Goals(Protocol):
@@ -195,70 +231,3 @@ class GivenGoals:
     def __getitem__(self, index: int) -> Goal:
         """Return a goal by its index."""
         return self._goals[index]
-
-
-@dataclass(frozen=True)
-class Record:
-    """Hidden prices and goals of a running shop, written down.
-
-    Attributes:
-        prices: asin -> price.
-        goals: in the order served; None when only prices were written down.
-    """
-
-    prices: dict[str, float]
-    goals: tuple[Goal, ...] | None
-
-
-def read_record(path: str | os.PathLike[str]) -> Record:
-    """Read a file with the keys `prices` (asin -> price) and, optionally, `goals` (as the original holds them).
-
-    Args:
-        path: JSON file, or the same packed by xz, gzip or bzip2.
-
-    Raises:
-        ValueError: when the file is not as expected; the message names file, goal and field.
-        OSError: when it cannot be read.
-    """
-    path = Path(path).expanduser()
-    try:
-        data = read_json(read_file(path), unique=True)
-    except ForeignError as error:
-        raise ForeignError(f"{path} cannot be read as JSON ({error})") from error
-    prices = data.get("prices") if isinstance(data, dict) else None
-    if not isinstance(prices, dict):
-        raise ValueError(f"{path}: expected an object with 'prices' (asin -> price) and, optionally, 'goals'")
-    for asin, price in prices.items():
-        if isinstance(price, bool) or not isinstance(price, (int, float)):
-            raise ValueError(f"{path}: the price of {asin!r} must be a number, got {price!r:.200}")
-    goals = data.get("goals")
-    if goals is not None and not isinstance(goals, list):
-        raise ValueError(f"{path}: 'goals' must be a list, got {goals!r:.200}")
-    return Record(prices, None if goals is None else tuple([_goal(path, i, goal) for i, goal in enumerate(goals)]))
-
-
-def _goal(path: Path, number: int, data: Any) -> Goal:
-    def get(name: str, kind: type | tuple[type, ...]) -> Any:
-        value = data.get(name) if isinstance(data, dict) else None
-        if not isinstance(value, kind) or isinstance(value, bool) or not texts_fit(value):
-            raise ValueError(f"{path}: goal {number}: field {name!r} is not as expected, got {value!r:.200}")
-        return value
-
-    def texts_fit(value: Any) -> bool:
-        if isinstance(value, (list, dict)):
-            texts = value if isinstance(value, list) else [*value, *value.values()]
-            return all(isinstance(text, str) and len(text) <= LONGEST_VALUE for text in texts)
-        return not isinstance(value, str) or len(value) <= LONGEST_TEXT
-
-    options = get("goal_options", (dict, list))
-    return Goal(
-        asin=get("asin", str),
-        name=get("name", str),
-        category=get("category", str),
-        query=get("query", str),
-        product_category=get("product_category", str),
-        instruction=get("instruction_text", str),
-        attributes=tuple(get("attributes", list)),
-        options=tuple(options.items()) if isinstance(options, dict) else tuple(options),
-        price_upper=float(get("price_upper", (int, float))),
-    )

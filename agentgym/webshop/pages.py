@@ -1,13 +1,14 @@
-"""The pages of the shop: what stands on them in order, and what can be clicked."""
+"""The pages of the shop: what stands on them in order, what can be clicked, and how they read as text."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from agentgym.webshop.catalogue.product import Catalogue, Product
+from agentgym.webshop.catalogue.catalogue import Catalogue
+from agentgym.webshop.catalogue.product import Product
 
 TEXT, BUTTON, LINK, OPTION = "text", "button", "link", "option"
 SEARCH, BACK, PREVIOUS, NEXT, BUY = "Search", "Back to Search", "< Prev", "Next >", "Buy Now"
@@ -211,3 +212,43 @@ class Pages:
     def _sub(self, position: int, name: str) -> Page:
         """Page below a product's page."""
         return sub_page(self._catalogue[position], name)
+
+
+def page_text(page: Page, request: str | None) -> str:
+    """Return a page as plain text: what `pages.text` gives for all its nodes.
+
+    Args:
+        page: the page.
+        request: `pages.text` of the request's nodes; None when there are none.
+    """
+    if not page.lead:
+        return page.body_text
+    between = SEPARATOR if request is None else f"{SEPARATOR}{request}{SEPARATOR}"
+    return f"{page.lead_text}{between}{page.body_text}"
+
+
+def text_rich(nodes: Iterable[Node], url: str, visited: Collection[str]) -> str:
+    """Return the nodes line by line with marks.
+
+    Args:
+        nodes: of the page.
+        url: of the page; an option is marked as clicked when it stands in the URL between double quotes.
+        visited: asins of the products that were opened, marked as clicked too.
+    """
+    lines = []
+    chosen = []
+    for kind, content in nodes:
+        if kind == BUTTON:
+            line = f"[button] {content} [button_]"
+        elif kind == LINK:
+            clicked = "clicked " if content in visited else ""
+            line = f"\n[{clicked}button] {content} [{clicked}button_]"
+        elif kind == OPTION:
+            clicked = "clicked " if f'"{content}"' in url else ""
+            line = f"  [{clicked}button] {content} [{clicked}button_]"
+            if clicked:
+                chosen.append(f"You have clicked {content}.\n")
+        else:
+            line = content
+        lines.append(line + "\n")
+    return "".join([*reversed(chosen), *lines])

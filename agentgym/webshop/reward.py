@@ -5,10 +5,10 @@ score = r_type x (attributes found + options found + price kept) / (attributes +
 * `r_type` compares what kind of product was bought: 1.0; 0.5 when neither the query is the same, nor two levels of the
   department path, nor more than 0.2 of the title's nouns; 0.1 when fewer than 0.1 of them are, whatever else is the
   same; 0.0 when none is.
-* An attribute is found when the product is said to have one like it (`fuzzy.alike`), or when its title, bullets or
+* An attribute is found when the product is said to have one like it (`alike`), or when its title, bullets or
   description contain it.
 * An option is found when any chosen value is like it, of whatever group, colours reduced to one word
-  (`colours.reduced`). Because the wish of a synthetic goal is compared together with its group's name, "small" is like
+  (`reduced`). Because the wish of a synthetic goal is compared together with its group's name, "small" is like
   size: x-small, and some goals cannot reach 1.0 (the repair "winnable" leaves them out).
 * The price is kept when the product's price is not above the limit.
 
@@ -17,22 +17,29 @@ Source: Yao et al., "WebShop", NeurIPS 2022, as its program computes it since it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.webshop.catalogue.product import Catalogue, Product
-from agentgym.webshop.colours import reduced
-from agentgym.webshop.fuzzy import alike
-from agentgym.webshop.goal import Goal
+from agentgym.webshop.catalogue.catalogue import Catalogue
+from agentgym.webshop.catalogue.product import Product
+from agentgym.webshop.goals import Goal
 from agentgym.webshop.nouns import Tagger
-from agentgym.webshop.shop import Purchase
 
 #: Purchases whose fixed part (all but options and price) is remembered.
 _MEMORY = 4096
+
+
+class Purchase(NamedTuple):
+    """What a purchase is worth: the score in 0..1, and its parts by name."""
+
+    score: float
+    parts: Mapping[str, Any]
 
 
 class Match(NamedTuple):
@@ -54,7 +61,7 @@ class Match(NamedTuple):
 
 
 class Grader:
-    """Grades purchases in one catalogue; a `shop.Grade`.
+    """Grades purchases in one catalogue; a `session.Grade`.
 
     Args:
         catalogue: the products.
@@ -133,3 +140,78 @@ def _options_found(chosen: tuple[str, ...], wished: tuple[tuple[str, str], ...] 
 @lru_cache(maxsize=1 << 12)
 def _levels(path: str) -> frozenset[str]:
     return frozenset([level.strip() for level in path.split("\u203a")])
+
+
+#: The colour words that the reward knows, in the order in which the reward looks for them.
+COLOURS = (
+    "alabaster", "apricot", "aqua", "ash", "asphalt", "azure", "banana", "beige", "black", "blue", "blush", "bordeaux",
+    "bronze", "brown", "burgundy", "camel", "camo", "caramel", "champagne", "charcoal", "cheetah", "chestnut",
+    "chocolate", "christmas", "coffee", "cognac", "copper", "coral", "cranberry", "cream", "crystal", "dark", "denim",
+    "eggplant", "elephant", "espresso", "fuchsia", "gold", "granite", "grape", "graphite", "grass", "gray", "green",
+    "grey", "heather", "indigo", "ivory", "ivy", "khaki", "lavender", "lemon", "leopard", "light", "lilac", "lime",
+    "magenta", "maroon", "mauve", "merlot", "midnight", "mint", "mocha", "multicolor", "mushroom", "mustard", "natural",
+    "navy", "nude", "olive", "orange", "peach", "pewter", "pink", "plum", "purple", "rainbow", "red", "rose", "royal",
+    "rust", "sand", "sapphire", "seashell", "silver", "skull", "slate", "steel", "stone", "stonewash", "sunflower",
+    "tan", "taupe", "teal", "tiger", "turquoise", "violet", "walnut", "wheat", "white", "wine", "yellow",
+)  # fmt: skip
+
+
+@lru_cache(maxsize=1 << 14)
+def reduced(option: str | tuple[str, str]) -> str:
+    """Return the first colour word inside an option, else the option as text.
+
+    A word counts anywhere in a value ("tan" in "standard"). A (name, value) pair, as synthetic goals wish it, is only
+    reduced when its name or value *is* a colour word; otherwise the reward compares the text of the pair as Python
+    prints it. So does the original.
+
+    Example:
+        >>> reduced("dark blue"), reduced("standard"), reduced(("color", "red")), reduced(("color", "dark red"))
+        ('blue', 'tan', 'red', "('color', 'dark red')")
+    """
+    return next((colour for colour in COLOURS if colour in option), str(option))
+
+
+_LATIN_1 = dict.fromkeys(range(128, 256))
+_NOT_WORD = re.compile(r"\W")
+#: Longer phrases (no attribute or option is) are alike only when the words of one contain those of the other.
+_LONGEST = 2_000
+
+
+@lru_cache(maxsize=1 << 16)
+def alike(bought: str, wished: str) -> bool:
+    """Say whether the token set ratio of two phrases is above 85.
+
+    The ratio compares the sorted words that both have, these followed by the rest of the one, and these followed by
+    the rest of the other; the best of the three pairs counts. As in thefuzz 0.19 on Python's difflib, which the
+    original's reward runs on; characters 128 to 255 are dropped, others that are no letters, digits or low lines
+    separate words.
+
+    Example:
+        >>> alike("easy to clean", "clean easy"), alike("x large", "xx large"), alike("machine wash", "hand wash")
+        (True, True, False)
+    """
+    left, right = _words(bought), _words(wished)
+    if not left or not right:
+        return False
+    common = left & right
+    if common and common in (left, right):
+        return True
+    if len(bought) > _LONGEST or len(wished) > _LONGEST:
+        return False
+    both = " ".join(sorted(common))
+    one, other = (f"{both} {' '.join(sorted(words - common))}".strip() for words in (left, right))
+    return _close(both, one) or _close(both, other) or _close(one, other)
+
+
+@lru_cache(maxsize=1 << 14)
+def _words(phrase: str) -> frozenset[str]:
+    return frozenset(_NOT_WORD.sub(" ", phrase.translate(_LATIN_1)).lower().split())
+
+
+def _close(one: str, other: str) -> bool:
+    """Say whether the ratio of two texts in per cent, rounded, is above 85; the quick bounds are never below it."""
+    shorter, total = min(len(one), len(other)), len(one) + len(other)
+    if round(200 * shorter / total) <= 85:
+        return False
+    matcher = SequenceMatcher(None, one, other)
+    return round(100 * matcher.quick_ratio()) > 85 and round(100 * matcher.ratio()) > 85

@@ -1,15 +1,18 @@
-"""A visit to the shop: its state, and what searching and clicking change."""
+"""A shop, and a visit to it: its state, and what searching and clicking change."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from agentgym.foreign_text import MOST_CHARACTERS
+from agentgym.webshop.catalogue.catalogue import Catalogue
 from agentgym.webshop.catalogue.product import Product
-from agentgym.webshop.goal import Goal
+from agentgym.webshop.goals import Goal
 from agentgym.webshop.pages import (
     BACK,
     BUY,
@@ -21,20 +24,43 @@ from agentgym.webshop.pages import (
     SUB_PAGES,
     TEXT,
     Page,
+    Pages,
     done_page,
     nodes,
     text,
 )
-from agentgym.webshop.shop import Purchase, Shop
+from agentgym.webshop.reward import Purchase
+from agentgym.webshop.search.search import Search
 
 RESULTS = 50
 #: A command of more characters does nothing: addresses and state keys, which repeat it, stay inside their space.
-LONGEST_COMMAND = 1 << 17
+LONGEST_COMMAND = MOST_CHARACTERS
 _BASE = "http://127.0.0.1:3000"
 _SUB_PAGES = {name.lower(): name for name in SUB_PAGES}
 _BACK, _BUY, _NEXT, _PREVIOUS, _SEARCH = (name.lower() for name in (BACK, BUY, NEXT, PREVIOUS, SEARCH))
 #: The original tells pages apart by these parts of the URL, the first that is found.
 _PARTS = ("search_results", "item_page", "item_sub_page", "done")
+
+
+#: Grades a purchase: position of the product, chosen options, goal.
+Grade = Callable[[int, Mapping[str, str], Goal], Purchase]
+
+
+@dataclass(frozen=True)
+class Shop:
+    """What all sessions in a shop share.
+
+    Attributes:
+        catalogue: the products.
+        search: finds products by words.
+        grade: grades a purchase.
+        pages: the pages of the catalogue.
+    """
+
+    catalogue: Catalogue
+    search: Search
+    grade: Grade
+    pages: Pages
 
 
 def parse(command: str, brackets: bool = False) -> tuple[str, str]:

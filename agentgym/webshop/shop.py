@@ -1,40 +1,182 @@
-"""What all sessions in a shop share."""
+"""Shops and their tasks, opened once per process: from the official files, or generated."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+import atexit
+import functools
+import random
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
 
-from agentgym.webshop.catalogue.product import Catalogue
-from agentgym.webshop.goal import Goal
+from agentgym.core import suggest
+from agentgym.disk_cache import cache_folder, fingerprint, new_folder
+from agentgym.webshop.catalogue import store
+from agentgym.webshop.catalogue.catalogue import Catalogue, MemoryCatalogue, draw_prices, known_prices
+from agentgym.webshop.catalogue.product import Product
+from agentgym.webshop.generated.generator import NUM_PRODUCTS, generate
+from agentgym.webshop.goals import KINDS, GivenGoals, Goals, HumanGoals, SyntheticGoals
+from agentgym.webshop.nouns import make_tagger
+from agentgym.webshop.official.attribute_file import attributes_of
+from agentgym.webshop.official.files import find_files, read_human, read_products
+from agentgym.webshop.official.records import read_record
 from agentgym.webshop.pages import Pages
-from agentgym.webshop.search.search import Search
+from agentgym.webshop.reward import Grader
+from agentgym.webshop.search import bm25, bm25_build, lucene
+from agentgym.webshop.search.search import Recent, Search, documents
+from agentgym.webshop.session import Shop
+from agentgym.webshop.tasks import Tasks
+
+#: Value of `data` that asks for the generated shop.
+GENERATED = "generated"
+#: An items file of more bytes, or a generated shop of more products, is put on the disk.
+LARGE_FILE, LARGE_SHOP = 1 << 26, 20_000
+_T = TypeVar("_T")
+_INDEX, _LUCENE = "bm25", "lucene"
+#: Names of the searches there are.
+SEARCHES = ("bm25", "lucene")
 
 
-class Purchase(NamedTuple):
-    """What a purchase is worth: the score in 0..1, and its parts by name."""
+@cache
+def open_catalogue(data: str, num_products: int | None, seed: int, cache_in: str | Path | bool | None) -> Catalogue:
+    """Return a catalogue.
 
-    score: float
-    parts: Mapping[str, Any]
+    Args:
+        data: folder of the official files, or an items file in it, or `GENERATED`.
+        num_products: only the first ones; None for all (2,000 generated ones).
+        seed: of the generated shop.
+        cache_in: folder for large catalogues, see `agentgym.disk_cache.cache_folder`; False keeps them in memory.
 
-
-#: Grades a purchase: position of the product, chosen options, goal.
-Grade = Callable[[int, Mapping[str, str], Goal], Purchase]
-
-
-@dataclass(frozen=True)
-class Shop:
-    """A shop.
-
-    Attributes:
-        catalogue: the products.
-        search: finds products by words.
-        grade: grades a purchase.
-        pages: the pages of the catalogue.
+    Raises:
+        ValueError: when there are no such files, or they are malformed.
     """
+    folder = cache_folder(cache_in)
+    facts: list[object]
+    if data == GENERATED:
+        count = NUM_PRODUCTS if num_products is None else num_products
+        products = generate(count, seed=seed)
+        large, facts = count > LARGE_SHOP, [GENERATED, count, seed]
+    else:
+        files = find_files(data)
+        products = _official(data, num_products)
+        large, facts = files.items.stat().st_size > LARGE_FILE, [num_products, files.items, files.requests]
+    if not large or folder is None:
+        found: Catalogue = MemoryCatalogue(products)
+    else:
+        place = folder / f"webshop-{fingerprint(*facts, store.VERSION, bm25.FORMAT)}"
+        found = _kept(place, store.StoredCatalogue, lambda folder: store.build(folder, products))
+    if not len(found):
+        raise ValueError(f"WebShop data: {data} holds no product")
+    return found
 
-    catalogue: Catalogue
-    search: Search
-    grade: Grade
-    pages: Pages
+
+def _kept(folder: Path, read: Callable[[Path], _T], write: Callable[[Path], object]) -> _T:
+    """Return what a folder of the cache holds, written anew where it is missing or damaged."""
+    if folder.is_dir():
+        try:
+            return read(folder)
+        except (ValueError, OSError) as error:
+            warnings.warn(f"{error}; it is made anew now", stacklevel=2)
+            shutil.rmtree(folder)
+    write(folder)
+    return read(folder)
+
+
+def _official(data: str, num_products: int | None) -> Iterator[Product]:
+    files = find_files(data)
+    yield from read_products(files.items, attributes_of(files.requests), num_products)
+
+
+@cache
+def open_search(catalogue: Catalogue, name: str) -> Search:
+    """Return the search over a catalogue; the index of a catalogue on the disk lies beside it.
+
+    Args:
+        catalogue: the products.
+        name: one of `SEARCHES`.
+
+    Raises:
+        ValueError: there is no search of that name.
+        ImportError: "lucene" without pyserini.
+        RuntimeError: "lucene" without a Java that fits it.
+    """
+    if name not in SEARCHES:
+        raise ValueError(f"unknown search {name!r}; {suggest(name, SEARCHES)}")
+    if name == "lucene":
+        return Recent(lucene.Lucene(catalogue, _lucene_index(catalogue)))
+    if not isinstance(catalogue, store.StoredCatalogue):
+        return Recent(bm25.Bm25(bm25_build.build(documents(catalogue))))
+
+    def write(folder: Path) -> None:
+        with new_folder(folder) as temporary:
+            bm25_build.build(documents(catalogue), temporary)
+
+    return Recent(bm25.Bm25(_kept(catalogue.folder / _INDEX, bm25.load, write)))
+
+
+def _lucene_index(catalogue: Catalogue) -> Path:
+    if isinstance(catalogue, store.StoredCatalogue):
+        folder = catalogue.folder / _LUCENE
+        if not folder.is_dir():
+            with new_folder(folder) as temporary:
+                lucene.build(documents(catalogue), temporary)
+        return folder
+    folder = Path(tempfile.mkdtemp(prefix="agentgym-lucene-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    lucene.build(documents(catalogue), folder)
+    return folder
+
+
+@cache
+def open_tasks(
+    *,
+    data: str,
+    goals: str,
+    record: str | None,
+    split_by: str,
+    winnable: bool,
+    search: str,
+    noun_tagger: Any,
+    num_products: int | None,
+    price_seed: int,
+    product_seed: int,
+    cache_in: str | Path | bool | None,
+) -> Tasks:
+    """Return the tasks of a shop; arguments as those of `env.WebShopEnv`.
+
+    Raises:
+        ValueError: when an argument names nothing, or a file is malformed.
+    """
+    if goals not in KINDS:
+        raise ValueError(f"unknown goals {goals!r}; {suggest(goals, KINDS)}")
+    if goals == "human" and data == GENERATED:
+        raise ValueError("goals='human' needs the official files: pass their folder as data=")
+    catalogue = open_catalogue(data, num_products, product_seed, cache_in)
+    rng = random.Random(price_seed)
+    known = None if record is None else read_record(record)
+    try:
+        prices = draw_prices(catalogue, rng) if known is None else known_prices(catalogue, known.prices)
+        given = None if known is None or known.goals is None else GivenGoals(catalogue, known.goals, goals)
+    except ValueError as error:
+        raise ValueError(f"{record}: {error}") from error
+    found: Goals
+    if given is not None:
+        found = given
+    elif goals == "human":
+        found = HumanGoals(catalogue, prices, rng, read_human(find_files(data).human))
+    else:
+        found = SyntheticGoals(catalogue, prices, rng)
+    if not len(found):
+        raise ValueError(f"WebShop data: nobody asks for any product of {data} (goals={goals!r})")
+    grader = Grader(catalogue, prices, make_tagger(noun_tagger))
+    shop = Shop(catalogue, open_search(catalogue, search), grader, Pages(catalogue))
+    reopen = functools.partial(
+        open_tasks, data=data, goals=goals, record=record, split_by=split_by, winnable=winnable, search=search,
+        noun_tagger=noun_tagger, num_products=num_products, price_seed=price_seed, product_seed=product_seed,
+        cache_in=cache_in,
+    )  # fmt: skip
+    return Tasks(shop, found, split_by, winnable, reopen)

@@ -1,9 +1,9 @@
-"""The tasks of a shop: goals in splits, and which one an episode has."""
+"""The tasks of a shop: goals in disjoint splits (an `agentgym.tasks.Tasks`)."""
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Mapping
+import random
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -11,24 +11,46 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.webshop.expert import wished
-from agentgym.webshop.goals import Goals
-from agentgym.webshop.shop import Shop
-from agentgym.webshop.splits import check_split, split_goals
+from agentgym.webshop.goals import ORDER_SEED, Goals
+from agentgym.webshop.session import Shop
+
+#: All goals in the original's order, and three splits that share none.
+SPLITS = ("all", "train", "validation", "test")
+#: What has to differ between splits.
+DISJOINT = ("goal", "product")
+_TEST, _VALIDATION = 500, 1000
 
 
 class Tasks:
-    """The goals that a shop's visitors may have.
+    """The goals that a shop's visitors may have; a task is a goal's index in the original's order.
 
     Args:
         shop: the shop.
         goals: in the original's order; an index of the split "all" is a place in it.
-        split_by: what differs between splits, see `splits`.
+        split_by: one of `DISJOINT`, see `split_goals`.
         winnable: leave out goals that an ideal purchase does not score 1.0.
+        reopen: gives these tasks again, in another process too: what a pickle holds of them. None for tasks that
+            cannot be pickled.
     """
 
-    def __init__(self, shop: Shop, goals: Goals, split_by: str, winnable: bool) -> None:
+    splits = SPLITS
+
+    def __init__(
+        self, shop: Shop, goals: Goals, split_by: str, winnable: bool, reopen: Callable[[], Tasks] | None = None
+    ) -> None:
         self.shop, self.goals = shop, goals
-        self._split_by, self._only_winnable = split_by, winnable
+        self._split_by, self._only_winnable, self._reopen = split_by, winnable, reopen
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle how the tasks are opened, not the shop."""
+        if self._reopen is None:
+            raise TypeError("tasks that `agentgym.webshop.shop.open_tasks` did not open cannot be pickled")
+        return self._reopen, ()
+
+    @property
+    def name(self) -> str:
+        """What the collection is, for messages."""
+        return f"the shop's {len(self.goals)} {self.goals.kind} goals"
 
     @cached_property
     def _splits(self) -> dict[str, NDArray[np.int64]]:
@@ -39,50 +61,20 @@ class Tasks:
         return found
 
     def count(self, split: str) -> int:
-        """Number of goals of a split."""
+        """Return the number of goals of a split."""
         return len(self._splits[split])
 
     def task_id(self, index: int) -> str:
         """Return the name of a goal: its kind and its index in the original's order."""
         return f"{self.goals.kind}/{index}"
 
-    def choose(self, split: str, options: Mapping[str, Any], rng: np.random.Generator) -> int:
-        """Return the index, in the original's order, of the goal for the options of a reset.
+    def by_index(self, split: str, index: int) -> int:
+        """Return the task at a place of a split, or raise an IndexError past the last one."""
+        return int(self._splits[split][index])
 
-        Args:
-            split: to use unless the options name one.
-            options: `task_id`, with or without `split`; or any of `split`, `index`.
-            rng: draws the index when the options leave it open.
-
-        Raises:
-            ValueError: when options exclude each other or name something that does not exist.
-        """
-        named = check_split(options["split"]) if options.get("split") is not None else None
-        if "task_id" in options:
-            if "index" in options:
-                raise ValueError(
-                    f"reset options {sorted(options)} name the goal twice: give 'task_id' (with or without 'split'), "
-                    "or 'split' and 'index'"
-                )
-            return self._by_task_id(options["task_id"], named)
-        split = split if named is None else named
-        indices = self._splits[split]
-        if not len(indices):
-            raise ValueError(f"split {split!r} is empty: the shop has only {len(self.goals)} goals; use split 'all'")
-        index: Any = options.get("index")
-        if index is None:
-            index = int(rng.integers(len(indices)))
-        if isinstance(index, bool) or not isinstance(index, numbers.Integral) or index < 0:
-            raise ValueError(f"option 'index' must be an integer of at least 0, got {index!r}")
-        place = int(index)
-        if place >= len(indices):
-            raise ValueError(
-                f"index {index} is out of range: split {split!r} has {len(indices)} goals, use 0 to {len(indices) - 1}"
-            )
-        return int(indices[place])
-
-    def _by_task_id(self, task_id: Any, split: str | None) -> int:
-        kind, _, number = task_id.partition("/") if isinstance(task_id, str) else ("", "", "")
+    def by_id(self, task_id: str, split: str | None) -> int:
+        """Return a task by its id, of any split when that is None, or raise a ValueError that shows an id."""
+        kind, _, number = task_id.partition("/")
         index = int(number) if number.isdecimal() and number.isascii() and len(number) < 10 else len(self.goals)
         if kind != self.goals.kind or index >= len(self.goals) or self.task_id(index) != task_id:
             last = self.task_id(len(self.goals) - 1)
@@ -94,8 +86,48 @@ class Tasks:
             raise ValueError(f"the task {task_id!r} does not belong to {where}")
         return index
 
+    def ids(self, split: str) -> Iterator[str]:
+        """Yield the ids of a split in the order of their indices."""
+        return map(self.task_id, self._splits[split].tolist())
+
 
 def ideal_score(shop: Shop, goals: Goals, index: int) -> float:
     """Return the score of buying exactly the goal's product with exactly the wished options."""
     position, goal = int(goals.products[index]), goals[index]
     return shop.grade(position, dict(wished(goal, shop.catalogue[position])), goal).score
+
+
+def check_disjoint(by: object) -> str:
+    """Return what splits are disjoint by, or raise a ValueError that lists what there is."""
+    if by not in DISJOINT:
+        raise ValueError(f"split_by must be one of {', '.join(map(repr, DISJOINT))}, got {by!r}")
+    return str(by)
+
+
+def split_goals(products: NDArray[np.int32], by: str) -> dict[str, NDArray[np.int64]]:
+    """Return the indices of each split's goals, ascending.
+
+    By goal, as in the original: the first 500 are the test split, the next 1,000 validation, all others train; of less
+    than 5,000 goals, the first tenth and the next fifth. The same product is then wished for in several splits. By
+    product, a tenth of the products is tested on and a fifth is for validation, drawn once for all.
+
+    Args:
+        products: position of each goal's product, in the original's order; shape (goals,).
+        by: one of `DISJOINT`.
+
+    >>> {name: len(found) for name, found in split_goals(np.arange(6910, dtype=np.int32), "goal").items()}
+    {'all': 6910, 'train': 5410, 'validation': 1000, 'test': 500}
+    """
+    count = len(products)
+    if by == "goal":
+        ranks = np.arange(count)
+        test, validation = min(_TEST, count // 10), min(_VALIDATION, count // 5)
+    else:
+        known = np.unique(products)
+        order = list(range(len(known)))
+        random.Random(ORDER_SEED).shuffle(order)
+        ranks = np.array(order, np.int64)[np.searchsorted(known, products)]
+        test, validation = len(known) // 10, len(known) // 5
+    bounds = {"train": (test + validation, len(ranks) + 1), "validation": (test, test + validation), "test": (0, test)}
+    found = {name: np.flatnonzero((low <= ranks) & (ranks < high)) for name, (low, high) in bounds.items()}
+    return {"all": np.arange(count), **found}

@@ -11,10 +11,9 @@ import numpy as np
 
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.webshop.env import WebShopEnv
-from agentgym.webshop.opening import open_catalogue, open_search, open_tasks
-from agentgym.webshop.request import keywords
-from agentgym.webshop.session import RESULTS
-from agentgym.webshop.shop import Shop
+from agentgym.webshop.player import keywords
+from agentgym.webshop.session import RESULTS, Shop
+from agentgym.webshop.shop import open_catalogue, open_search, open_tasks
 from benchmarks.throughput.timing import Measurement
 
 ENV = "AgentRL/WebShop-v0"

@@ -1,15 +1,48 @@
-"""A catalogue in memory, for up to some ten thousand products."""
+"""What every catalogue of products can do, one in memory, and what its products cost."""
 
 from __future__ import annotations
 
+import math
+import random
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.webshop.catalogue.prices import ends
-from agentgym.webshop.catalogue.product import Product
+from agentgym.webshop.catalogue.product import Product, ends
+
+
+class Catalogue(Protocol):
+    """Products in a fixed order; a product's position is its number in all that follows."""
+
+    def __len__(self) -> int:
+        """Number of products."""
+
+    def __getitem__(self, position: int, /) -> Product:
+        """Return a product by its position (0 to len - 1)."""
+
+    def __iter__(self) -> Iterator[Product]:
+        """Yield all products in order, without keeping them."""
+
+    def find(self, asin: str) -> int | None:
+        """Return the position of an asin, None when there is none."""
+
+    def of_category(self, category: str) -> Sequence[int]:
+        """Return the positions of all products of a category, ascending; empty for an unknown one."""
+
+    def of_query(self, query: str) -> Sequence[int]:
+        """Return the positions of all products of a query, ascending; empty for an unknown one."""
+
+    def __hash__(self) -> int:
+        """Two catalogues are the same only if they are one object."""
+
+    def prices(self) -> NDArray[np.float64]:
+        """Return every product's price and the other end of its range, nan without one; shape (products, 2)."""
+
+    def choices(self) -> NDArray[np.int64]:
+        """Return `Product.choices()` of every product, shape (products,)."""
 
 
 class MemoryCatalogue:
@@ -64,3 +97,26 @@ class MemoryCatalogue:
     def choices(self) -> NDArray[np.int64]:
         """Return `Product.choices()` of every product."""
         return np.array([product.choices() for product in self._products], np.int64)
+
+
+def draw_prices(catalogue: Catalogue, rng: random.Random) -> NDArray[np.float64]:
+    """Return what every product costs: its price, or a uniform draw from its range.
+
+    The draws are those that the original makes when it starts, in order of the products.
+    """
+    rows = catalogue.prices().tolist()
+    return np.array([low if math.isnan(high) else rng.uniform(low, high) for low, high in rows], np.float64)
+
+
+def known_prices(catalogue: Catalogue, given: Mapping[str, float]) -> NDArray[np.float64]:
+    """Return what every product costs by a table asin -> price.
+
+    Raises:
+        ValueError: when a product is not in the table.
+    """
+    prices = np.empty(len(catalogue), np.float64)
+    for i, product in enumerate(catalogue):
+        if product.asin not in given:
+            raise ValueError(f"the table of prices must hold every product, it lacks {product.asin}")
+        prices[i] = given[product.asin]
+    return prices

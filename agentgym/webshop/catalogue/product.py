@@ -1,14 +1,11 @@
-"""A product of the shop, and what every catalogue of products can do."""
+"""A product of the shop, and its price tag."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+import re
 from dataclasses import dataclass
-from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from decimal import Decimal, InvalidOperation
 
 #: Option groups in the shop's order: (name, values); names and values in lower case, values may repeat.
 Options = tuple[tuple[str, tuple[str, ...]], ...]
@@ -53,32 +50,37 @@ class Product:
         return -1 if self.instruction is None else math.prod([len(values) for _, values in self.options])
 
 
-class Catalogue(Protocol):
-    """Products in a fixed order; a product's position is its number in all that follows."""
+#: What a product without a price tag costs.
+UNPRICED = 100.0
+_NOT_AN_AMOUNT = re.compile(r"[^\d.]")
+#: Most characters of an amount: longer ones are damage.
+_LONGEST = 300
 
-    def __len__(self) -> int:
-        """Number of products."""
 
-    def __getitem__(self, position: int, /) -> Product:
-        """Return a product by its position (0 to len - 1)."""
+def read_tag(pricing: str | None) -> tuple[tuple[float, ...], str]:
+    """Return the amounts of a raw price tag (the first two) and the tag that the shop shows.
 
-    def __iter__(self) -> Iterator[Product]:
-        """Yield all products in order, without keeping them."""
+    Raises:
+        ValueError: when there is no amount behind a $, or it is no number.
 
-    def find(self, asin: str) -> int | None:
-        """Return the position of an asin, None when there is none."""
+    >>> read_tag("$1,012.50"), read_tag("$5 - $7.99"), read_tag("")
+    (((1012.5,), '$1012.5'), ((5.0, 7.99), '$5.0 to $7.99'), ((100.0,), '$100.0'))
+    """
+    if not pricing:
+        return (UNPRICED,), f"${UNPRICED}"
+    parts = [_NOT_AN_AMOUNT.sub("", part) for part in pricing.split("$")[1:]]
+    try:
+        amounts = () if any(len(part) > _LONGEST for part in parts) else tuple([float(Decimal(part)) for part in parts])
+    except InvalidOperation:
+        amounts = ()
+    if not amounts:
+        raise ValueError(f"expected amounts like '$12.99' or '$5.00 - $7.99', got {pricing!r:.200}")
+    if len(amounts) == 1:
+        return amounts, f"${amounts[0]}"
+    return amounts[:2], f"${amounts[0]} to ${amounts[1]}"
 
-    def of_category(self, category: str) -> Sequence[int]:
-        """Return the positions of all products of a category, ascending; empty for an unknown one."""
 
-    def of_query(self, query: str) -> Sequence[int]:
-        """Return the positions of all products of a query, ascending; empty for an unknown one."""
-
-    def __hash__(self) -> int:
-        """Two catalogues are the same only if they are one object."""
-
-    def prices(self) -> NDArray[np.float64]:
-        """Return every product's price and the other end of its range, nan without one; shape (products, 2)."""
-
-    def choices(self) -> NDArray[np.int64]:
-        """Return `Product.choices()` of every product, shape (products,)."""
+def ends(product: Product) -> tuple[float, float]:
+    """Return a product's price and the other end of its range, nan without one."""
+    first, *others = product.prices or (UNPRICED,)
+    return first, others[0] if others else math.nan

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from agentgym.disk_cache import damage, new_folder, seal
 from agentgym.webshop.catalogue.asin_index import AsinIndex
-from agentgym.webshop.catalogue.prices import ends
-from agentgym.webshop.catalogue.product import Product
+from agentgym.webshop.catalogue.product import Product, ends
 
 #: Raise it whenever the content of a store changes.
 VERSION = 1

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.draws import Draws
-from agentgym.webshop.catalogue.prices import UNPRICED
-from agentgym.webshop.catalogue.product import Options, Product
+from agentgym.webshop.catalogue.product import UNPRICED, Options, Product
 from agentgym.webshop.generated import wording
 from agentgym.webshop.generated.departments import KINDS, Kind
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentgym.webshop.catalogue.prices import read_tag
-from agentgym.webshop.catalogue.product import Options, Product
+from agentgym.webshop.catalogue.product import Options, Product, read_tag
+from agentgym.webshop.goals import HumanRequest
 from agentgym.webshop.official.json_stream import entries
 
 #: Most characters of a text (a title, a request), of an option's name or value, and of all that a page shows; most
@@ -47,15 +47,6 @@ class ProductFiles:
     items: Path
     requests: Path
     human: Path
-
-
-@dataclass(frozen=True, slots=True)
-class HumanRequest:
-    """A request that a person wrote for a product."""
-
-    instruction: str
-    attributes: tuple[str, ...]
-    options: tuple[str, ...]
 
 
 def find_files(data: str | os.PathLike[str]) -> ProductFiles:

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentgym.webshop.catalogue.product import Catalogue
+from agentgym.webshop.catalogue.catalogue import Catalogue
 
 _FIRST_WITH_JAVA_21 = (0, 35)
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from agentgym.webshop.catalogue.catalogue import MemoryCatalogue
-from agentgym.webshop.goal import Goal
+from agentgym.webshop.goals import Goal
 from agentgym.webshop.official.attribute_file import attributes_of
 from agentgym.webshop.official.files import read_products
 

@@ -7,16 +7,14 @@ import numpy as np
 
 from agentgym.webshop.catalogue.catalogue import MemoryCatalogue
 from agentgym.webshop.catalogue.product import Options, Product
-from agentgym.webshop.goal import Goal
-from agentgym.webshop.goals import SyntheticGoals
+from agentgym.webshop.goals import Goal, SyntheticGoals
 from agentgym.webshop.nouns import make_tagger
 from agentgym.webshop.pages import Pages
 from agentgym.webshop.reward import Grader
 from agentgym.webshop.search import bm25_build
 from agentgym.webshop.search.bm25 import Bm25
 from agentgym.webshop.search.search import documents
-from agentgym.webshop.session import Session
-from agentgym.webshop.shop import Shop
+from agentgym.webshop.session import Session, Shop
 from agentgym.webshop.tasks import Tasks
 
 

@@ -4,10 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym.webshop.search.analyser import STOP_WORDS, terms
-from agentgym.webshop.search.characters import class_of
-from agentgym.webshop.search.porter import stem
-from agentgym.webshop.search.tokenizer import LONGEST, tokens
+from agentgym.webshop.search.analyser import STOP_WORDS, stem, terms
+from agentgym.webshop.search.tokenizer import LONGEST, class_of, tokens
 
 
 @pytest.mark.parametrize(

@@ -14,14 +14,14 @@ import pytest
 from agentgym.webshop.catalogue import store
 from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.generated.generator import generate
-from agentgym.webshop.goals import read_record
 from agentgym.webshop.nouns import make_tagger
 from agentgym.webshop.official.attribute_file import attributes_of
 from agentgym.webshop.official.files import ProductError, read_human, read_products
 from agentgym.webshop.official.formats import raw_record, raw_request, write_files
-from agentgym.webshop.opening import open_catalogue, open_search
+from agentgym.webshop.official.records import read_record
 from agentgym.webshop.search import bm25, bm25_build
 from agentgym.webshop.search.search import documents
+from agentgym.webshop.shop import open_catalogue, open_search
 
 FIRST, SECOND = generate(2)
 
@@ -249,7 +249,7 @@ def shop_and_search(folder: Path) -> tuple[object, object]:
 
 
 def test_a_damaged_cache_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentgym.webshop.opening.LARGE_SHOP", 10)
+    monkeypatch.setattr("agentgym.webshop.shop.LARGE_SHOP", 10)
     found = []
     for damaged in (None, "products.bin", "bm25/divisors.npy"):
         open_catalogue.cache_clear()

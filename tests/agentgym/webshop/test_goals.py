@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agentgym.webshop.catalogue.catalogue import MemoryCatalogue
-from agentgym.webshop.catalogue.prices import draw_prices, known_prices
+from agentgym.webshop.catalogue.catalogue import MemoryCatalogue, draw_prices, known_prices
 from agentgym.webshop.generated.generator import generate
-from agentgym.webshop.goal import NO_LIMIT
-from agentgym.webshop.goals import GivenGoals, HumanGoals, SyntheticGoals, draw_limit, read_record
-from agentgym.webshop.official.files import HumanRequest, read_human
+from agentgym.webshop.goals import NO_LIMIT, GivenGoals, HumanGoals, HumanRequest, SyntheticGoals, draw_limit
+from agentgym.webshop.official.files import read_human
+from agentgym.webshop.official.records import read_record
 from tests.agentgym.webshop.oracles import catalogue, find
 from tests.agentgym.webshop.small_shop import product
 

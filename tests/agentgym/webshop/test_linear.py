@@ -6,11 +6,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from agentgym.webshop.catalogue.prices import read_tag
-from agentgym.webshop.fuzzy import _words, alike
+from agentgym.webshop.catalogue.product import read_tag
 from agentgym.webshop.nouns import words as nouns
-from agentgym.webshop.player import Shopper
-from agentgym.webshop.request import keywords, mentioned, price_limit, wished_options
+from agentgym.webshop.player import Shopper, keywords, mentioned, price_limit, wished_options
+from agentgym.webshop.reward import _words, alike
 from agentgym.webshop.search.analyser import terms
 from agentgym.webshop.search.bm25 import Bm25
 from agentgym.webshop.search.bm25_build import build

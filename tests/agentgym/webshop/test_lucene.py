@@ -12,11 +12,11 @@ from agentgym.webshop.catalogue import store
 from agentgym.webshop.catalogue.catalogue import MemoryCatalogue
 from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.generated.generator import generate
-from agentgym.webshop.opening import open_search
 from agentgym.webshop.search.bm25 import Bm25
 from agentgym.webshop.search.bm25_build import build as build_bm25
 from agentgym.webshop.search.lucene import Lucene, build
 from agentgym.webshop.search.search import documents
+from agentgym.webshop.shop import open_search
 from tests.agentgym.webshop import oracles
 
 INSTALLED = importlib.util.find_spec("pyserini") is not None

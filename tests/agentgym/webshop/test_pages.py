@@ -1,8 +1,21 @@
 import pytest
 
-from agentgym.webshop.pages import BUTTON, INDEX, LINK, OPTION, TEXT, Node, done_page, item_page, nodes, sub_page, text
+from agentgym.webshop.pages import (
+    BUTTON,
+    INDEX,
+    LINK,
+    OPTION,
+    TEXT,
+    Node,
+    done_page,
+    item_page,
+    nodes,
+    page_text,
+    sub_page,
+    text,
+    text_rich,
+)
 from agentgym.webshop.session import Session
-from agentgym.webshop.text import page_text, text_rich
 from tests.agentgym.webshop.small_shop import product, shop_of, visit
 
 SIZES = (("size", ("s", "m")), ("fit", ("m", "buy now", "a [b]", "", "two\nlines")))

@@ -11,7 +11,7 @@ import agentgym  # noqa: F401  # registers the environments
 from agentgym.webshop.catalogue.product import Product
 from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.expert import best_query, wished
-from agentgym.webshop.goal import Goal
+from agentgym.webshop.goals import Goal
 from agentgym.webshop.player import Shopper
 
 HAT = Product(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym.webshop.request import keywords, mentioned, price_limit, wished_options
+from agentgym.webshop.player import keywords, mentioned, price_limit, wished_options
 
 FULL = (
     "my sister wants cruelty free, oil free lip balm with shea butter and metal tin with flavor: sea salt, "

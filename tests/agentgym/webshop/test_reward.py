@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 
 from agentgym.webshop.catalogue.catalogue import MemoryCatalogue
 from agentgym.webshop.catalogue.product import Product
-from agentgym.webshop.colours import COLOURS, reduced
-from agentgym.webshop.fuzzy import _words, alike
-from agentgym.webshop.goal import Goal
+from agentgym.webshop.goals import Goal
 from agentgym.webshop.nouns import words
-from agentgym.webshop.reward import Grader, Match, compare, grade
+from agentgym.webshop.reward import COLOURS, Grader, Match, _words, alike, compare, grade, reduced
 from tests.agentgym.webshop import oracles
 
 PRODUCT = Product(

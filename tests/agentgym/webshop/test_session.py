@@ -5,8 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agentgym.webshop.session import Session, parse
-from agentgym.webshop.shop import Shop
+from agentgym.webshop.session import Session, Shop, parse
 from tests.agentgym.webshop.small_shop import product, shop_of, visit
 
 PATTERN = re.compile(r"(.+)\[(.+)\]")

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym.webshop.splits import split_goals
+from agentgym.webshop.tasks import split_goals
 
 
 def test_the_original_s_ranges() -> None:

@@ -6,7 +6,7 @@ import pytest
 from agentgym.webshop.catalogue import store
 from agentgym.webshop.catalogue.catalogue import MemoryCatalogue
 from agentgym.webshop.generated.generator import generate
-from agentgym.webshop.opening import open_catalogue, open_search
+from agentgym.webshop.shop import open_catalogue, open_search
 from tests.agentgym.webshop.oracles import catalogue
 from tests.agentgym.webshop.small_shop import product
 
@@ -71,7 +71,7 @@ def test_another_version_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_large_shops_lie_in_the_cache_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("agentgym.webshop.opening.LARGE_SHOP", 100)
+    monkeypatch.setattr("agentgym.webshop.shop.LARGE_SHOP", 100)
     opened = open_catalogue("generated", 150, 0, tmp_path)
     assert isinstance(opened, store.StoredCatalogue)
     search = open_search(opened, "bm25")

@@ -7,9 +7,8 @@ import gymnasium as gym
 import pytest
 
 from agentgym.webshop.env import WebShopEnv
-from agentgym.webshop.pages import text
+from agentgym.webshop.pages import page_text, text, text_rich
 from agentgym.webshop.session import Session
-from agentgym.webshop.text import page_text, text_rich
 from tests.agentgym.webshop.oracles import FOLDER, rows
 
 Episode = dict[str, Any]
