@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from agentgym.core import suggest
 from agentgym.trajectory import Bools, StepTable
 from baselines.config import TrainerConfig
-from baselines.critic import CriticConfig, ValueLevel
 from baselines.ppo import PRESETS, Estimate, ppo
+from baselines.scorers.critic import CriticConfig, ValueLevel
 from wrappers.credit.dapo import contrasting_groups, dapo
 from wrappers.credit.gigpo import gigpo
 from wrappers.credit.graphgpo import graphgpo

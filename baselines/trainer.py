@@ -38,14 +38,14 @@ from baselines.checkpoint import (
     save_checkpoint,
 )
 from baselines.config import TrainerConfig
-from baselines.critic import Critic, CriticConfig
 from baselines.dynamic_sampling import Sample, sample_groups
 from baselines.evaluation import Evaluation, at_temperature, evaluate
 from baselines.interrupt import deferred
 from baselines.metrics import LOG_FILE, MetricsLog, Row
 from baselines.ppo import Estimate
+from baselines.scorers.critic import Critic, CriticConfig
 from baselines.update import update
-from policies.logits import check_finite
+from policies.head import check_finite
 from wrappers.credit.dapo import contrasting_groups
 
 #: Held while a trainer runs; says which process it is.
@@ -87,7 +87,7 @@ class Trainer:
       whose advantage is not 0), "learning_rate";
     - with dynamic sampling, "groups_resampled" (groups played beyond the first round) and "groups_flat" (groups
       without contrast that were trained on all the same);
-    - with a critic, "value_loss" and "explained_variance", see `baselines.critic.Critic.update`;
+    - with a critic, "value_loss" and "explained_variance", see `baselines.scorers.critic.Critic.update`;
     - "seconds_*" and "share_*" (percent of the iteration) for environment (wrappers and recording included),
       generation, credit (the critic's values included), update (batching, reference and critic included); "seconds"
       of training so far, without validation;

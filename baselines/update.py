@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from baselines.batch import Batch
 from baselines.config import TrainerConfig
 from baselines.losses import aggregate, clipped_surrogate, clipped_weight, k3, normaliser
-from policies.logits import check_finite, not_finite
+from policies.head import check_finite, not_finite
 
 
 class Scores(Protocol):

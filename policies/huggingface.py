@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from agentgym.foreign_text import clean, read_text
 from agentgym.trajectory import Reply
-from policies.logits import check_finite
+from policies.head import check_finite
 from policies.memo import LogitsMemo, weights_version
 from policies.prompts import Prompt, PromptEncoder
-from policies.sampling import Completion, Decoding, complete, first_logits, pick
+from policies.sampler import Completion, Decoding, complete, first_logits, pick
 from policies.scoring import TokenScores, score_replies
 from policies.settings import SETTINGS_FILE, Settings, read_settings, write_settings
 

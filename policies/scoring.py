@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from policies.logits import autocast, logits_at, pad
+from policies.head import autocast, logits_at, pad
 
 #: Longest row of one pass, in lengths of its shortest.
 _SIMILAR = 1.5

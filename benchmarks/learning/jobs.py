@@ -160,7 +160,7 @@ def _references(config: Config, folder: Path, job: Job, progress: Progress) -> d
 
 
 def _clone(config: Config, folder: Path, job: Job, progress: Progress) -> dict[str, list[Any]]:
-    from baselines.cloning import clone
+    from baselines.imitation.cloning import clone
 
     policy = new_policy(config, job.seed)
     started = time.perf_counter()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from baselines.sb3 import Point, SB3Config
+from baselines.sb3.shaping import Point, SB3Config
 from benchmarks.json_files import ResultsError, decode, encode, read_json, write_json
 from benchmarks.learning.results import Machine
 
@@ -17,7 +17,7 @@ class ShapingConfig:
     """What was asked for; a folder holds the results of one configuration.
 
     Attributes:
-        rewards: what is compared, see `baselines.symbolic_sokoban`.
+        rewards: what is compared, see `baselines.sb3.sokoban`.
         seeds: training seeds; every reward is trained once per seed.
         training: numbers of a training, the same for all.
     """

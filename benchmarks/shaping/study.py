@@ -23,8 +23,8 @@ from typing import Any, cast
 
 from rich.console import Console
 
-from baselines.sb3 import SB3Config, train
-from baselines.symbolic_sokoban import Levels, Reward
+from baselines.sb3.shaping import SB3Config, train
+from baselines.sb3.sokoban import Levels, Reward
 from benchmarks.json_files import decode, encode, read_json, write_json
 from benchmarks.learning.jobs import Job
 from benchmarks.learning.study import claim

@@ -9,7 +9,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Model
 
 from agentgym.foreign_text import clean
 from policies.huggingface import SETTINGS_FILE, HuggingFacePolicy
-from policies.sampling import Completion
+from policies.sampler import Completion
 from policies.tiny import tiny_policy, tiny_tokenizer
 
 torch.set_num_threads(1)

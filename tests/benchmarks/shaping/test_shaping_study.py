@@ -14,8 +14,8 @@ pytest.importorskip("typer")
 
 import typer
 
-from baselines.sb3 import Point, SB3Config
-from baselines.symbolic_sokoban import Levels
+from baselines.sb3.shaping import Point, SB3Config
+from baselines.sb3.sokoban import Levels
 from benchmarks.json_files import ResultsError
 from benchmarks.machine import describe_machine
 from benchmarks.shaping.command import shaping

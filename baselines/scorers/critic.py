@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from agentgym.trajectory import StepTable
 from baselines.token_columns import reply_lengths
-from policies.logits import autocast, check_finite, not_finite, pad
+from policies.head import autocast, check_finite, not_finite, pad
 
 #: What a value is wanted for: every step's state (N,), or every reply token (N, K).
 ValueLevel = Literal["turn", "token"]

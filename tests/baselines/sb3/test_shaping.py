@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from baselines.sb3 import SB3Config, train
-from baselines.symbolic_sokoban import (
+from baselines.sb3.shaping import SB3Config, train
+from baselines.sb3.sokoban import (
     REWARDS,
     Levels,
     SuccessReward,

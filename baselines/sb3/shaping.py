@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from baselines.symbolic_sokoban import Levels, Reward, solved, training_env
+from baselines.sb3.sokoban import Levels, Reward, solved, training_env
 from wrappers.credit.task_graph import TaskGraphs
 
 #: Called with (steps done, steps in all, a few words).
@@ -104,7 +104,7 @@ def train(
 
     Args:
         config: numbers.
-        reward: "own", "success" or "shaped", see `baselines.symbolic_sokoban`.
+        reward: "own", "success" or "shaped", see `baselines.sb3.sokoban`.
         seed: of weights, tasks, actions and mini-batches. The library seeds the global generators of Python, numpy
             and torch with it.
         progress: called after every evaluation.

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausalLM
 
-from policies.sampling import Decoding, complete, first_logits, pick
+from policies.sampler import Decoding, complete, first_logits, pick
 
 torch.set_num_threads(1)
 

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from policies.logits import autocast, logits_at, pad, takes_positions
+from policies.head import autocast, logits_at, pad, takes_positions
 from policies.prompts import Prompt
 
 

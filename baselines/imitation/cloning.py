@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply
+from policies.head import not_finite
 from policies.huggingface import HuggingFacePolicy
-from policies.logits import not_finite
 from policies.scripted import SILENT, ExpertPolicy
 
 

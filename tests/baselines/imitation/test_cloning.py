@@ -5,7 +5,7 @@ import torch
 
 import agentgym  # noqa: F401  registers the environments
 from agentgym.rollout import collect
-from baselines.cloning import _Demonstrator, _schedule, clone, demonstrations
+from baselines.imitation.cloning import _Demonstrator, _schedule, clone, demonstrations
 from policies.scripted import SILENT, ExpertPolicy
 from policies.tiny import tiny_policy
 from wrappers import VectorPromptWindow, VectorReplyParser

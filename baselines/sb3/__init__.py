@@ -1,0 +1,1 @@
+"""Stable-Baselines3 on environments of numbers; needs the extra `sb3`."""
