@@ -11,7 +11,7 @@ from benchmarks.config import QUICK, Setup, Sizes
 from wrappers.advice import Adviser
 from wrappers.canonical import Key
 
-#: A tiny policy for commands that name what the prompt names; see `policies.copying`.
+#: A tiny policy for commands that name what the prompt names; see `policies.tiny`.
 COPYING: dict[str, Any] = {"layers": 3, "heads": 2, "kv_heads": 2, "head_size": 64, "mlp": 128, "copying": True}
 
 
