@@ -1,107 +1,153 @@
-"""JSON files of the benchmarks: dataclasses to and from plain values, checked; files appear whole or not at all."""
+"""JSON files of the benchmarks: checked when they are read, there whole or not at all, in a folder of one benchmark."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import functools
 import json
-import math
-import os
-import types
 import typing
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentgym.core import suggest
+from agentgym import disk_cache, foreign_text
+
+if TYPE_CHECKING:
+    import pydantic
 
 T = TypeVar("T")
+CONFIG = "config.json"
+_LONGEST = 80
 
 
 class ResultsError(ValueError):
     """A results file is not what this version of the benchmarks writes."""
 
 
+class OtherConfigurationError(ValueError):
+    """The folder belongs to a benchmark with another configuration."""
+
+
 def encode(value: Any) -> Any:
-    """Turn dataclasses into plain dicts and lists."""
-    return dataclasses.asdict(value) if dataclasses.is_dataclass(value) and not isinstance(value, type) else value
-
-
-def decode(kind: type[T], value: Any, where: str) -> T:
-    """Build `kind` (a dataclass) from plain JSON values, checking names and types.
-
-    Args:
-        kind: dataclass to build.
-        value: what `json.load` gave.
-        where: path of the value, for the error message.
-
-    Raises:
-        ResultsError: at the first value that does not fit, with its path, what was expected and what came.
-    """
-    return typing.cast(T, _decode(kind, value, where))
-
-
-def _decode(kind: Any, value: Any, where: str) -> Any:
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if kind is Any:
-        return value
-    if origin is types.UnionType:
-        if value is None:
-            return None
-        return _decode(next(argument for argument in arguments if argument is not types.NoneType), value, where)
-    if origin is list:
-        _expect(isinstance(value, list), where, "a list", value)
-        return [_decode(arguments[0], item, f"{where}[{i}]") for i, item in enumerate(value)]
-    if origin is dict:
-        _expect(isinstance(value, dict), where, "an object", value)
-        return {key: _decode(arguments[1], item, f"{where}.{key}") for key, item in value.items()}
-    if dataclasses.is_dataclass(kind):
-        _expect(isinstance(value, dict), where, f"an object ({kind.__name__})", value)  # type: ignore[union-attr]
-        hints = typing.get_type_hints(kind)
-        unknown = sorted(set(value) - set(hints))
-        # What was added later has a default: older files lack it.
-        optional = {f.name for f in dataclasses.fields(kind) if f.default_factory is not dataclasses.MISSING}
-        missing = [name for name in hints if name not in value and name not in optional]
-        if unknown:
-            raise ResultsError(f"{where}: unknown name {unknown[0]!r}; {suggest(unknown[0], hints)}")
-        if missing:
-            raise ResultsError(f"{where}: {missing[0]!r} is missing")
-        return kind(  # type: ignore[operator]
-            **{name: _decode(hint, value[name], f"{where}.{name}") for name, hint in hints.items() if name in value}
-        )
-    if kind is float:
-        _expect(
-            isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value),
-            where,
-            "a finite number",
-            value,
-        )
-        return float(value)
-    _expect(type(value) is kind, where, f"a value of type {kind.__name__}", value)
-    return value
-
-
-def _expect(condition: bool, where: str, expected: str, value: Any) -> None:
-    if not condition:
-        shown = repr(value)
-        raise ResultsError(f"{where}: expected {expected}, got {shown if len(shown) < 80 else shown[:77] + '...'}")
-
-
-def read_json(path: Path) -> object:
-    """Return what a JSON file of a benchmark holds.
-
-    Raises:
-        ResultsError: no such file, or not JSON.
-    """
-    if not path.is_file():
-        raise ResultsError(f"{path}: no such file; run the benchmark that writes it first")
-    try:
-        found: object = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise ResultsError(f"{path}: not JSON ({error}); delete it and run the same command again") from None
-    return found
+    """Turn dataclasses, also in dicts and lists, into plain JSON values, whose strings any file and page can hold."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return foreign_text.clean_json(dataclasses.asdict(value))
+    if isinstance(value, dict):
+        return {foreign_text.clean(str(name)): encode(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [encode(item) for item in value]
+    return foreign_text.clean_json(value)
 
 
 def write_json(value: Any, path: Path) -> None:
-    """Write JSON through a temporary file beside it, so that an interrupted write leaves the old file."""
-    temporary = path.with_name(path.name + ".part")
-    temporary.write_text(json.dumps(value, allow_nan=False, ensure_ascii=False), encoding="utf-8")
-    os.replace(temporary, path)
+    """Write dataclasses or JSON values; an interrupted write leaves the old file.
+
+    Raises:
+        ResultsError: a number is not finite.
+    """
+    try:
+        text = json.dumps(encode(value), allow_nan=False, ensure_ascii=False)
+    except ValueError as error:
+        raise ResultsError(f"{path}: not written: {error}") from None
+    disk_cache.write_file(path, text.encode())
+
+
+def read_json(path: Path) -> Any:
+    """Return the JSON value that a file holds.
+
+    Raises:
+        ResultsError: no such file, or not JSON; names the file.
+    """
+    try:
+        return foreign_text.read_json(_content(path))
+    except foreign_text.ForeignError as error:
+        raise ResultsError(f"{path}: {error}; delete it and run the same command again") from None
+
+
+def load(kind: type[T], path: Path) -> T:
+    """Return the dataclass that a file holds.
+
+    Raises:
+        ResultsError: no such file; not JSON, with line and column; or the first value that does not fit the dataclass
+            (a name too many or too few, a type, a number that is not finite), with its path in the file.
+    """
+    import pydantic
+
+    try:
+        return typing.cast(T, _validator(typing.cast(Any, kind)).validate_json(_content(path), strict=True))
+    except pydantic.ValidationError as found:
+        error = found.errors(include_url=False)[0]
+    where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error["loc"]).removeprefix(".")
+    shown = f", got {_short(error['input'])}" if error["type"] not in ("json_invalid", "missing") else ""
+    raise ResultsError(
+        f"{path}: {where}{': ' if where else ''}{error['msg']}{shown}; delete it and run the same command again"
+    )
+
+
+def _content(path: Path) -> bytes:
+    if not path.is_file():
+        raise ResultsError(f"{path}: no such file; run the benchmark that writes it first")
+    return path.read_bytes()
+
+
+def _short(value: Any) -> str:
+    shown = repr(value)
+    return foreign_text.clean(shown if len(shown) < _LONGEST else shown[: _LONGEST - 3] + "...")
+
+
+@functools.cache
+def _validator(kind: type) -> pydantic.TypeAdapter[Any]:
+    """Validator of a dataclass that refuses unknown names and numbers that are not finite, at any depth."""
+    import pydantic
+
+    for each in _dataclasses(kind):
+        # The only way to tell pydantic about dataclasses that are not its own, such as `baselines.comparison.Interval`.
+        each.__pydantic_config__ = pydantic.ConfigDict(extra="forbid", allow_inf_nan=False)
+    return pydantic.TypeAdapter(kind)
+
+
+def _dataclasses(kind: Any) -> Iterator[Any]:
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+        yield kind
+        for hint in typing.get_type_hints(kind).values():
+            yield from _dataclasses(hint)
+    for argument in typing.get_args(kind):
+        yield from _dataclasses(argument)
+
+
+@contextlib.contextmanager
+def claimed(folder: Path, config: Any) -> Iterator[None]:
+    """Keep a folder for this process and one configuration, which is noted in it, while the block runs.
+
+    Args:
+        folder: where; created when missing.
+        config: dataclass of what is asked.
+
+    Raises:
+        agentgym.disk_cache.LockedError: another process works in it; the message names it.
+        OtherConfigurationError: another configuration is noted there; the message names what differs.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with disk_cache.locked(folder / ".lock", wait=False):
+        path, asked = folder / CONFIG, json.loads(json.dumps(encode(config)))
+        if not path.is_file():
+            write_json(asked, path)
+        elif differing := _differences(path, asked):
+            raise OtherConfigurationError(
+                f"{folder} holds a benchmark with another configuration:\n" + "\n".join(differing) + "\n"
+                "Give another folder with --out, repeat the old options to continue it, or delete the folder."
+            )
+        yield
+
+
+def _differences(path: Path, asked: dict[str, Any]) -> list[str]:
+    try:
+        noted = dict(foreign_text.read_json(path.read_bytes()))
+    except (ValueError, TypeError) as error:
+        raise OtherConfigurationError(f"{path} is not a configuration ({error}); delete it or {path.parent}") from None
+    return [
+        f"  {name}: there {_short(noted.get(name))}, asked for {_short(asked.get(name))}"
+        for name in {**noted, **asked}
+        if noted.get(name) != asked.get(name)
+    ]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+from dataclasses import dataclass
 from pathlib import Path
-
-from benchmarks.learning.results import Machine
 
 #: Distributions whose version may change a result.
 _DISTRIBUTIONS = (
@@ -20,6 +19,28 @@ _DISTRIBUTIONS = (
     "stable-baselines3",
     "gym-sokoban",
 )
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where it ran. `versions` maps a distribution to its version."""
+
+    cpu: str
+    cores: int
+    memory_gib: float
+    system: str
+    python: str
+    versions: dict[str, str]
+
+    @property
+    def hardware(self) -> str:
+        """Processor, cores, memory and system in words."""
+        return f"{self.cpu}, {self.cores} cores, {self.memory_gib:g} GiB, {self.system}"
+
+    @property
+    def software(self) -> str:
+        """Python and distributions with their versions in words."""
+        return ", ".join([f"Python {self.python}", *(f"{name} {version}" for name, version in self.versions.items())])
 
 
 def describe_machine() -> Machine:

@@ -9,20 +9,50 @@ from __future__ import annotations
 import contextlib
 import multiprocessing
 import os
+import pickle
 import queue
 import signal
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing.context import SpawnProcess
-from typing import Any
+from typing import Any, TypeVar
 
-from benchmarks.learning.jobs import Job, Progress
+R = TypeVar("R")
+#: Called with (done, total, a few words).
+Progress = Callable[[int, int, str], None]
+_ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+#: Seconds that a worker without a parent has to stop at a good moment.
+_GRACE = 3.0
+
+
+@dataclass(frozen=True)
+class Job:
+    """One process's work.
+
+    Attributes:
+        kind: what sort of work: "references", "clone" or "method".
+        seed: of a clone or a method.
+        method: what is trained; "" for other kinds.
+    """
+
+    kind: str
+    seed: int = 0
+    method: str = ""
+
+    @property
+    def name(self) -> str:
+        """Folder name, unique in a benchmark."""
+        return {"references": "references", "clone": f"clone-seed{self.seed}"}.get(
+            self.kind, f"{self.method}-seed{self.seed}"
+        )
+
 
 #: Does one job and tells its progress; must be picklable: a function of a module, or a `functools.partial` of one.
 Work = Callable[[Job, Progress], None]
-_ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class JobFailedError(RuntimeError):
@@ -77,6 +107,7 @@ def run_jobs(
     """
     context = multiprocessing.get_context("spawn")
     messages: Any = context.Queue()
+    task = pickle.dumps(work)
     waiting = list(jobs)
     workers: list[_Worker] = []
     try:
@@ -88,7 +119,7 @@ def run_jobs(
                         break
                     if worker is None:
                         inbox = context.Queue()
-                        process = context.Process(target=_work, args=(work, inbox, messages))
+                        process = context.Process(target=_work, args=(task, inbox, messages))
                         process.start()
                         worker = _Worker(process, inbox)
                         workers.append(worker)
@@ -151,12 +182,18 @@ class _Reporter:
         self.messages.put(Message(self.job, done, total, words))
 
 
-def _work(work: Work, inbox: Any, messages: Any) -> None:
-    """First function of a worker: do the jobs of the inbox until told to stop."""
+def _work(task: bytes, inbox: Any, messages: Any) -> None:
+    """First function of a worker: do the jobs of the inbox until told to stop.
+
+    The work comes pickled, so that its libraries are imported under the eyes of `end_with_parent`.
+    """
     # Ctrl-C in a terminal reaches the whole process group; only the parent shall hear it and pass it on, once.
     with contextlib.suppress(OSError):
         os.setpgid(0, 0)
-    threading.Thread(target=_stop_with_parent, daemon=True).start()
+    end_with_parent()
+    # Whoever stops this process does not read its last messages: it must not wait until they are read.
+    messages.cancel_join_thread()
+    work: Work = pickle.loads(task)
     while True:
         job: Job = inbox.get()
         try:
@@ -167,9 +204,25 @@ def _work(work: Work, inbox: Any, messages: Any) -> None:
             messages.put(Message(job, finished=True))
 
 
-def _stop_with_parent() -> None:
-    """Stop like after Ctrl-C when the parent is gone, so that no orphan goes on computing."""
+def end_with_parent() -> None:
+    """Let this process end soon after its parent, however that went: no orphan goes on computing.
+
+    It is stopped as by the parent's Ctrl-C, after the iteration at hand; what has not stopped 3 s later is killed.
+    """
+    threading.Thread(target=_watch_parent, daemon=True).start()
+
+
+def _watch_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
         os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(_GRACE)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def in_fresh_process(work: Callable[..., R], *arguments: Any) -> R:
+    """Return what a function of a module returns in a process of its own, which ends with this one."""
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(1, mp_context=context, initializer=end_with_parent) as pool:
+        return pool.submit(work, *arguments).result()

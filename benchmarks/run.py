@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 
 from agentgym.core import suggest
+from benchmarks.console import explained, parse_seeds, say, stop, telling
 from benchmarks.learning.evaluate_command import evaluate
-from benchmarks.learning.seed_list import parse_seeds
 from benchmarks.machine import usable_cores
 from benchmarks.ranking.command import ranking
 from benchmarks.shaping.command import shaping
@@ -40,13 +40,6 @@ def _choices(values: str, known: list[str], option: str) -> list[str]:
     if not names or len(set(names)) < len(names):
         raise typer.BadParameter(f"expected distinct names separated by commas, got {values!r}", param_hint=option)
     return names
-
-
-def _seeds(values: str) -> list[int]:
-    try:
-        return parse_seeds(values)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--seeds") from None
 
 
 def _known_env(env: str) -> str:
@@ -167,7 +160,7 @@ def learning(
             f"no Hugging Face model in the folder {model!r} (no config.json){hint}", param_hint="--model"
         )
     config = make_config(
-        env=row.id, methods=_choices(methods, list(RECIPES), "--methods"), seeds=_seeds(seeds), model=model,
+        env=row.id, methods=_choices(methods, list(RECIPES), "--methods"), seeds=parse_seeds(seeds), model=model,
         history=history, sizes=sizes,
     )  # fmt: skip
     names = ("learning", "quick") if row.name == SOKOBAN.name else (row.name, f"{row.name}-quick")
@@ -176,28 +169,13 @@ def learning(
 
 
 def _learn(config: Any, folder: Path, processes: int) -> None:
-    from benchmarks.json_files import ResultsError
-    from benchmarks.learning.study import OtherConfigurationError, run_learning
-    from benchmarks.processes import JobFailedError
+    from benchmarks.learning.study import run_learning
 
     console = Console()
-    try:
+    kept = "Finished jobs are kept: the same command continues."
+    with explained("stopped; the same command continues where it was", kept):
         found = run_learning(config, folder, processes=processes, console=console)
-    except OtherConfigurationError as error:
-        raise _stop(str(error), 2) from None
-    except JobFailedError as error:
-        raise _stop(f"{error}\nFinished jobs are kept: the same command continues.", 1) from None
-    except KeyboardInterrupt:
-        raise _stop("stopped; the same command continues where it was", 130) from None
-    except (OSError, ResultsError) as error:
-        raise _stop(f"{error}\nFinished jobs are kept: the same command continues.", 1) from None
     _show(found, folder, console)
-
-
-def _stop(message: str, status: int) -> typer.Exit:
-    style = "red" if status != 130 else "yellow"
-    Console(stderr=True).print(message, style=style, markup=False, highlight=False, soft_wrap=True)
-    return typer.Exit(status)
 
 
 def _show(found: Any, folder: Path, console: Console) -> None:
@@ -209,12 +187,9 @@ def _show(found: Any, folder: Path, console: Console) -> None:
     console.print(rich_table(found, console.width))
     for table in learned_tables(found, settings_of(found.config.env).kind_names):
         console.print(table)
-    try:
+    with explained("stopped; `report` writes picture and page"):
         picture, page = write_report(found, folder)
-    except OSError as error:
-        raise _stop(str(error), 1) from None
-    words = f"curves: {picture}\nreport: {page}\nnumbers: {folder / 'results.json'}"
-    console.print(words, markup=False, highlight=False, soft_wrap=True)
+    say(console, f"curves: {picture}\nreport: {page}\nnumbers: {folder / 'results.json'}")
 
 
 @app.command()
@@ -228,7 +203,7 @@ def report(
     try:
         found = load(folder / "results.json")
     except ResultsError as error:
-        raise _stop(str(error), 2) from None
+        raise stop(str(error), 2) from None
     _show(found, folder, Console())
 
 
@@ -237,14 +212,13 @@ def check(
     folder: Annotated[Path, typer.Argument(help="Folder of a finished benchmark.")],
 ) -> None:
     """Check that a finished benchmark left all that learning leaves behind (for CI)."""
-    from benchmarks.json_files import ResultsError
     from benchmarks.learning.artefacts import ArtefactError, check_artefacts
 
     try:
         for line in check_artefacts(folder):
             print(line)
-    except (ArtefactError, ResultsError) as error:
-        raise _stop(str(error), 1) from None
+    except ArtefactError as error:
+        raise stop(str(error), 1) from None
 
 
 @app.command()
@@ -253,31 +227,21 @@ def throughput(
     out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
 ) -> None:
     """Measure environment steps, levels, searches, credit and clusters, beside peers and limits, as ratios."""
-    from benchmarks.json_files import encode, write_json
+    from benchmarks.json_files import write_json
     from benchmarks.throughput.study import measure
     from benchmarks.throughput.table import print_throughput
 
     console = Console()
-    try:
+    with explained("stopped; nothing is kept"):
         if out is not None:
             # Before minutes of measuring, not after them.
             out.parent.mkdir(parents=True, exist_ok=True)
-        with console.status("measuring") as status:
-
-            def tell(words: str) -> None:
-                status.update(f"measuring {words}")
-                if not console.is_terminal:
-                    console.print(f"measuring {words}")
-
-            found = measure(quick, tell)
+        with telling(console, "measuring") as tell:
+            found = measure(quick, lambda words: tell(f"measuring {words}"))
         print_throughput(found, console)
         if out is not None:
-            write_json(encode(found), out)
-            console.print(f"figures: {out}", markup=False, highlight=False, soft_wrap=True)
-    except KeyboardInterrupt:
-        raise _stop("stopped; nothing is kept", 130) from None
-    except OSError as error:
-        raise _stop(str(error), 1) from None
+            write_json(found, out)
+            say(console, f"figures: {out}")
 
 
 app.command()(ranking)

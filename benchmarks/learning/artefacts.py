@@ -9,16 +9,18 @@ pictures and the page must hold what the results say.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-from benchmarks.learning.jobs import Job, all_jobs
+from agentgym import foreign_text
+from agentgym.foreign_text import ForeignError
+from benchmarks.json_files import ResultsError, read_json
+from benchmarks.learning.jobs import all_jobs
 from benchmarks.learning.results import Results, load
 from benchmarks.learning.study import RESULTS
+from benchmarks.processes import Job
 
 #: What every logged iteration tells.
 LOGGED = (
@@ -35,17 +37,19 @@ def check_artefacts(folder: Path) -> Iterator[str]:
     """Check the folder of a finished benchmark, and yield one line per thing that was found in order.
 
     Raises:
-        ArtefactError: at the first thing that is not.
-        benchmarks.json_files.ResultsError: `results.json` is missing or malformed.
+        ArtefactError: at the first thing that is not; names the file.
     """
-    found = load(folder / RESULTS)
-    yield f"{RESULTS}: {len(found.scores)} scores on {found.config.eval_levels} levels, {len(found.runs)} runs"
-    yield _picture(folder / "curves.png")
-    yield _page(folder / "report.html", found)
-    checks: dict[str, Callable[[Path, Job, Results], str]] = {"clone": _clone, "method": _method}
-    for job in all_jobs(found.config):
-        if job.kind in checks:
-            yield checks[job.kind](folder, job, found)
+    try:
+        found = load(folder / RESULTS)
+        yield f"{RESULTS}: {len(found.scores)} scores on {found.config.eval_levels} levels, {len(found.runs)} runs"
+        yield _picture(folder / "curves.png")
+        yield _page(folder / "report.html", found)
+        checks: dict[str, Callable[[Path, Job, Results], str]] = {"clone": _clone, "method": _method}
+        for job in all_jobs(found.config):
+            if job.kind in checks:
+                yield checks[job.kind](folder, job, found)
+    except (ForeignError, ResultsError) as error:
+        raise ArtefactError(str(error)) from None
 
 
 def _expect(condition: bool, words: str) -> None:
@@ -60,17 +64,21 @@ def _picture(path: Path) -> str:
 
 
 def _page(path: Path, found: Results) -> str:
-    page = path.read_text(encoding="utf-8") if path.is_file() else ""
+    page = foreign_text.read_text(path) if path.is_file() else ""
     data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
     _expect(data is not None, f"{path}: expected the page with its data")
-    shown: dict[str, Any] = _json(path, data[1]) if data else {}
+    try:
+        shown = foreign_text.read_json(data[1] if data else "")
+        episodes, methods = dict(shown["episodes"]), [graph["method"] for graph in shown["graphs"]]
+    except (ForeignError, KeyError, TypeError, ValueError) as error:
+        raise ArtefactError(f"{path}: its data cannot be read ({error})") from None
     for policy in ("random", "expert", "clone", *found.config.methods):
-        _expect(bool(shown["episodes"].get(policy)), f"{path}: no episode of {policy}")
+        _expect(bool(episodes.get(policy)), f"{path}: no episode of {policy}")
     _expect(
-        {graph["method"] for graph in shown["graphs"]} == set(found.config.methods),
+        set(methods) == set(found.config.methods),
         f"{path}: expected a state graph for each of {found.config.methods}",
     )
-    return f"{path.name}: {len(shown['episodes'])} policies, {len(shown['graphs'])} state graphs"
+    return f"{path.name}: {len(episodes)} policies, {len(methods)} state graphs"
 
 
 def _clone(folder: Path, job: Job, found: Results) -> str:
@@ -78,7 +86,11 @@ def _clone(folder: Path, job: Job, found: Results) -> str:
         return f"{job.name}: no warm start was asked for"
     path = folder / job.name / "cloning.json"
     _expect(path.is_file(), f"{path}: the history of cloning is missing")
-    losses = [epoch["loss"] for epoch in _json(path, path.read_text(encoding="utf-8"))]
+    try:
+        losses = [float(epoch["loss"]) for epoch in read_json(path)]
+    except (KeyError, TypeError) as error:
+        raise ArtefactError(f"{path}: expected a list of epochs with their losses ({error!r})") from None
+    _expect(bool(losses), f"{path}: no epoch")
     _expect(all(map(math.isfinite, losses)), f"{path}: a loss is not finite: {losses}")
     _expect(losses[-1] < losses[0] or len(losses) == 1, f"{path}: the loss did not fall: {losses}")
     return f"{job.name}: loss {losses[0]:.2f} -> {losses[-1]:.2f} nats"
@@ -88,8 +100,9 @@ def _method(folder: Path, job: Job, found: Results) -> str:
     place = folder / job.name
     log = place / "log.jsonl"
     _expect(log.is_file(), f"{log}: the log of training is missing")
-    rows = [_json(log, line) for line in log.read_text(encoding="utf-8").splitlines()]
-    iterations = [row["iteration"] for row in rows]
+    rows = [row for _, row in foreign_text.read_json_lines(log)]
+    _expect(all(isinstance(row, dict) for row in rows), f"{log}: a line is no object")
+    iterations = [row.get("iteration") for row in rows]
     _expect(iterations == list(range(found.config.steps + 1)), f"{log}: iterations {iterations}")
     for row in rows[1:]:
         for name in LOGGED:
@@ -105,13 +118,6 @@ def _method(folder: Path, job: Job, found: Results) -> str:
     # 0 where the method keeps no reference to measure against.
     kl = f"KL to the clone {rows[-1]['kl']:.3f}, " if rows[-1]["kl"] > 0 else ""
     return f"{job.name}: {found.config.steps} iterations, {kl}weights moved {moved:.3f}"
-
-
-def _json(path: Path, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ArtefactError(f"{path}: not JSON ({error})") from None
 
 
 def _distance(one: Path, other: Path) -> float:

@@ -6,13 +6,10 @@ command goes on where it was interrupted.
 
 from __future__ import annotations
 
-import json
 import shutil
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from agentgym.rollout import Policy
 from baselines.evaluation import Evaluation, evaluate
@@ -25,6 +22,8 @@ from benchmarks.learning.results import (
     SAMPLED,
     Config,
     CurvePoint,
+    Episode,
+    Graph,
     KindScore,
     Run,
     Score,
@@ -40,27 +39,22 @@ from benchmarks.learning.stack import (
     training_tasks,
     validation_tasks,
 )
+from benchmarks.processes import Job, Progress
 
 FINISHED = "finished.json"
-#: Called with (done, total, a few words).
-Progress = Callable[[int, int, str], None]
 _EVALUATION_SEED = 10_000
 
 
-@dataclass(frozen=True)
-class Job:
-    """One process's work: kind "references", "clone" or "method"; `method` and `seed` where they apply."""
+@dataclass
+class Found:
+    """What one job found; `task` is the index of the training task whose state graphs are shown."""
 
-    kind: str
-    seed: int = 0
-    method: str = ""
-
-    @property
-    def name(self) -> str:
-        """Folder name, unique in a benchmark."""
-        return {"references": "references", "clone": f"clone-seed{self.seed}"}.get(
-            self.kind, f"{self.method}-seed{self.seed}"
-        )
+    scores: list[Score] = field(default_factory=list)
+    runs: list[Run] = field(default_factory=list)
+    episodes: list[Episode] = field(default_factory=list)
+    graphs: list[Graph] = field(default_factory=list)
+    kinds: list[KindScore] = field(default_factory=list)
+    task: int | None = None
 
 
 def all_jobs(config: Config) -> list[Job]:
@@ -75,14 +69,9 @@ def is_finished(folder: Path, job: Job) -> bool:
     return (folder / job.name / FINISHED).is_file()
 
 
-def read_finished(folder: Path, job: Job) -> dict[str, Any]:
+def read_finished(folder: Path, job: Job) -> Found:
     """What the job wrote."""
-    path = folder / job.name / FINISHED
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise json_files.ResultsError(f"{path}: not JSON ({error}); delete it and run the same command again") from None
-    return found
+    return json_files.load(Found, folder / job.name / FINISHED)
 
 
 def run_job(config: Config, folder: Path, job: Job, progress: Progress) -> None:
@@ -96,9 +85,7 @@ def run_job(config: Config, folder: Path, job: Job, progress: Progress) -> None:
     place.mkdir(parents=True, exist_ok=True)
     work = {"references": _references, "clone": _clone, "method": _method}[job.kind]
     found = work(config, folder, job, progress)
-    json_files.write_json(
-        {name: [json_files.encode(item) for item in items] for name, items in found.items()}, place / FINISHED
-    )
+    json_files.write_json(found, place / FINISHED)
 
 
 def score(
@@ -126,10 +113,10 @@ def score(
     return found, kinds
 
 
-def _scores(config: Config, policy: Policy, name: str, seed: int, seconds: float) -> dict[str, list[Any]]:
-    """Scores of greedy and of sampled play, as a job returns them."""
+def _scores(config: Config, policy: Policy, name: str, seed: int, seconds: float) -> Found:
+    """Scores of greedy and of sampled play."""
     both = [score(config, policy, name, seed, mode, seconds) for mode in (GREEDY, SAMPLED)]
-    return {"scores": [found for found, _ in both], "kinds": [item for _, kinds in both for item in kinds]}
+    return Found([found for found, _ in both], kinds=[item for _, kinds in both for item in kinds])
 
 
 def _play(config: Config, policy: Policy, name: str, seed: int, mode: str, split: str) -> Evaluation:
@@ -143,7 +130,7 @@ def _play(config: Config, policy: Policy, name: str, seed: int, mode: str, split
     )  # fmt: skip
 
 
-def _references(config: Config, folder: Path, job: Job, progress: Progress) -> dict[str, list[Any]]:
+def _references(config: Config, folder: Path, job: Job, progress: Progress) -> Found:
     from policies.scripted import ExpertPolicy, RandomPolicy
 
     total = 2 * len(config.seeds)
@@ -156,10 +143,10 @@ def _references(config: Config, folder: Path, job: Job, progress: Progress) -> d
             kinds += by_kind
             progress(len(scores), total, f"{name} {_share(scores[-1])}")
     episodes = show_episodes(config, RandomPolicy(), RANDOM) + show_episodes(config, ExpertPolicy(), EXPERT)
-    return {"scores": scores, "episodes": episodes, "kinds": kinds}
+    return Found(scores, episodes=episodes, kinds=kinds)
 
 
-def _clone(config: Config, folder: Path, job: Job, progress: Progress) -> dict[str, list[Any]]:
+def _clone(config: Config, folder: Path, job: Job, progress: Progress) -> Found:
     from baselines.imitation.cloning import clone
 
     policy = new_policy(config, job.seed)
@@ -172,22 +159,20 @@ def _clone(config: Config, folder: Path, job: Job, progress: Progress) -> dict[s
             learning_rate=3e-3 if config.model == TINY else 1e-5,
             progress=lambda done, total: progress(done, total, "learning from the expert"),
         ).history  # fmt: skip
-        (folder / job.name / "cloning.json").write_text(json.dumps(history), encoding="utf-8")
+        json_files.write_json(history, folder / job.name / "cloning.json")
     seconds = time.perf_counter() - started
     model = folder / job.name / "model"
     shutil.rmtree(model, ignore_errors=True)
     policy.save_pretrained(model)
     found = _scores(config, policy, CLONE, job.seed, seconds)
-    scores = found["scores"]
-    progress(1, 1, f"greedy {_share(scores[0])}, sampled {_share(scores[1])} of test levels")
+    progress(1, 1, _both(found))
     if job.seed == config.seeds[0]:
-        task, found["graphs"] = clone_graphs(config, policy, job.seed)
-        found["task"] = [task]
-        found["episodes"] = show_episodes(config, policy.with_settings(temperature=0.0), CLONE)
+        found.task, found.graphs = clone_graphs(config, policy, job.seed)
+        found.episodes = show_episodes(config, policy.with_settings(temperature=0.0), CLONE)
     return found
 
 
-def _method(config: Config, folder: Path, job: Job, progress: Progress) -> dict[str, list[Any]]:
+def _method(config: Config, folder: Path, job: Job, progress: Progress) -> Found:
     from baselines.recipes import recipe
     from baselines.trainer import Trainer
     from policies.huggingface import HuggingFacePolicy
@@ -195,7 +180,7 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> dict[
     start, method = Job("clone", job.seed), recipe(job.method)
     device = "cpu" if config.model == TINY else None
     policy = HuggingFacePolicy.from_pretrained(folder / start.name / "model", device=device)
-    warm_start = read_finished(folder, start)["scores"][0]["seconds"]
+    warm_start = read_finished(folder, start).scores[0].seconds
     validated = ""
 
     def report(row: dict[str, float]) -> None:
@@ -215,8 +200,7 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> dict[
     policy.save_pretrained(folder / job.name / "model")
     seconds = trainer.seconds
     found = _scores(config, policy, job.method, job.seed, warm_start + seconds)
-    scores = found["scores"]
-    progress(config.steps, config.steps, f"greedy {_share(scores[0])}, sampled {_share(scores[1])} of test levels")
+    progress(config.steps, config.steps, _both(found))
     curve = [
         CurvePoint(
             int(row["iteration"]), float(row.get("seconds", 0.0)),
@@ -225,12 +209,17 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> dict[
         for row in rows
         if "validation_greedy_success" in row
     ]  # fmt: skip
-    found["runs"] = [Run(job.method, job.seed, seconds, curve)]
+    found.runs = [Run(job.method, job.seed, seconds, curve)]
     if job.seed == config.seeds[0]:
-        task = read_finished(folder, start)["task"][0]
-        found["graphs"] = [trained_graph(config, trainer, job.method, job.seed, task)]
-        found["episodes"] = show_episodes(config, policy.with_settings(temperature=0.0), job.method)
+        task = read_finished(folder, start).task
+        assert task is not None  # the clone of the first seed has chosen one
+        found.graphs = [trained_graph(config, trainer, job.method, job.seed, task)]
+        found.episodes = show_episodes(config, policy.with_settings(temperature=0.0), job.method)
     return found
+
+
+def _both(found: Found) -> str:
+    return f"greedy {_share(found.scores[0])}, sampled {_share(found.scores[1])} of test levels"
 
 
 def _share(found: Score) -> str:

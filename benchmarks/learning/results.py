@@ -19,8 +19,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from benchmarks import json_files
 from benchmarks.config import Setup
-from benchmarks.json_files import ResultsError, decode, encode, read_json, write_json
+from benchmarks.json_files import ResultsError
+from benchmarks.machine import Machine
 
 VERSION = 1
 GREEDY, SAMPLED = "greedy", "sampled"
@@ -72,18 +74,6 @@ class Config:
     validation_every: int
     training: dict[str, Any]
     setup: Setup = field(default_factory=Setup)
-
-
-@dataclass(frozen=True)
-class Machine:
-    """Where it ran. `versions` maps a distribution to its version."""
-
-    cpu: str
-    cores: int
-    memory_gib: float
-    system: str
-    python: str
-    versions: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -265,28 +255,28 @@ def check(results: Results) -> None:
     """
     config = results.config
     if results.version != VERSION:
-        raise ResultsError(f"results.version: this code reads version {VERSION}, got {results.version}; run it again")
+        raise ResultsError(f"version: this code reads version {VERSION}, got {results.version}; run it again")
     pairs = {(run.method, run.seed) for run in results.runs}
     for method in config.methods:
         for seed in config.seeds:
             if (method, seed) not in pairs:
-                raise ResultsError(f"results.runs: no run of {method!r} with seed {seed}")
+                raise ResultsError(f"runs: no run of {method!r} with seed {seed}")
     for i, run in enumerate(results.runs):
         iterations = [point.iteration for point in run.curve]
         if not iterations or iterations != sorted(set(iterations)):
-            raise ResultsError(f"results.runs[{i}].curve: iterations must rise, got {iterations[:8]}")
+            raise ResultsError(f"runs[{i}].curve: iterations must rise, got {iterations[:8]}")
     found = {(score.policy, score.seed, score.mode) for score in results.scores}
     for policy in [RANDOM, EXPERT, CLONE, *config.methods]:
         for seed in config.seeds:
             for mode in modes(policy):
                 if (policy, seed, mode) not in found:
-                    raise ResultsError(f"results.scores: no {mode} score of {policy!r} with seed {seed}")
+                    raise ResultsError(f"scores: no {mode} score of {policy!r} with seed {seed}")
     for i, score in enumerate(results.scores):
         if len(score.success) != config.eval_levels or set(score.success) - {"0", "1"}:
-            raise ResultsError(f"results.scores[{i}].success: expected {config.eval_levels} characters 0 or 1")
+            raise ResultsError(f"scores[{i}].success: expected {config.eval_levels} characters 0 or 1")
     for i, graph in enumerate(results.graphs):
         if any(not 0 <= end < len(graph.nodes) for edge in graph.edges for end in (edge.source, edge.target)):
-            raise ResultsError(f"results.graphs[{i}].edges: an edge ends at a node that does not exist")
+            raise ResultsError(f"graphs[{i}].edges: an edge ends at a node that does not exist")
 
 
 def modes(policy: str) -> tuple[str, ...]:
@@ -301,17 +291,20 @@ def modes(policy: str) -> tuple[str, ...]:
 def save(results: Results, path: Path) -> None:
     """Check and write; the file appears whole or not at all."""
     check(results)
-    write_json(encode(results), path)
+    json_files.write_json(results, path)
 
 
 def load(path: Path) -> Results:
     """Read and check.
 
     Raises:
-        ResultsError: no such file, not JSON, or not what `save` writes.
+        ResultsError: no such file, not JSON, or not what `save` writes; names the file.
     """
     if not path.is_file():
         raise ResultsError(f"{path}: no such file; run `python -m benchmarks.run --out {path.parent}` first")
-    results = decode(Results, read_json(path), "results")
-    check(results)
+    results = json_files.load(Results, path)
+    try:
+        check(results)
+    except ResultsError as error:
+        raise ResultsError(f"{path}: {error}") from None
     return results

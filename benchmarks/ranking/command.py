@@ -8,6 +8,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from benchmarks.console import explained, say, telling
+
 
 def ranking(
     quick: Annotated[bool, typer.Option("--quick", help="32 levels instead of 256, a few seconds.")] = False,
@@ -34,37 +36,16 @@ def ranking(
     against the moves that the step really gained. Prints one table per player and writes [bold]ranking.json[/],
     [bold]ranking.png[/] and a self-contained [bold]report.html[/].
     """
-    from benchmarks.json_files import ResultsError
-    from benchmarks.learning.study import OtherConfigurationError
     from benchmarks.ranking.report import write_ranking_report
     from benchmarks.ranking.study import FULL_TASKS, QUICK_TASKS, RESULTS, make_config, run_ranking
     from benchmarks.ranking.table import print_ranking
 
     folder = out or Path("runs") / ("ranking-quick" if quick else "ranking")
     console = Console()
-    try:
+    with explained("stopped; the same command continues with the next player"):
         config = make_config(groups or (QUICK_TASKS if quick else FULL_TASKS), policy or (), seed)
-        with console.status("measuring") as status:
-
-            def tell(player: str, words: str) -> None:
-                status.update(f"{player}: {words}")
-                if not console.is_terminal:
-                    console.print(f"{player}: {words}", markup=False, highlight=False, soft_wrap=True)
-
-            found = run_ranking(config, folder, tell)
+        with telling(console, "measuring") as tell:
+            found = run_ranking(config, folder, lambda player, words: tell(f"{player}: {words}"))
         print_ranking(found, console)
         picture, page = write_ranking_report(found, folder)
-    except OtherConfigurationError as error:
-        raise _stop(str(error), 2) from None
-    except KeyboardInterrupt:
-        raise _stop("stopped; the same command continues with the next player", 130) from None
-    except (OSError, ResultsError) as error:
-        raise _stop(str(error), 1) from None
-    words = f"picture: {picture}\nreport: {page}\nnumbers: {folder / RESULTS}"
-    console.print(words, markup=False, highlight=False, soft_wrap=True)
-
-
-def _stop(message: str, status: int) -> typer.Exit:
-    style = "red" if status != 130 else "yellow"
-    Console(stderr=True).print(message, style=style, markup=False, highlight=False, soft_wrap=True)
-    return typer.Exit(status)
+    say(console, f"picture: {picture}\nreport: {page}\nnumbers: {folder / RESULTS}")

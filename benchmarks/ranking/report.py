@@ -1,25 +1,20 @@
-"""`report.html` of the ranking study: all measures, players, credits and sizes on one self-contained page."""
+"""The page and the picture of the ranking study: measures, players, credits and sizes, over growing groups."""
 
 from __future__ import annotations
 
 import dataclasses
-import json
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-import jinja2
-import markupsafe
-
 from benchmarks.ranking.credit import BASELINE
-from benchmarks.ranking.picture import draw_ranking, main_scores
-from benchmarks.ranking.results import Ranking, credit_names
+from benchmarks.ranking.results import PlayerResult, Ranking, Score, credit_names
 from benchmarks.ranking.table import CORRELATIONS, EXPLAINED, caption, player_words
+from benchmarks.report import assemble
 from benchmarks.report.curves import colour_of
 
 PICTURE, PAGE = "ranking.png", "report.html"
-_SCRIPTS = ("board.js", "ranking.js")
-_STYLES = ("report.css", "ranking.css")
+#: Rows of the picture.
+SHOWN = ("within", "sign_all")
 _PLAIN = "#8a94a3"
 
 
@@ -27,19 +22,18 @@ def write_ranking_report(ranking: Ranking, folder: Path) -> tuple[Path, Path]:
     """Write `ranking.png` and `report.html` into the folder and return their paths."""
     picture, page = folder / PICTURE, folder / PAGE
     draw_ranking(ranking, picture)
-    page.write_text(render(ranking), encoding="utf-8")
+    assemble.write_page(render(ranking), page)
     return picture, page
 
 
 def render(ranking: Ranking) -> str:
     """Return the page."""
-    files = resources.files("benchmarks.report")
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
-    template = environment.from_string((files / "ranking.html.j2").read_text(encoding="utf-8"))
-    # No "<" may be read as the end of the script element that holds the data.
-    data = json.dumps(page_data(ranking), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
-    config, machine = ranking.config, ranking.machine
-    return template.render(
+    config = ranking.config
+    return assemble.page(
+        "ranking.html.j2",
+        styles=["report.css", "ranking.css"],
+        scripts=["board.js", "ranking.js"],
+        data=page_data(ranking),
         chips=[
             ("levels", f"{config.tasks} ({config.split})"),
             ("episodes", f"{config.episodes} per level and policy"),
@@ -53,15 +47,12 @@ def render(ranking: Ranking) -> str:
         caption=caption(ranking),
         about=[
             ("written", ranking.created),
-            ("machine", f"{machine.cpu}, {machine.cores} cores, {machine.memory_gib:g} GiB, {machine.system}"),
-            ("software", ", ".join([f"Python {machine.python}", *(f"{k} {v}" for k, v in machine.versions.items())])),
+            ("machine", ranking.machine.hardware),
+            ("software", ranking.machine.software),
             ("players", ", ".join(f"{name}: optimal move {share:g}" for name, share in config.optimal.items())),
             ("seconds", ", ".join(f"{player.name} {player.seconds:.0f}" for player in ranking.players)),
             ("data", "ranking.json beside this page holds every number"),
         ],
-        style=markupsafe.Markup("\n".join((files / name).read_text(encoding="utf-8") for name in _STYLES)),
-        scripts=[markupsafe.Markup((files / name).read_text(encoding="utf-8")) for name in _SCRIPTS],
-        data=markupsafe.Markup(data),
     )
 
 
@@ -102,3 +93,49 @@ def _credit(ranking: Ranking, name: str, main: bool) -> dict[str, Any]:
 def _plain(interval: Any) -> list[float] | None:
     """Estimate, low and high end, rounded to what is shown."""
     return None if interval is None else [round(value, 5) for value in dataclasses.astuple(interval)]
+
+
+def main_scores(player: PlayerResult) -> dict[str, list[Score]]:
+    """Scores of the credits that stand for a method: its own step part, or all it has; over sizes, by credit.
+
+    Methods whose only signal is the episode rank the steps of a state alike, so that one of them stands for all.
+    """
+    found: dict[str, list[Score]] = {}
+    for score in player.scores:
+        if score.credit in ("grpo", "random") or score.credit == f"{score.method} step":
+            found.setdefault(score.credit, []).append(score)
+    return found
+
+
+def draw_ranking(ranking: Ranking, path: Path, dpi: int = 120) -> None:
+    """Write the picture as a PNG: one column per player, one row per measure, bands of 95 % over levels."""
+    players, sizes = ranking.players, ranking.config.sizes
+    size = (1.2 + 2.6 * len(players), 6.4)
+    figure, grid = assemble.new_figure(len(SHOWN), len(players), size, dpi, sharex=True, sharey="row")
+    for row, measure in enumerate(SHOWN):
+        scale = 1 if measure in CORRELATIONS else 100
+        for column, player in enumerate(players):
+            panel = grid[row][column]
+            for name, scores in main_scores(player).items():
+                found = [(score.size, score.measures[measure]) for score in scores]
+                x = [size for size, interval in found if interval is not None]
+                bands = [interval for _, interval in found if interval is not None]
+                colour = "#888888" if name == "random" else colour_of(scores[0].method)
+                low, high = ([scale * value for value in ends] for ends in (
+                    (band.low for band in bands), (band.high for band in bands)))  # fmt: skip
+                panel.fill_between(x, low, high, color=colour, alpha=0.18, lw=0)
+                panel.plot(
+                    x, [scale * band.mean for band in bands], color=colour, lw=1.8, label=assemble.label(name),
+                    ls=":" if name == "random" else "-", marker="" if name == "random" else "o", ms=3.5,
+                )  # fmt: skip
+            panel.set_xscale("log", base=2)
+            panel.set_xticks(sizes, [str(size) for size in sizes])
+            if row == 0:
+                panel.set_title(f"{assemble.label(player.name)}\n{100 * player.success:.0f} % solved", fontsize=10)
+            if row == len(SHOWN) - 1:
+                panel.set_xlabel("episodes per group")
+        title = EXPLAINED[measure][0]
+        grid[row][0].set_ylabel(title if scale == 1 else f"{title} [%]")
+    handles, labels = grid[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=9)
+    assemble.write_picture(figure, path)

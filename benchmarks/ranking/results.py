@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from baselines.comparison import Interval
-from benchmarks.json_files import ResultsError, decode, encode, read_json, write_json
-from benchmarks.learning.results import Machine
+from benchmarks import json_files
+from benchmarks.json_files import ResultsError
+from benchmarks.machine import Machine
 from benchmarks.ranking.measures import MEASURES
 
 VERSION = 1
@@ -126,7 +127,7 @@ def credit_names(ranking: Ranking) -> list[str]:
 
 def save(ranking: Ranking, path: Path) -> None:
     """Write; the file appears whole or not at all."""
-    write_json(encode(ranking), path)
+    json_files.write_json(ranking, path)
 
 
 def load(path: Path) -> Ranking:
@@ -135,7 +136,7 @@ def load(path: Path) -> Ranking:
     Raises:
         ResultsError: no such file, not JSON, or not what `save` writes.
     """
-    ranking = decode(Ranking, read_json(path), "ranking")
+    ranking = json_files.load(Ranking, path)
     if ranking.version != VERSION:
         raise ResultsError(f"{path}: this code reads version {VERSION}, got {ranking.version}; run it again")
     sizes = ranking.config.sizes

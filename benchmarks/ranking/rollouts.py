@@ -13,7 +13,7 @@ import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import Policy, collect
 from agentgym.trajectory import Floats, Ints, StepTable
 from baselines.evaluation import at_temperature
-from benchmarks.json_files import ResultsError, decode, read_json
+from benchmarks.json_files import CONFIG, ResultsError, load
 from benchmarks.learning.results import Config
 from benchmarks.learning.stack import PLACES, make_envs, tasks
 from benchmarks.ranking.measures import Comparisons
@@ -62,8 +62,7 @@ def learned_config(job: Path) -> Config:
     if not (job / "model" / "config.json").is_file():
         raise ResultsError(f"{job}: expected a job folder of a learning benchmark with a model, such as "
                            "runs/learning/clone-seed0")  # fmt: skip
-    path = job.parent / "config.json"
-    return decode(Config, read_json(path), str(path))
+    return load(Config, job.parent / CONFIG)
 
 
 def split_groups(table: StepTable, size: int) -> StepTable:

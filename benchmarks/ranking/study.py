@@ -17,13 +17,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
 
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
-from benchmarks.json_files import ResultsError, decode, encode, read_json, write_json
-from benchmarks.learning.study import claim
+from benchmarks.json_files import ResultsError, claimed, load, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.ranking.credit import BASELINE, Credit, credits
 from benchmarks.ranking.measures import Sample, bootstrap_weights, intervals
@@ -72,22 +70,23 @@ def run_ranking(config: RankingConfig, folder: Path, progress: Progress = lambda
         progress: called with what is done.
 
     Raises:
-        benchmarks.learning.study.OtherConfigurationError: the folder holds another configuration.
+        agentgym.disk_cache.LockedError: another process works in the folder.
+        benchmarks.json_files.OtherConfigurationError: the folder holds another configuration.
         ResultsError: a finished player's file is damaged.
         KeyboardInterrupt: Ctrl-C; call again to continue.
     """
-    claim(folder, cast(Any, config))
-    players = []
-    for name in (*config.optimal, *config.models):
-        path = folder / f"{name.replace(' ', '-')}.json"
-        if path.is_file():
-            progress(name, f"finished before, in {path}")
-        else:
-            write_json(encode(measure_player(config, name, progress)), path)
-        players.append(decode(PlayerResult, read_json(path), name))
-    created = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    ranking = Ranking(VERSION, created, config, describe_machine(), players)
-    save(ranking, folder / RESULTS)
+    with claimed(folder, config):
+        players = []
+        for name in (*config.optimal, *config.models):
+            path = folder / f"{name.replace(' ', '-')}.json"
+            if path.is_file():
+                progress(name, f"finished before, in {path}")
+            else:
+                write_json(measure_player(config, name, progress), path)
+            players.append(load(PlayerResult, path))
+        created = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+        ranking = Ranking(VERSION, created, config, describe_machine(), players)
+        save(ranking, folder / RESULTS)
     return ranking
 
 

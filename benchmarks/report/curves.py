@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from benchmarks.learning.results import Results
+from benchmarks.report import assemble
 from benchmarks.statistics import seed_band
 
 #: One colour per method, told apart also by readers who see few colours (Okabe and Ito's palette, then Tol's muted).
@@ -85,12 +85,7 @@ def band_words(results: Results) -> str:
 
 def draw_curves(results: Results, path: Path) -> None:
     """Write the curves as a PNG: greedy and sampled success (rows), over iterations and seconds (columns)."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 7.4), dpi=130, layout="constrained")
-    FigureCanvasAgg(figure)
-    grid: Any = figure.subplots(2, 2, sharey="row")
+    figure, grid = assemble.new_figure(2, 2, (11, 7.4), 130, sharey="row")
     # Many bands on top of each other would hide all of them.
     alpha = min(0.15, 0.6 / len(results.config.methods))
     for row, mode in enumerate(("greedy", "sampled")):
@@ -100,17 +95,17 @@ def draw_curves(results: Results, path: Path) -> None:
             for line in series:
                 x = getattr(line, axis)
                 panel.fill_between(x, _percent(line.low), _percent(line.high), color=line.colour, alpha=alpha, lw=0)
-                panel.plot(x, _percent(line.mean), color=line.colour, marker="o", ms=3.5, lw=1.8, label=line.method)
+                name = assemble.label(line.method)
+                panel.plot(x, _percent(line.mean), color=line.colour, marker="o", ms=3.5, lw=1.8, label=name)
             panel.set_xlabel(label)
-            panel.grid(alpha=0.25, lw=0.6)
-            panel.spines[["top", "right"]].set_visible(False)
             panel.margins(x=0.02)
         temperature = "" if mode == "greedy" else f", T = {results.config.temperature:g}"
         grid[row][0].set_ylabel(f"validation success [%]\n({mode} play{temperature})")
     handles, labels = grid[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False, fontsize=9)
-    figure.suptitle(f"{results.config.env} from one clone per seed: {band_words(results)}", fontsize=10.5)
-    figure.savefig(path)
+    env = assemble.label(results.config.env)
+    figure.suptitle(f"{env} from one clone per seed: {band_words(results)}", fontsize=10.5)
+    assemble.write_picture(figure, path)
 
 
 def _percent(values: list[float]) -> list[float]:

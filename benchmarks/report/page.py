@@ -7,16 +7,13 @@ that the scripts only draw.
 from __future__ import annotations
 
 import dataclasses
-import json
-from importlib import resources
 from pathlib import Path
 from typing import Any
-
-import jinja2
 
 from benchmarks.environments.rows import settings_of
 from benchmarks.learning.results import CLONE, EXPERT, RANDOM, Config, Graph, Results
 from benchmarks.learning.table import NONE, Row, caption, percent, points, table_rows
+from benchmarks.report import assemble
 from benchmarks.report.curves import band_words, colour_of, curve_series, draw_curves
 from benchmarks.report.layout import layered_positions
 
@@ -28,19 +25,18 @@ def write_report(results: Results, folder: Path) -> tuple[Path, Path]:
     """Write `curves.png` and `report.html` into the folder and return their paths."""
     picture, page = folder / "curves.png", folder / "report.html"
     draw_curves(results, picture)
-    page.write_text(render(results), encoding="utf-8")
+    assemble.write_page(render(results), page)
     return picture, page
 
 
 def render(results: Results) -> str:
     """Return the page."""
-    files = resources.files("benchmarks.report")
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
-    template = environment.from_string((files / "report.html.j2").read_text(encoding="utf-8"))
-    # No "<" of an observation may be read as the end of the script element that holds the data.
-    data = json.dumps(page_data(results), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")
     config = results.config
-    return template.render(
+    return assemble.page(
+        "report.html.j2",
+        styles=["report.css"],
+        scripts=_SCRIPTS,
+        data=page_data(results),
         title=f"Step-level credit on {config.env}",
         lead=_lead(config),
         chips=_chips(results),
@@ -50,9 +46,6 @@ def render(results: Results) -> str:
         band=band_words(results),
         gamma=f"{results.graphs[0].gamma:g}" if results.graphs else NONE,
         about=_about(results),
-        style=_safe((files / "report.css").read_text(encoding="utf-8")),
-        scripts=[_safe((files / name).read_text(encoding="utf-8")) for name in _SCRIPTS],
-        data=_safe(data),
     )
 
 
@@ -85,13 +78,6 @@ def _graph(graph: Graph) -> dict[str, Any]:
     for node, (x, y) in zip(plain["nodes"], layered_positions(graph), strict=True):
         node["x"], node["y"] = round(x, 4), round(y, 4)
     return plain
-
-
-def _safe(text: str) -> Any:
-    """Our own styles, scripts and escaped JSON go into the page as they are."""
-    import markupsafe
-
-    return markupsafe.Markup(text)
 
 
 def _row(row: Row) -> dict[str, Any]:
@@ -152,8 +138,8 @@ def _about(results: Results) -> list[tuple[str, str]]:
     settings = ", ".join(f"{name} {value}" for name, value in config.training.items())
     return [
         ("written", results.created),
-        ("machine", f"{machine.cpu}, {machine.cores} cores, {machine.memory_gib:g} GiB, {machine.system}"),
-        ("software", ", ".join([f"Python {machine.python}", *(f"{k} {v}" for k, v in machine.versions.items())])),
+        ("machine", machine.hardware),
+        ("software", machine.software),
         ("training", f"{settings}; on top of these come a method's own settings, see baselines.recipes"),
         ("data", "results.json beside this page holds every number, success level by level included"),
     ]

@@ -9,6 +9,8 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from benchmarks.console import explained, parse_seeds, say
+
 
 def shaping(
     quick: Annotated[bool, typer.Option("--quick", help="Four easy levels, seeds 0-1, half a minute; for CI.")] = False,
@@ -35,39 +37,20 @@ def shaping(
     environment's own. Prints one table and writes [bold]shaping.json[/], [bold]shaping.png[/] and a self-contained
     [bold]report.html[/]. Ctrl-C and the same command again: finished trainings are kept.
     """
-    from benchmarks.json_files import ResultsError
-    from benchmarks.learning.seed_list import parse_seeds
-    from benchmarks.learning.study import OtherConfigurationError
     from benchmarks.machine import usable_cores
-    from benchmarks.processes import JobFailedError
     from benchmarks.shaping.report import write_shaping_report
     from benchmarks.shaping.study import FULL, QUICK, RESULTS, make_config, run_shaping
     from benchmarks.shaping.table import rich_table
 
-    try:
-        chosen = parse_seeds(seeds or ("0-1" if quick else "0-4"))
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--seeds") from None
+    chosen = parse_seeds(seeds or ("0-1" if quick else "0-4"))
     training = QUICK if quick else FULL
     if gae_lambda is not None:
         training = dataclasses.replace(training, gae_lambda=gae_lambda)
     folder = out or Path("runs") / ("shaping-quick" if quick else "shaping")
     console = Console()
-    try:
+    kept = "Finished trainings are kept: the same command continues."
+    with explained("stopped; the same command continues with the next training", kept):
         found = run_shaping(make_config(chosen, training), folder, processes=jobs or usable_cores(), console=console)
         console.print(rich_table(found, console.width))
         picture, page = write_shaping_report(found, folder)
-    except OtherConfigurationError as error:
-        raise _stop(str(error), 2) from None
-    except KeyboardInterrupt:
-        raise _stop("stopped; the same command continues with the next training", 130) from None
-    except (JobFailedError, OSError, ResultsError) as error:
-        raise _stop(f"{error}\nFinished trainings are kept: the same command continues.", 1) from None
-    words = f"curves: {picture}\nreport: {page}\nnumbers: {folder / RESULTS}"
-    console.print(words, markup=False, highlight=False, soft_wrap=True)
-
-
-def _stop(message: str, status: int) -> typer.Exit:
-    style = "red" if status != 130 else "yellow"
-    Console(stderr=True).print(message, style=style, markup=False, highlight=False, soft_wrap=True)
-    return typer.Exit(status)
+    say(console, f"curves: {picture}\nreport: {page}\nnumbers: {folder / RESULTS}")

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from baselines.sb3.shaping import Point, SB3Config
-from benchmarks.json_files import ResultsError, decode, encode, read_json, write_json
-from benchmarks.learning.results import Machine
+from baselines.sb3.sokoban import Reward
+from benchmarks import json_files
+from benchmarks.json_files import ResultsError
+from benchmarks.machine import Machine
 
 VERSION = 1
 
@@ -22,7 +24,7 @@ class ShapingConfig:
         training: numbers of a training, the same for all.
     """
 
-    rewards: list[str]
+    rewards: list[Reward]
     seeds: list[int]
     training: SB3Config
 
@@ -60,36 +62,39 @@ def check(results: ShapingResults) -> None:
     """
     config, training = results.config, results.config.training
     if results.version != VERSION:
-        raise ResultsError(f"results.version: this code reads version {VERSION}, got {results.version}; run it again")
+        raise ResultsError(f"version: this code reads version {VERSION}, got {results.version}; run it again")
     expected = [(reward, seed) for reward in config.rewards for seed in config.seeds]
     found = [(run.reward, run.seed) for run in results.runs]
     if found != expected:
-        raise ResultsError(f"results.runs: expected {expected}, got {found}")
+        raise ResultsError(f"runs: expected {expected}, got {found}")
     steps = list(range(0, training.steps + 1, training.evaluate_every))
     for i, run in enumerate(results.runs):
         if [point.steps for point in run.points] != steps:
-            raise ResultsError(f"results.runs[{i}].points: expected evaluations after {steps} steps")
+            raise ResultsError(f"runs[{i}].points: expected evaluations after {steps} steps")
         for point in run.points:
             for name, success, count in (
                 ("training", point.training, training.levels.training),
                 ("held_out", point.held_out, training.levels.held_out),
             ):
                 if len(success) != count or set(success) - {"0", "1"}:
-                    raise ResultsError(f"results.runs[{i}].points.{name}: expected {count} characters 0 or 1")
+                    raise ResultsError(f"runs[{i}].points.{name}: expected {count} characters 0 or 1")
 
 
 def save(results: ShapingResults, path: Path) -> None:
     """Check and write; the file appears whole or not at all."""
     check(results)
-    write_json(encode(results), path)
+    json_files.write_json(results, path)
 
 
 def load(path: Path) -> ShapingResults:
     """Read and check.
 
     Raises:
-        ResultsError: no such file, not JSON, or not what `save` writes.
+        ResultsError: no such file, not JSON, or not what `save` writes; names the file.
     """
-    results = decode(ShapingResults, read_json(path), "results")
-    check(results)
+    results = json_files.load(ShapingResults, path)
+    try:
+        check(results)
+    except ResultsError as error:
+        raise ResultsError(f"{path}: {error}") from None
     return results

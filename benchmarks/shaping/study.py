@@ -19,18 +19,16 @@ import functools
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from rich.console import Console
 
 from baselines.sb3.shaping import SB3Config, train
 from baselines.sb3.sokoban import Levels, Reward
-from benchmarks.json_files import decode, encode, read_json, write_json
-from benchmarks.learning.jobs import Job
-from benchmarks.learning.study import claim
+from benchmarks.console import say, shown
+from benchmarks.json_files import claimed, load, write_json
 from benchmarks.machine import describe_machine
-from benchmarks.processes import run_jobs
-from benchmarks.progress import shown
+from benchmarks.processes import Job, run_jobs
 from benchmarks.shaping.results import VERSION, ShapingConfig, ShapingResults, ShapingRun, save
 
 RESULTS = "shaping.json"
@@ -61,26 +59,28 @@ def run_shaping(config: ShapingConfig, folder: Path, *, processes: int, console:
         console: where progress is shown.
 
     Raises:
-        benchmarks.learning.study.OtherConfigurationError: the folder holds another configuration.
+        agentgym.disk_cache.LockedError: another process works in the folder.
+        benchmarks.json_files.OtherConfigurationError: the folder holds another configuration.
         benchmarks.processes.JobFailedError: a training failed.
         ResultsError: a finished training's file is damaged.
         KeyboardInterrupt: Ctrl-C; call again to continue.
     """
-    claim(folder, cast(Any, config))
-    jobs = [Job("method", seed, reward) for seed in config.seeds for reward in config.rewards]
-    left = [job for job in jobs if not _path(folder, job).is_file()]
-    if len(left) < len(jobs):
-        console.print(f"continuing in {folder}: {len(jobs) - len(left)} of {len(jobs)} trainings are finished")
-    if left:
-        with shown(left, console) as progress:
-            run_jobs(left, functools.partial(_train, config, folder), processes=processes, progress=progress)
-    runs = [
-        decode(ShapingRun, read_json(_path(folder, job)), job.name)
-        for job in sorted(jobs, key=lambda job: (config.rewards.index(job.method), config.seeds.index(job.seed)))
-    ]
-    created = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-    found = ShapingResults(VERSION, created, config, describe_machine(), runs)
-    save(found, folder / RESULTS)
+    with claimed(folder, config):
+        jobs = [Job("method", seed, reward) for seed in config.seeds for reward in config.rewards]
+        left = [job for job in jobs if not _path(folder, job).is_file()]
+        if len(left) < len(jobs):
+            say(console, f"continuing in {folder}: {len(jobs) - len(left)} of {len(jobs)} trainings are finished")
+        if left:
+            with shown(left, console) as progress:
+                run_jobs(left, functools.partial(_train, config, folder), processes=processes, progress=progress)
+        runs = [
+            load(ShapingRun, _path(folder, Job("method", seed, reward)))
+            for reward in config.rewards
+            for seed in config.seeds
+        ]
+        created = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
+        found = ShapingResults(VERSION, created, config, describe_machine(), runs)
+        save(found, folder / RESULTS)
     return found
 
 
@@ -94,4 +94,4 @@ def _train(config: ShapingConfig, folder: Path, job: Job, report: Callable[[int,
 
     torch.set_num_threads(1)
     training = train(config.training, cast(Reward, job.method), job.seed, report)
-    write_json(encode(ShapingRun(job.method, job.seed, training.points)), _path(folder, job))
+    write_json(ShapingRun(job.method, job.seed, training.points), _path(folder, job))

@@ -27,7 +27,7 @@ def aliasing(
     import gymnasium as gym
 
     import agentgym  # noqa: F401  # registers the environments
-    from benchmarks.json_files import encode, write_json
+    from benchmarks.json_files import write_json
     from benchmarks.learning.stack import PLACES, tasks
     from benchmarks.studies.aliasing import PLAYERS, measure_aliasing
 
@@ -53,4 +53,4 @@ def aliasing(
     console.print(table)
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_json(encode(found), out)
+        write_json(found, out)

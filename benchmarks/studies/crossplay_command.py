@@ -38,7 +38,7 @@ def crossplay(
     """Play every player against every partner and print success per family of tasks."""
     from agentgym.sotopia.partner import find_judge, find_partner
     from agentgym.sotopia.tasks import check_split, find_tasks
-    from benchmarks.json_files import encode, write_json
+    from benchmarks.json_files import write_json
     from benchmarks.studies.crossplay import cross_play
 
     console = Console()
@@ -59,7 +59,7 @@ def crossplay(
         console.print(f"{lost} dialogues could not be scored and are left out", style="yellow", highlight=False)
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_json([encode(cell) for cell in cells], out)
+        write_json(cells, out)
 
 
 def _names(given: str) -> list[str]:

@@ -25,7 +25,7 @@ def merging(
     import gymnasium as gym
 
     import agentgym  # noqa: F401  # registers the environments
-    from benchmarks.json_files import encode, write_json
+    from benchmarks.json_files import write_json
     from benchmarks.learning.stack import PLACES
     from benchmarks.studies.merging import bag_of_words, measure_merging
     from wrappers.similar_states import SentenceEncoder
@@ -51,4 +51,4 @@ def merging(
     Console().print(table)
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_json(encode(found), out)
+        write_json(found, out)

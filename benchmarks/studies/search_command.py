@@ -29,7 +29,7 @@ def search(
 ) -> None:
     """Measure building, opening and searching the lexical index of Search-QA."""
     from agentgym.searchqa.official.questions import read_questions
-    from benchmarks.json_files import encode, write_json
+    from benchmarks.json_files import write_json
     from benchmarks.studies.search_scale import measure_scale, write_synthetic
 
     try:
@@ -62,7 +62,7 @@ def search(
     console.print(_table(rows))
     if out is not None:
         out.parent.mkdir(parents=True, exist_ok=True)
-        write_json([encode(row) for row in rows], out)
+        write_json(rows, out)
 
 
 def _table(found: list[Scale]) -> Table:

@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.learning.results import Machine
-from benchmarks.machine import describe_machine
+from benchmarks.machine import Machine, describe_machine
 
 RESULTS = "shop_scale.json"
 _SHOP, _INDEX = "catalogue", "bm25"

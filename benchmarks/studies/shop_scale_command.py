@@ -17,7 +17,7 @@ def shop_scale(
     ] = Path("runs/shop-scale"),
 ) -> None:
     """Generate a large WebShop, index it on the disk, open it and search: time, memory, disk, searches per second."""
-    from benchmarks.json_files import encode, write_json
+    from benchmarks.json_files import write_json
     from benchmarks.studies.shop_scale import RESULTS, measure
     from benchmarks.studies.shop_scale_table import tables
 
@@ -25,7 +25,7 @@ def shop_scale(
     try:
         out.mkdir(parents=True, exist_ok=True)
         found = measure(products, out, queries, lambda words: console.print(words, style="dim", markup=False))
-        write_json(encode(found), out / RESULTS)
+        write_json(found, out / RESULTS)
     except KeyboardInterrupt:
         Console(stderr=True).print(f"stopped; remove {out} before the next run", style="yellow", markup=False)
         raise typer.Exit(130) from None

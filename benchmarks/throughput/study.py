@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.learning.results import Machine
-from benchmarks.machine import describe_machine
+from benchmarks.machine import Machine, describe_machine
 from benchmarks.throughput import peers
 from benchmarks.throughput.cluster_speed import measure_clusters
 from benchmarks.throughput.credit_sizes import QUICK_SIZES, SIZES, SizeTimes, measure_sizes

@@ -3,14 +3,15 @@
 import functools
 import multiprocessing
 import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("torch")
-
-from benchmarks.learning.jobs import Job
-from benchmarks.processes import JobFailedError, run_jobs
+from benchmarks.processes import Job, JobFailedError, in_fresh_process, run_jobs
 
 JOBS = [Job("method", seed, "work") for seed in range(5)]
 
@@ -65,3 +66,63 @@ def test_what_progress_raises_stops_the_others() -> None:
 def fail_slowly(job: Job, report) -> None:
     report(0, 1, "")
     multiprocessing.Event().wait(60)
+
+
+def never_stop(folder: Path, job: Job, report) -> None:
+    """Note SIGTERM as a trainer does, which looks at the note after its iteration; this one never ends."""
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    for _ in range(10_000):  # more than a pipe holds when nobody reads it
+        report(0, 1, "x" * 100)
+    (folder / job.name).write_text(str(os.getpid()))
+    while True:
+        time.sleep(0.05)
+
+
+PARENT = """
+import functools, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from benchmarks.processes import Job, run_jobs
+from tests.benchmarks.test_processes import never_stop, quiet
+if __name__ == "__main__":
+    jobs = [Job("method", seed, "work") for seed in range(2)]
+    run_jobs(jobs, functools.partial(never_stop, Path(sys.argv[1])), processes=2, progress=quiet)
+"""
+
+
+def alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="asks Linux who is alive")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_no_worker_outlives_its_parent(tmp_path, number) -> None:
+    root = str(Path(__file__).parents[2])
+    (tmp_path / "parent.py").write_text(PARENT)
+    # As a shell starts what ends in "&": in a process group of its own that does not hear Ctrl-C.
+    parent = subprocess.Popen(
+        ["sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, str(tmp_path / "parent.py"), str(tmp_path), root],
+        start_new_session=True, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    notes = [tmp_path / f"work-seed{seed}" for seed in range(2)]
+    deadline = time.monotonic() + 120
+    while not all(note.is_file() and note.read_text() for note in notes):
+        assert parent.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    workers = [int(note.read_text()) for note in notes]
+    os.kill(parent.pid, number)
+    parent.wait()
+    deadline = time.monotonic() + 30  # 5 s are promised, on a machine that is not busy
+    while any(map(alive, workers)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not any(map(alive, workers))
+
+
+def test_work_of_its_own_process_returns_its_value() -> None:
+    assert in_fresh_process(os.path.basename, "a/b") == "b"
+    assert in_fresh_process(os.getpid) != os.getpid()

@@ -1,7 +1,5 @@
 """What is particular to an environment: one row each, written into the configuration, and enough for its policy."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -13,10 +11,9 @@ from benchmarks.environments.alfworld import ALFWORLD
 from benchmarks.environments.defaults import make_config
 from benchmarks.environments.rows import SETTINGS, settings_of
 from benchmarks.environments.sokoban import SOKOBAN
-from benchmarks.json_files import ResultsError, decode, encode
+from benchmarks.json_files import OtherConfigurationError, ResultsError, claimed, load, write_json
 from benchmarks.learning.results import Config
 from benchmarks.learning.stack import held_out_tasks, make_envs, new_policy, training_tasks, validation_tasks
-from benchmarks.learning.study import OtherConfigurationError, claim
 from benchmarks.learning.whole_split import Request, play_split, split_size
 
 
@@ -40,18 +37,14 @@ def test_no_level_is_used_twice(row):
     assert len(set.union(*named)) == sum(map(len, parts))
 
 
-def test_a_configuration_survives_its_file_and_older_files_are_of_sokoban(tmp_path):
+def test_a_configuration_survives_its_file(tmp_path):
     config = config_of(ALFWORLD)
-    plain = json.loads(json.dumps(encode(config)))
-    assert decode(Config, plain, "config") == config
-    claim(tmp_path, config)
-    claim(tmp_path, config)
-    old = json.loads(json.dumps(encode(config_of(SOKOBAN))))
-    del old["setup"]
-    (tmp_path / "config.json").write_text(json.dumps(old), "utf-8")
-    claim(tmp_path, config_of(SOKOBAN))
-    with pytest.raises(OtherConfigurationError, match="setup: there"):
-        claim(tmp_path, config)
+    write_json(config, tmp_path / "config.json")
+    assert load(Config, tmp_path / "config.json") == config
+    with claimed(tmp_path, config):
+        pass
+    with pytest.raises(OtherConfigurationError, match="setup: there"), claimed(tmp_path, config_of(SOKOBAN)):
+        pass
 
 
 def test_names_and_ids_are_the_same_row():

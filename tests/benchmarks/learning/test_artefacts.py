@@ -64,7 +64,7 @@ def with_untrained_weights(folder):
         (lambda folder: (folder / "report.html").write_text("<html>", "utf-8"), "expected the page with its data"),
         (lambda folder: (folder / "grpo-seed1" / "checkpoint.pt").unlink(), "no checkpoint"),
         (lambda folder: (folder / "grpo-seed1" / "log.jsonl").unlink(), "the log of training is missing"),
-        (lambda folder: (folder / "grpo-seed1" / "log.jsonl").write_text("{", "utf-8"), "log.jsonl: not JSON"),
+        (lambda folder: (folder / "grpo-seed1" / "log.jsonl").write_text("{", "utf-8"), "log.jsonl, line 1: not JSON"),
         (lambda folder: (folder / "clone-seed0" / "cloning.json").write_text("[", "utf-8"), "cloning.json: not JSON"),
         (lambda folder: shutil.rmtree(folder / "grpo-seed0" / "model"), "grpo-seed0/model: weights cannot be read"),
         (lambda folder: shutil.rmtree(folder / "clone-seed0" / "model"), "clone-seed0/model: no weights"),

@@ -9,12 +9,12 @@ import pytest
 
 pytest.importorskip("torch")
 
-from benchmarks.json_files import ResultsError
-from benchmarks.learning.jobs import Job, all_jobs, is_finished, run_job
+from benchmarks.json_files import OtherConfigurationError, ResultsError, claimed
+from benchmarks.learning.jobs import all_jobs, is_finished, run_job
 from benchmarks.learning.results import load
 from benchmarks.learning.stack import new_policy
-from benchmarks.learning.study import OtherConfigurationError, claim, gather
-from benchmarks.processes import JobFailedError, run_jobs
+from benchmarks.learning.study import gather
+from benchmarks.processes import Job, JobFailedError, run_jobs
 
 
 @pytest.fixture
@@ -85,12 +85,13 @@ def test_gather_names_the_job_that_is_missing(finished_run, config, tmp_path):
         gather(config, tmp_path)
 
 
-def test_claim_accepts_the_same_and_names_what_differs(config, tmp_path):
-    claim(tmp_path, config)
-    claim(tmp_path, config)
+def test_a_folder_accepts_the_same_and_names_what_differs(config, tmp_path):
+    for _ in range(2):
+        with claimed(tmp_path, config):
+            pass
     other = dataclasses.replace(config, groups=99)
-    with pytest.raises(OtherConfigurationError, match=r"groups: there 4, asked for 99"):
-        claim(tmp_path, other)
+    with pytest.raises(OtherConfigurationError, match=r"groups: there 4, asked for 99"), claimed(tmp_path, other):
+        pass
 
 
 def test_jobs_are_clones_first_and_have_distinct_names(config):
@@ -121,7 +122,7 @@ def test_a_job_that_waits_for_nothing_is_an_error_not_a_hang(config, tmp_path):
 def test_a_damaged_job_file_is_named(finished_run, config, tmp_path):
     folder = shutil.copytree(finished_run, tmp_path / "copy")
     (folder / "grpo-seed0" / "finished.json").write_text("{", "utf-8")
-    with pytest.raises(ResultsError, match=r"finished.json: not JSON"):
+    with pytest.raises(ResultsError, match=r"finished.json: Invalid JSON"):
         gather(config, folder)
 
 

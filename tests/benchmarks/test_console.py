@@ -7,8 +7,8 @@ import pytest
 pytest.importorskip("torch")
 from rich.console import Console
 
-from benchmarks.learning.jobs import Job
-from benchmarks.progress import lines, shown
+from benchmarks.console import lines, shown
+from benchmarks.processes import Job
 
 ONE, OTHER = Job("method", 0, "grpo"), Job("clone", 1)
 

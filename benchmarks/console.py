@@ -1,0 +1,191 @@
+"""What commands show: progress, tables, and one sentence where something goes wrong.
+
+Names and texts from outside are shown as they are: rich reads no markup in them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+from rich.table import Column, Table
+from rich.text import Text
+
+from agentgym.disk_cache import LockedError
+from agentgym.foreign_text import clean
+from benchmarks.json_files import OtherConfigurationError, ResultsError, write_json
+from benchmarks.processes import Job, JobFailedError
+
+#: Shown where there is no value.
+NONE = "-"
+#: Seconds between two lines of one job.
+_PAUSE = 30.0
+
+Report = Callable[[Job, int, int, str], None]
+
+
+def stop(message: str, status: int) -> typer.Exit:
+    """Say why a command ends and return what to raise; status 1: failed, 2: asked wrongly, 130: Ctrl-C."""
+    style = "yellow" if status == 130 else "red"
+    Console(stderr=True).print(clean(message), style=style, markup=False, highlight=False, soft_wrap=True)
+    return typer.Exit(status)
+
+
+@contextlib.contextmanager
+def explained(stopped: str, kept: str = "") -> Iterator[None]:
+    """End the command in a sentence where the block fails or is stopped.
+
+    Args:
+        stopped: said after Ctrl-C.
+        kept: added to what is said of a failure.
+    """
+    try:
+        yield
+    except (OtherConfigurationError, LockedError) as error:
+        raise stop(str(error), 2) from None
+    except KeyboardInterrupt:
+        raise stop(stopped, 130) from None
+    except (OSError, JobFailedError, ResultsError) as error:
+        raise stop(f"{error}\n{kept}".strip(), 1) from None
+
+
+def say(console: Console, words: str, style: str = "") -> None:
+    """Print a line as it is: no markup, no colours of numbers, no line breaks of the terminal's."""
+    console.print(clean(words), style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def save_figures(value: Any, path: Path | None) -> None:
+    """Write what a study found, if a file was asked for."""
+    if path is not None:
+        write_json(value, path)
+
+
+def parse_seeds(text: str) -> list[int]:
+    """Read numbers and ranges, separated by commas.
+
+    Raises:
+        typer.BadParameter: something else, a number twice, nothing, or more than a thousand.
+
+    >>> parse_seeds("0,1,5"), parse_seeds("0-2,7")
+    ([0, 1, 5], [0, 1, 2, 7])
+    """
+    most, found = 1000, list[int]()
+    try:
+        for part in text.split(","):
+            first, _, last = part.partition("-")
+            found += range(int(first), min(int(last or first), int(first) + most) + 1)
+    except ValueError:
+        found = []
+    if not found or len(set(found)) < len(found) or len(found) > most:
+        raise typer.BadParameter(
+            f"expected at most {most} distinct numbers such as 0,1,2 or 0-2, got {text!r}", param_hint="--seeds"
+        )
+    return found
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str | Text] | None], *, left: int = 1, **options: Any) -> Table:
+    """Return a table for a terminal.
+
+    Args:
+        heads: one per column.
+        rows: cells, as many as heads; None: a line between the rows before and after.
+        left: columns that are aligned left, the others are right.
+        options: of `rich.table.Table`; "title" and "caption" are shown as they are.
+    """
+    for name in ("title", "caption"):
+        if name in options:
+            options[name] = Text(clean(options[name]), style="table." + name)
+    shown = Table(**{"title_justify": "left", "caption_justify": "left", **options})
+    for i, head in enumerate(heads):
+        shown.add_column(Text(clean(head)), justify="left" if i < left else "right", overflow="fold")
+    for row in rows:
+        if row is None:
+            shown.add_section()
+        else:
+            shown.add_row(*(Text(clean(cell)) if isinstance(cell, str) else cell for cell in row))
+    return shown
+
+
+@contextlib.contextmanager
+def telling(console: Console, begin: str) -> Iterator[Callable[[str], None]]:
+    """Show what is being done while the block runs: a status line in a terminal, lines anywhere else.
+
+    Yields:
+        A function of a few words.
+    """
+    with console.status(begin) as status:
+
+        def tell(words: str) -> None:
+            status.update(Text(clean(words)))
+            if not console.is_terminal:
+                say(console, words)
+
+        yield tell
+
+
+@contextlib.contextmanager
+def shown(jobs: Sequence[Job], console: Console) -> Iterator[Report]:
+    """Show the progress of jobs while the block runs.
+
+    Args:
+        jobs: all that will report.
+        console: a terminal gets one bar per job, anything else lines.
+
+    Yields:
+        A function of a job, the steps it has done, their number, and a few words.
+    """
+    if not console.is_terminal:
+        yield lines(console)
+        return
+    with _bars(console) as bars:
+        ids: dict[Job, TaskID] = {
+            job: bars.add_task(job.name, total=None, start=False, words="waiting") for job in jobs
+        }
+
+        def report(job: Job, done: int, total: int, words: str) -> None:
+            if not bars.tasks[ids[job]].started:
+                bars.start_task(ids[job])
+            bars.update(ids[job], completed=done, total=total, words=words)
+
+        yield report
+
+
+def lines(console: Console, clock: Callable[[], float] = time.monotonic) -> Report:
+    """Return a report that prints a job's first and last step, and others when the job was silent for a while."""
+    printed: dict[Job, float] = {}
+
+    def report(job: Job, done: int, total: int, words: str) -> None:
+        now = clock()
+        if done < total and job in printed and now - printed[job] < _PAUSE:
+            return
+        printed[job] = now
+        say(console, f"{job.name} {done}/{total} {words}")
+
+    return report
+
+
+def _bars(console: Console) -> Progress:
+    name, count = Column(no_wrap=True, min_width=16), Column(no_wrap=True, min_width=7)
+    columns = [
+        TextColumn("{task.description}", style="bold", table_column=name, markup=False),
+        BarColumn(bar_width=10),
+        MofNCompleteColumn(table_column=count),
+    ]
+    if console.width >= 110:
+        columns += [TimeElapsedColumn(), TextColumn("left")]
+    columns += [TimeRemainingColumn(compact=True), TextColumn("{task.fields[words]}", style="dim", markup=False)]
+    return Progress(*columns, console=console)
