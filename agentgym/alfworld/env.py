@@ -11,11 +11,11 @@ from typing import Any, ClassVar
 
 from agentgym.alfworld.expert import distance, optimal_commands, plan
 from agentgym.alfworld.game import Game
-from agentgym.alfworld.repairs import check_repairs
-from agentgym.alfworld.rules import Outcome, World
-from agentgym.alfworld.tasks import check_task_types, choose, find_source
+from agentgym.alfworld.rules import Outcome, World, check_repairs
+from agentgym.alfworld.tasks import check_task_types, find_games
 from agentgym.alfworld.text import NOTHING_HAPPENS, introduction
 from agentgym.core import Info, TextEnv, TextSpace
+from agentgym.tasks import check_split, choose, given
 from agentgym.vector import TextVectorEnv
 
 INSTRUCTIONS = (
@@ -78,7 +78,7 @@ class ALFWorldEnv(TextEnv[str]):
     **Repairs.** The quirks of the original are all there. `repairs` names those to be repaired, or "all":
     "colocated" (`go to` a receptacle that shares the agent's place), "examine" (whatever is in sight), "ghosts"
     (things listed in two receptacles), "look" (before the first move), "status" (each observation ends with place
-    and inventory), "toggle" (lamps can be turned off); `agentgym.alfworld.repairs.REPAIRS` describes them.
+    and inventory), "toggle" (lamps can be turned off); `agentgym.alfworld.rules.REPAIRS` describes them.
 
     **Id.** `AgentRL/ALFWorld-v0`.
 
@@ -129,23 +129,27 @@ class ALFWorldEnv(TextEnv[str]):
     ) -> None:
         super().__init__(render_mode=render_mode, expert=expert)
         generator = {"game_seed": game_seed, "num_games": num_games, "dialect": dialect, "ghosts": ghosts}
-        self.source = find_source(data, cache, generator)
-        self.split = self.source.check_split(split)
-        self.task_types = check_task_types(task_types)
+        self.tasks = find_games(data, cache, generator)
+        self.split = check_split(self.tasks, split)
+        if task_types is not None:
+            self.tasks = self.tasks.of_types(check_task_types(task_types))
         self.reward = _finite(reward)
         self.repairs = check_repairs(repairs)
         self._show_status = "status" in self.repairs
         self.observation_space = TextSpace()
         self.action_space = TextSpace(samples=("look", "inventory"))
-        self.instructions = INSTRUCTIONS.format(put=_PUT[self.source.dialect(self.split)])
+        self.instructions = INSTRUCTIONS.format(put=_PUT[self.tasks.dialect(self.split)])
 
     def begin(self, options: dict[str, Any]) -> None:
         """Load a game; without options its index is drawn from `self.np_random`."""
-        self._load(choose(self.source, self.split, self.task_types, options, self.np_random))
+        options = given(options)
+        kind = options.get("task_type")
+        tasks = self.tasks if kind is None else self.tasks.of_types(check_task_types(kind))
+        self._load(choose(tasks, self.split, options, self.np_random))
 
     def num_tasks(self, split: str) -> int:
         """Return the number of games of the environment's task types in a split."""
-        return self.source.count(self.source.check_split(split), self.task_types)
+        return self.tasks.count(check_split(self.tasks, split))
 
     def _load(self, game: Game) -> None:
         self.world = World(game, self.repairs)
@@ -198,7 +202,7 @@ class ALFWorldEnv(TextEnv[str]):
         """Load what `get_state` returned."""
         task_id, world, changes, text, followed = state
         if not self._begun or self.world.game.task_id != task_id:
-            self._load(self.source.by_task_id(task_id, None))
+            self._load(self.tasks.by_id(task_id, None))
         self.world.set_state(world, changes)
         self._text, self._followed = text, followed
 

@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, TWO, Game, bits
-from agentgym.alfworld.rules import World
+from agentgym.alfworld.state import State
 
 #: Larger than the price of any plan.
 _NEVER = 1_000
@@ -74,11 +74,11 @@ class Planner:
         self._stands = tuple({game.places[receptacle]: receptacle for receptacle in bits(self._machines)}.items())
         self._accepting: dict[int, int] = {}
 
-    def situation(self, world: World) -> Situation:
-        """Return what matters of a world's state."""
-        done = {CLEAN: world.clean, HEAT: world.hot, COOL: world.cool}.get(self._kind, -1)
-        reach = world.open | ~self.game.openable
-        return Situation(world.loc, world.held, reach, tuple(world.contents), done, world.toggled, world.one_copy)
+    def situation(self, state: State) -> Situation:
+        """Return what matters of a state."""
+        done = {CLEAN: state.clean, HEAT: state.hot, COOL: state.cool}.get(self._kind, -1)
+        reach = state.open | ~self.game.openable
+        return Situation(state.loc, state.held, reach, tuple(state.contents), done, state.toggled, state.one_copy)
 
     def best(self, now: Situation) -> Priced:
         """Return (commands of a shortest plan, what it does); the price is at least 1000 in a dead end."""
@@ -306,25 +306,25 @@ class Planner:
         return f"move {thing} to {name}" if self.game.dialect == "move" else f"put {thing} in/on {name}"
 
 
-def plan(world: World) -> tuple[str, ...] | None:
+def plan(state: State) -> tuple[str, ...] | None:
     """Return a shortest sequence of commands that wins from here; () when won already, None in a dead end."""
-    planner = planner_of(world.game)
-    now = planner.situation(world)
+    planner = planner_of(state.game)
+    now = planner.situation(state)
     price, acts = planner.best(now)
     return None if price >= _NEVER else planner.commands(now, acts)
 
 
-def distance(world: World) -> int | None:
+def distance(state: State) -> int | None:
     """Return the length of a shortest plan, in commands; None in a dead end."""
-    planner = planner_of(world.game)
-    price = planner.best(planner.situation(world))[0]
+    planner = planner_of(state.game)
+    price = planner.best(planner.situation(state))[0]
     return None if price >= _NEVER else price
 
 
-def optimal_commands(world: World) -> tuple[str, ...]:
+def optimal_commands(state: State) -> tuple[str, ...]:
     """Return every command that starts a shortest plan, sorted; () when won already and in a dead end."""
-    planner = planner_of(world.game)
-    return planner.first(planner.situation(world))
+    planner = planner_of(state.game)
+    return planner.first(planner.situation(state))
 
 
 @lru_cache(maxsize=512)

@@ -2,63 +2,59 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from agentgym.alfworld.game import bits
-
-if TYPE_CHECKING:
-    from agentgym.alfworld.rules import World
+from agentgym.alfworld.state import State
 
 
-def carried(world: World) -> str:
+def carried(state: State) -> str:
     """Return what is in the hand, with a mark for each condition, or "nothing".
 
     The marks are those of the papers' keys: "apple 1 (cleaned) (heated)".
     """
-    if world.held < 0:
+    if state.held < 0:
         return "nothing"
-    bit = 1 << world.held
-    text = world.game.objects[world.held]
-    if world.clean & bit:
+    bit = 1 << state.held
+    text = state.game.objects[state.held]
+    if state.clean & bit:
         text += " (cleaned)"
-    if world.hot & bit:
+    if state.hot & bit:
         text += " (heated)"
-    if world.cool & bit:
+    if state.cool & bit:
         text += " (cooled)"
     return text
 
 
-def condition(world: World) -> str:
+def condition(state: State) -> str:
     """Return everything about a state but the location, as text; two states have the same text only if they are equal.
 
     Written down is what differs from the beginning of the game: `+x` lies in the receptacle, `-x` was there at first
     and was taken, `=x` was there at first and vanished (only under the repair "ghosts"), `~x` was put there and taken
     again. Where the data places objects follows from these, except in rare cases, which are written out as `!x`.
     """
-    game = world.game
-    parts = ["carrying " + game.objects[world.held]] if world.held >= 0 else []
-    if world.open:
-        parts.append("open: " + ", ".join([game.receptacles[i] for i in bits(world.open)]))
+    game = state.game
+    parts = ["carrying " + game.objects[state.held]] if state.held >= 0 else []
+    if state.open:
+        parts.append("open: " + ", ".join([game.receptacles[i] for i in bits(state.open)]))
     for word, objects in (
-        ("clean", world.clean),
-        ("hot", world.hot),
-        ("cool", world.cool ^ game.cool),
-        ("on", world.toggled),
-        ("sliced", world.sliced),
+        ("clean", state.clean),
+        ("hot", state.hot),
+        ("cool", state.cool ^ game.cool),
+        ("on", state.toggled),
+        ("sliced", state.sliced),
     ):
         if objects:
             parts.append(f"{word}: " + ", ".join(game.names(objects)))
-    if tuple(world.contents) != game.contents or tuple(world.seen_from) != game.seen_from or any(world.taken):
-        parts += _placement(world)
+    if tuple(state.contents) != game.contents or tuple(state.seen_from) != game.seen_from or any(state.taken):
+        parts += _placement(state)
     return "; ".join(parts)
 
 
-def _placement(world: World) -> list[str]:
+def _placement(state: State) -> list[str]:
     """Say where objects are, for each receptacle and location that is not as at the beginning."""
-    game = world.game
+    game = state.game
     parts = []
     expected = list(game.seen_from)
-    for receptacle, (first, now, gone) in enumerate(zip(game.contents, world.contents, world.taken, strict=True)):
+    for receptacle, (first, now, gone) in enumerate(zip(game.contents, state.contents, state.taken, strict=True)):
         if now == first and not gone:
             continue
         marks = ["+" + name for name in game.names(now & ~first)]
@@ -68,8 +64,8 @@ def _placement(world: World) -> list[str]:
         parts.append(f"{game.receptacles[receptacle]}: {', '.join(marks)}")
         place = game.places[receptacle]
         expected[place] = expected[place] & ~(gone | first & ~now) | (now & ~first)
-    if expected != world.seen_from:
-        for place, seen in enumerate(world.seen_from):
+    if expected != state.seen_from:
+        for place, seen in enumerate(state.seen_from):
             if seen != expected[place]:
                 names = ["!" + name for name in game.names(seen ^ expected[place])]
                 parts.append(f"seen from {game.room.facing[place]}: {', '.join(names)}")

@@ -1,17 +1,66 @@
-"""The state of one episode, and its rules."""
+"""The rules of the household: what each command does, when a game is won, and the quirks that can be repaired."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import NamedTuple
 
 from agentgym.alfworld import commands
-from agentgym.alfworld.game import LOOK, Game
-from agentgym.alfworld.goal import reached
+from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, TWO, Game
 from agentgym.alfworld.keys import carried, condition
+from agentgym.alfworld.state import Snapshot, State
 from agentgym.alfworld.text import EMPTY_HANDED, HELP, NOTHING_HAPPENS, closer_look, inside, room, surroundings
+from agentgym.core import suggest
 
-State = tuple[int, ...]
+#: What each repair changes. By default the household behaves exactly as the original, quirks included.
+REPAIRS: dict[str, str] = {
+    "colocated": (
+        "`go to` works for receptacles that share the agent's place (the original answers 'Nothing happens.', so that "
+        "the second of two receptacles is never arrived at)"
+    ),
+    "examine": "`examine` works for every object in sight here, not only for the one in hand",
+    "ghosts": "taking an object removes it from every receptacle that lists it (some objects are listed in two)",
+    "look": "`look` before the first move lists the receptacles of the room instead of 'nothing'",
+    "status": "every observation ends with a line that says where the agent is and what it carries, in what condition",
+    "toggle": "`use` turns a lamp that is on off again",
+}
+
+
+def check_repairs(repairs: Iterable[str] | str) -> frozenset[str]:
+    """Return the named repairs as a set; "all" among them stands for every one.
+
+    Raises:
+        ValueError: on a name that is not in `REPAIRS`.
+
+    >>> sorted(check_repairs(["look", "toggle"]))
+    ['look', 'toggle']
+    """
+    given = (repairs,) if isinstance(repairs, str) or not isinstance(repairs, Iterable) else tuple(repairs)
+    known = ("all", *REPAIRS)
+    for name in given:
+        if name not in known:
+            raise ValueError(f"unknown repair {name!r}; {suggest(name, known)}")
+    return frozenset(REPAIRS if "all" in given else given)
+
+
+def reached(state: State) -> bool:
+    """Say whether the goal of the state's game holds now."""
+    game, contents = state.game, state.contents
+    kind, wanted = game.task_type, game.goal_objects
+    if kind == LOOK:
+        if state.held < 0 or not wanted >> state.held & 1:
+            return False
+        lit = game.goal_lamps & state.toggled
+        return bool(lit) and any(contents[receptacle] & lit for receptacle in game.local[state.loc])
+    if kind == TWO:
+        return any((contents[receptacle] & wanted).bit_count() > 1 for receptacle in game.goal_receptacles)
+    if kind == CLEAN:
+        wanted &= state.clean
+    elif kind == HEAT:
+        wanted &= state.hot
+    elif kind == COOL:
+        wanted &= state.cool
+    return wanted != 0 and any(contents[receptacle] & wanted for receptacle in game.goal_receptacles)
 
 
 class Outcome(NamedTuple):
@@ -21,50 +70,25 @@ class Outcome(NamedTuple):
     valid: bool
 
 
-class World:
-    """One episode of a game; objects, receptacles and locations are positions in the `Game`, sets are bit masks.
+class World(State):
+    """One episode of a game: its state, with the commands that change it.
 
     Args:
         game: the game to play; it is not changed.
-        repairs: names of `agentgym.alfworld.repairs.REPAIRS`; "status" is for the environment and means nothing here.
+        repairs: names of `REPAIRS`; "status" is for the environment and means nothing here.
 
     Attributes:
-        loc: location of the agent.
-        held: object in hand, -1 for none.
-        open: receptacles that are open.
-        contents: per receptacle, the objects in it.
-        seen_from: per location, the objects the data places there.
-        taken: per receptacle, the objects taken from it and not put back since.
-        clean, hot, cool, toggled, sliced: objects in that condition.
         won: the goal is reached.
     """
 
-    __slots__ = (
-        "_carried", "_commands", "_condition", "arrive_at_shared", "clean", "contents", "cool", "examine_visible",
-        "game", "held", "hot", "loc", "look_at_start", "one_copy", "open", "seen_from", "sliced", "switch_off",
-        "taken", "toggled", "variant", "won",
-    )  # fmt: skip
+    __slots__ = ("_carried", "_commands", "_condition", "won")
 
     _commands: tuple[str, ...] | None
     _condition: str | None
     _carried: str | None
 
     def __init__(self, game: Game, repairs: Collection[str] = ()) -> None:
-        self.game = game
-        self.arrive_at_shared = "colocated" in repairs
-        self.examine_visible = "examine" in repairs
-        self.one_copy = "ghosts" in repairs
-        self.look_at_start = "look" in repairs
-        self.switch_off = "toggle" in repairs
-        #: Repairs that change which commands can be done.
-        self.variant = 2 * self.examine_visible + self.arrive_at_shared
-        self.loc = game.start
-        self.held = -1
-        self.open = self.clean = self.hot = self.toggled = self.sliced = 0
-        self.cool = game.cool
-        self.contents = list(game.contents)
-        self.seen_from = list(game.seen_from)
-        self.taken = [0] * len(game.receptacles)
+        super().__init__(game, repairs)
         self._changed()
         self._condition = ""
         self.won = reached(self)
@@ -117,25 +141,14 @@ class World:
         where = self.game.room.facing[self.loc]
         return possible, f"at {where}; {changes}" if changes else f"at {where}", where, carries
 
-    def get_state(self) -> State:
-        """Return the exact state as a hashable tuple of ints."""
-        return (
-            self.loc, self.held, self.open, self.clean, self.hot, self.cool, self.toggled, self.sliced,
-            *self.contents, *self.taken, *self.seen_from,
-        )  # fmt: skip
-
-    def set_state(self, state: State, changes: str | None = None) -> None:
+    def set_state(self, state: Snapshot, changes: str | None = None) -> None:
         """Load what `get_state` returned for the same game.
 
         Args:
             state: the state.
             changes: what `changes` returned in that state; saves working it out again.
         """
-        n = len(self.contents)
-        self.loc, self.held, self.open, self.clean, self.hot, self.cool, self.toggled, self.sliced = state[:8]
-        self.contents = list(state[8 : 8 + n])
-        self.taken = list(state[8 + n : 8 + 2 * n])
-        self.seen_from = list(state[8 + 2 * n :])
+        super().set_state(state)
         self._changed()
         self._condition = changes
         self.won = reached(self)
@@ -144,18 +157,6 @@ class World:
         """Forget what was worked out about the state before."""
         self._commands = None
         self._condition = self._carried = None
-
-    def _here(self, name: str) -> int:
-        """Position of the receptacle of this name, -1 when there is none at the agent's location."""
-        receptacle = self.game.receptacle_index.get(name, -1)
-        return receptacle if receptacle >= 0 and self.game.places[receptacle] == self.loc else -1
-
-    def _in_hand(self, name: str) -> bool:
-        return self.held >= 0 and self.game.objects[self.held] == name
-
-    def _accessible(self, receptacle: int) -> bool:
-        """Say whether hands reach into the receptacle: it cannot be opened, or is open."""
-        return not (self.game.openable & ~self.open) >> receptacle & 1
 
     def _contents_text(self, receptacle: int) -> str:
         game = self.game
@@ -185,7 +186,7 @@ class World:
         return f"You arrive at {where}. {inside(game, receptacle, self.contents[receptacle])}"
 
     def _open(self, rest: str) -> str | None:
-        receptacle = self._here(rest)
+        receptacle = self.here(rest)
         if receptacle < 0 or not (self.game.openable & ~self.open) >> receptacle & 1:
             return None
         self.open |= 1 << receptacle
@@ -193,7 +194,7 @@ class World:
         return f"You open the {rest}. {self._contents_text(receptacle)}"
 
     def _close(self, rest: str) -> str | None:
-        receptacle = self._here(rest)
+        receptacle = self.here(rest)
         if receptacle < 0 or not self.open >> receptacle & 1:
             return None
         self.open ^= 1 << receptacle
@@ -202,8 +203,8 @@ class World:
 
     def _take(self, rest: str) -> str | None:
         name, _, where = rest.partition(" from ")
-        receptacle, item = self._here(where), self.game.object_index.get(name, -1)
-        if self.held >= 0 or receptacle < 0 or item < 0 or not self._accessible(receptacle):
+        receptacle, item = self.here(where), self.game.object_index.get(name, -1)
+        if self.held >= 0 or receptacle < 0 or item < 0 or not self.accessible(receptacle):
             return None
         bit = 1 << item
         if not self.contents[receptacle] & self.game.pickupable & bit:
@@ -232,8 +233,8 @@ class World:
         return f"You put the {name} in/on the {where}." if self._put_down(name, where) else None
 
     def _put_down(self, name: str, where: str) -> bool:
-        receptacle = self._here(where)
-        if not self._in_hand(name) or receptacle < 0 or not self._accessible(receptacle):
+        receptacle = self.here(where)
+        if not self.in_hand(name) or receptacle < 0 or not self.accessible(receptacle):
             return False
         bit = 1 << self.held
         if not self.game.fits[receptacle] & bit:
@@ -249,8 +250,8 @@ class World:
     def _treat(self, rest: str, kinds: int, objects: int) -> str | None:
         """Clean, heat or cool: return "<object> using the <receptacle>." when that can be done."""
         name, _, where = rest.partition(" with ")
-        receptacle = self._here(where)
-        if receptacle < 0 or not kinds >> receptacle & 1 or not self._in_hand(name) or not objects >> self.held & 1:
+        receptacle = self.here(where)
+        if receptacle < 0 or not kinds >> receptacle & 1 or not self.in_hand(name) or not objects >> self.held & 1:
             return None
         self._changed()
         return f"{name} using the {where}."
@@ -296,7 +297,7 @@ class World:
     def _slice(self, rest: str) -> str | None:
         name, _, knife = rest.partition(" with ")
         item = self.game.object_index.get(name, -1)
-        if item < 0 or not self._in_hand(knife) or not self.game.knives >> self.held & 1:
+        if item < 0 or not self.in_hand(knife) or not self.game.knives >> self.held & 1:
             return None
         if not self.game.sliceable & self.seen_from[self.loc] & 1 << item:
             return None
@@ -305,7 +306,7 @@ class World:
         return f"You sliced the {name} with the {knife}."
 
     def _examine(self, rest: str) -> str | None:
-        receptacle = self._here(rest)
+        receptacle = self.here(rest)
         if receptacle >= 0:
             return self._contents_text(receptacle)
         item = self.game.object_index.get(rest, -1)
@@ -315,7 +316,7 @@ class World:
 
     def _in_sight(self, item: int) -> bool:
         here = self.game.local[self.loc]
-        return any(self._accessible(receptacle) and self.contents[receptacle] >> item & 1 for receptacle in here)
+        return any(self.accessible(receptacle) and self.contents[receptacle] >> item & 1 for receptacle in here)
 
     def _look(self, rest: str) -> str | None:
         if rest:

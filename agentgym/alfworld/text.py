@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from agentgym.alfworld.game import Game, bits
-from agentgym.alfworld.room import listing
-
-if TYPE_CHECKING:
-    from agentgym.alfworld.rules import World
+from agentgym.alfworld.game import Game, bits, listing
+from agentgym.alfworld.state import State
 
 NOTHING_HAPPENS = "Nothing happens."
 EMPTY_HANDED = "You are not carrying anything."
@@ -75,39 +71,39 @@ def inside(game: Game, receptacle: int, contents: int) -> str:
     return text
 
 
-def surroundings(world: World) -> str:
+def surroundings(state: State) -> str:
     """Return the text of `look`.
 
     The floor lists an object once for every receptacle here that it was taken from, if it was put down here again.
     """
-    game = world.game
-    here = game.local[world.loc]
+    game = state.game
+    here = game.local[state.loc]
     if not here:
         return LOOK_AT_START
     floor = []
-    for i in bits(world.seen_from[world.loc]):
-        floor += [game.objects[i] for receptacle in here if world.taken[receptacle] >> i & 1]
-    return f"You are facing the {game.room.facing[world.loc]}. Next to it, you see {with_articles(floor)}."
+    for i in bits(state.seen_from[state.loc]):
+        floor += [game.objects[i] for receptacle in here if state.taken[receptacle] >> i & 1]
+    return f"You are facing the {game.room.facing[state.loc]}. Next to it, you see {with_articles(floor)}."
 
 
-def closer_look(world: World, item: int) -> str:
+def closer_look(state: State, item: int) -> str:
     """Return the text of `examine` for an object."""
-    game = world.game
+    game = state.game
     name = game.objects[item]
     if game.vessels >> item & 1:
         held = dict(game.inner).get(item, 0)
         return f"This is a normal {name}. In it, you see {with_articles(game.names(held))}."
-    clean, hot, cool = world.clean >> item & 1, world.hot >> item & 1, world.cool >> item & 1
+    clean, hot, cool = state.clean >> item & 1, state.hot >> item & 1, state.cool >> item & 1
     # the original tests these in an order in which "hot" hides "cool" unless it can name the object clean and cool
     words = "hot" if hot else "cool" if cool else ""
     if clean:
         words = f"{words} and clean" if words else "clean"
-    if world.sliced >> item & 1 and words:
+    if state.sliced >> item & 1 and words:
         return f"This is a {words} sliced {name}."
     if words:
         return f"This is a {'cold' if words == 'cool' else words} {name}."
     if game.toggleable >> item & 1:
-        return f"This {name} is {'on' if world.toggled >> item & 1 else 'off'}."
-    if world.sliced >> item & 1 and game.sliceable >> item & 1:
+        return f"This {name} is {'on' if state.toggled >> item & 1 else 'off'}."
+    if state.sliced >> item & 1 and game.sliceable >> item & 1:
         return f"This is a sliced {name}."
     return f"There's nothing special about {name}."

@@ -1,17 +1,17 @@
-"""Generated games as a collection in splits: by index, by task type and by task_id."""
+"""Generated games as a collection of tasks."""
 
 from __future__ import annotations
 
+import copy
 import numbers
 import re
-from collections.abc import Collection
+from collections.abc import Iterator
 from typing import Any
 
 from agentgym.alfworld.game import TASK_TYPES, Game
 from agentgym.alfworld.generated.generator import BLOCK, GameSpec, generate, schedule
 from agentgym.alfworld.generated.households import PROPORTIONS
 from agentgym.alfworld.generated.layouts import SPLITS
-from agentgym.core import suggest
 
 #: Games that `reset` draws from unless told otherwise: about as many as the official splits have.
 NUM_GAMES: dict[str, int] = {"train": 3600, "valid_seen": 144, "valid_unseen": 144}
@@ -31,8 +31,8 @@ class GeneratedGames:
         ghosts: probability that an object is listed in a second receptacle too.
 
     >>> games = GeneratedGames()
-    >>> game = games.by_index("valid_unseen", 3, TASK_TYPES)
-    >>> games.by_task_id(game.task_id, None) is game
+    >>> game = games.by_index("valid_unseen", 3)
+    >>> games.by_id(game.task_id, None) is game
     True
     """
 
@@ -47,31 +47,34 @@ class GeneratedGames:
         self._num_games = None if num_games is None else int(num_games)
         self._fixed: dict[str, Any] = {"seed": int(game_seed), "dialect": dialect, "ghosts": ghosts}
         GameSpec("train", 0, **self._fixed)  # checks the values
+        self._kinds = TASK_TYPES
+        self.splits = tuple(SPLITS)
         self.name = "the generated games"
 
-    def check_split(self, split: object) -> str:
-        """Return the split's name when it is one of `layouts.SPLITS`."""
-        if split not in tuple(SPLITS):
-            raise ValueError(f"unknown split {split!r} of {self.name}; {suggest(split, SPLITS)}")
-        return str(split)
+    def of_types(self, kinds: tuple[str, ...]) -> GeneratedGames:
+        """Return the games of some task types alone; by name the others are still found."""
+        narrowed = copy.copy(self)
+        narrowed._kinds = kinds
+        narrowed.name = f"the generated games of the types {', '.join(kinds)}"
+        return narrowed
 
     def dialect(self, split: str) -> str:
         """Return the wording of the split's games."""
         return str(self._fixed["dialect"])
 
-    def count(self, split: str, kinds: Collection[str]) -> int:
-        """Number of games of these task types in the split."""
-        total = NUM_GAMES[self.check_split(split)] if self._num_games is None else self._num_games
+    def count(self, split: str) -> int:
+        """Return how many games of a split a reset draws from."""
+        total = NUM_GAMES[split] if self._num_games is None else self._num_games
         whole, rest = divmod(total, BLOCK)
-        return whole * _per_block(kinds) + sum(kind in kinds for kind in self._schedule(split, whole)[:rest])
+        return whole * self._per_block + sum(kind in self._kinds for kind in self._schedule(split, whole)[:rest])
 
-    def by_index(self, split: str, index: int, kinds: Collection[str]) -> Game:
-        """Return a game by its position among those of these task types, from 0; there is no last one."""
-        block, position = divmod(index, _per_block(kinds))
-        fitting = [i for i, kind in enumerate(self._schedule(split, block)) if kind in kinds]
-        return self._game(self.check_split(split), block * BLOCK + fitting[position])
+    def by_index(self, split: str, index: int) -> Game:
+        """Return a game by its index from 0; there is no last one."""
+        block, position = divmod(index, self._per_block)
+        fitting = [i for i, kind in enumerate(self._schedule(split, block)) if kind in self._kinds]
+        return self._game(split, block * BLOCK + fitting[position])
 
-    def by_task_id(self, task_id: str, split: str | None) -> Game:
+    def by_id(self, task_id: str, split: str | None) -> Game:
         """Return the game of a task_id that `by_index` gave, of any split when it is None.
 
         Raises:
@@ -93,13 +96,17 @@ class GeneratedGames:
             )
         return game
 
+    def ids(self, split: str) -> Iterator[str]:
+        """Yield the task_ids of a split in order; each game is generated for it."""
+        return (self.by_index(split, index).task_id for index in range(self.count(split)))
+
+    @property
+    def _per_block(self) -> int:
+        """Games of these task types in every block."""
+        return sum(PROPORTIONS[kind] for kind in self._kinds)
+
     def _schedule(self, split: str, block: int) -> tuple[str, ...]:
         return schedule(self._fixed["seed"], split, block)
 
     def _game(self, split: str, index: int) -> Game:
         return generate(GameSpec(split, index, **self._fixed))
-
-
-def _per_block(kinds: Collection[str]) -> int:
-    """Games of these task types in every block."""
-    return sum(PROPORTIONS[kind] for kind in TASK_TYPES if kind in kinds)

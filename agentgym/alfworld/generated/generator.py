@@ -28,6 +28,7 @@ from agentgym.alfworld.generated.households import (
     PAIRS,
     PROPORTIONS,
     ROOMS,
+    SENTENCES,
     SINGLE,
     TARGETS,
     spelled,
@@ -38,15 +39,6 @@ from agentgym.core import suggest
 
 LAMP = "desklamp"
 
-#: The two sentences of every task type, and what stands in them.
-SENTENCES: dict[str, tuple[str, str]] = {
-    PICK: ("put a {thing} in {place}", "put some {thing} on {place}"),
-    LOOK: ("look at {thing} under the {place}", "examine the {thing} with the {place}"),
-    CLEAN: ("put a clean {thing} in {place}", "clean some {thing} and put it in {place}"),
-    HEAT: ("put a hot {thing} in {place}", "heat some {thing} and put it in {place}"),
-    COOL: ("put a cool {thing} in {place}", "cool some {thing} and put it in {place}"),
-    TWO: ("put two {thing} in {place}", "find two {thing} and put them in {place}"),
-}
 _NEEDED = {CLEAN: things.CLEANABLE, HEAT: things.HEATABLE, COOL: things.COOLABLE}
 #: Games in a row in which every task type occurs as often as `households.PROPORTIONS` says.
 BLOCK = sum(PROPORTIONS.values())

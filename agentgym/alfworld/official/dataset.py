@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from agentgym.alfworld.game import TASK_TYPES, Game, GameError
-from agentgym.alfworld.official.cache import PackedGames, cache_file, load, save
+from agentgym.alfworld.official.cache import PackedGames, cache_file, load, pack, save, unpack
 from agentgym.alfworld.official.problem import read_game
-from agentgym.alfworld.official.record import pack, unpack
 from agentgym.core import suggest
 from agentgym.disk_cache import fingerprint
 from agentgym.foreign_text import ForeignError, clean, read_json
@@ -87,6 +87,72 @@ def find_folder(data: str | os.PathLike[str]) -> Path:
             f"{given.name!r} as split="
         )
     raise GameError(f"ALFWorld data: {given} holds no split ({', '.join(SPLITS)}); {_HOW}")
+
+
+class OfficialGames:
+    """The official games in a folder.
+
+    Args:
+        data: see `find_folder`.
+        cache: folder of the import cache, None for no cache.
+    """
+
+    def __init__(self, data: str | os.PathLike[str], cache: Path | None) -> None:
+        self._folder = find_folder(data)
+        self._cache = cache
+        self._kinds = TASK_TYPES
+        self.splits = tuple([name for name in SPLITS if (self._folder / name).is_dir()])
+        self.name = f"the games in {self._folder}"
+
+    def of_types(self, kinds: tuple[str, ...]) -> OfficialGames:
+        """Return the games of some task types alone; by name the others are still found."""
+        narrowed = copy.copy(self)
+        narrowed._kinds = kinds
+        narrowed.name = f"the games in {self._folder} of the types {', '.join(kinds)}"
+        return narrowed
+
+    def dialect(self, split: str) -> str:
+        """Return the wording of the split's first game; a data version has one wording."""
+        return self._open(split)[0].dialect
+
+    def count(self, split: str) -> int:
+        """Return the number of games in a split."""
+        return len(self._positions(split))
+
+    def by_index(self, split: str, index: int) -> Game:
+        """Return a game by its position in the sorted list, or raise an IndexError past the last one."""
+        return self._open(split)[self._positions(split)[index]]
+
+    def by_id(self, task_id: str, split: str | None) -> Game:
+        """Return the game of the folder <split>/<task_id>, of any split when that is None."""
+        for name in self.splits if split is None else (split,):
+            # other splits are not read for nothing
+            if name == split or os.path.isdir(self._folder / name / task_id):
+                games = self._open(name)
+                position = games.index.get(task_id)
+                if position is not None:
+                    return games[position]
+                reason = dict(games.games.left_out).get(task_id)
+                if reason:
+                    raise ValueError(f"the game {task_id!r} of split {name!r} is left out: it is one {reason}")
+        where = self._folder if split is None else self._folder / split
+        known = self._open(split).games.task_ids if split else ()
+        near = f"; {suggest(task_id, known).rpartition('; ')[2]}" if known else ""
+        raise ValueError(
+            f"unknown task_id {task_id!r}: {where} has no such game; expected '<task folder>/<trial folder>'{near}"
+        )
+
+    def ids(self, split: str) -> Iterator[str]:
+        """Yield the task_ids of a split in order."""
+        task_ids = self._open(split).games.task_ids
+        return (task_ids[position] for position in self._positions(split))
+
+    def _open(self, split: str) -> Split:
+        return open_split(self._folder, split, self._cache)
+
+    def _positions(self, split: str) -> Sequence[int]:
+        games = self._open(split)
+        return range(len(games)) if self._kinds == TASK_TYPES else games.of_types(self._kinds)
 
 
 @cache

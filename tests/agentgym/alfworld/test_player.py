@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from agentgym.alfworld.beliefs import Beliefs, Task, read_task
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO, Game
-from agentgym.alfworld.generated.generator import SENTENCES, GameSpec, generate
-from agentgym.alfworld.player import Explorer
+from agentgym.alfworld.generated.generator import GameSpec, generate
+from agentgym.alfworld.generated.households import SENTENCES
+from agentgym.alfworld.player import Beliefs, Explorer, Task, read_task
 from agentgym.alfworld.rules import World
 from agentgym.alfworld.text import introduction
 from tests.agentgym.alfworld.official_games import games

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from agentgym.alfworld import commands, text
-from agentgym.alfworld.game import HEAT, LOOK, PICK, TASK_TYPES, TWO, Game
+from agentgym.alfworld.game import HEAT, LOOK, PICK, TWO, Game
 from agentgym.alfworld.generated.games import GeneratedGames
-from agentgym.alfworld.repairs import REPAIRS, check_repairs
-from agentgym.alfworld.rules import World
+from agentgym.alfworld.rules import REPAIRS, World, check_repairs
 from tests.agentgym.alfworld.naive import NaiveWorld
 from tests.agentgym.alfworld.official_games import games
 from tests.agentgym.alfworld.small_games import random_game, small_game
@@ -70,8 +69,8 @@ def test_like_the_plain_reading_on_small_games() -> None:
 
 @pytest.mark.parametrize("dialect", ["move", "put"])
 def test_like_the_plain_reading_on_generated_games(dialect: str) -> None:
-    source = GeneratedGames(dialect=dialect, ghosts=0.2)
-    play([source.by_index("valid_seen", i, TASK_TYPES) for i in range(12)], 60)
+    made = GeneratedGames(dialect=dialect, ghosts=0.2)
+    play([made.by_index("valid_seen", i) for i in range(12)], 60)
 
 
 def test_like_the_plain_reading_on_official_games() -> None:

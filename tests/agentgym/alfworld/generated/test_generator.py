@@ -16,6 +16,7 @@ from agentgym.alfworld.generated.households import ROOMS
 from agentgym.alfworld.generated.layouts import LAYOUTS, SPLITS, layouts, sort_of
 from agentgym.alfworld.rules import World
 from agentgym.alfworld.text import introduction
+from agentgym.tasks import check_split
 from tests.agentgym.alfworld.official_games import games
 from tests.agentgym.alfworld.small_games import fits
 
@@ -160,7 +161,7 @@ def averages(games: Iterable[Game]) -> dict[str, float]:
 
 def test_averages_are_near_those_of_official_games() -> None:
     # the official ones are 40 of each type
-    ours = averages(GeneratedGames().by_index("train", i, (kind,)) for kind in TASK_TYPES for i in range(100))
+    ours = averages(GeneratedGames().of_types((kind,)).by_index("train", i) for kind in TASK_TYPES for i in range(100))
     for name, official in averages(games("train_240").values()).items():
         assert ours[name] == pytest.approx(official, rel=0.2), name
     assert len(ours) == 14
@@ -266,33 +267,34 @@ def test_specs_out_of_range_are_explained() -> None:
 
 def test_the_collection_selects_by_type_index_and_task_id() -> None:
     games = GeneratedGames()
-    everything = [games.by_index("valid_seen", i, TASK_TYPES) for i in range(2 * BLOCK)]
+    everything = [games.by_index("valid_seen", i) for i in range(2 * BLOCK)]
     assert everything == GAMES[2 * BLOCK : 4 * BLOCK]
     for kind in TASK_TYPES:
         expected = [game for game in everything if game.task_type == kind]
-        assert [games.by_index("valid_seen", i, (kind,)) for i in range(len(expected))] == expected
-    assert games.count("train", TASK_TYPES) == 3600
-    assert games.count("valid_unseen", (LOOK,)) == 12
+        assert [games.of_types((kind,)).by_index("valid_seen", i) for i in range(len(expected))] == expected
+    assert games.count("train") == 3600
+    assert games.of_types((LOOK,)).count("valid_unseen") == 12
     few = GeneratedGames(num_games=40)
-    listed = [few.by_index("train", i, TASK_TYPES).task_type for i in range(40)]
-    assert few.count("train", (PICK, TWO)) == sum(kind in (PICK, TWO) for kind in listed)
+    listed = [few.by_index("train", i).task_type for i in range(40)]
+    assert few.of_types((PICK, TWO)).count("train") == sum(kind in (PICK, TWO) for kind in listed)
+    assert list(few.ids("train")) == [few.by_index("train", i).task_id for i in range(40)]
     for game in everything[:10]:
-        assert games.by_task_id(game.task_id, None) is game
-        assert games.by_task_id(game.task_id, "valid_seen") is game
+        assert games.by_id(game.task_id, None) is game
+        assert games.by_id(game.task_id, "valid_seen") is game
 
 
 def test_unknown_task_ids_are_explained() -> None:
     games = GeneratedGames()
     known = GAMES[0].task_id
     with pytest.raises(ValueError, match="is one of split 'train', not of 'valid_seen'"):
-        games.by_task_id(known, "valid_seen")
+        games.by_id(known, "valid_seen")
     with pytest.raises(ValueError, match=r"with game_seed=9, game 0 .*made with another game_seed"):
-        GeneratedGames(game_seed=9).by_task_id(known, None)
+        GeneratedGames(game_seed=9).by_id(known, None)
     for wrong in ("nonsense", known.replace("_0", "_00"), known + "x", known.replace("trial_train", "trial_test")):
         with pytest.raises(ValueError, match="unknown task_id"):
-            games.by_task_id(wrong, None)
+            games.by_id(wrong, None)
     with pytest.raises(ValueError, match=r"unknown split 'test'.*known: 'train', 'valid_seen', 'valid_unseen'"):
-        games.check_split("test")
+        check_split(games, "test")
     with pytest.raises(ValueError, match="num_games must be an integer of at least 1, got 0"):
         GeneratedGames(num_games=0)
     with pytest.raises(ValueError, match=r"game_seed must be an integer of at least 0, got 1.5"):
@@ -300,8 +302,6 @@ def test_unknown_task_ids_are_explained() -> None:
     for wrong in ("a", True, None, 2):
         with pytest.raises(ValueError, match=f"ghosts must be a probability from 0 to 1, got {wrong!r}"):
             GeneratedGames(ghosts=wrong)
-    with pytest.raises(ValueError, match=r"unknown split \['train'\]"):
-        games.count(["train"], TASK_TYPES)  # type: ignore[arg-type]
 
 
 def test_objects_that_count_are_more_than_enough_now_and_then() -> None:

@@ -290,7 +290,9 @@ def test_games_are_chosen_by_index_type_and_name(data: Path) -> None:
     assert chosen(task_id="b/trial_2") == chosen(task_id="b/trial_2", split="train") == "b/trial_2"
     assert chosen(task_id="d/trial_4") == "d/trial_4"
     assert {chosen(index=None, task_id=None, split=None, task_type=None) for _ in range(2)} == {chosen()}
+    assert list(ALFWorldEnv(data=data).tasks.ids("train")) == ["a/trial_3", "b/trial_10", "b/trial_2"]
     only = ALFWorldEnv(data=data, task_types=[3])
+    assert (only.num_tasks("train"), list(only.tasks.ids("train"))) == (2, ["a/trial_3", "b/trial_10"])
     assert {only.reset(seed=seed)[1]["task_type"] for seed in range(20)} == {CLEAN}
 
 
@@ -298,11 +300,11 @@ def test_games_are_chosen_by_index_type_and_name(data: Path) -> None:
     ("options", "message"),
     [
         ({"split": ["train"]}, r"unknown split \['train'\]"),
-        ({"index": 3}, r"index 3 is out of range: split 'train' of .* has 3 games, use 0 to 2"),
-        ({"index": 1, "task_type": 1}, r"has 1 games of the types pick_and_place_simple, use 0 to 0"),
+        ({"index": 3}, r"index 3 is out of range: split 'train' of .* has 3 tasks, use 0 to 2"),
+        ({"index": 1, "task_type": 1}, r"of the types pick_and_place_simple has 1 tasks, use 0 to 0"),
         ({"index": -1}, "'index' must be an integer of at least 0"),
         ({"index": True}, "'index' must be an integer"),
-        ({"task_type": 2}, "has no game of the types look_at_obj_in_light"),
+        ({"task_type": 2}, "of the types look_at_obj_in_light holds no task"),
         ({"task_type": "heat"}, "unknown task type 'heat'"),
         ({"task_type": 7}, "unknown task type 7"),
         ({"split": "valid_unseen"}, "unknown split 'valid_unseen'.*did you mean 'valid_seen'"),
