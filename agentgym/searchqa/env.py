@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import numbers
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -13,12 +13,13 @@ from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.foreign_text import clean
 from agentgym.redaction import redact
 from agentgym.searchqa.expert import next_command
-from agentgym.searchqa.official.questions import Question
 from agentgym.searchqa.protocol import FAILED, INVALID, Command, Format, Tokenizer, Turns, check_name, parse
+from agentgym.searchqa.question import Question
 from agentgym.searchqa.retrieval.engines import Corpus
 from agentgym.searchqa.retriever import MOST_ID, MOST_QUERY, Found, Hit, Retriever, SearchFailure, check_found
 from agentgym.searchqa.scoring import FormatReward, exact_match, f1, normalise, sub_match
-from agentgym.searchqa.tasks import choose, find_data
+from agentgym.searchqa.tasks import find_data
+from agentgym.tasks import check_split, choose
 from agentgym.vector import TextVectorEnv
 
 INSTRUCTIONS = (
@@ -77,20 +78,20 @@ class SearchQAEnv(TextEnv[str]):
     "test", which share no person, place, work or event, and the sources "one_hop", "two_hop", "three_hop",
     "comparison" and "bridge". Otherwise `corpus` is a file of passages (`id`, `contents`) or an index folder, and
     `questions` a file in FlashRAG's or verl's columns. One index serves all environments of a process, and the vector
-    form searches once per step for all its places.
+    form searches once per step for all its sub-environments.
 
     **Id.** `AgentRL/SearchQA-v0`.
 
     Args:
-        corpus: passages, see `engines.find_retriever`.
-        questions: see `questions.read_questions`; or a sequence of `Question`.
+        corpus: passages, see `retrieval.engines.find_retriever`.
+        questions: see `official.questions.read_questions`; or a sequence of `Question`.
         retriever: "lexical", "dense", "lucene", the URL of a retrieval server, or an object with `search`.
         top_k: passages shown per search.
         split: split of episodes whose options name none; None for "train", or the first there is.
         sources: names of the sources to ask from; None for all.
         kinds: names of the kinds within sources, such as "comparison" in HotpotQA, or the facts of a generated
             question, such as "winner-spouse"; None for all.
-        answerable: ask only what can be answered, see `questions.is_answerable`.
+        answerable: ask only what can be answered, see `question.is_answerable`.
         protocol: "searchr1" or "verl_agent", see the module `protocol`.
         max_turns: see `protocol.Turns`.
         last_turn: "extra" or "counted"; None for the protocol's own.
@@ -146,25 +147,28 @@ class SearchQAEnv(TextEnv[str]):
         self.reward = "format" if isinstance(reward, FormatReward) else check_name(reward, REWARDS, "reward")
         self._format_reward = reward if isinstance(reward, FormatReward) else FormatReward()
         self.format_score = _finite(format_score)
-        self.collection, self.retriever = find_data(corpus, questions, retriever, world_seed, answerable)
-        self.split = self.collection.first_split() if split is None else self.collection.check_split(split)
-        self.sources = self.collection.check_sources(sources)
-        self.kinds = self.collection.check_kinds(kinds)
+        self.questions, self.retriever = find_data(corpus, questions, retriever, world_seed, answerable)
+        self.sources = self.questions.check_sources(sources)
+        self.kinds = self.questions.check_kinds(kinds)
+        self.tasks = self.questions.narrowed(self.sources, self.kinds)
+        self.split = self.questions.first_split() if split is None else check_split(self.tasks, split)
         self.observation_space = TextSpace()
         self.action_space = TextSpace(samples=("<search>capital</search>", "<answer>yes</answer>"))
         self.instructions = INSTRUCTIONS.format(k=top_k, turns=_LAST[self.turns.last].format(n=max_turns))
         self._total = self.turns.total
-        self._show = _shower(self.format)
         self._parsed: tuple[str, Command] | None = None
         self._ready: tuple[str, Found] | None = None
 
     def begin(self, options: dict[str, Any]) -> None:
         """Load a question; without options its index is drawn from `self.np_random`."""
-        self._load(choose(self.collection, self.split, self.sources, self.kinds, options, self.np_random))
+        tasks = self.tasks
+        if options.get("data_source") is not None and options.get("task_id") is None:
+            tasks = self.questions.narrowed(self.questions.check_sources(options["data_source"]), self.kinds)
+        self._load(choose(tasks, self.split, options, self.np_random))
 
     def num_tasks(self, split: str) -> int:
         """Return the number of questions of the environment's sources and kinds in a split."""
-        return len(self.collection.of(self.collection.check_split(split), self.sources, self.kinds))
+        return self.tasks.count(check_split(self.tasks, split))
 
     def _load(self, question: Question) -> None:
         self.question = question
@@ -230,7 +234,8 @@ class SearchQAEnv(TextEnv[str]):
             self._text = FAILED
             self._key += " > failed"
             return
-        self._text, ids, named = self._show(found)
+        short = sum([len(hit.passage.contents) for hit in found]) <= _SHORT
+        self._text, ids, named = (_remembered if short else _shown)(self.format, found)
         self._key += named
         known = tuple(dict.fromkeys((*self._retrieved, *ids)))
         if len(known) > len(self._retrieved):
@@ -294,7 +299,7 @@ class SearchQAEnv(TextEnv[str]):
     def _expert_action(self, left: int) -> str:
         if self._over:
             return ""
-        titles = self.collection.titles(self.retriever)
+        titles = self.questions.titles(self.retriever)
         return next_command(self.question, titles, self._retrieved, self._searches, can_search=left > 1)
 
     def get_state(self) -> Any:
@@ -307,7 +312,7 @@ class SearchQAEnv(TextEnv[str]):
     def set_state(self, state: Any) -> None:
         """Load what `get_state` returned."""
         named, turn, searches, key, retrieved, answer, over, failed, text, transcript = state
-        self._load(self.collection.by_id(named))
+        self._load(self.tasks.by_id(named))
         if over:
             self._finish(answer)
         self._note(retrieved)
@@ -331,16 +336,16 @@ class SearchQAVectorEnv(TextVectorEnv):
 
     def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:
         """Search for all sub-environments with one call of the retriever."""
-        asking: list[tuple[SearchQAEnv, str]] = []
+        wanted: list[tuple[SearchQAEnv, str]] = []
         for i in running:
             env = self.envs[i]
             query = env.query(commands[i])
             if query is not None:
-                asking.append((env, query))
-        if asking:
-            first = asking[0][0]
-            found = search_all(first.retriever, [query for _, query in asking], first.top_k)
-            for (env, query), hits in zip(asking, found, strict=True):
+                wanted.append((env, query))
+        if wanted:
+            first = wanted[0][0]
+            found = search_all(first.retriever, [query for _, query in wanted], first.top_k)
+            for (env, query), hits in zip(wanted, found, strict=True):
                 env.hand(query, hits)
 
 
@@ -361,25 +366,15 @@ def search_all(retriever: Retriever, queries: Sequence[str], k: int) -> list[Fou
     return [found[query[:MOST_QUERY]] for query in queries]
 
 
-@lru_cache(maxsize=16)
-def _shower(form: Format) -> Callable[[tuple[Hit, ...]], tuple[str, tuple[str, ...], str]]:
-    """What turns hits into a text, their ids, and their part of the state key; it remembers the latest ones.
+def _shown(form: Format, hits: tuple[Hit, ...]) -> tuple[str, tuple[str, ...], str]:
+    """Return hits as a text, their ids, and their part of the state key."""
+    passages = [hit.passage for hit in hits]
+    ids = tuple([clean(passage.id, MOST_ID) for passage in passages])
+    return form.show(passages), ids, f" > {ids!r}"
 
-    All environments of one format share it.
-    """
 
-    def show(hits: tuple[Hit, ...]) -> tuple[str, tuple[str, ...], str]:
-        passages = [hit.passage for hit in hits]
-        ids = tuple([clean(passage.id, MOST_ID) for passage in passages])
-        return form.show(passages), ids, f" > {ids!r}"
-
-    remembered = lru_cache(maxsize=4096)(show)
-
-    def show_some(hits: tuple[Hit, ...]) -> tuple[str, tuple[str, ...], str]:
-        # Long ones are not kept, so that what is remembered is bounded in bytes.
-        return (remembered if sum([len(hit.passage.contents) for hit in hits]) <= _SHORT else show)(hits)
-
-    return show_some
+#: Only short passages, so that what is remembered is bounded in bytes; all environments share it.
+_remembered = lru_cache(maxsize=4096)(_shown)
 
 
 def _finite(value: Any) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from agentgym.searchqa.official.questions import Question
+from agentgym.searchqa.question import Question
 
 
 def next_command(

@@ -17,7 +17,7 @@ import numpy as np
 from agentgym.searchqa.generated.prose import passage_of
 from agentgym.searchqa.generated.questions import SOURCES, ask
 from agentgym.searchqa.generated.world import Census, Names, make_world
-from agentgym.searchqa.official.questions import Question
+from agentgym.searchqa.question import Question
 from agentgym.searchqa.retriever import Passage
 
 #: What each split has: a world of this size, and at most so many questions of each of `asking.SOURCES`.

@@ -17,7 +17,7 @@ import numpy as np
 
 from agentgym.searchqa.generated.names import MAKERS
 from agentgym.searchqa.generated.world import COUNTRY, EVENT, PERSON, TOWN, WORK, Entity, World
-from agentgym.searchqa.official.questions import Question
+from agentgym.searchqa.question import Question
 
 #: Sources of generated questions, in the order of their tables.
 SOURCES = ("one_hop", "two_hop", "three_hop", "comparison", "bridge")

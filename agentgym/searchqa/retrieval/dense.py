@@ -8,7 +8,6 @@ Needs the extra `dense`: `pip install "stepcredit[dense]"`.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import threading
@@ -20,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.foreign_text import ForeignError, read_json
-from agentgym.searchqa.retrieval.index_folder import IndexFolderError, Progress, run_command
+from agentgym.searchqa.retrieval.index_folder import IndexFolderError, Progress, run_command, write_json
 from agentgym.searchqa.retrieval.passage_file import PassageFile
 from agentgym.searchqa.retriever import Found, Hit, Passage, check_search
 
@@ -70,6 +69,7 @@ class DenseRetriever:
     ) -> None:
         faiss = load_faiss()
         self.passages = passages
+        self._recipe: tuple[Path, str | None] | None = None
         self._query_prefix = _prefix("query: ", model) if query_prefix is None else query_prefix
         prefix = _prefix("passage: ", model) if passage_prefix is None else passage_prefix
         self._encode = load_encoder(model, device)
@@ -95,12 +95,20 @@ class DenseRetriever:
         try:
             head = _read_head(folder / _HEAD)
             vectors = np.memmap(folder / _VECTORS, np.float32, "r").reshape(-1, head["dimensions"])
-            return cls(PassageFile(folder), head["model"], vectors=vectors, device=device)
+            self = cls(PassageFile(folder), head["model"], vectors=vectors, device=device)
+            self._recipe = folder, device
+            return self
         except (OSError, ValueError) as error:
             raise IndexFolderError(
                 f"{folder} holds no vectors ({error}); "
                 "`python -m agentgym.searchqa.retrieval.dense FOLDER MODEL` makes them"
             ) from error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as the folder that it was opened from."""
+        if self._recipe is None:
+            raise TypeError("a DenseRetriever can be pickled when it comes from an index folder (`from_folder`)")
+        return _opened, self._recipe
 
     def search(self, queries: Sequence[str], k: int) -> list[Found]:
         """Search for several queries at once, each different one once; see `Retriever.search`."""
@@ -116,6 +124,10 @@ class DenseRetriever:
                 best = sorted((-score, place) for score, place in zip(row, places, strict=True) if place >= 0)[:k]
                 found[query] = tuple([Hit(self.passages[int(place)], -float(score)) for score, place in best])
         return [found.get(query, ()) for query in queries]
+
+
+def _opened(folder: Path, device: str | None) -> DenseRetriever:
+    return DenseRetriever.from_folder(folder, device=device)
 
 
 def encode_folder(
@@ -158,7 +170,7 @@ def encode_folder(
     path = folder / _VECTORS
     if not (folder / _STARTED).exists():
         path.write_bytes(b"")
-        (folder / _STARTED).write_text(json.dumps({"model": str(model)}), encoding="utf-8")
+        write_json(folder / _STARTED, {"model": str(model)})
     done = path.stat().st_size // (4 * dimensions)
     with open(path, "r+b") as stream:
         stream.truncate(done * 4 * dimensions)
@@ -169,8 +181,8 @@ def encode_folder(
             stream.flush()
             done += len(texts)
             progress(done, done / len(passages))
-    (folder / _STARTED).write_text(json.dumps({"model": str(model), "dimensions": dimensions}), encoding="utf-8")
-    os.replace(folder / _STARTED, folder / _HEAD)
+    write_json(folder / _HEAD, {"model": str(model), "dimensions": dimensions})
+    (folder / _STARTED).unlink()
 
 
 def _read_head(path: Path) -> dict[str, Any]:

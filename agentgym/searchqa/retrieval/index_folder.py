@@ -9,20 +9,18 @@ one state of one file and to one version of the format.
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
 import json
 import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from agentgym.disk_cache import fingerprint, locked, write_file
 from agentgym.searchqa.official.corpus import CorpusError, PassageReader, check_some, corpus_state, same_id
 from agentgym.searchqa.retrieval.lexical import HEAP, INDEX, LexicalRetriever, document, load_tantivy, new_index
 from agentgym.searchqa.retrieval.passage_file import PassageFile, PassageWriter
@@ -67,7 +65,7 @@ def build_index(
     corpus, folder = Path(corpus).expanduser(), Path(folder).expanduser()
     head = {"version": VERSION, "corpus": corpus_state(corpus)}
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with _locked(folder.with_name(folder.name + ".lock")):
+    with locked(folder.with_name(folder.name + ".lock")):
         if folder.exists():
             found = _read_head(folder)
             if found["corpus"] != head["corpus"]:
@@ -104,9 +102,7 @@ def open_index(folder: str | os.PathLike[str], *, threads: int | None = None) ->
 
 def default_folder(corpus: Path, cache: Path) -> Path:
     """Return the index folder of a corpus file, in its present state, within a folder of caches."""
-    identity = [VERSION, str(corpus.resolve()), corpus_state(corpus)]
-    digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:16]
-    return cache / f"searchqa-{corpus.name.partition('.')[0]}-{digest}"
+    return cache / f"searchqa-{corpus.name.partition('.')[0]}-{fingerprint(VERSION, corpus)}"
 
 
 def _read_head(folder: Path) -> dict[str, Any]:
@@ -130,7 +126,7 @@ def _build(corpus: Path, unfinished: Path, head: dict[str, Any], progress: Progr
     if _started(started) != head:
         shutil.rmtree(unfinished, ignore_errors=True)
         (unfinished / INDEX).mkdir(parents=True)
-        _write_json(started, head)
+        write_json(started, head)
     index = new_index(unfinished / INDEX)
     # One thread adds passages in order, so what an index holds is always a beginning of the corpus.
     writer = index.writer(heap_size=HEAP, num_threads=1)
@@ -161,7 +157,7 @@ def _build(corpus: Path, unfinished: Path, head: dict[str, Any], progress: Progr
     for path in (unfinished / INDEX).iterdir():
         path.chmod(mode)
     progress(done, 1.0)
-    _write_json(unfinished / _HEAD, head | {"passages": done})
+    write_json(unfinished / _HEAD, head | {"passages": done})
     started.unlink()
 
 
@@ -186,18 +182,9 @@ def _check_ids(passages: PassageFile, corpus: Path) -> None:
             raise same_id(f"{corpus}: lines {first} and {second}", name)
 
 
-def _write_json(path: Path, content: dict[str, Any]) -> None:
-    temporary = path.with_suffix(".new")
-    temporary.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
-
-
-@contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Let one process at a time in; a process that dies gives the lock back."""
-    with open(path, "w") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        yield
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Write a file that is there whole or not at all."""
+    write_file(path, (json.dumps(content, indent=1) + "\n").encode())
 
 
 def print_progress() -> Progress:

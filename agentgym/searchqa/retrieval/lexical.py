@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,10 +153,11 @@ class LexicalRetriever:
         """Pickle as a recipe: passages in memory are indexed again, an index folder is opened again."""
         if isinstance(self.passages, PassageFile):
             return LexicalRetriever.from_folder, (self.passages.folder, self._threads)
-        return _in_memory, (self.passages, self._threads)
+        return _in_memory, (tuple(self.passages), self._threads)
 
 
-def _in_memory(passages: Sequence[Passage], threads: int) -> LexicalRetriever:
+@lru_cache(maxsize=8)  # environments that are unpickled in one process share one index, as those do that are made in it
+def _in_memory(passages: tuple[Passage, ...], threads: int) -> LexicalRetriever:
     return LexicalRetriever(passages, threads=threads)
 
 

@@ -34,7 +34,11 @@ class LuceneRetriever:
                 "one, with --collection JsonCollection and --storeRaw"
             )
         self._searcher = _searcher_class()(str(folder))
-        self._threads = threads
+        self._folder, self._threads = folder, threads
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle as the folder."""
+        return _opened, (self._folder, self._threads)
 
     def search(self, queries: Sequence[str], k: int) -> list[Found]:
         """Search for several queries at once, each different one once; see `Retriever.search`."""
@@ -57,6 +61,10 @@ class LuceneRetriever:
                 return SearchFailure(f"document {hit.docid} keeps no text: build the Lucene index with --storeRaw")
             found.append(Hit(Passage(str(hit.docid), _contents(raw)), round(float(hit.score), 4)))
         return tuple(found)
+
+
+def _opened(folder: Path, threads: int) -> LuceneRetriever:
+    return LuceneRetriever(folder, threads=threads)
 
 
 def _contents(raw: str) -> str:

@@ -6,9 +6,10 @@ import time
 import pytest
 
 from agentgym.searchqa.official.corpus import CorpusError, PassageReader
-from agentgym.searchqa.official.questions import QuestionError, read_questions
+from agentgym.searchqa.official.questions import read_questions
 from agentgym.searchqa.player import Reader, names_in
 from agentgym.searchqa.protocol import Format, escape_tags, parse
+from agentgym.searchqa.question import QuestionError
 from agentgym.searchqa.retrieval.formats import WireError, read_answer, read_request
 from agentgym.searchqa.retriever import Passage
 from agentgym.searchqa.scoring import (

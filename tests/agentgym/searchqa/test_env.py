@@ -8,11 +8,11 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 from agentgym.searchqa.env import SearchQAEnv, SearchQAVectorEnv, search_all
-from agentgym.searchqa.official.questions import Question
 from agentgym.searchqa.protocol import FAILED, INVALID
+from agentgym.searchqa.question import Question
 from agentgym.searchqa.retriever import Hit, Passage, SearchFailure
 from agentgym.searchqa.scoring import FormatReward
-from tests.agentgym.searchqa.places import ADA, QUESTIONS, ULM, Titles
+from tests.agentgym.searchqa.four_passages import ADA, QUESTIONS, ULM, Titles
 
 
 def env_of(**kwargs):
@@ -231,7 +231,7 @@ def test_splits_sources_and_counts():
     assert env_of(sources="two_hop").num_tasks("train") == 1
     assert env.reset(options={"data_source": "two_hop", "index": 0})[1]["task_id"] == "country"
     assert env.reset(options={"split": "test"})[1]["task_id"] == "loose"
-    with pytest.raises(ValueError, match="no question of the sources nq"):
+    with pytest.raises(ValueError, match=r"split 'train' of the questions given \(those of nq\) holds no task"):
         env_of(sources=["nq"]).reset()
 
 
@@ -243,7 +243,8 @@ def test_splits_sources_and_counts():
         ({"index": True}, "integer"),
         ({"task_id": "where", "index": 0}, "more than one way"),
         ({"task_id": "loose", "split": "train"}, "is in split 'test'"),
-        ({"task_id": 3}, "unknown task_id 3"),
+        ({"task_id": 3}, "must be a string, got 3"),
+        ({"task_id": "wher"}, "unknown task_id 'wher': the questions given has ids such as 'where'"),
         ({"data_source": "one_hopp"}, "did you mean 'one_hop'"),
         ({"split": "tain"}, "did you mean 'train'"),
     ],
@@ -293,7 +294,7 @@ def test_a_step_of_many_places_is_one_search_without_repeats():
     envs.step(["<search>ada</search>"] * 4 + ["<search>zell</search>", "<search>ada</search>"])
     assert calls[1:] == [["ada"]]  # a finished place asks nothing
     assert len({id(env.retriever) for env in envs.envs}) == 1
-    assert len({id(env.collection) for env in envs.envs}) == 1
+    assert len({id(env.questions) for env in envs.envs}) == 1
 
 
 def test_a_search_in_the_last_turn_is_not_sent():

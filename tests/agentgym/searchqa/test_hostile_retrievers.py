@@ -6,7 +6,7 @@ import pytest
 
 from agentgym.searchqa.env import SearchQAVectorEnv, search_all
 from agentgym.searchqa.retriever import Hit, Passage, SearchFailure
-from tests.agentgym.searchqa.places import ADA, QUESTIONS, Titles
+from tests.agentgym.searchqa.four_passages import ADA, QUESTIONS, Titles
 from tests.agentgym.searchqa.test_env import begin
 
 ODD = [

@@ -4,7 +4,7 @@ import pytest
 
 from agentgym.searchqa.env import SearchQAVectorEnv
 from agentgym.searchqa.keys import documents_key, text_key
-from tests.agentgym.searchqa.places import QUESTIONS, Titles
+from tests.agentgym.searchqa.four_passages import QUESTIONS, Titles
 
 
 def keys(key, *commands):

@@ -4,8 +4,8 @@ import pytest
 
 from agentgym.searchqa.env import SearchQAEnv
 from agentgym.searchqa.expert import next_command
-from agentgym.searchqa.official.questions import Question
 from agentgym.searchqa.player import Reader, names_in
+from agentgym.searchqa.question import Question
 
 
 def played(env, reader, **options):

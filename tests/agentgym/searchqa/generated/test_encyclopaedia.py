@@ -191,7 +191,7 @@ def digest() -> str:
 
 
 def test_another_process_makes_the_same():
-    script = "from tests.agentgym.searchqa.test_encyclopaedia import digest; print(digest())"
+    script = "from tests.agentgym.searchqa.generated.test_encyclopaedia import digest; print(digest())"
     made = subprocess.run(
         [sys.executable, "-c", script], env={"PYTHONHASHSEED": "7", "PYTHONPATH": ROOT},
         capture_output=True, text=True, check=True,

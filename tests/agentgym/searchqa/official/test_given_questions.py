@@ -38,4 +38,4 @@ def test_episodes_over_the_given_corpus(files):
     assert info["support_recall"] == 1.0
     assert commands[-1] == "<answer> Airborne Express </answer>"
     easy = SearchQAEnv(corpus=corpus, questions=questions, answerable=True)
-    assert 4700 < len(easy.collection.questions) < 4850  # 3,455 by their passages, the others by what BM25 finds
+    assert 4700 < len(easy.questions.all) < 4850  # 3,455 by their passages, the others by what BM25 finds

@@ -7,9 +7,10 @@ import re
 
 import pytest
 
-from agentgym.searchqa.official.questions import Question, QuestionError, check_questions, is_answerable, read_questions
+from agentgym.searchqa.official.questions import read_questions
+from agentgym.searchqa.question import Question, QuestionError, check_questions, is_answerable
 from agentgym.searchqa.retriever import SearchFailure
-from tests.agentgym.searchqa.places import PASSAGES, Titles
+from tests.agentgym.searchqa.four_passages import PASSAGES, Titles
 
 FLASHRAG = {"id": "dev_0", "question": "Who?", "golden_answers": ["Ada", "The"], "metadata": {"x": 1}}
 VERL = {

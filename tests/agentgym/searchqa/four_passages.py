@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from agentgym.searchqa.official.questions import Question
+from agentgym.searchqa.question import Question
 from agentgym.searchqa.retriever import Found, Hit, Passage, SearchFailure
 
 ADA = Passage("ada", '"Ada Bell"\nAda Bell was born in Port Ulm.')

@@ -1,0 +1,96 @@
+"""A question with its golden answers, and whether a search can find one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentgym.foreign_text import clean
+from agentgym.searchqa.retriever import Retriever, SearchFailure
+from agentgym.searchqa.scoring import CLOSED, normalise
+
+#: Characters of the longest question, or of an answer to it.
+MOST_TEXT = 100_000
+#: Questions of a search at a time.
+_BATCH = 1024
+
+
+class QuestionError(ValueError):
+    """A question file that cannot be read, or a row of it that is no question."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question.
+
+    Attributes:
+        id: unique among the questions of an environment.
+        text: the question.
+        golds: golden answers, any of which is right; at least one, none that normalises to nothing.
+        source: data set or kind it belongs to, such as "hotpotqa".
+        split: such as "train".
+        supports: ids of the passages that are needed for the answer, in the order in which they are best found; ()
+            where they are not known.
+        kind: a further distinction within the source, such as "comparison"; "" for none.
+    """
+
+    id: str
+    text: str
+    golds: tuple[str, ...]
+    source: str
+    split: str
+    supports: tuple[str, ...] = ()
+    kind: str = ""
+
+
+def check_questions(questions: Iterable[Any]) -> tuple[Question, ...]:
+    """Return questions that were given as objects, `clean`.
+
+    Raises:
+        QuestionError: when one of them holds something else than texts, or too long ones.
+    """
+    checked = []
+    for position, each in enumerate(questions):
+        texts = (each.id, each.text, each.source, each.split, each.kind)
+        if not all(isinstance(text, str) and len(text) <= MOST_TEXT for text in (*texts, *each.golds, *each.supports)):
+            raise QuestionError(
+                f"question {position} (from 0): expected texts of at most {MOST_TEXT:,} characters, got {each!r:.200}"
+            )
+        named, text, source, split, kind = map(clean, texts)
+        golds, supports = tuple(map(clean, each.golds)), tuple(map(clean, each.supports))
+        checked.append(Question(named, text, golds, source, split, supports, kind))
+    return tuple(checked)
+
+
+def is_answerable(questions: Sequence[Question], retriever: Retriever, *, k: int = 10) -> list[bool]:
+    """Say of each question whether its answer can be found.
+
+    It can when its supporting passages are known, or when a golden answer stands, word for word after normalisation,
+    in one of the first `k` passages that a search for the question finds; "yes" and "no" stand everywhere and do not
+    count.
+
+    Args:
+        questions: any number.
+        retriever: searches the corpus.
+        k: how many passages are looked at.
+
+    Raises:
+        RuntimeError: when a search fails: nothing would be known then.
+    """
+    found = []
+    for start in range(0, len(questions), _BATCH):
+        batch = questions[start : start + _BATCH]
+        open_ones = [question for question in batch if not question.supports]
+        answers = iter(retriever.search([question.text for question in open_ones], k) if open_ones else ())
+        for question in batch:
+            if question.supports:
+                found.append(True)
+                continue
+            hits = next(answers)
+            if isinstance(hits, SearchFailure):
+                raise RuntimeError(f"whether {question.id!r} can be answered is not known: {hits.reason}")
+            golds = [f" {normalise(gold)} " for gold in question.golds if normalise(gold) not in CLOSED]
+            texts = [f" {normalise(hit.passage.contents)} " for hit in hits] if golds else []
+            found.append(any(gold in text for text in texts for gold in golds))
+    return found

@@ -1,0 +1,88 @@
+"""Which questions there are, and environments that go to another process."""
+
+import pickle
+
+import cloudpickle
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from agentgym.searchqa.env import SearchQAEnv, SearchQAVectorEnv
+from agentgym.searchqa.official.questions import read_questions
+from agentgym.searchqa.retrieval.dense import DenseRetriever
+from agentgym.searchqa.tasks import Questions
+from tests.agentgym.searchqa.corpus_files import write_corpus
+from tests.agentgym.searchqa.four_passages import COUNTRY, LOOSE, PASSAGES, QUESTIONS, WHERE, Titles
+from tests.agentgym.searchqa.official.test_questions import FLASHRAG, write
+
+
+def test_tasks_are_counted_within_sources_and_kinds():
+    questions = Questions(QUESTIONS, "mine")
+    tasks = questions.narrowed()
+    assert (tasks.splits, tasks.count("train"), list(tasks.ids("train"))) == (
+        ("test", "train"),
+        2,
+        ["where", "country"],
+    )
+    assert tasks.by_index("train", 1) is COUNTRY
+    some = questions.narrowed(("two_hop",))
+    assert (some.count("train"), some.count("test"), some.by_index("train", 0)) == (1, 0, COUNTRY)
+    assert some.by_id("where", None) is WHERE  # ids are those of all questions
+    assert some.by_id("loose", "test") is LOOSE
+    with pytest.raises(IndexError):
+        some.by_index("train", 1)
+    assert questions.narrowed(("two_hop",)) is some
+
+
+def test_options_that_are_none_are_not_given():
+    env = SearchQAEnv(questions=QUESTIONS, retriever=Titles())
+    nothing = {"split": None, "index": None, "task_id": None, "data_source": None}
+    assert env.reset(seed=3, options=nothing)[1] == env.reset(seed=3)[1]
+    assert env.reset(options={**nothing, "task_id": "loose"})[1]["task_id"] == "loose"
+    assert env.reset(options={**nothing, "data_source": "two_hop", "index": np.int64(0)})[1]["task_id"] == "country"
+
+
+def play(envs, seed):
+    _, infos = envs.reset(seed=seed)
+    commands = ("<search>founded town</search>", "hm", "<answer>x</answer>")
+    return repr([infos["task_id"], *[envs.step([command] * 2 if seed else command) for command in commands]])
+
+
+@pytest.mark.parametrize("module", [pickle, cloudpickle])
+@pytest.mark.parametrize("make", [lambda: SearchQAEnv(expert=True), lambda: gym.make("AgentRL/SearchQA-v0")])
+def test_an_environment_goes_to_another_process_as_a_recipe(module, make):
+    env = make()
+    env.reset(seed=1)
+    data = module.dumps(env)
+    assert len(data) < 2_000_000  # passages, but not the 32,000 questions and no index
+    copy = module.loads(data)
+    assert play(copy, 0) == play(env, 0)
+    assert module.loads(data).unwrapped.retriever is copy.unwrapped.retriever
+
+
+def test_a_vector_environment_is_pickled_in_the_middle_of_episodes():
+    envs = SearchQAVectorEnv(2, questions=QUESTIONS, retriever=Titles(), expert=True)
+    envs.reset(seed=5)
+    envs.step(["<search>ada</search>", "<search>ulm</search>"])
+    copy = pickle.loads(pickle.dumps(envs))
+    assert len({id(env.retriever) for env in copy.envs}) == 1
+    steps = [repr(each.step(["<search>zell</search>", "<answer>Port Ulm</answer>"])) for each in (envs, copy)]
+    assert steps[0] == steps[1]
+    assert play(copy, 1) == play(envs, 1)
+
+
+def test_questions_of_a_file_are_read_again(tmp_path):
+    path = write(tmp_path / "dev.jsonl", [FLASHRAG])
+    corpus = write_corpus(tmp_path / "c.jsonl", PASSAGES)
+    env = SearchQAEnv(corpus=corpus, questions=path)
+    data = pickle.dumps(env.questions)
+    assert b"Who?" not in data
+    assert pickle.loads(data).all == read_questions(path)
+    assert pickle.loads(pickle.dumps(env)).reset(seed=0)[0] == "Who?"
+
+
+def test_a_dense_retriever_without_a_folder_says_why_it_cannot_be_pickled():
+    pytest.importorskip("faiss")
+    retriever = DenseRetriever(PASSAGES, lambda texts: np.ones((len(texts), 2), np.float32))
+    with pytest.raises(TypeError, match="from_folder"):
+        pickle.dumps(retriever)
