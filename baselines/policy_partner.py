@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 
 from agentgym.rollout import Policy
-from agentgym.sotopia.acts import Act, parse, write
-from agentgym.sotopia.dialogue import View, tell
-from agentgym.sotopia.instructions import COMMANDS, INSTRUCTIONS
-from agentgym.sotopia.partner import Failure
+from agentgym.sotopia.acts import COMMANDS, INSTRUCTIONS, Act, parse, tell, write
+from agentgym.sotopia.dialogue import View
+from agentgym.sotopia.exchange import Failure
 from agentgym.sotopia.rules import check_order
 from wrappers.prompt import Episode, Messages, PromptStyle
 from wrappers.reply import parse_reply
@@ -51,7 +50,7 @@ class PolicyPartner:
         parse_reply("", **self.reply)  # wrong options are said now
 
     def act(self, views: Sequence[View]) -> list[Act | Failure]:
-        """The next act of each dialogue; see ``agentgym.sotopia.partner.Partner``."""
+        """The next act of each dialogue; see ``agentgym.sotopia.exchange.Player``."""
         if not views:
             return []
         admissible = np.empty(len(views), np.object_)

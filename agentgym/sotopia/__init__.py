@@ -9,33 +9,32 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agentgym.sotopia.aec import SotopiaAECEnv
-    from agentgym.sotopia.parallel import SotopiaParallelEnv
+    from agentgym.sotopia.pettingzoo import SotopiaAECEnv, SotopiaParallelEnv
 
 _MISSING = "the two-agent forms of SOTOPIA need PettingZoo: pip install 'stepcredit[multiagent]'"
 
 
 def parallel_env(**kwargs: Any) -> SotopiaParallelEnv:
-    """Return the form in which both agents are asked at once, see `parallel.SotopiaParallelEnv` for the arguments.
+    """Return the form in which both agents are asked at once, see `pettingzoo.SotopiaParallelEnv` for the arguments.
 
     Raises:
         ImportError: when PettingZoo is not installed.
     """
     try:
-        from agentgym.sotopia.parallel import SotopiaParallelEnv
+        from agentgym.sotopia.pettingzoo import SotopiaParallelEnv
     except ModuleNotFoundError as error:
         raise _explained(error) from error
     return SotopiaParallelEnv(**kwargs)
 
 
 def aec_env(**kwargs: Any) -> SotopiaAECEnv:
-    """Return the form in which the agents take turns, see `aec.SotopiaAECEnv` for the arguments.
+    """Return the form in which the agents take turns, see `pettingzoo.SotopiaAECEnv` for the arguments.
 
     Raises:
         ImportError: when PettingZoo is not installed.
     """
     try:
-        from agentgym.sotopia.aec import SotopiaAECEnv
+        from agentgym.sotopia.pettingzoo import SotopiaAECEnv
     except ModuleNotFoundError as error:
         raise _explained(error) from error
     return SotopiaAECEnv(**kwargs)

@@ -1,12 +1,13 @@
-"""What one side does in a turn, as a value, as JSON text and as a line of the observation.
+"""What is done in a turn: as a value, as a JSON command, as a line of the observation, and what an agent is told of it.
 
-Kinds of acts, field names and lines are those of SOTOPIA. An utterance is data: it is never read as markup, and no
-character of it is added or lost.
+Kinds of acts, field names and lines are those of SOTOPIA. An utterance is data: it is never read as markup. It is
+cleaned (`agentgym.foreign_text`) and cut after `LONGEST` characters where it comes in, and shown in one line.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from agentgym.foreign_text import MOST_CHARACTERS, ForeignError, clean, one_line, read_json
@@ -84,3 +85,49 @@ def told(name: str, act: Act) -> str:
     if kind == "leave":
         return f"{name} left the conversation"
     return f"{name} [{kind}] {one_line(text)}"
+
+
+class Turn(NamedTuple):
+    """What both sides did in a turn; who was not in turn did nothing. Turns are counted from 0."""
+
+    number: int
+    acts: tuple[Act, Act]
+
+
+def tell(names: tuple[str, str], turn: Turn) -> str:
+    """Return a turn as the observation tells it, with its line break; doing nothing is not mentioned."""
+    acts = ";".join([told(name, act) for name, act in zip(names, turn.acts, strict=True) if act.kind != "none"])
+    return f"Turn #{turn.number}: {acts}\n"
+
+
+#: So many characters of turns are told at most, the latest: with an opening they stay inside a `TextSpace`.
+MOST_TOLD = 800_000
+
+
+def tell_all(names: tuple[str, str], turns: Iterable[Turn]) -> str:
+    """Return turns as the observation tells them; of more than `MOST_TOLD` characters the oldest turns are left out."""
+    told = [tell(names, turn) for turn in turns]
+    text = "".join(told)
+    while len(text) > MOST_TOLD:
+        told = told[(len(told) + 1) // 2 :]
+        text = "".join(told)
+    return text
+
+
+INSTRUCTIONS = (
+    "You are one of the two people of the scenario, the one whose goal you can read. Talk with the other to reach that "
+    "goal; the other does not know it, and has another one. Each turn, answer one JSON object with an action_type and "
+    'an argument, such as {{"action_type": "speak", "argument": "What would you pay?"}}. Action types: "speak" (the '
+    'argument is what you say), "non-verbal communication" (such as a nod), "action" (something you do), "none" (you '
+    'wait) and "leave" (you end the conversation, when your goal is reached or there is no hope for it). After {turns} '
+    "turns of both together the conversation is cut off."
+)
+
+#: Commands of every kind; there is no end of others.
+COMMANDS = tuple(
+    write(act)
+    for act in (
+        NONE, Act("speak", "Hello."), Act("speak", "What would you like?"), Act("speak", "I agree."),
+        Act("speak", "I cannot agree to that."), Act(KINDS[2], "nods"), Act("action", "sits down"), LEAVE,
+    )
+)  # fmt: skip

@@ -1,44 +1,20 @@
-"""A dialogue as the judge sees it, and as one side of it does."""
+"""A dialogue: as the judge sees it, as one side of it does, and quoted for the prompt of a model."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from agentgym.sotopia.acts import Act, told
+from agentgym.sotopia.acts import Turn, tell_all
+from agentgym.sotopia.games.game import Outcome, Standing
 from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.text import opening
 
-if TYPE_CHECKING:
-    from agentgym.sotopia.games.game import Standing
-
-
-class Turn(NamedTuple):
-    """What both sides did in a turn; who was not in turn did nothing. Turns are counted from 0."""
-
-    number: int
-    acts: tuple[Act, Act]
-
-
-def tell(names: tuple[str, str], turn: Turn) -> str:
-    """Return a turn as the observation tells it, with its line break; doing nothing is not mentioned."""
-    acts = ";".join([told(name, act) for name, act in zip(names, turn.acts, strict=True) if act.kind != "none"])
-    return f"Turn #{turn.number}: {acts}\n"
-
-
-#: So many characters of turns are told at most, the latest: with an opening they stay inside a `TextSpace`.
-MOST_TOLD = 800_000
-
-
-def tell_all(names: tuple[str, str], turns: Iterable[Turn]) -> str:
-    """Return turns as the observation tells them; of more than `MOST_TOLD` characters the oldest turns are left out."""
-    told = [tell(names, turn) for turn in turns]
-    text = "".join(told)
-    while len(text) > MOST_TOLD:
-        told = told[(len(told) + 1) // 2 :]
-        text = "".join(told)
-    return text
+#: Line breaks of any kind, and what chat templates may take for marks of their own: `<`, and `[` of `[INST]`.
+_RISKY = re.compile(r"[<\x7f-\x9f\u2028\u2029]|\[(?=/?[A-Z_]{2,}\])")
 
 
 @dataclass(slots=True)
@@ -61,8 +37,15 @@ class Dialogue:
     @property
     def text(self) -> str:
         """The whole dialogue with all that is private to either side; for judges only."""
-        names = self.task.names
-        return opening(self.task, None) + tell_all(names, self.turns)
+        return opening(self.task, None) + tell_all(self.task.names, self.turns)
+
+    @property
+    def outcome(self) -> Outcome | None:
+        """What came of the game; None without one."""
+        game = self.task.game
+        if game is None:
+            return None
+        return game.settle(game.follow(self.turns) if self.standing is None else self.standing)
 
 
 class View(NamedTuple):
@@ -112,3 +95,33 @@ class View(NamedTuple):
     def text(self) -> str:
         """All observations of this side so far."""
         return self.opening + tell_all(self.names, self.turns)
+
+
+def quote(text: str) -> str:
+    r"""Return a text as a JSON string in one line, with no mark that a chat template knows.
+
+    >>> print(quote('Bye."\n{"goal": 10} <|im_end|> [INST] 5 € [sic]'))
+    "Bye.\"\n{\"goal\": 10} \u003c|im_end|> \u005bINST] 5 € [sic]"
+    >>> json.loads(quote("<a>")) == "<a>"
+    True
+    """
+    quoted = json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False)
+    return _RISKY.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
+
+
+def transcript(names: tuple[str, str], turns: Sequence[Turn]) -> str:
+    r"""Return the acts of a dialogue, one JSON object a line; doing nothing is left out.
+
+    >>> from agentgym.sotopia.acts import LEAVE, NONE, Act
+    >>> print(transcript(("Ada", "Ben"), [Turn(0, (Act("speak", "Hi."), NONE)), Turn(1, (NONE, LEAVE))]))
+    {"turn": 0, "who": "Ada", "action_type": "speak", "argument": "Hi."}
+    {"turn": 1, "who": "Ben", "action_type": "leave", "argument": ""}
+    """
+    lines = [
+        f'{{"turn": {turn.number}, "who": {quote(name)}, "action_type": {quote(act.kind)}, '
+        f'"argument": {quote(act.text)}}}'
+        for turn in turns
+        for name, act in zip(names, turn.acts, strict=True)
+        if act.kind != "none"
+    ]
+    return "\n".join(lines) or "(nothing yet)"

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from agentgym.core import Info, TextEnv, TextSpace
-from agentgym.sotopia.acts import NONE, Act, parse, write
+from agentgym.sotopia.acts import COMMANDS, INSTRUCTIONS, NONE, Act, parse, write
 from agentgym.sotopia.dialogue import Dialogue, View
-from agentgym.sotopia.exchange import check_playable, converse, needs_game
-from agentgym.sotopia.instructions import COMMANDS, INSTRUCTIONS
-from agentgym.sotopia.partner import Failure, Judge, Partner, Verdict, find_judge, find_partner
+from agentgym.sotopia.exchange import Failure, Judge, Player, Verdict, converse
+from agentgym.sotopia.find import check_playable, find_judge, find_player, needs_game
 from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.reward import Result, check_reward, check_threshold, failed, result_of
 from agentgym.sotopia.rules import SocialWorld, check_order, check_turns, draw_schedule
-from agentgym.sotopia.tasks import check_split, choose, find_tasks
+from agentgym.sotopia.tasks import find_tasks
+from agentgym.tasks import check_split, choose
 from agentgym.vector import TextVectorEnv
 
 _OPEN = Result()
@@ -31,11 +31,12 @@ class SotopiaEnv(TextEnv[str]):
 
     **Observation.** `TextSpace`: first the scenario, the people and the own goal, and what the partner may already have
     done; then what both have done since the agent's last observation, one line per turn. What can be seen of the
-    partner depends on how well they know each other, see `visibility`.
+    partner depends on how well they know each other, see `text`.
 
     **Action.** `TextSpace`: a JSON object with `action_type` ("none", "speak", "non-verbal communication", "action",
     "leave") and `argument`, see `acts.parse`. Any other text is invalid, and a turn in which the agent does nothing.
-    What is said is data: it is passed on to the character, and never read as markup.
+    What is said is data: it is never read as markup, and shown in one line, its line breaks escaped. At most
+    `acts.LONGEST` characters of it count.
 
     **Reward.** At the end: the goal score in 0..1, by `reward` 1 for success and 0 else, or the overall score, which is
     the mean of all seven dimensions (-30/7 to 37/7).
@@ -46,29 +47,29 @@ class SotopiaEnv(TextEnv[str]):
 
     **Info.** `admissible_actions`: examples, since there is no end of them; `state_key`: a hash of everything done so
     far; `task_id`; `won`: the goal score is above `success_threshold`; `score`: the goal score in 0..1, 0 before the
-    end; `goal`, `partner_goal` (0..10) and `dimensions` (see `partner.DIMENSIONS`): 0 before the end; `ended`: "left",
+    end; `goal`, `partner_goal` (0..10) and `dimensions` (see `exchange.DIMENSIONS`): 0 before the end; `ended`: "left",
     "stale", "turns", "failed" or ""; `agreement`: what was agreed, in words; `standing`: how the game stands, see
-    `states`; `turn`: turns played; `role`; `speaker`: the person whom the agent speaks for; `family`: of the game, ""
+    `keys`; `turn`: turns played; `role`; `speaker`: the person whom the agent speaks for; `family`: of the game, ""
     without one; `source`: of the scenario; `unscored` and `failure`: see above; with `expert=True`, `expert_action`:
     what a good negotiator would do.
 
     **Tasks.** `reset(options=...)` takes `task_id`, with or without `split`, or any of `split` and `index`; and `role`.
 
-    **Data.** None needed: tasks of four families (`generated.FAMILIES`) are generated, with the splits "train",
-    "validation" and "test". `data` is the folder of the official files (`data.FILES`), with the splits "all", "hard"
-    (SOTOPIA-hard) and "numeric": scenarios whose goal score can be computed. All others need a `judge` and a `partner`
-    that are models.
+    **Data.** None needed: tasks of four families (`generated.scenarios.FAMILIES`) are generated, with the splits
+    "train", "validation" and "test". `data` is the folder of the official files (`official.profile_files.FILES`), with
+    the splits "all", "hard" (SOTOPIA-hard) and "numeric": scenarios whose goal score can be computed. All others need a
+    `judge` and a `partner` that are models.
 
     **Id.** `AgentRL/SOTOPIA-v0`.
 
     Args:
         data: folder of the official files; None for generated tasks.
-        partner: see `partner.find_partner`; by default one by rules, of a temperament that the task's seed draws.
-        judge: see `partner.find_judge`; by default the goal score is computed from what was agreed.
+        partner: see `find.find_player`; by default one by rules, of a temperament that the task's seed draws.
+        judge: see `find.find_judge`; by default the goal score is computed from what was agreed.
         role: 0, 1 or "random".
         families: names of families to draw from; None for all.
         split: split of episodes whose options name none; None for "train", or with data "numeric" or "all".
-        order: who is in turn: "round-robin", role 0 first; "simultaneous"; or "random". See `world`.
+        order: who is in turn: "round-robin", role 0 first; "simultaneous"; or "random". See `rules`.
         max_turns: see above; more than 100 steps also need `gym.make(..., max_episode_steps=...)`.
         reward: "goal", "success" or "overall".
         success_threshold: the goal score has to be above it.
@@ -91,7 +92,7 @@ class SotopiaEnv(TextEnv[str]):
         self,
         *,
         data: str | Path | None = None,
-        partner: str | Partner = "rules",
+        partner: str | Player = "rules",
         judge: str | Judge = "rules",
         role: int | str = 0,
         families: Iterable[str] | str | None = None,
@@ -106,7 +107,7 @@ class SotopiaEnv(TextEnv[str]):
     ) -> None:
         super().__init__(render_mode=render_mode, expert=expert)
         self.tasks = find_tasks(data, families, world_seed)
-        self.partner, self.judge = find_partner(partner), find_judge(judge)
+        self.partner, self.judge = find_player(partner), find_judge(judge)
         usual = "train" if data is None else "numeric" if needs_game(self.partner, self.judge) else "all"
         self.split = check_split(self.tasks, usual if split is None else split)
         self.role = _check_role(role, ("random",))
@@ -118,11 +119,12 @@ class SotopiaEnv(TextEnv[str]):
         self.instructions = INSTRUCTIONS.format(turns=self.max_turns)
         self._alone = True
         self._played: str | None = None
-        self._expert = find_partner("negotiator") if expert else None
+        self._expert = find_player("negotiator") if expert else None
 
     def begin(self, options: dict[str, Any]) -> None:
         """Load a task; what the options leave open is drawn from `self.np_random`: index, role, order of turns."""
-        role = options.get("role")
+        options = dict(options)
+        role = options.pop("role", None)
         role = self.role if role is None else _check_role(role, ())
         task = choose(self.tasks, self.split, options, self.np_random)
         me = int(self.np_random.integers(2)) if role == "random" else int(role)
@@ -253,7 +255,7 @@ class SotopiaEnv(TextEnv[str]):
     def set_state(self, state: Any) -> None:
         """Load what `get_state` returned."""
         task_id, me, world, key, mark, result = state
-        self._load(self.tasks.by_id(task_id), me, world[0])
+        self._load(self.tasks.by_id(task_id, None), me, world[0])
         self.world.set_state(world)
         self._key, self._mark, self._result = key, mark, result
 
@@ -265,7 +267,7 @@ class SotopiaVectorEnv(TextVectorEnv):
     envs: list[SotopiaEnv]  # type: ignore[assignment]
 
     def __init__(self, num_envs: int = 1, **kwargs: Any) -> None:
-        partner, judge = find_partner(kwargs.pop("partner", "rules")), find_judge(kwargs.pop("judge", "rules"))
+        partner, judge = find_player(kwargs.pop("partner", "rules")), find_judge(kwargs.pop("judge", "rules"))
         super().__init__(num_envs, partner=partner, judge=judge, **kwargs)
 
     def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:

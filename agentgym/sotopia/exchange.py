@@ -1,21 +1,100 @@
-"""The others' part of a step, for many dialogues at once: partners answer, and judges score what has ended."""
+"""What a dialogue exchanges with others: acts of players and verdicts of judges, asked for many dialogues at once.
+
+Players and judges may fail for one dialogue without harm to the rest.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from agentgym.foreign_text import clean
 from agentgym.sotopia.acts import KINDS, LONGEST, Act
 from agentgym.sotopia.dialogue import Dialogue, View
-from agentgym.sotopia.partner import Failure, Judge, Partner, Verdict
-from agentgym.sotopia.profiles import Task
 
 _T = TypeVar("_T")
 
+#: The dimensions of SOTOPIA-EVAL with the lowest and the highest score, in the order of `Rating`.
+DIMENSIONS: Mapping[str, tuple[int, int]] = {
+    "believability": (0, 10),
+    "relationship": (-5, 5),
+    "knowledge": (0, 10),
+    "secret": (-10, 0),
+    "social_rules": (-10, 0),
+    "financial_and_material_benefits": (-5, 5),
+    "goal": (0, 10),
+}
 
-class Place(Protocol):
-    """A dialogue that an agent has part in."""
+
+class Failure(NamedTuple):
+    """Why a player did not act, or why a judge did not score.
+
+    Attributes:
+        reason: one sentence: who failed, and how.
+        attempts: how often it was tried.
+    """
+
+    reason: str
+    attempts: int = 1
+
+
+class Rating(NamedTuple):
+    """How one of the two did, see `DIMENSIONS` for the ranges. Models and rules give whole numbers."""
+
+    believability: float
+    relationship: float
+    knowledge: float
+    secret: float
+    social_rules: float
+    financial_and_material_benefits: float
+    goal: float
+
+    @property
+    def overall(self) -> float:
+        """The plain mean of the seven, whose ranges differ: from -30/7 to 37/7.
+
+        >>> Rating(9, 2, 3, 0, 0, 1, 6).overall
+        3.0
+        """
+        return sum(self) / len(self)
+
+
+class Verdict(NamedTuple):
+    """What a judge found.
+
+    Attributes:
+        ratings: of agent 0 and of agent 1.
+        reasons: of agent 0 and of agent 1, a sentence for each dimension that the judge gave one for.
+    """
+
+    ratings: tuple[Rating, Rating]
+    reasons: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
+
+
+@runtime_checkable
+class Player(Protocol):
+    """Who takes a side of a dialogue, as the agent's partner for one: anything with this one method."""
+
+    def act(self, views: Sequence[View]) -> list[Act | Failure]:
+        """Return the next act of each dialogue, in the order of `views`, or why there is none.
+
+        A player keeps nothing between calls that would change an answer: what it says depends on the view alone
+        (a scripted one draws from a generator made of `view.seed` and the turn), so dialogues can be branched.
+        """
+        ...
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Who scores dialogues that have ended: anything with this one method."""
+
+    def score(self, dialogues: Sequence[Dialogue]) -> list[Verdict | Failure]:
+        """Return the verdict on each dialogue, in their order, or why there is none."""
+        ...
+
+
+class Conversation(Protocol):
+    """A dialogue of an agent with a partner, as the environment leads it."""
 
     @property
     def waits(self) -> bool:
@@ -40,8 +119,8 @@ class Place(Protocol):
         ...
 
 
-def converse(places: Sequence[Place], partner: Partner, judge: Judge) -> None:
-    """Let partners act until every agent is in turn or its dialogue is over, and have those judged that are over.
+def converse(conversations: Sequence[Conversation], partner: Player, judge: Judge) -> None:
+    """Let the partner act until every agent is in turn or its dialogue is over, and have those judged that are over.
 
     Every round is one call of the partner for all dialogues that wait, and the verdicts are one call of the judge. An
     `OSError` of either (a connection, say) is a failure of all dialogues of the call.
@@ -49,19 +128,19 @@ def converse(places: Sequence[Place], partner: Partner, judge: Judge) -> None:
     Raises:
         RuntimeError: when a partner or judge gives another number of answers than it was asked for.
     """
-    while waiting := [place for place in places if place.waits]:
-        views = [place.partner_view() for place in waiting]
+    while waiting := [each for each in conversations if each.waits]:
+        views = [each.partner_view() for each in waiting]
         try:
             acts = partner.act(views)
         except OSError as error:
             acts = [_lost(partner, error)] * len(views)
-        for place, act in zip(waiting, _complete(acts, len(views), partner, "act"), strict=True):
-            place.answer(_sound(act, partner))
-    over = [(place, dialogue) for place in places if (dialogue := place.unjudged) is not None]
+        for each, act in zip(waiting, _complete(acts, len(views), partner, "act"), strict=True):
+            each.answer(_sound(act, partner))
+    over = [(each, dialogue) for each in conversations if (dialogue := each.unjudged) is not None]
     if over:
         verdicts = ask_judge(judge, [dialogue for _, dialogue in over])
-        for (place, _), verdict in zip(over, verdicts, strict=True):
-            place.judge_says(verdict)
+        for (each, _), verdict in zip(over, verdicts, strict=True):
+            each.judge_says(verdict)
 
 
 def ask_judge(judge: Judge, dialogues: Sequence[Dialogue]) -> Sequence[Verdict | Failure]:
@@ -71,21 +150,6 @@ def ask_judge(judge: Judge, dialogues: Sequence[Dialogue]) -> Sequence[Verdict |
     except OSError as error:
         verdicts = [_lost(judge, error)] * len(dialogues)
     return _complete(verdicts, len(dialogues), judge, "score")
-
-
-def needs_game(*whom: object) -> bool:
-    """Say whether one of these partners and judges only knows dialogues whose goals can be computed."""
-    return any(getattr(who, "needs_game", False) for who in whom)
-
-
-def check_playable(task: Task, *whom: object) -> None:
-    """Raise a ValueError when a task has no goals that can be computed, and a partner or judge needs them."""
-    if task.game is None and needs_game(*whom):
-        names = ", ".join(type(who).__name__ for who in whom if needs_game(who))
-        raise ValueError(
-            f"task {task.id!r} ({task.scenario.codename}) has no goals that can be computed, it needs a judge and a "
-            f"partner that understand it: {names} cannot. Pass models as judge= and partner=, or use split 'numeric'"
-        )
 
 
 def _lost(who: object, error: OSError) -> Failure:
@@ -98,7 +162,7 @@ def _complete(answers: Sequence[_T], count: int, who: object, method: str) -> Se
     return answers
 
 
-def _sound(act: Act | Failure, partner: Partner) -> Act | Failure:
+def _sound(act: Act | Failure, partner: Player) -> Act | Failure:
     if isinstance(act, Failure):
         return act
     if not isinstance(act, Act) or act.kind not in KINDS or not isinstance(act.text, str):

@@ -9,7 +9,7 @@ from typing import TypeVar
 from agentgym.chat.endpoint import ChatEndpoint
 from agentgym.chat.wire import ChatAnswer, ChatFailure, ChatRequest
 from agentgym.foreign_text import clean
-from agentgym.sotopia.partner import Failure
+from agentgym.sotopia.exchange import Failure
 
 _T = TypeVar("_T")
 #: Characters of an answer that are read, and that are sent back.

@@ -1,4 +1,4 @@
-"""A dialogue between two agents and its judge: what the parallel and the turn-by-turn form share."""
+"""SOTOPIA for two agents: PettingZoo's parallel form (both are asked at once) and its turn-by-turn form (AEC)."""
 
 from __future__ import annotations
 
@@ -8,27 +8,29 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from gymnasium.error import ResetNeeded
+from pettingzoo import AECEnv, ParallelEnv
 
 from agentgym.core import TextSpace, suggest
-from agentgym.sotopia.acts import NONE, Act, parse
-from agentgym.sotopia.exchange import ask_judge, check_playable, needs_game
-from agentgym.sotopia.instructions import COMMANDS, INSTRUCTIONS
-from agentgym.sotopia.markup import ROLES
-from agentgym.sotopia.partner import Judge, find_judge
+from agentgym.sotopia.acts import COMMANDS, INSTRUCTIONS, NONE, Act, parse
+from agentgym.sotopia.exchange import Judge, ask_judge
+from agentgym.sotopia.find import check_playable, find_judge, needs_game
 from agentgym.sotopia.reward import Result, check_reward, check_threshold, result_of
 from agentgym.sotopia.rules import SocialWorld, check_order, check_turns, draw_schedule
-from agentgym.sotopia.tasks import check_split, choose, find_tasks
+from agentgym.sotopia.tasks import find_tasks
+from agentgym.sotopia.text import ROLES
+from agentgym.tasks import check_split, choose
 
 #: Names of the agents, by role.
 AGENTS = ROLES
 OPTIONS = ("split", "index", "task_id")
 
 
-class Duo:
+class PairedDialogue:
     """Two agents, a task, and what each observes and gets.
 
     Args:
-        order: see `world`.
+        order: see `rules`.
         data, judge, families, split, max_turns, reward, success_threshold, world_seed: see `env.SotopiaEnv`.
     """
 
@@ -131,8 +133,8 @@ class Duo:
         return self.world.dialogue.text
 
 
-class DuoForm:
-    """What PettingZoo's two forms have in common: agents, spaces, rendering; a base before PettingZoo's class."""
+class PairedEnv:
+    """What both forms have in common: agents, spaces, rendering; a base before PettingZoo's class."""
 
     metadata: dict[str, Any]
 
@@ -140,29 +142,171 @@ class DuoForm:
         """Set up everything that does not change from dialogue to dialogue.
 
         Raises:
-            ValueError: when there is no such render mode, and as `Duo`.
+            ValueError: when there is no such render mode, and as `PairedDialogue`.
         """
         modes = self.metadata["render_modes"]
         if render_mode is not None and render_mode not in modes:
             raise ValueError(f"unknown render_mode {render_mode!r}; {suggest(render_mode, modes)}")
-        self.duo = Duo(order, **arguments)
+        self.pair = PairedDialogue(order, **arguments)
         self.render_mode = render_mode
-        self.instructions = self.duo.instructions
+        self.instructions = self.pair.instructions
         self.possible_agents = list(AGENTS)
         self.agents: list[str] = []
-        self.observation_spaces, self.action_spaces = self.duo.observation_spaces, self.duo.action_spaces
+        self.observation_spaces, self.action_spaces = self.pair.observation_spaces, self.pair.action_spaces
 
     def observation_space(self, agent: str) -> TextSpace:
         """Return an agent's space of observations."""
-        return self.duo.observation_spaces[agent]
+        return self.pair.observation_spaces[agent]
 
     def action_space(self, agent: str) -> TextSpace:
         """Return an agent's space of actions."""
-        return self.duo.action_spaces[agent]
+        return self.pair.action_spaces[agent]
 
     def render(self) -> str | None:
         """Return the dialogue so far (render mode "ansi")."""
-        return None if self.render_mode is None else self.duo.text()
+        return None if self.render_mode is None else self.pair.text()
 
     def close(self) -> None:
         """Nothing is held open."""
+
+
+class SotopiaParallelEnv(PairedEnv, ParallelEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo has no types
+    """Two people with private goals, both played by agents: "agent_0" and "agent_1".
+
+    Observations, actions, ends and tasks are those of `agentgym.sotopia.env.SotopiaEnv`. A step is a turn. With order
+    "simultaneous" both act; with "round-robin" and "random" one does, `infos[agent]["kinds"]` is `("none",)` for the
+    other, and whatever the other does is nothing. Each agent's reward comes from its own scores.
+
+    Args:
+        order: "simultaneous", "round-robin" (agent_0 first) or "random".
+        render_mode: "ansi" (the whole dialogue, with all that is private) or None.
+        **kwargs: `data`, `judge`, `families`, `split`, `max_turns`, `reward`, `success_threshold`, `world_seed`, as
+            those of `SotopiaEnv`.
+
+    >>> env = SotopiaParallelEnv(max_turns=2)
+    >>> observations, infos = env.reset(seed=0)
+    >>> hello = '{"action_type": "speak", "argument": "Hello."}'
+    >>> observations, rewards, terminations, truncations, infos = env.step({"agent_0": hello, "agent_1": hello})
+    >>> observations["agent_1"].count("Hello."), rewards
+    (2, {'agent_0': 0.0, 'agent_1': 0.0})
+    """
+
+    metadata: dict[str, Any] = {"name": "sotopia_v0", "render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
+
+    def __init__(self, order: str = "simultaneous", *, render_mode: str | None = None, **kwargs: Any) -> None:
+        self.prepare(order, render_mode, kwargs)
+
+    def reset(
+        self, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
+        """Start a dialogue; see `SotopiaEnv` for the options `split`, `index` and `task_id`."""
+        self.pair.begin(seed, options)
+        self.agents = list(AGENTS)
+        return self._each(lambda role: self.pair.observation(role, None)), self._each(self.pair.info)
+
+    def step(
+        self, actions: Mapping[str, str]
+    ) -> tuple[dict[str, str], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
+        """Play one turn; an agent without an action does nothing.
+
+        Raises:
+            KeyError: when there is no such agent.
+            TypeError: when an action is not a string.
+        """
+        for agent in actions:
+            if agent not in AGENTS:
+                raise KeyError(f"unknown agent {agent!r}; {suggest(agent, AGENTS)}")
+        if not self.agents:
+            return {}, {}, {}, {}, {}
+        pair = self.pair
+        turn = pair.world.turn
+        pair.play({AGENTS.index(agent): command for agent, command in actions.items()})
+        if pair.world.ended:
+            self.agents = []
+        return (
+            self._each(lambda role: pair.observation(role, turn)),
+            self._each(pair.reward_of),
+            self._each(lambda role: pair.world.terminated),
+            self._each(lambda role: pair.world.truncated),
+            self._each(pair.info),
+        )
+
+    @staticmethod
+    def _each(of: Any) -> dict[str, Any]:
+        return {agent: of(role) for role, agent in enumerate(AGENTS)}
+
+
+class SotopiaAECEnv(PairedEnv, AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo has no types
+    """Two people with private goals, played by "agent_0" and "agent_1", who speak one after the other.
+
+    As `SotopiaParallelEnv`, turn by turn: an agent observes what was done since it last
+    acted, and at its first turn everything.
+
+    Args:
+        order: "round-robin" (agent_0 first) or "random".
+        render_mode: "ansi" (the whole dialogue, with all that is private) or None.
+        **kwargs: as those of `SotopiaParallelEnv`.
+
+    Raises:
+        ValueError: with order "simultaneous", which is the parallel form.
+
+    >>> env = SotopiaAECEnv(families="bargain")
+    >>> env.reset(seed=0)
+    >>> env.step('{"action_type": "speak", "argument": "Good morning!"}')
+    >>> env.agent_selection, "Good morning!" in env.last()[0]
+    ('agent_1', True)
+    """
+
+    metadata: dict[str, Any] = {  # noqa: RUF012
+        "name": "sotopia_v0", "render_modes": ["ansi"], "render_fps": 1, "is_parallelizable": True
+    }  # fmt: skip
+
+    def __init__(self, order: str = "round-robin", *, render_mode: str | None = None, **kwargs: Any) -> None:
+        super().__init__()
+        if order == "simultaneous":
+            raise ValueError("order 'simultaneous' is no order of turns: use agentgym.sotopia.parallel_env")
+        self.prepare(order, render_mode, kwargs)
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Start a dialogue; see `SotopiaEnv` for the options `split`, `index` and `task_id`."""
+        self.pair.begin(seed, options)
+        self.agents = list(AGENTS)
+        self._acted: dict[str, int | None] = dict.fromkeys(AGENTS)
+        self.rewards = dict.fromkeys(AGENTS, 0.0)
+        self._cumulative_rewards = dict.fromkeys(AGENTS, 0.0)
+        self.terminations = dict.fromkeys(AGENTS, False)
+        self.truncations = dict.fromkeys(AGENTS, False)
+        self._note()
+        self.agent_selection = AGENTS[self.pair.world.speakers[0]]
+
+    def observe(self, agent: str) -> str:
+        """Return what was done since the agent's last turn, that turn included; from the start before the first."""
+        return self.pair.observation(AGENTS.index(agent), self._acted[agent])
+
+    def step(self, action: str | None) -> None:
+        """Play the selected agent's act; at the end, None takes an agent out of the dialogue.
+
+        Raises:
+            TypeError: when the action is not a string.
+            gymnasium.error.ResetNeeded: before the first reset and when no agent is left.
+        """
+        if not self.agents:
+            raise ResetNeeded("SotopiaAECEnv.step: the dialogue is over or never began; call reset() first")
+        agent = self.agent_selection
+        if self.terminations[agent] or self.truncations[agent]:
+            self._was_dead_step(action)
+            return
+        world = self.pair.world
+        turn = world.turn
+        self.pair.play({AGENTS.index(agent): action})  # type: ignore[dict-item]  # play says what is wrong with it
+        self._acted[agent] = turn
+        self._cumulative_rewards[agent] = 0.0
+        for role, each in enumerate(AGENTS):
+            self.rewards[each] = self.pair.reward_of(role)
+            self.terminations[each], self.truncations[each] = world.terminated, world.truncated
+        self._note()
+        self._accumulate_rewards()
+        self.agent_selection = AGENTS[world.speakers[0] if world.speakers else 1 - AGENTS.index(agent)]
+
+    def _note(self) -> None:
+        self.infos = {agent: self.pair.info(role) for role, agent in enumerate(AGENTS)}

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from agentgym.sotopia.games.game import Game
+from agentgym.sotopia.games.game import Game
 
 
 class Relationship(IntEnum):
-    """How well two people know each other; `visibility` says what follows from it."""
+    """How well two people know each other; `text` says what follows from it."""
 
     stranger = 0
     know_by_name = 1
@@ -51,7 +49,7 @@ class Person:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A situation: what happens, and what each of the two wants; texts may hold the tags of `markup`."""
+    """A situation: what happens, and what each of the two wants; texts may hold the tags of `text.render`."""
 
     id: str
     codename: str

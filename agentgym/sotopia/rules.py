@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from agentgym.core import suggest
-from agentgym.sotopia.acts import KINDS, NONE, Act
-from agentgym.sotopia.dialogue import Dialogue, Turn, View, tell_all
+from agentgym.sotopia.acts import KINDS, NONE, Act, Turn, tell_all
+from agentgym.sotopia.dialogue import Dialogue, View
 from agentgym.sotopia.games.game import Standing
 from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.text import opening

@@ -3,46 +3,20 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any, Protocol
-
-import numpy as np
+from typing import Any
 
 from agentgym.core import suggest
 from agentgym.sotopia.generated.scenarios import FAMILIES, generate
 from agentgym.sotopia.official.games import read_game
 from agentgym.sotopia.official.profile_files import HARD_SCENARIOS, Pairing, read_official
 from agentgym.sotopia.profiles import Task
+from agentgym.tasks import Tasks
 
 #: Numbers of the generated tasks of each family in a split: first one, and how many.
 _NUMBERS = {"train": (2_000, 100_000), "validation": (1_000, 1_000), "test": (0, 1_000)}
-
-
-class Tasks(Protocol):
-    """Where tasks come from."""
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """Names of the splits."""
-        ...
-
-    def count(self, split: str) -> int:
-        """Return the number of tasks in a split."""
-        ...
-
-    def at(self, split: str, index: int) -> Task:
-        """Return a task by its index in a split."""
-        ...
-
-    def by_id(self, task_id: str, split: str | None = None) -> Task:
-        """Return a task by its id.
-
-        Raises:
-            ValueError: when there is no such task (in the split).
-        """
-        ...
 
 
 class GeneratedTasks:
@@ -58,6 +32,7 @@ class GeneratedTasks:
         ValueError: on an unknown family.
     """
 
+    name = "the generated tasks"
     splits = tuple(_NUMBERS)
 
     def __init__(self, families: Iterable[str] | str | None = None, world_seed: int = 0) -> None:
@@ -72,8 +47,10 @@ class GeneratedTasks:
         """Return the number of tasks in a split."""
         return _NUMBERS[split][1] * len(self.families)
 
-    def at(self, split: str, index: int) -> Task:
+    def by_index(self, split: str, index: int) -> Task:
         """Return a task by its index in a split."""
+        if index >= self.count(split):  # the next number may belong to another split
+            raise IndexError(index)
         number, family = divmod(index, len(self.families))
         return generate(self.families[family], self.world_seed, _NUMBERS[split][0] + number)
 
@@ -92,12 +69,19 @@ class GeneratedTasks:
             )
         return generate(family, self.world_seed, number)
 
+    def ids(self, split: str) -> Iterator[str]:
+        """Yield the ids of a split."""
+        first, count = _NUMBERS[split]
+        for number in range(first, first + count):
+            for family in self.families:
+                yield f"{family}-{self.world_seed}-{number}"
+
 
 class OfficialTasks:
     """The official pairings: "all", those of SOTOPIA-hard, and the "numeric" ones, which play without a judge.
 
     Args:
-        folder: see `data.read_official`.
+        folder: see `official.profile_files.read_official`.
         families: only numeric scenarios of these families; None for every scenario.
     """
 
@@ -106,6 +90,7 @@ class OfficialTasks:
     def __init__(self, folder: str | Path, families: Iterable[str] | str | None = None) -> None:
         chosen = check_families(families)
         tasks = [_official(i, pairing) for i, pairing in enumerate(read_official(folder))]
+        self.name = f"the pairings of {folder}" + (f" of families {', '.join(chosen)}" if chosen else "")
         self.tasks = [each for each in tasks if chosen is None or (each.game and each.game.family in chosen)]
 
     @cached_property
@@ -124,7 +109,7 @@ class OfficialTasks:
         """Return the number of tasks in a split."""
         return len(self._splits[split])
 
-    def at(self, split: str, index: int) -> Task:
+    def by_index(self, split: str, index: int) -> Task:
         """Return a task by its index in a split."""
         return self._splits[split][index]
 
@@ -132,10 +117,15 @@ class OfficialTasks:
         """Return a task by its id, that of the pairing."""
         task = self._by_id.get(task_id)
         if task is None:
-            raise ValueError(f"unknown task_id {task_id!r}: it is the id of a pairing such as {self.tasks[0].id!r}")
+            example = f" such as {self.tasks[0].id!r}" if self.tasks else ""
+            raise ValueError(f"unknown task_id {task_id!r}: it is the id of a pairing of {self.name}{example}")
         if split is not None and all(each is not task for each in self._splits[split]):
             raise ValueError(f"the task {task_id!r} does not belong to split {split!r}")
         return task
+
+    def ids(self, split: str) -> Iterator[str]:
+        """Yield the ids of a split."""
+        return iter([each.id for each in self._splits[split]])
 
 
 def _official(number: int, pairing: Pairing) -> Task:
@@ -156,11 +146,11 @@ def check_families(families: Iterable[str] | str | None) -> tuple[str, ...] | No
 
 
 @lru_cache(maxsize=64)
-def _find(data: str | None, families: tuple[str, ...] | None, world_seed: int) -> Tasks:
+def _find(data: str | None, families: tuple[str, ...] | None, world_seed: int) -> Tasks[Task]:
     return GeneratedTasks(families, world_seed) if data is None else OfficialTasks(data, families)
 
 
-def find_tasks(data: str | Path | None, families: Iterable[str] | str | None, world_seed: int) -> Tasks:
+def find_tasks(data: str | Path | None, families: Iterable[str] | str | None, world_seed: int) -> Tasks[Task]:
     """Return the official tasks of a folder, or without one the generated tasks; environments share them.
 
     Raises:
@@ -168,45 +158,3 @@ def find_tasks(data: str | Path | None, families: Iterable[str] | str | None, wo
         FileNotFoundError: when the folder or a file of it is not there.
     """
     return _find(None if data is None else str(Path(data).expanduser().resolve()), check_families(families), world_seed)
-
-
-def check_split(tasks: Tasks, split: object) -> str:
-    """Return the split's name, or raise a ValueError that lists those there are."""
-    if split not in tasks.splits:
-        raise ValueError(f"unknown split {split!r}; {suggest(split, tasks.splits)}")
-    return str(split)
-
-
-def choose(tasks: Tasks, split: str, options: Mapping[str, Any], rng: np.random.Generator) -> Task:
-    """Return the task for the options of a reset.
-
-    Args:
-        tasks: where they come from.
-        split: to use unless the options name one.
-        options: `task_id`, with or without `split`; or any of `split`, `index`.
-        rng: draws the index when the options leave it open.
-
-    Raises:
-        ValueError: when options exclude each other or name something that does not exist.
-    """
-    named = check_split(tasks, options["split"]) if options.get("split") is not None else None
-    task_id: Any = options.get("task_id")
-    if task_id is not None:
-        if options.get("index") is not None:
-            raise ValueError(
-                f"reset options {sorted(options)} name the task twice: give 'task_id' (with or without 'split'), or "
-                "'split' and 'index'"
-            )
-        if not isinstance(task_id, str):
-            raise ValueError(f"option 'task_id' must be a str, got {task_id!r}")
-        return tasks.by_id(task_id, named)
-    split = split if named is None else named
-    count = tasks.count(split)
-    if not count:
-        raise ValueError(f"split {split!r} holds no task of these families; use another split, or families=None")
-    index: Any = options.get("index")
-    if index is None:
-        index = int(rng.integers(count))
-    if isinstance(index, bool) or not isinstance(index, (int, np.integer)) or not 0 <= index < count:
-        raise ValueError(f"option 'index' must be an integer from 0 to {count - 1} in split {split!r}, got {index!r}")
-    return tasks.at(split, int(index))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from agentgym.sotopia.acts import NONE, Act
-from agentgym.sotopia.partner import Failure, Judge, Partner, Verdict
+from agentgym.sotopia.exchange import Failure, Judge, Player, Verdict
 from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.rules import SocialWorld
 
@@ -49,7 +49,7 @@ def cross_play(
     partners: Sequence[str],
     tasks: Sequence[Task],
     judge: Judge,
-    find: Callable[[str], Partner],
+    find: Callable[[str], Player],
     tell: Callable[[str], None] = lambda words: None,
 ) -> list[Cell]:
     """Return a cell for every player and partner, player by player.
@@ -70,7 +70,7 @@ def cross_play(
     return cells
 
 
-def _cell(player: str, partner: str, tasks: Sequence[Task], judge: Judge, find: Callable[[str], Partner]) -> Cell:
+def _cell(player: str, partner: str, tasks: Sequence[Task], judge: Judge, find: Callable[[str], Player]) -> Cell:
     mine, theirs = find(player), find(partner)
     games = [(task, role) for task in tasks for role in (0, 1)]
     rows = []
@@ -99,7 +99,7 @@ def _kind(task: Task) -> str:
     return task.scenario.source if task.game is None else task.game.family
 
 
-def converse(worlds: Sequence[SocialWorld], roles: Sequence[int], player: Partner, partner: Partner) -> None:
+def converse(worlds: Sequence[SocialWorld], roles: Sequence[int], player: Player, partner: Player) -> None:
     """Play dialogues to their ends; each turn is one call of the player and one of the partner, for all in turn.
 
     Args:

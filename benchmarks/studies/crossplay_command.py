@@ -36,8 +36,9 @@ def crossplay(
     out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
 ) -> None:
     """Play every player against every partner and print success per family of tasks."""
-    from agentgym.sotopia.partner import find_judge, find_partner
-    from agentgym.sotopia.tasks import check_split, find_tasks
+    from agentgym.sotopia.find import find_judge, find_player
+    from agentgym.sotopia.tasks import find_tasks
+    from agentgym.tasks import check_split
     from benchmarks.json_files import write_json
     from benchmarks.studies.crossplay import cross_play
 
@@ -45,12 +46,12 @@ def crossplay(
     try:
         known = find_tasks(data, None, 0)
         named = check_split(known, split or ("test" if data is None else "numeric"))
-        chosen = [known.at(named, index) for index in range(min(tasks, known.count(named)))]
+        chosen = [known.by_index(named, index) for index in range(min(tasks, known.count(named)))]
         who, whom = _names(players), _names(partners)
         for name in (*who, *whom):
-            find_partner(name)  # before minutes of playing
+            find_player(name)  # before minutes of playing
         with console.status("playing") as status:
-            cells = cross_play(who, whom, chosen, find_judge(judge), find_partner, status.update)
+            cells = cross_play(who, whom, chosen, find_judge(judge), find_player, status.update)
     except (ValueError, OSError, ImportError) as error:
         raise typer.BadParameter(str(error)) from None
     console.print(success_table(cells, chosen))

@@ -11,9 +11,9 @@ import gymnasium as gym
 
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.sotopia.acts import Act, write
+from agentgym.sotopia.exchange import DIMENSIONS
 from agentgym.sotopia.judges.model import ModelJudge
-from agentgym.sotopia.partner import DIMENSIONS
-from agentgym.sotopia.players.model import ModelPartner
+from agentgym.sotopia.players.model import ModelPlayer
 from benchmarks.studies.stub_endpoint import stub_endpoint
 
 
@@ -59,7 +59,7 @@ def measure_endpoint(dialogues: int, delay: float, turns: int, repeats: int) -> 
             envs = gym.make_vec(
                 "AgentRL/SOTOPIA-v0",
                 num_envs=number,
-                partner=ModelPartner.at(name, concurrency=dialogues),
+                partner=ModelPlayer.at(name, concurrency=dialogues),
                 judge=ModelJudge.at(name, concurrency=dialogues),
                 max_turns=turns,
                 autoreset_mode="Disabled",

@@ -13,8 +13,7 @@ from agentgym.sotopia.acts import NONE, Act, write
 from agentgym.sotopia.dialogue import View
 from agentgym.sotopia.games.game import DealSide
 from agentgym.sotopia.generated.scenarios import generate
-from agentgym.sotopia.players.deal import play_deal
-from agentgym.sotopia.temperaments import Temperament
+from agentgym.sotopia.players.deal import Temperament, play_deal
 from benchmarks.throughput.dialogue_package import package_rate
 from benchmarks.throughput.timing import Measurement
 

@@ -9,8 +9,8 @@ import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import collect
 from agentgym.sotopia.acts import NONE, Act, write
 from agentgym.sotopia.env import SotopiaEnv
-from agentgym.sotopia.partner import Partner
-from agentgym.sotopia.players.scripted import PARTNERS
+from agentgym.sotopia.exchange import Player
+from agentgym.sotopia.players.scripted import PLAYERS
 from agentgym.trajectory import Reply
 from baselines.policy_partner import PolicyPartner
 from policies.scripted import RandomPolicy, tagged
@@ -67,7 +67,7 @@ def test_replies_are_read_as_the_agents_are() -> None:
     view = env.world.view(1)
     replies = [tagged(write(Act("speak", "a"))), f"<think>x</think>{tagged(write(Act('leave')))}", write(NONE), "", "<"]
     partner = PolicyPartner(Says(*replies))
-    assert isinstance(partner, Partner)
+    assert isinstance(partner, Player)
     assert partner.act([view] * 5) == [Act("speak", "a"), Act("leave"), NONE, NONE, NONE]
     assert partner.act([]) == []
     strict = PolicyPartner(Says(replies[0]), reply={"require_think": True})
@@ -104,4 +104,4 @@ def test_wrong_options_are_said_at_once() -> None:
         PolicyPartner(Says(""), history=-1)
     with pytest.raises(ValueError, match="order"):
         PolicyPartner(Says(""), order="chaos")
-    assert "fair" in PARTNERS
+    assert "fair" in PLAYERS

@@ -1,29 +1,33 @@
-"""Caches of what was read from utterances, within one budget of bytes for the whole process."""
+"""Caches of what follows from utterances and from turns, within one budget of bytes for the whole process."""
 
 from __future__ import annotations
 
 import functools
 import sys
 import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Generic, TypeVar
+
+from agentgym.sotopia.acts import Turn
 
 _K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V")
 #: Bytes that all caches together may hold; an entry counts three times its text, for the parts in its value.
 MOST_HELD = 1 << 26
 _TIMES, _ENTRY = 3, 500
+#: Turns of all dialogues after which a tree begins anew.
+_MOST_TURNS = 512
 
 _held = 0
 _caches: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def register(cache: Any) -> None:
+def _register(cache: Any) -> None:
     """Have a cache emptied, by its method `clear`, when the budget is spent."""
     _caches.add(cache)
 
 
-def charge(*texts: str) -> None:
+def _charge(*texts: str) -> None:
     """Count an entry made from these texts; when the budget is spent, all caches begin anew."""
     global _held
     _held += _ENTRY + _TIMES * sum([sys.getsizeof(text) for text in texts])
@@ -47,11 +51,11 @@ class UtteranceCache(Generic[_K, _V]):
     def __init__(self) -> None:
         self.known: dict[_K, _V] = {}
         self.get = self.known.get
-        register(self)
+        _register(self)
 
     def keep(self, key: _K, value: _V, text: str) -> None:
         """Remember what was read from a text, under a key."""
-        charge(text)
+        _charge(text)
         self.known[key] = value
 
     def clear(self) -> None:
@@ -82,3 +86,41 @@ def cached(read: Callable[[str], _V]) -> Callable[[str], _V]:
         return known
 
     return cached_read
+
+
+class TurnTree(Generic[_V]):
+    """Remembers a value after each turn of dialogues that begin alike, so that every turn is read once.
+
+    Args:
+        start: the value before the first turn.
+        step: returns the value after a turn from the value before; it must not change that.
+
+    >>> from agentgym.sotopia.acts import NONE
+    >>> tree = TurnTree(0, lambda count, turn: count + 1)
+    >>> tree.after(()), tree.after([Turn(0, (NONE, NONE))])
+    (0, 1)
+    """
+
+    def __init__(self, start: _V, step: Callable[[_V, Turn], _V]) -> None:
+        self._step = step
+        self._root: tuple[_V, dict[Any, Any]] = (start, {})
+        self._size = 0
+        _register(self)
+
+    def clear(self) -> None:
+        """Forget all turns."""
+        self._root, self._size = (self._root[0], {}), 0
+
+    def after(self, turns: Iterable[Turn]) -> _V:
+        """Return the value after these turns."""
+        if self._size > _MOST_TURNS:
+            self.clear()
+        value, following = self._root
+        for turn in turns:
+            node = following.get(turn.acts)
+            if node is None:
+                node = following[turn.acts] = (self._step(value, turn), {})
+                self._size += 1
+                _charge(*[act.text for act in turn.acts])
+            value, following = node
+        return value

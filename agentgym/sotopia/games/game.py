@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple
 
-from agentgym.sotopia.dialogue import Dialogue, Turn
+from agentgym.sotopia.acts import Turn
 
 #: Goal scores are whole numbers from 0 to this.
 BEST = 10
@@ -207,11 +207,6 @@ class Game(Reader):
     @abstractmethod
     def solvable(self) -> bool:
         """There is an outcome in which both score more than 6."""
-
-    def outcome(self, dialogue: Dialogue) -> Outcome:
-        """Return the outcome of a dialogue."""
-        standing = dialogue.standing
-        return self.settle(self.follow(dialogue.turns) if standing is None else standing)
 
     @abstractmethod
     def tell(self, terms: Any) -> str:

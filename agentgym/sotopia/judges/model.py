@@ -7,12 +7,11 @@ from typing import Any, Self
 
 from agentgym.chat.endpoint import ChatEndpoint
 from agentgym.chat.wire import ChatRequest
-from agentgym.sotopia.dialogue import Dialogue
+from agentgym.sotopia.dialogue import Dialogue, transcript
+from agentgym.sotopia.exchange import DIMENSIONS, Failure, Verdict
 from agentgym.sotopia.judges.verdict import read_verdict, verdict_schema
 from agentgym.sotopia.model_answers import ask_readable
-from agentgym.sotopia.partner import DIMENSIONS, Failure, Verdict
 from agentgym.sotopia.text import opening
-from agentgym.sotopia.transcript import transcript
 
 #: What each dimension asks, in our words; the ranges are added from `DIMENSIONS`.
 _QUESTIONS = {

@@ -21,9 +21,9 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
 from agentgym.sotopia.dialogue import Dialogue
+from agentgym.sotopia.exchange import Failure, Rating, Verdict
 from agentgym.sotopia.games.friend import MutualFriend
 from agentgym.sotopia.games.game import Game, Outcome
-from agentgym.sotopia.partner import Failure, Rating, Verdict
 
 _INSULT = re.compile(
     r"\b(?:idiot|stupid|moron|fool|liar|jerk|loser|ass|asshole|bastard|bitch|shut up|fuck\w*|go to hell|dumb)\b"
@@ -38,7 +38,7 @@ _GIVEN_AWAY = ((5, -10), (4, -5))
 class RulesJudge:
     """Scores dialogues about a game; see the module for the rules. Other dialogues it says it cannot score."""
 
-    #: Only dialogues whose goals can be computed, see `talk.check_playable`.
+    #: Only dialogues whose goals can be computed, see `find.check_playable`.
     needs_game = True
 
     def score(self, dialogues: Sequence[Dialogue]) -> list[Verdict | Failure]:
@@ -47,13 +47,12 @@ class RulesJudge:
 
 
 def _verdict(dialogue: Dialogue) -> Verdict | Failure:
-    game = dialogue.task.game
-    if game is None:
+    game, outcome = dialogue.task.game, dialogue.outcome
+    if game is None or outcome is None:
         return Failure(
             f"the outcome of task {dialogue.task.id!r} cannot be computed: name a model as judge (MODEL@URL), or play "
             "the split 'numeric'"
         )
-    outcome = game.outcome(dialogue)
     reasons = _reasons(game, outcome)
     return Verdict((_rating(dialogue, game, outcome, 0), _rating(dialogue, game, outcome, 1)), (reasons, reasons))
 

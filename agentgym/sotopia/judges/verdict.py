@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentgym.foreign_text import NUMBERS, clean
-from agentgym.sotopia.partner import DIMENSIONS, Rating, Verdict
+from agentgym.sotopia.exchange import DIMENSIONS, Rating, Verdict
 
 _FENCE = re.compile("`{3,}")
 _FENCED = re.compile(r"(?:json)?[ \t]*\n", re.IGNORECASE)

@@ -13,8 +13,8 @@ from agentgym.sotopia.games.divide import Divide
 from agentgym.sotopia.games.friend import Friend, MutualFriend
 from agentgym.sotopia.games.game import Game
 from agentgym.sotopia.games.pile import Pile
-from agentgym.sotopia.markup import JUDGE, ROLES, render
 from agentgym.sotopia.profiles import Scenario
+from agentgym.sotopia.text import JUDGE, ROLES, render
 
 _PRICE = re.compile(r"\$(\d+(?:,\d{3})*(?:\.\d+)?)")
 _COUNT = re.compile(r"\b(\d+) ([a-z]+)")

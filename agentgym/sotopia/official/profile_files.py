@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agentgym.foreign_text import ForeignError, one_line, read_json_lines
-from agentgym.sotopia.markup import JUDGE, ROLES, render
 from agentgym.sotopia.profiles import Person, Relationship, Scenario
+from agentgym.sotopia.text import JUDGE, ROLES, render
 
 #: Files of the folder: scenarios, characters, pairings.
 FILES = ("environment_profiles.jsonl", "agent_profiles.jsonl", "env_agent_combo_storages.jsonl")

@@ -8,17 +8,40 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from agentgym.sotopia.acts import LEAVE, Act
-from agentgym.sotopia.dialogue import Turn, View
+from agentgym.sotopia.acts import LEAVE, Act, Turn
+from agentgym.sotopia.dialogue import View
+from agentgym.sotopia.games.caches import TurnTree
 from agentgym.sotopia.games.game import DealSide
-from agentgym.sotopia.temperaments import Temperament
-from agentgym.sotopia.trail import Trail
 
 #: No offer counts as worse than this: who opens with an insult gets no credit for taking it back.
 _WORST = -8.0
 #: With so few turns left it takes anything that is worth something.
 _LAST, _BETTER_THAN_NOTHING = 2, 2.0
 _ACCEPT = ("Deal.", "Agreed.", "That works for me.")
+
+
+class Temperament(NamedTuple):
+    """What a scripted player wants and how it gives way. Worths are those of `games.game.DealSide`, 10 is best.
+
+    Attributes:
+        start: how far below its best terms it opens.
+        floor: the least worth that it takes.
+        give: worth it gives up per worth that the other gave up since its first proposal.
+        pace: worth it gives up at each own turn, whatever the other does.
+        patience: turns without a step of the other after which it leaves.
+        asks: in a search for a friend, it asks by itself and does not only answer.
+        takes_last: in its last turn it takes what is better than nothing.
+        plain: it says the same things always in the same words.
+    """
+
+    start: float
+    floor: float
+    give: float
+    pace: float = 0.0
+    patience: int = 5
+    asks: bool = True
+    takes_last: bool = False
+    plain: bool = False
 
 
 class _Course(NamedTuple):
@@ -49,7 +72,7 @@ def play_deal(view: View, side: DealSide, temper: Temperament) -> Act:
         side: its side of the game.
         temper: how it negotiates.
     """
-    wishes, said, _, gain, idle, spoken = _trail(side).after(view.turns)
+    wishes, said, _, gain, idle, spoken = _tree(side).after(view.turns)
     standing = side.follow(view.turns) if view.standing is None else view.standing
     if standing.agreed is not None or idle >= temper.patience:
         return LEAVE
@@ -66,11 +89,11 @@ def play_deal(view: View, side: DealSide, temper: Temperament) -> Act:
     return Act("speak", side.phrase(terms, form))
 
 
-def _trail(side: DealSide) -> Trail[_Course]:
-    trail: Trail[_Course] | None = side.notes.get("deal")
-    if trail is None:
-        trail = side.notes["deal"] = Trail(_Course(), lambda course, turn: _step(side, course, turn))
-    return trail
+def _tree(side: DealSide) -> TurnTree[_Course]:
+    tree: TurnTree[_Course] | None = side.notes.get("deal")
+    if tree is None:
+        tree = side.notes["deal"] = TurnTree(_Course(), lambda course, turn: _step(side, course, turn))
+    return tree
 
 
 def _step(side: DealSide, course: _Course, turn: Turn) -> _Course:

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-from agentgym.sotopia.acts import LEAVE, Act
-from agentgym.sotopia.dialogue import Turn, View
+from agentgym.sotopia.acts import LEAVE, Act, Turn
+from agentgym.sotopia.dialogue import View
+from agentgym.sotopia.games.caches import TurnTree
 from agentgym.sotopia.games.friend import FriendSide
 from agentgym.sotopia.games.game import Heard, Standing
-from agentgym.sotopia.temperaments import Temperament
-from agentgym.sotopia.trail import Trail
+from agentgym.sotopia.players.deal import Temperament
 
 _SILENCE = Heard()
 _KNOWN = "Yes, I know"
@@ -53,7 +53,7 @@ def play_friend(view: View, side: FriendSide, temper: Temperament) -> Act:
         side: its side of the game.
         temper: whether it asks by itself, and how long it waits for answers.
     """
-    search = _trail(side).after(view.turns)
+    search = _tree(side).after(view.turns)
     if search.standing.agreed is not None or search.idle >= temper.patience:
         return LEAVE
     answer = _answer(side, search.last)
@@ -63,12 +63,12 @@ def play_friend(view: View, side: FriendSide, temper: Temperament) -> Act:
     return Act("speak", f"{answer} {question}".strip() or _WAITING[(view.seed + len(view.turns)) % 3])
 
 
-def _trail(side: FriendSide) -> Trail[_Search]:
-    trail: Trail[_Search] | None = side.notes.get("friend")
-    if trail is None:
+def _tree(side: FriendSide) -> TurnTree[_Search]:
+    tree: TurnTree[_Search] | None = side.notes.get("friend")
+    if tree is None:
         start = _Search(side.begin(), tuple([friend.name for friend in side.friends]))
-        trail = side.notes["friend"] = Trail(start, lambda search, turn: _step(side, search, turn))
-    return trail
+        tree = side.notes["friend"] = TurnTree(start, lambda search, turn: _step(side, search, turn))
+    return tree
 
 
 def _step(side: FriendSide, search: _Search, turn: Turn) -> _Search:

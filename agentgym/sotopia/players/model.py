@@ -1,4 +1,4 @@
-"""A language model behind an endpoint as the partner."""
+"""A language model behind an endpoint as a player."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from agentgym.chat.endpoint import ChatEndpoint
 from agentgym.chat.wire import ChatRequest
 from agentgym.core import suggest
 from agentgym.sotopia.acts import KINDS, NONE, Act, parse
-from agentgym.sotopia.dialogue import View
+from agentgym.sotopia.dialogue import View, transcript
+from agentgym.sotopia.exchange import Failure
 from agentgym.sotopia.model_answers import UnreadableFailure, ask_readable
-from agentgym.sotopia.partner import Failure
-from agentgym.sotopia.transcript import transcript
 
 #: What to do with an answer that cannot be read.
 UNREADABLE = ("none", "failure")
@@ -38,11 +37,11 @@ _USER = """\
 Turn {turn} of at most {turns}. {name} may choose: {kinds}. Give {name}'s JSON object."""
 
 
-class ModelPartner:
+class ModelPlayer:
     """Plays the other side by asking a model, for all dialogues at the same time.
 
     What the endpoint does not answer is a `Failure`. An answer that is no act is sent back once; after a second one
-    like it the partner does nothing in this turn, as in SOTOPIA.
+    like it the player does nothing in this turn, as in SOTOPIA.
 
     Args:
         endpoint: the model. Its samples follow from `view.seed` and the turn, so the same dialogue is answered alike
@@ -64,11 +63,11 @@ class ModelPartner:
 
     @classmethod
     def at(cls, name: str, **options: Any) -> Self:
-        """Make the partner that a name stands for, `MODEL@URL`; `options` are those of `ChatEndpoint`."""
+        """Make the player that a name stands for, `MODEL@URL`; `options` are those of `ChatEndpoint`."""
         return cls(ChatEndpoint.at(name, **options))
 
     def act(self, views: Sequence[View]) -> list[Act | Failure]:
-        """Return the next act of each dialogue; see `Partner.act`."""
+        """Return the next act of each dialogue; see `Player.act`."""
         asked = [i for i, view in enumerate(views) if view.kinds != ("none",)]
 
         def read(text: str, number: int) -> Act:
@@ -86,7 +85,7 @@ class ModelPartner:
 
     def __repr__(self) -> str:
         """Show who plays."""
-        return f"ModelPartner({self.endpoint!r}, unreadable={self.unreadable!r})"
+        return f"ModelPlayer({self.endpoint!r}, unreadable={self.unreadable!r})"
 
 
 def act_request(view: View) -> ChatRequest:

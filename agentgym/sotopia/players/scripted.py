@@ -1,4 +1,4 @@
-"""Scripted partners and players, by name."""
+"""Scripted players, by name: partners to train with, the negotiator, and poor players for comparison."""
 
 from __future__ import annotations
 
@@ -6,26 +6,31 @@ from collections.abc import Callable, Mapping, Sequence
 
 from agentgym.sotopia.acts import LEAVE, NONE, Act
 from agentgym.sotopia.dialogue import View
+from agentgym.sotopia.exchange import Failure, Player
 from agentgym.sotopia.games.friend import FriendSide
 from agentgym.sotopia.games.game import DealSide
-from agentgym.sotopia.partner import Failure, Partner
-from agentgym.sotopia.players.deal import play_deal
+from agentgym.sotopia.players.deal import Temperament, play_deal
 from agentgym.sotopia.players.friend import play_friend
-from agentgym.sotopia.temperaments import TEMPERAMENTS, Temperament
 
+#: Partners: they give way to who gives way, and little and not for long to who does not.
+TEMPERAMENTS: dict[str, Temperament] = {
+    "firm": Temperament(start=0.0, floor=5.5, give=0.7, pace=0.2, patience=4, asks=False),
+    "fair": Temperament(start=0.5, floor=5.0, give=1.0, pace=0.3, patience=5),
+    "yielding": Temperament(start=1.0, floor=3.5, give=1.4, pace=0.4, patience=6),
+}
 _NAMES = tuple(TEMPERAMENTS)
 
 
-class RulesPartner:
+class RulesPlayer:
     """Plays every game by rules; what it does follows from the view alone.
 
     Where there is no game it cannot know what to say: that is a failure, and asks for a model as partner.
 
     Args:
-        temperament: a name in `temperaments.TEMPERAMENTS`; None: the task's seed chooses.
+        temperament: a name in `TEMPERAMENTS`; None: the task's seed chooses.
     """
 
-    #: Only dialogues whose goals can be computed, see `talk.check_playable`.
+    #: Only dialogues whose goals can be computed, see `find.check_playable`.
     needs_game = True
 
     def __init__(self, temperament: str | None = None) -> None:
@@ -103,10 +108,10 @@ class Leaves:
         return [NONE if len(view.kinds) == 1 else LEAVE for view in views]
 
 
-#: Names and what makes a partner; "rules" and the temperaments are for training, the last ones for comparison.
-PARTNERS: Mapping[str, Callable[[], Partner]] = {
-    "rules": RulesPartner,
-    **{name: (lambda name=name: RulesPartner(name)) for name in TEMPERAMENTS},  # type: ignore[misc]
+#: Names and what makes a player; "rules" and the temperaments are for training, the last ones for comparison.
+PLAYERS: Mapping[str, Callable[[], Player]] = {
+    "rules": RulesPlayer,
+    **{name: (lambda name=name: RulesPlayer(name)) for name in TEMPERAMENTS},  # type: ignore[misc]
     "negotiator": Negotiator,
     "silent": Silent,
     "accepts-all": AcceptsAll,

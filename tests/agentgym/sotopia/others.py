@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from agentgym.sotopia.acts import NONE, Act
 from agentgym.sotopia.dialogue import Dialogue, View
-from agentgym.sotopia.partner import Failure, Rating, Verdict
+from agentgym.sotopia.exchange import Failure, Rating, Verdict
 
 
 class Script:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from agentgym.sotopia.acts import NONE, Act
-from agentgym.sotopia.dialogue import Dialogue, Turn
+from agentgym.sotopia.acts import NONE, Act, Turn
+from agentgym.sotopia.dialogue import Dialogue
+from agentgym.sotopia.exchange import Failure, Player
 from agentgym.sotopia.games.game import Game, Outcome, Standing
-from agentgym.sotopia.partner import Failure, Partner
 from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.rules import SocialWorld
 
@@ -29,7 +29,7 @@ def outcome(game: Game, *spoken: str | Act, first: int = 0) -> Outcome:
     return game.settle(standing(game, *spoken, first=first))
 
 
-def play(task: Task, first: Partner, second: Partner, order: str = "round-robin") -> Dialogue:
+def play(task: Task, first: Player, second: Player, order: str = "round-robin") -> Dialogue:
     """Let two players talk until the end."""
     world = SocialWorld(task, order)
     while not world.ended:

@@ -10,8 +10,8 @@ from agentgym.rollout import collect
 from agentgym.sotopia.acts import LEAVE, NONE, Act, write
 from agentgym.sotopia.dialogue import Dialogue
 from agentgym.sotopia.env import SotopiaEnv, SotopiaVectorEnv
+from agentgym.sotopia.exchange import Failure
 from agentgym.sotopia.keys import deal_key
-from agentgym.sotopia.partner import Failure
 from agentgym.trajectory import Reply
 from tests.agentgym.sotopia.made_up import say
 from tests.agentgym.sotopia.others import Down, Fixed, Script
@@ -265,9 +265,9 @@ def test_wrong_arguments_are_explained(kwargs: dict, message: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"index": 1, "task_id": "bargain-0-1"}, "twice"),
-        ({"index": -1}, "from 0 to"),
-        ({"index": 400_000}, "from 0 to 399999"),
+        ({"index": 1, "task_id": "bargain-0-1"}, "more than one way"),
+        ({"index": -1}, "of at least 0"),
+        ({"index": 400_000}, "use 0 to 399999"),
         ({"index": True}, "got True"),
         ({"role": "random"}, "role must be 0 or 1, got 'random'"),
         ({"task_id": "bargain-0-0", "split": "train"}, "of split 'train'"),
@@ -284,12 +284,12 @@ def test_wrong_options_are_explained(options: dict, message: str) -> None:
 
 def test_splits_share_no_task() -> None:
     env, *_ = make()
-    ids = {split: {env.tasks.at(split, i).id for i in range(40)} for split in env.tasks.splits}
+    ids = {split: {env.tasks.by_index(split, i).id for i in range(40)} for split in env.tasks.splits}
     assert [env.num_tasks(split) for split in ids] == [400_000, 4_000, 4_000]
     assert len(set.union(*ids.values())) == 120
-    last = env.tasks.at("validation", 3_999)
+    last = env.tasks.by_index("validation", 3_999)
     assert env.tasks.by_id(last.id) is env.tasks.by_id(last.id, "validation")
-    assert len({env.tasks.at("train", i).game.family for i in range(4)}) == 4  # type: ignore[union-attr]
+    assert len({env.tasks.by_index("train", i).game.family for i in range(4)}) == 4  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("order", ["round-robin", "simultaneous", "random"])
@@ -303,8 +303,8 @@ def test_the_standing_that_is_followed_is_the_one_that_is_read_again(order: str)
     for env, goal, theirs in zip(envs.envs, infos["goal"], infos["partner_goal"], strict=True):
         game, dialogue = env.task.game, env.world.dialogue
         assert game is not None
-        outcome = game.outcome(Dialogue(env.task, dialogue.turns))
-        assert outcome == game.outcome(dialogue)
+        outcome = Dialogue(env.task, dialogue.turns).outcome
+        assert outcome == dialogue.outcome
         assert outcome.goals == (goal, theirs)
         agreed += outcome.agreed is not None
         # Scripted players are told the game's reading; what one side alone hears is the same where terms are public.

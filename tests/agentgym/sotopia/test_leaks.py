@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from agentgym.sotopia import parallel_env
+from agentgym.sotopia.acts import COMMANDS
 from agentgym.sotopia.env import SotopiaVectorEnv
-from agentgym.sotopia.instructions import COMMANDS
-from agentgym.sotopia.markup import JUDGE, ROLES, render
-from agentgym.sotopia.players.scripted import RulesPartner
+from agentgym.sotopia.players.scripted import RulesPlayer
 from agentgym.sotopia.profiles import Task
-from agentgym.sotopia.text import UNKNOWN, known_story
+from agentgym.sotopia.text import JUDGE, ROLES, UNKNOWN, known_story, render
 from tests.agentgym.sotopia.official_data import FOLDER, needs_data
 from tests.agentgym.sotopia.others import Fixed
 
@@ -52,7 +51,7 @@ class Watch:
         self.leaks += [(task.id, role, each) for each in texts if each in text]
 
 
-class Watched(RulesPartner):
+class Watched(RulesPlayer):
     """A partner by rules that lets its views be seen."""
 
     def __init__(self, watch: Watch, tasks: Any) -> None:
@@ -98,7 +97,7 @@ def test_random_episodes_of_all_official_pairings(order: str) -> None:
         observations, infos = env.reset(seed=index, options={"index": index})
         while True:
             for role, agent in enumerate(ROLES):
-                watch.see(env.duo.task, role, f"{observations[agent]} {infos[agent]}")
+                watch.see(env.pair.task, role, f"{observations[agent]} {infos[agent]}")
             if not env.agents:
                 break
             actions = {agent: COMMANDS[rng.integers(len(COMMANDS))] for agent in env.agents}
@@ -111,5 +110,5 @@ def test_a_leak_would_be_found() -> None:
     env = parallel_env(families="bargain")
     observations, _ = env.reset(seed=0)
     watch = Watch()
-    watch.see(env.duo.task, 1, observations["agent_0"])
+    watch.see(env.pair.task, 1, observations["agent_0"])
     assert len(watch.leaks) >= 3

@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 import pytest
 
-from agentgym.sotopia.acts import parse, told, write
-from agentgym.sotopia.dialogue import Dialogue, Turn
+from agentgym.sotopia.acts import Turn, parse, told, write
+from agentgym.sotopia.dialogue import Dialogue, quote
 from agentgym.sotopia.games.bargain import Bargain
 from agentgym.sotopia.games.divide import Divide
 from agentgym.sotopia.games.friend import Friend, MutualFriend
@@ -20,11 +20,10 @@ from agentgym.sotopia.games.pile import Pile
 from agentgym.sotopia.games.schedule import Calendar, Schedule
 from agentgym.sotopia.judges.rules import RulesJudge
 from agentgym.sotopia.judges.verdict import read_verdict
-from agentgym.sotopia.markup import render
 from agentgym.sotopia.official.games import read_game
 from agentgym.sotopia.players.model import read_act
 from agentgym.sotopia.profiles import Relationship, Scenario, Task
-from agentgym.sotopia.transcript import quote
+from agentgym.sotopia.text import render
 from tests.agentgym.sotopia.made_up import ADA, BEN, first, say
 
 #: The text of a family is begin + unit * as often as it takes + end.

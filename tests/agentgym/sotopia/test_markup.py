@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentgym.sotopia.markup import JUDGE, ROLES, render
+from agentgym.sotopia.text import JUDGE, ROLES, render
 
 HIDDEN = 'At a party. <p viewer="environment">Both know Alvin.</p>'
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from agentgym.chat.endpoint import ChatEndpoint
-from agentgym.sotopia.acts import NONE, Act, write
-from agentgym.sotopia.dialogue import Dialogue, Turn, View
+from agentgym.sotopia.acts import NONE, Act, Turn, write
+from agentgym.sotopia.dialogue import Dialogue, View, quote, transcript
+from agentgym.sotopia.exchange import Failure, Judge, Player, Verdict
+from agentgym.sotopia.find import find_judge, find_player
 from agentgym.sotopia.judges.model import ModelJudge, verdict_request
-from agentgym.sotopia.partner import Failure, Judge, Partner, Verdict, find_judge, find_partner
-from agentgym.sotopia.players.model import ModelPartner, act_request
+from agentgym.sotopia.players.model import ModelPlayer, act_request
 from agentgym.sotopia.rules import SocialWorld
-from agentgym.sotopia.transcript import quote, transcript
 from tests.agentgym.chat.chat_server import Handler, Play, chat_server, completion, hang_up, raw, say, slow
 from tests.agentgym.sotopia.judges.test_verdict import FIRST, FORMATS, SECOND
 from tests.agentgym.sotopia.made_up import first, make_task, second
@@ -38,8 +38,8 @@ def dialogue(*turns: tuple[Act, Act]) -> Dialogue:
     return Dialogue(make_task(), [Turn(i, acts) for i, acts in enumerate(turns)], "turns")
 
 
-def partner(url: str, **options: Any) -> ModelPartner:
-    return ModelPartner(ChatEndpoint("m", url, retries=0, timeout=20.0), **options)
+def partner(url: str, **options: Any) -> ModelPlayer:
+    return ModelPlayer(ChatEndpoint("m", url, retries=0, timeout=20.0), **options)
 
 
 def judge(url: str, **options: Any) -> ModelJudge:
@@ -217,14 +217,14 @@ def test_quoted_text_is_one_line_of_json(text: str) -> None:
 
 
 def test_names_stand_for_models() -> None:
-    mine, theirs = find_partner("org/m@http://127.0.0.1:9/v1"), find_judge("m@http://127.0.0.1:9/v1")
-    assert isinstance(mine, ModelPartner)
-    assert isinstance(mine, Partner)
+    mine, theirs = find_player("org/m@http://127.0.0.1:9/v1"), find_judge("m@http://127.0.0.1:9/v1")
+    assert isinstance(mine, ModelPlayer)
+    assert isinstance(mine, Player)
     assert isinstance(theirs, ModelJudge)
     assert isinstance(theirs, Judge)
     assert mine.endpoint.model == "org/m"
     with pytest.raises(ValueError, match="did you mean 'none'"):
-        ModelPartner(mine.endpoint, unreadable="non")
+        ModelPlayer(mine.endpoint, unreadable="non")
 
 
 def test_environments_ask_for_all_places_at_once_and_say_what_was_not_scored() -> None:
@@ -242,7 +242,7 @@ def test_environments_ask_for_all_places_at_once_and_say_what_was_not_scored() -
         envs = gym.make_vec(
             "AgentRL/SOTOPIA-v0",
             num_envs=5,
-            partner=ModelPartner.at(name, retries=0),
+            partner=ModelPlayer.at(name, retries=0),
             judge=ModelJudge.at(name, retries=0),
             max_turns=4,
             autoreset_mode="Disabled",

@@ -46,8 +46,8 @@ def test_the_others_say_that_they_need_a_judge(split: str) -> None:
     pair = parallel_env(data=FOLDER, split=split)
     refused = 0
     for index in range(env.num_tasks(split)):
-        if env.tasks.at(split, index).game is None:
-            with pytest.raises(ValueError, match=r"needs a judge.*RulesPartner, RulesJudge cannot.*'numeric'"):
+        if env.tasks.by_index(split, index).game is None:
+            with pytest.raises(ValueError, match=r"needs a judge.*RulesPlayer, RulesJudge cannot.*'numeric'"):
                 env.reset(options={"index": index})
             with pytest.raises(ValueError, match=r"needs a judge.*RulesJudge cannot"):
                 pair.reset(options={"index": index})

@@ -2,9 +2,8 @@
 
 import pytest
 
-from agentgym.sotopia.markup import ROLES
 from agentgym.sotopia.profiles import Relationship
-from agentgym.sotopia.text import opening
+from agentgym.sotopia.text import ROLES, opening
 from tests.agentgym.sotopia.made_up import ADA, BEN, make_task
 
 NAME, PUBLIC, PERSONALITY = 1, 2, 3

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from agentgym.sotopia.acts import LEAVE, Act, write
+from agentgym.sotopia.find import find_player
 from agentgym.sotopia.generated.scenarios import generate
-from agentgym.sotopia.partner import find_partner
 from benchmarks.environments.sotopia_words import PIECES, meeting_words
 from tests.agentgym.sotopia.played import play
 
@@ -17,7 +17,7 @@ def test_no_word_of_a_meeting_is_spelled_out() -> None:
     tiny = pytest.importorskip("policies.tiny")
     tokenizer = tiny.tiny_tokenizer(meeting_words(), pieces=PIECES)
     for index in range(30):
-        dialogue = play(generate("schedule", 0, index), find_partner("negotiator"), find_partner("rules"))
+        dialogue = play(generate("schedule", 0, index), find_player("negotiator"), find_player("rules"))
         texts = [dialogue.text.partition("Conversation Starts:")[2]]
         texts += [write(turn.acts[0]) for turn in dialogue.turns if turn.acts[0].kind in ("speak", "leave")]
         for text in texts:

@@ -11,9 +11,10 @@ from typer.testing import CliRunner
 
 from agentgym.sotopia.acts import Act
 from agentgym.sotopia.dialogue import View
+from agentgym.sotopia.exchange import Failure, Player
+from agentgym.sotopia.find import find_player
 from agentgym.sotopia.generated.scenarios import FAMILIES, generate
 from agentgym.sotopia.judges.rules import RulesJudge
-from agentgym.sotopia.partner import Failure, Partner, find_partner
 from benchmarks.run import app
 from benchmarks.studies.crossplay import cross_play
 from tests.agentgym.sotopia.played import play
@@ -22,7 +23,7 @@ TASKS = [generate(family, 0, index) for index in range(5) for family in FAMILIES
 
 
 def test_side_by_side_is_one_by_one() -> None:
-    (cell,) = cross_play(["fair"], ["yielding"], TASKS, RulesJudge(), find_partner)
+    (cell,) = cross_play(["fair"], ["yielding"], TASKS, RulesJudge(), find_player)
     assert cell.families == list(FAMILIES)
     assert cell.played == [10, 10, 10, 10]
     for number, family in enumerate(FAMILIES):
@@ -31,15 +32,15 @@ def test_side_by_side_is_one_by_one() -> None:
             assert task.game is not None
             if task.game.family == family:
                 for role in (0, 1):
-                    pair = find_partner("fair"), find_partner("yielding")
+                    pair = find_player("fair"), find_player("yielding")
                     dialogue = play(task, *(pair if role == 0 else pair[::-1]))
-                    goals.append(task.game.outcome(dialogue).goals[role])
+                    goals.append(dialogue.outcome.goals[role])
         assert cell.goal[number] == pytest.approx(sum(goals) / 10)
         assert cell.won[number] == sum(goal > 6 for goal in goals)
 
 
 def test_self_play_gives_both_sides_the_same() -> None:
-    (cell,) = cross_play(["negotiator"], ["negotiator"], TASKS, RulesJudge(), find_partner)
+    (cell,) = cross_play(["negotiator"], ["negotiator"], TASKS, RulesJudge(), find_player)
     assert cell.goal == pytest.approx(cell.partner_goal)
     assert cell.unscored == 0
 
@@ -52,8 +53,8 @@ class Absent:
 
 
 def test_what_failed_is_counted_and_left_out() -> None:
-    def find(name: str) -> Partner:
-        return Absent() if name == "absent" else find_partner(name)
+    def find(name: str) -> Player:
+        return Absent() if name == "absent" else find_player(name)
 
     (cell,) = cross_play(["absent"], ["fair"], TASKS, RulesJudge(), find)
     assert cell.unscored == 40

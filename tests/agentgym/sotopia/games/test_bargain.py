@@ -123,8 +123,7 @@ def test_only_speech_counts() -> None:
 
 
 def test_what_is_said_at_once_answers_nothing() -> None:
-    from agentgym.sotopia.acts import Act
-    from agentgym.sotopia.dialogue import Turn
+    from agentgym.sotopia.acts import Act, Turn
 
     at_once = SALE.read(SALE.begin(), Turn(0, (Act("speak", "I pay $70."), Act("speak", "Deal."))))
     assert at_once.agreed is None

@@ -8,8 +8,8 @@ import sys
 import pytest
 
 from agentgym.sotopia.generated.scenarios import FAMILIES, generate
-from agentgym.sotopia.markup import ROLES, render
 from agentgym.sotopia.profiles import Relationship, Task
+from agentgym.sotopia.text import ROLES, render
 
 
 def sample(count: int = 150) -> list[Task]:
@@ -77,12 +77,12 @@ def test_the_same_in_every_process_and_whatever_else_was_generated() -> None:
 
 
 def test_tasks_can_be_pickled_after_they_were_played() -> None:
-    from agentgym.sotopia.players.scripted import RulesPartner
+    from agentgym.sotopia.players.scripted import RulesPlayer
     from tests.agentgym.sotopia.played import play
 
     for family in FAMILIES:
         task = generate(family, 0, 1)
-        play(task, RulesPartner(), RulesPartner())
+        play(task, RulesPlayer(), RulesPlayer())
         copy = pickle.loads(pickle.dumps(task))
         assert copy == task
         assert copy.game == task.game

@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from agentgym.sotopia.acts import LEAVE, NONE, Act
-from agentgym.sotopia.dialogue import Dialogue, Turn
+from agentgym.sotopia.acts import LEAVE, NONE, Act, Turn
+from agentgym.sotopia.dialogue import Dialogue
+from agentgym.sotopia.exchange import DIMENSIONS, Failure, Rating, Verdict
 from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain
 from agentgym.sotopia.games.game import Game
 from agentgym.sotopia.judges.rules import RulesJudge
-from agentgym.sotopia.partner import DIMENSIONS, Failure, Rating, Verdict
 from tests.agentgym.sotopia.games.test_friend import GAME as FRIENDS
 from tests.agentgym.sotopia.games.test_schedule import GAME as MEETING
 from tests.agentgym.sotopia.made_up import make_task

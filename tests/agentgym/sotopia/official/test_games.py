@@ -11,7 +11,7 @@ from agentgym.sotopia.games.game import Game
 from agentgym.sotopia.judges.rules import RulesJudge
 from agentgym.sotopia.official.games import ScenarioError, read_game
 from agentgym.sotopia.official.profile_files import read_official
-from agentgym.sotopia.players.scripted import PARTNERS
+from agentgym.sotopia.players.scripted import PLAYERS
 from agentgym.sotopia.profiles import Relationship, Scenario, Task
 from tests.agentgym.sotopia.made_up import ADA, BEN
 from tests.agentgym.sotopia.official_data import FOLDER, needs_data
@@ -62,10 +62,10 @@ def test_all_play_without_a_judge_to_be_asked() -> None:
     agreed = 0
     for number, (named, game) in enumerate(games().items()):
         task = Task(named, scenarios()[named], (ADA, BEN), game, number)
-        dialogue = play(task, PARTNERS["negotiator"](), PARTNERS["rules"]())
+        dialogue = play(task, PLAYERS["negotiator"](), PLAYERS["rules"]())
         (verdict,) = judge.score([dialogue])
-        assert verdict.ratings[0].goal == game.outcome(dialogue).goals[0]  # type: ignore[union-attr]
-        agreed += game.outcome(dialogue).agreed is not None
+        assert verdict.ratings[0].goal == dialogue.outcome.goals[0]  # type: ignore[union-attr]
+        agreed += dialogue.outcome.agreed is not None
     assert agreed >= 20
 
 

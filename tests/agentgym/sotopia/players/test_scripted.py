@@ -7,15 +7,15 @@ import pickle
 
 import pytest
 
-from agentgym.sotopia.acts import LEAVE, NONE, Act
-from agentgym.sotopia.dialogue import Turn, View
+from agentgym.sotopia.acts import LEAVE, NONE, Act, Turn
+from agentgym.sotopia.dialogue import View
+from agentgym.sotopia.exchange import Failure
+from agentgym.sotopia.find import find_player
 from agentgym.sotopia.games.game import Game
 from agentgym.sotopia.generated.scenarios import FAMILIES, generate
-from agentgym.sotopia.partner import Failure, find_partner
-from agentgym.sotopia.players.scripted import PARTNERS
+from agentgym.sotopia.players.scripted import PLAYERS, TEMPERAMENTS
 from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.rules import SocialWorld
-from agentgym.sotopia.temperaments import TEMPERAMENTS
 from tests.agentgym.sotopia.games.test_bargain import SALE
 from tests.agentgym.sotopia.games.test_friend import GAME as FRIENDS
 from tests.agentgym.sotopia.made_up import make_task
@@ -27,9 +27,9 @@ def success(family: str, policy: str, count: int = 60) -> float:
     won = 0
     for index in range(count):
         task, role = generate(family, 0, index), index % 2
-        players = [PARTNERS[policy](), PARTNERS["rules"]()]
+        players = [PLAYERS[policy](), PLAYERS["rules"]()]
         dialogue = play(task, *(players if role == 0 else players[::-1]))
-        won += task.game.outcome(dialogue).goals[role] > 6  # type: ignore[union-attr]
+        won += dialogue.outcome.goals[role] > 6  # type: ignore[union-attr]
     return won / count
 
 
@@ -52,7 +52,7 @@ def offer(price: float) -> tuple[Act, Act]:
 
 
 def answer(game: Game, *acts: tuple[Act, Act], named: str = "fair") -> Act:
-    (act,) = PARTNERS[named]().act([view(game, *acts)])
+    (act,) = PLAYERS[named]().act([view(game, *acts)])
     assert isinstance(act, Act)
     return act
 
@@ -108,8 +108,8 @@ def test_an_insult_earns_no_credit() -> None:
 def test_the_task_chooses_the_temperament() -> None:
     seen = set()
     for seed in range(6):
-        (act,) = PARTNERS["rules"]().act([view(SALE, seed=seed)])
-        same = [name for name in TEMPERAMENTS if PARTNERS[name]().act([view(SALE, seed=seed)]) == [act]]
+        (act,) = PLAYERS["rules"]().act([view(SALE, seed=seed)])
+        same = [name for name in TEMPERAMENTS if PLAYERS[name]().act([view(SALE, seed=seed)]) == [act]]
         assert list(TEMPERAMENTS)[seed % 3] in same
         seen.update(same)
     assert seen == set(TEMPERAMENTS)
@@ -131,10 +131,10 @@ def test_answers_about_friends_are_true() -> None:
 
 
 def test_out_of_turn_and_without_a_game() -> None:
-    for name in PARTNERS:
-        assert PARTNERS[name]().act([view(SALE)._replace(kinds=("none",))]) == [NONE], name
-        assert PARTNERS[name]().act([]) == []
-    (failure,) = PARTNERS["rules"]().act([view(None)])
+    for name in PLAYERS:
+        assert PLAYERS[name]().act([view(SALE)._replace(kinds=("none",))]) == [NONE], name
+        assert PLAYERS[name]().act([]) == []
+    (failure,) = PLAYERS["rules"]().act([view(None)])
     assert isinstance(failure, Failure)
     assert "name a model as partner" in failure.reason
 
@@ -143,21 +143,21 @@ def test_what_a_player_does_follows_from_the_view_alone() -> None:
     for family, name in itertools.product(FAMILIES, ("rules", "firm", "negotiator", "repeats")):
         task = generate(family, 3, 4)
         world = SocialWorld(task)
-        player, other = PARTNERS[name](), PARTNERS["fair"]()
+        player, other = PLAYERS[name](), PLAYERS["fair"]()
         while not world.ended:
             role = world.speakers[0]
             given = world.view(role)
             act = (player, other)[role].act([given])[0]
             # A new player that sees the dialogue for the first time, on a new copy of the game, does the same.
             fresh = given._replace(private=pickle.loads(pickle.dumps(task.game)).private(role))
-            assert PARTNERS[name if role == 0 else "fair"]().act([fresh]) == [act]
+            assert PLAYERS[name if role == 0 else "fair"]().act([fresh]) == [act]
             world.play((act, NONE) if role == 0 else (NONE, act))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("order", ["round-robin", "simultaneous"])
 def test_they_come_to_an_end_in_every_order(order: str) -> None:
     for family, index in itertools.product(FAMILIES, range(5)):
-        dialogue = play(generate(family, 1, index), PARTNERS["fair"](), PARTNERS["yielding"](), order)
+        dialogue = play(generate(family, 1, index), PLAYERS["fair"](), PLAYERS["yielding"](), order)
         assert dialogue.ended in ("left", "turns", "stale")
 
 
@@ -179,13 +179,13 @@ def test_odd_utterances_do_no_harm() -> None:
         for text in odd:
             given = view(task.game, (Act("speak", text), NONE))
             for name in ("firm", "fair", "yielding", "negotiator"):
-                (act,) = PARTNERS[name]().act([given])
+                (act,) = PLAYERS[name]().act([given])
                 assert isinstance(act, Act)
 
 
 def test_names_are_found() -> None:
-    for name in PARTNERS:
-        assert find_partner(name).act([]) == []
+    for name in PLAYERS:
+        assert find_player(name).act([]) == []
     with pytest.raises(ValueError, match="did you mean 'yielding'"):
-        find_partner("yielded")
+        find_player("yielded")
     assert make_task().game is None
