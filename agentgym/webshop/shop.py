@@ -21,8 +21,7 @@ from agentgym.webshop.catalogue.product import Product
 from agentgym.webshop.generated.generator import NUM_PRODUCTS, generate
 from agentgym.webshop.goals import KINDS, GivenGoals, Goals, HumanGoals, SyntheticGoals
 from agentgym.webshop.nouns import make_tagger
-from agentgym.webshop.official.attribute_file import attributes_of
-from agentgym.webshop.official.files import find_files, read_human, read_products
+from agentgym.webshop.official.files import find_files, read_human, read_products, requests_of
 from agentgym.webshop.official.records import read_record
 from agentgym.webshop.pages import Pages
 from agentgym.webshop.reward import Grader
@@ -88,7 +87,7 @@ def _kept(folder: Path, read: Callable[[Path], _T], write: Callable[[Path], obje
 
 def _official(data: str, num_products: int | None) -> Iterator[Product]:
     files = find_files(data)
-    yield from read_products(files.items, attributes_of(files.requests), num_products)
+    yield from read_products(files.items, requests_of(files.requests), num_products)
 
 
 @cache

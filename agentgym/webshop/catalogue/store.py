@@ -1,11 +1,14 @@
-"""A catalogue on the disk, for millions of products: packed records, and columns mapped into memory."""
+"""A catalogue on the disk, for millions of products: records in SQLite, columns mapped into memory."""
 
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -14,13 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.disk_cache import damage, new_folder, seal
-from agentgym.webshop.catalogue.asin_index import AsinIndex
 from agentgym.webshop.catalogue.product import Product, ends
 
 #: Raise it whenever the content of a store changes.
-VERSION = 1
-_RECORDS, _NAMES = "products.bin", "names.json"
-_COLUMNS = ("starts", "asins", "order", "prices", "choices", "categories", "queries")
+VERSION = 2
+_RECORDS, _NAMES = "products.db", "names.json"
+_COLUMNS = ("prices", "choices", "categories", "queries")
 _UNPACKED = 2048
 
 
@@ -30,6 +32,9 @@ def build(folder: Path, products: Iterable[Product]) -> None:
     Args:
         folder: must not exist; its parents are made.
         products: asins must differ.
+
+    Raises:
+        ValueError: when two products have the same asin.
     """
     with new_folder(folder) as temporary:
         _write(temporary, products)
@@ -37,23 +42,28 @@ def build(folder: Path, products: Iterable[Product]) -> None:
 
 
 def _write(folder: Path, products: Iterable[Product]) -> None:
-    starts, prices, choices = array("q", [0]), array("d"), array("q")
+    prices, choices = array("d"), array("q")
     numbers: dict[str, tuple[dict[str, int], array[int]]] = {name: ({}, array("i")) for name in _COLUMNS[-2:]}
-    asins: list[bytes] = []
-    with open(folder / _RECORDS, "wb") as stream:
-        for product in products:
-            stream.write(_pack(product))
-            starts.append(stream.tell())
-            asins.append(product.asin.encode("utf-8", "surrogatepass"))
+
+    def rows() -> Iterator[tuple[int, bytes, bytes]]:
+        for position, product in enumerate(products):
             prices.extend(ends(product))
             choices.append(product.choices())
             for (names, column), name in zip(numbers.values(), (product.category, product.query), strict=True):
                 column.append(names.setdefault(name, len(names)))
-    index = AsinIndex.of(asins)
+            yield position, _key(product.asin), _pack(product)
+
+    with closing(sqlite3.connect(folder / _RECORDS)) as database:
+        database.execute("PRAGMA journal_mode = OFF")  # the folder appears whole or not at all
+        database.execute("PRAGMA synchronous = OFF")
+        database.execute("CREATE TABLE products (position INTEGER PRIMARY KEY, asin BLOB, record BLOB)")
+        database.executemany("INSERT INTO products VALUES (?, ?, ?)", rows())
+        try:
+            database.execute("CREATE UNIQUE INDEX asins ON products (asin)")
+        except sqlite3.IntegrityError:
+            raise ValueError("the asins of a catalogue must differ, some are there more than once") from None
+        database.commit()
     columns: dict[str, NDArray[Any]] = {
-        "starts": np.array(starts),
-        "asins": index.asins,
-        "order": index.order,
         "prices": np.array(prices).reshape(-1, 2),
         "choices": np.array(choices),
         **{name: np.array(column) for name, (_, column) in numbers.items()},
@@ -62,6 +72,10 @@ def _write(folder: Path, products: Iterable[Product]) -> None:
         np.save(folder / f"{name}.npy", values)
     content: dict[str, Any] = {"version": VERSION, **{name: list(known) for name, (known, _) in numbers.items()}}
     (folder / _NAMES).write_text(json.dumps(content), encoding="ascii")
+
+
+def _key(asin: str) -> bytes:
+    return asin.encode("utf-8", "surrogatepass")
 
 
 def _pack(product: Product) -> bytes:
@@ -111,15 +125,13 @@ class StoredCatalogue:
         self._columns: dict[str, NDArray[Any]] = {
             name: np.load(folder / f"{name}.npy", mmap_mode="r").view(np.ndarray) for name in _COLUMNS
         }
-        self._starts = self._columns["starts"]
-        self._index = AsinIndex(self._columns["asins"], self._columns["order"])
-        self._records: NDArray[np.uint8] = np.memmap(folder / _RECORDS, np.uint8, "r").view(np.ndarray)
+        self._connected: tuple[int, sqlite3.Connection] | None = None
         self._product = lru_cache(_UNPACKED)(self._read)
         self._of = lru_cache(64)(self._select)
 
     def __len__(self) -> int:
         """Number of products."""
-        return len(self._starts) - 1
+        return len(self._columns["choices"])
 
     def __getitem__(self, position: int) -> Product:
         """Return a product by its position."""
@@ -131,12 +143,22 @@ class StoredCatalogue:
         """Yield all products in order."""
         return (self._read(position) for position in range(len(self)))
 
+    def _ask(self, question: str, value: int | bytes) -> Any:
+        """Return the first column of a row, None without a row; a connection belongs to one process."""
+        process = os.getpid()
+        if self._connected is None or self._connected[0] != process:
+            path = f"{(self.folder / _RECORDS).absolute().as_uri()}?mode=ro&immutable=1"
+            self._connected = process, sqlite3.connect(path, uri=True, check_same_thread=False)
+        row = self._connected[1].execute(question, (value,)).fetchone()
+        return None if row is None else row[0]
+
     def _read(self, position: int) -> Product:
-        return _unpack(self._records[self._starts[position] : self._starts[position + 1]].tobytes())
+        return _unpack(self._ask("SELECT record FROM products WHERE position = ?", position))
 
     def find(self, asin: str) -> int | None:
         """Return the position of an asin, None when there is none."""
-        return self._index.find(asin)
+        found: int | None = self._ask("SELECT position FROM products WHERE asin = ?", _key(asin))
+        return found
 
     def of_category(self, category: str) -> Sequence[int]:
         """Return the positions of a category's products."""

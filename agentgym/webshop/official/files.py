@@ -6,7 +6,9 @@ attributes and synthetic requests, `items_human_ins.json` the requests that peop
 
 from __future__ import annotations
 
+import json
 import os
+import sqlite3
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,6 +102,35 @@ def read_products(items: Path, request_of: Callable[[str], Any | None], limit: i
         seen.add(asin)
         fields.who = f"product {number} ({asin})"
         yield _product(fields, asin, request_of(asin))
+
+
+def requests_of(path: Path) -> Callable[[str], Any | None]:
+    """Return a function from asin to its entry in the requests file, None where there is none.
+
+    The entries lie in a temporary database, which goes to the disk when it is large and goes away with the function.
+
+    Raises:
+        ValueError: when the file is malformed, or names an asin twice.
+    """
+    database = sqlite3.connect("")
+    database.execute("CREATE TABLE entries (asin BLOB, entry BLOB)")
+    rows = ((_key(path, asin), json.dumps(entry).encode()) for asin, entry in entries(path))
+    database.executemany("INSERT INTO entries VALUES (?, ?)", rows)
+    for (asin,) in database.execute("SELECT asin FROM entries GROUP BY asin HAVING count(*) > 1 LIMIT 1"):
+        raise ProductError(f"{path}: the asin {asin.decode()!r} stands twice; the official files name each once")
+    database.execute("CREATE UNIQUE INDEX asins ON entries (asin)")
+
+    def get(asin: str) -> Any | None:
+        found = database.execute("SELECT entry FROM entries WHERE asin = ?", (_key(path, asin),)).fetchone()
+        return None if found is None else json.loads(found[0])
+
+    return get
+
+
+def _key(path: Path, asin: str | int) -> bytes:
+    if isinstance(asin, int):
+        raise ProductError(f"{path}: expected an object, asin -> entry, found a list; {_HOW}")
+    return asin.encode("utf-8", "surrogatepass")
 
 
 def read_human(path: Path) -> dict[str, tuple[HumanRequest, ...]]:

@@ -12,8 +12,7 @@ import pytest
 
 from agentgym.webshop.catalogue.catalogue import MemoryCatalogue
 from agentgym.webshop.goals import Goal
-from agentgym.webshop.official.attribute_file import attributes_of
-from agentgym.webshop.official.files import read_products
+from agentgym.webshop.official.files import read_products, requests_of
 
 _DEFAULT = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 FOLDER = Path(os.environ.get("AGENTGYM_ORACLES", _DEFAULT)) / "webshop"
@@ -30,7 +29,7 @@ def find(name: str) -> Path:
 @cache
 def catalogue() -> MemoryCatalogue:
     """The 1,000 products of the small set."""
-    attributes = attributes_of(find("items_ins_v2_1000.json"))
+    attributes = requests_of(find("items_ins_v2_1000.json"))
     return MemoryCatalogue(read_products(find("items_shuffle_1000.json"), attributes))
 
 

@@ -15,8 +15,7 @@ from agentgym.webshop.catalogue import store
 from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.nouns import make_tagger
-from agentgym.webshop.official.attribute_file import attributes_of
-from agentgym.webshop.official.files import ProductError, read_human, read_products
+from agentgym.webshop.official.files import ProductError, read_human, read_products, requests_of
 from agentgym.webshop.official.formats import raw_record, raw_request, write_files
 from agentgym.webshop.official.records import read_record
 from agentgym.webshop.search import bm25, bm25_build
@@ -48,11 +47,7 @@ def items(path: Path) -> list[Any]:
 
 
 def requests(path: Path) -> object:
-    return attributes_of(path)("B1")
-
-
-def requests_on_disk(path: Path) -> object:
-    return attributes_of(path, small=0)("B1")
+    return requests_of(path)("B1")
 
 
 ITEM = json.dumps(raw_record(FIRST) | {"extra": "VALUE"}).replace('"VALUE"', "VALUE")
@@ -66,7 +61,6 @@ GOAL = {
 FILES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     "items": (items, "items_shuffle.json", f"[{json.dumps(raw_record(SECOND))},\n{ITEM}]"),
     "requests": (requests, "items_ins_v2.json", f'{{"B0": {{}}, "B1": {REQUEST}}}'),
-    "requests on disk": (requests_on_disk, "items_ins_v2.json", f'{{"B0": {{}}, "B1": {REQUEST}}}'),
     "human": (read_human, "items_human_ins.json", f'{{"B0": [], "B1": {HUMAN}}}'),
     "record": (read_record, "prices.json", '{"prices": {"B1": VALUE}}'),
     "nouns": (make_tagger, "nouns.json", '{"title": ["a"], "b": VALUE}'),
@@ -128,12 +122,11 @@ def test_lone_surrogates_and_control_characters_are_replaced(tmp_path: Path) -> 
     assert record.goals[0].name == "\ufffd"
 
 
-@pytest.mark.parametrize("small", [0, 1 << 20])
-def test_an_asin_that_stands_twice_is_refused_where_the_official_files_have_none(tmp_path: Path, small: int) -> None:
+def test_an_asin_that_stands_twice_is_refused_where_the_official_files_have_none(tmp_path: Path) -> None:
     """A list of products may repeat one: the original keeps the first. An object cannot."""
     path = written(tmp_path, "items_ins_v2.json", '{"B1": {}, "B2": {"attributes": []}, "B1": {"attributes": ["x"]}}')
     with pytest.raises(ProductError, match=r"items_ins_v2\.json: .*B1.* twice"):
-        attributes_of(path, small=small)
+        requests_of(path)
     path = written(tmp_path, "items_human_ins.json", '{"B1": [], "B1": []}')
     with pytest.raises(ProductError, match=r"items_human_ins\.json: entry 1: .*B1.* twice"):
         read_human(path)
@@ -251,7 +244,7 @@ def shop_and_search(folder: Path) -> tuple[object, object]:
 def test_a_damaged_cache_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentgym.webshop.shop.LARGE_SHOP", 10)
     found = []
-    for damaged in (None, "products.bin", "bm25/divisors.npy"):
+    for damaged in (None, "products.db", "bm25/divisors.npy"):
         open_catalogue.cache_clear()
         open_search.cache_clear()
         if damaged:
@@ -271,8 +264,13 @@ def test_the_whole_way(tmp_path: Path) -> None:
         WebShopEnv(data=tmp_path)
 
 
+def test_a_list_of_requests_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ProductError, match=r"items_ins_v2\.json: expected an object"):
+        requests_of(written(tmp_path, "items_ins_v2.json", "[{}]"))
+
+
 def test_an_asin_in_two_ways_of_writing_is_one(tmp_path: Path) -> None:
     """Names are cleaned before they are compared."""
     path = written(tmp_path, "items_ins_v2.json", '{"B\\ud800": {}, "B\\udfff": {}}')
     with pytest.raises(ProductError, match="twice"):
-        attributes_of(path)
+        requests_of(path)

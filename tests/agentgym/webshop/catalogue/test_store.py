@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import numpy as np
@@ -83,3 +84,27 @@ def test_large_shops_lie_in_the_cache_folder(tmp_path: Path, monkeypatch: pytest
     assert open_search(again, "bm25").top("socks", 50) == search.top("socks", 50)
     assert isinstance(open_catalogue("generated", 150, 0, False), MemoryCatalogue)
     assert isinstance(open_catalogue("generated", 99, 0, tmp_path), MemoryCatalogue)
+
+
+def test_a_forked_process_reads_on(tmp_path: Path) -> None:
+    """A connection to the database belongs to the process that opened it."""
+    store.build(tmp_path / "store", generate(20))
+    shop = store.StoredCatalogue(tmp_path / "store")
+    expected = [each.asin for each in shop]
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.write(writer, " ".join([each.asin for each in shop]).encode())
+        finally:
+            os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(reader, 10_000).decode().split() == expected == [each.asin for each in shop]
+    os.close(reader)
+    os.close(writer)
+
+
+def test_products_with_the_same_asin_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="asins of a catalogue must differ"):
+        store.build(tmp_path / "store", [product("B1", "socks"), product("B1", "hats")])
+    assert list(tmp_path.iterdir()) == []

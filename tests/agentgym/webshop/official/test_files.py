@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from agentgym.webshop.catalogue.product import Product
-from agentgym.webshop.official.attribute_file import attributes_of
-from agentgym.webshop.official.files import ProductError, find_files, read_human, read_products
-from tests.agentgym.webshop.oracles import FOLDER, catalogue, find
+from agentgym.webshop.official.files import ProductError, find_files, read_human, read_products, requests_of
+from tests.agentgym.webshop.oracles import catalogue
 
 RECORD: dict[str, Any] = {
     "asin": "B01",
@@ -140,13 +139,12 @@ def test_human_requests(tmp_path: Path) -> None:
         read_human(path)
 
 
-def test_a_large_attribute_file_gives_the_same_entries_from_the_disk(tmp_path: Path) -> None:
+def test_entries_of_the_requests_file_are_found_by_asin(tmp_path: Path) -> None:
     path = tmp_path / "items_ins_v2.json"
     path.write_text('{"B2": {"attributes": ["é"]}, "B1": {"a": [1]}, "": {}}', "utf-8")
-    small, large = attributes_of(path), attributes_of(path, small=0)
-    for asin in ("B1", "B2", "", "B", "B3", "é", "\ud800"):
-        assert small(asin) == large(asin)
-    assert large("B2") == {"attributes": ["é"]}
+    request_of = requests_of(path)
+    found = [request_of(asin) for asin in ("B1", "B2", "", "B", "B3", "é", "\ud800")]
+    assert found == [{"a": [1]}, {"attributes": ["é"]}, {}, None, None, None, None]
 
 
 def test_the_official_small_set() -> None:
@@ -163,5 +161,3 @@ def test_the_official_small_set() -> None:
     assert sum(product.bullets == ("",) for product in products) == 69
     assert len({attribute for product in products for attribute in product.attributes}) == 598
     assert sum(product.instruction is not None for product in products) == 415
-    large = attributes_of(find("items_ins_v2_1000.json"), small=0)
-    assert list(read_products(find_files(FOLDER).items, large)) == products
