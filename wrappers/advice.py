@@ -6,26 +6,31 @@ observation and the admissible commands. Cloning it teaches nothing that the stu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import gymnasium as gym
-import numpy as np
-from numpy.typing import NDArray
 
-from wrappers.places import Places, with_column
-from wrappers.prompt import observation_at, text_of
+from wrappers.prompt import text_of
+from wrappers.vector_wrapper import Array, Shown, Step, SubEnvWrapper, objects
 
 
 class Adviser(Protocol):
-    """Who advises in one place: `agentgym.alfworld.player.Explorer`, for example."""
+    """Who advises in one sub-environment: `agentgym.alfworld.player.Explorer`, for example."""
 
     def act(self, observation: str, admissible: Collection[str]) -> str:
         """Return a command for what is seen now; called once per step, with an episode's steps in order."""
         ...
 
 
-class VectorAdvice(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
+class _Advised(NamedTuple):
+    """The adviser of an episode, and what it says now."""
+
+    adviser: Adviser
+    advice: str
+
+
+class VectorAdvice(SubEnvWrapper[_Advised]):
     """Put an adviser's commands into `infos["expert_action"]`, in place of the environment's expert.
 
     Put it directly around the environment, where observations are bare. Every episode gets a new adviser. At the end
@@ -48,36 +53,24 @@ class VectorAdvice(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
         if not callable(adviser):
             raise TypeError(f"adviser must make an adviser when it is called, got {adviser!r}")
         self.adviser = adviser
-        self._places = Places(env)
-        self._advisers: list[Adviser | None] = [None] * env.num_envs
-        self._advice = np.full(env.num_envs, "", np.object_)
 
-    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Start episodes, each with a new adviser."""
-        observations, infos = self.env.reset(seed=seed, options=options)
-        for place in np.flatnonzero(self._places.reset(options)).tolist():
-            self._begin(place, observations, infos)
-        return observations, {**infos, "expert_action": self._advice.copy()}
+    def begin(self, indices: Sequence[int], shown: Shown) -> None:
+        """Give every episode a new adviser, and ask it."""
+        for i in indices:
+            self._ask(i, self.adviser(), shown)
 
-    def step(self, actions: Any) -> tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        """Play one action per place, and ask for advice where the episode goes on."""
-        observations, rewards, terminated, truncated, infos = self.env.step(actions)
-        phase = self._places.step(terminated, truncated)
-        self._advice[phase.ended] = ""
-        last = self._advice.copy()
-        for place in np.flatnonzero(phase.played & ~phase.ended).tolist():
-            self._ask(place, observations, infos)
-        for place in np.flatnonzero(phase.began).tolist():
-            self._begin(place, observations, infos)
-        infos = with_column(infos, phase, "expert_action", self._advice.copy(), last)
-        return observations, rewards, terminated, truncated, infos
+    def advance(self, step: Step) -> None:
+        """Ask for advice where the episode goes on."""
+        for i in step.played:
+            if step.terminated[i] or step.truncated[i]:
+                self.states[i] = self.states[i]._replace(advice="")
+            else:
+                self._ask(i, self.states[i].adviser, step.after)
 
-    def _begin(self, place: int, observations: Any, infos: dict[str, Any]) -> None:
-        self._advisers[place] = self.adviser()
-        self._ask(place, observations, infos)
+    def columns(self) -> dict[str, Array]:
+        """Return what the advisers say."""
+        return {"expert_action": objects([state.advice for state in self.states])}
 
-    def _ask(self, place: int, observations: Any, infos: dict[str, Any]) -> None:
-        adviser = self._advisers[place]
-        if adviser is not None:
-            text = text_of(observation_at(observations, place))
-            self._advice[place] = adviser.act(text, infos["admissible_actions"][place])
+    def _ask(self, i: int, adviser: Adviser, shown: Shown) -> None:
+        advice = adviser.act(text_of(shown.observation(i)), shown.entry("admissible_actions", i))
+        self.states[i] = _Advised(adviser, advice)

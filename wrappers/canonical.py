@@ -18,11 +18,10 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
 from agentgym.trajectory import StepTable
-from wrappers.places import Places, for_inside, with_column
-from wrappers.prompt import observation_at, text_of
+from wrappers.prompt import text_of
+from wrappers.vector_wrapper import Array, Shown, Step, SubEnvWrapper, objects
 
 Key = Callable[[Any, dict[str, Any]], str]
 
@@ -70,15 +69,15 @@ _rewardflow = enriched_key("inventory")
 _graphgpo = enriched_key("location", "inventory")
 
 
-class CanonicalStates(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
+class CanonicalStates(SubEnvWrapper[str]):
     """Add `infos["canonical_key"]`, which the recorder of trajectories prefers to `state_key`.
 
     Put it inside `VectorPromptWindow`, where observations are still bare. Under `SAME_STEP` the key of an episode's
-    last state is in `final_info`; a finished place under `DISABLED` keeps its key.
+    last state is in `final_info`; a finished sub-environment under `DISABLED` keeps its key.
 
     Args:
         env: a vector environment.
-        key: `key(observation, info) -> str` for one place; must be a pure function.
+        key: `key(observation, info) -> str` for one sub-environment; must be a pure function.
 
     >>> import agentgym
     >>> envs = CanonicalStates(gym.make_vec("AgentRL/Sokoban-v0", num_envs=2), key=observation_key)
@@ -92,38 +91,22 @@ class CanonicalStates(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]
         if not callable(key):
             raise TypeError(f"key must be a function of (observation, info), got {key!r}")
         self.key = key
-        self._places = Places(env)
-        self._keys = np.full(env.num_envs, "", np.object_)
 
-    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Start episodes and name their first states."""
-        observations, infos = self.env.reset(seed=seed, options=for_inside(options))
-        for place in np.flatnonzero(self._places.reset(options)).tolist():
-            self._keys[place] = self._name(observation_at(observations, place), infos, place)
-        return observations, {**infos, "canonical_key": self._keys.copy()}
+    def begin(self, indices: Sequence[int], shown: Shown) -> None:
+        """Name the first states."""
+        for i in indices:
+            name = self.key(shown.observation(i), shown.info(i))
+            if not isinstance(name, str):
+                raise TypeError(f"key(observation, info) must return a str, got {type(name).__name__} ({name!r})")
+            self.states[i] = name
 
-    def step(self, actions: Any) -> tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        """Play one action per place and name the states reached."""
-        observations, rewards, terminated, truncated, infos = self.env.step(actions)
-        phase = self._places.step(terminated, truncated)
-        last = self._keys.copy()
-        for place in np.flatnonzero(phase.ended & phase.began).tolist():
-            last[place] = self._name(infos["final_obs"][place], infos["final_info"], place)
-        for place in np.flatnonzero(phase.played | phase.began).tolist():
-            self._keys[place] = self._name(observation_at(observations, place), infos, place)
-        infos = with_column(infos, phase, "canonical_key", self._keys.copy(), last)
-        return observations, rewards, terminated, truncated, infos
+    def advance(self, step: Step) -> None:
+        """Name the states reached."""
+        self.begin(step.played, step.after)
 
-    def _name(self, observation: Any, infos: dict[str, Any], place: int) -> str:
-        info = {
-            name: column[place]
-            for name, column in infos.items()
-            if isinstance(column, np.ndarray) and not name.startswith("_") and name != "final_obs"
-        }
-        name = self.key(observation, info)
-        if not isinstance(name, str):
-            raise TypeError(f"key(observation, info) must return a str, got {type(name).__name__} ({name!r})")
-        return name
+    def columns(self) -> dict[str, Array]:
+        """Return the keys."""
+        return {"canonical_key": objects(self.states)}
 
 
 def relabel_states(table: StepTable, label: Callable[[Sequence[Hashable]], Sequence[Hashable]]) -> StepTable:

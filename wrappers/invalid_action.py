@@ -7,6 +7,7 @@ the world does not accept. The signal is part of the reward of that very step, a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, SupportsFloat
 
 import gymnasium as gym
@@ -14,7 +15,7 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-from wrappers.places import Places, for_inside, with_column
+from wrappers.vector_wrapper import Array, Shown, Step, SubEnvWrapper
 
 
 def _checked(penalty: float) -> float:
@@ -61,10 +62,11 @@ class InvalidActionPenalty(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArg
         return observation, reward, terminated, truncated, {**info, "invalid_actions": self._count}
 
 
-class VectorInvalidActionPenalty(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
+class VectorInvalidActionPenalty(SubEnvWrapper[int]):
     """Vector form of `InvalidActionPenalty`; `infos["invalid_actions"]` is int64 (num_envs,).
 
-    Only actions that were played are charged: never those of finished or resetting places. Under `SAME_STEP` the
+    Only actions that were played are charged: never those of finished or resetting
+    sub-environments. Under `SAME_STEP` the
     count of an episode that has ended is in `final_info`.
 
     Args:
@@ -75,25 +77,21 @@ class VectorInvalidActionPenalty(gym.vector.VectorWrapper[Any, Any, Any, Any, ND
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], penalty: float = 0.1) -> None:
         super().__init__(env)
         self.penalty = _checked(penalty)
-        self._places = Places(env)
-        self._counts = np.zeros(env.num_envs, np.int64)
 
-    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Start episodes and their counts."""
-        observations, infos = self.env.reset(seed=seed, options=for_inside(options))
-        self._counts[self._places.reset(options)] = 0
-        return observations, {**infos, "invalid_actions": self._counts.copy()}
+    def begin(self, indices: Sequence[int], shown: Shown) -> None:
+        """Start counting."""
+        for i in indices:
+            self.states[i] = 0
 
-    def step(self, actions: Any) -> tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        """Play one action per place and charge the invalid ones."""
-        observations, rewards, terminated, truncated, infos = self.env.step(actions)
-        phase = self._places.step(terminated, truncated)
-        valid = np.array(infos["is_action_valid"], np.bool_)
-        if "final_info" in infos:
-            valid[phase.ended] = infos["final_info"]["is_action_valid"][phase.ended]
-        invalid = phase.played & ~valid
-        self._counts += invalid
-        played = self._counts.copy()
-        self._counts[phase.began] = 0
-        infos = with_column(infos, phase, "invalid_actions", self._counts.copy(), played)
-        return observations, rewards - self.penalty * invalid, terminated, truncated, infos
+    def advance(self, step: Step) -> NDArray[np.float64]:
+        """Count the invalid actions and return their charges."""
+        charges = np.zeros(self.num_envs)
+        for i in step.played:
+            if not step.after.entry("is_action_valid", i):
+                self.states[i] += 1
+                charges[i] = -self.penalty
+        return charges
+
+    def columns(self) -> dict[str, Array]:
+        """Return the counts."""
+        return {"invalid_actions": np.array(self.states, np.int64)}

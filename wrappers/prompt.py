@@ -1,8 +1,8 @@
 """Turn observations into chat messages: the rules, the last k (observation, action) pairs, and what is seen now.
 
 `PromptStyle` says what a prompt holds and renders it, `Episode` remembers what one episode has shown, and the two
-wrappers keep one `Episode` per place. In the MDP's terms the wrapper replaces the observation by a finite history, so
-that a policy without memory sees more of the state.
+wrappers keep one `Episode` per sub-environment. In the MDP's terms the wrapper replaces the observation by a finite
+history, so that a policy without memory sees more of the state.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from typing import Any, Literal, SupportsFloat
 import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
-from numpy.typing import NDArray
 
 from agentgym.foreign_text import clean
-from wrappers.places import Places, for_inside
+from wrappers.vector_wrapper import Shown, Step, SubEnvWrapper
 
 Message = dict[str, Any]
 Messages = tuple[Message, ...]
@@ -179,13 +178,6 @@ def text_of(observation: Any) -> str:
     return text
 
 
-def observation_at(observations: Any, place: int) -> Any:
-    """Return one place's observation from a batch: a sequence, or a dict of batches."""
-    if isinstance(observations, dict):
-        return {key: batch[place] for key, batch in observations.items()}
-    return observations[place]
-
-
 class MessageSpace(gym.Space[Messages]):
     """Non-empty tuples of messages `{"role": ..., "content": ...}` in the common chat format.
 
@@ -286,11 +278,11 @@ class PromptWindow(gym.Wrapper[Messages, str, Any, str], RecordConstructorArgs):
         return self.style.messages(self._episode, observation, commands, self.style.known(info))
 
 
-class VectorPromptWindow(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
-    """Vector form of `PromptWindow`: a tuple with one tuple of messages per place.
+class VectorPromptWindow(SubEnvWrapper[tuple[Episode, Messages]]):
+    """Vector form of `PromptWindow`: a tuple with one tuple of messages per sub-environment.
 
-    `final_obs` is rendered with the history of the episode that ended. A finished place under `DISABLED` keeps its
-    messages.
+    `final_obs` is rendered with the history of the episode that ended. A finished sub-environment under `DISABLED`
+    keeps its messages.
 
     Args:
         env: a vector environment.
@@ -302,46 +294,26 @@ class VectorPromptWindow(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[An
         self.style = PromptStyle(**style).settled(env, env.single_observation_space)
         self.single_observation_space = MessageSpace()
         self.observation_space = gym.vector.utils.batch_space(self.single_observation_space, env.num_envs)
-        self._places = Places(env)
-        self._episodes = [Episode("", "") for _ in range(env.num_envs)]
-        self._messages: list[Messages] = [()] * env.num_envs
 
-    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[tuple[Messages, ...], dict[str, Any]]:
-        """Start episodes; the places that begin have an empty history."""
-        observations, infos = self.env.reset(seed=seed, options=for_inside(options))
-        for place in np.flatnonzero(self._places.reset(options)).tolist():
-            self._begin(place, observations, infos)
-        return tuple(self._messages), infos
+    def begin(self, indices: Sequence[int], shown: Shown) -> None:
+        """Start with an empty history."""
+        for i in indices:
+            text = text_of(shown.observation(i))
+            self._show(i, Episode(text, text), shown)
 
-    def step(
-        self, actions: Sequence[str]
-    ) -> tuple[tuple[Messages, ...], NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        """Play one action per place and add it to the place's history."""
-        observations, rewards, terminated, truncated, infos = self.env.step(actions)
-        phase = self._places.step(terminated, truncated)
-        final_messages = np.full(self.num_envs, None, np.object_)
-        for place in range(self.num_envs):
-            if phase.played[place]:
-                is_final = phase.ended[place] and phase.began[place]
-                observation = infos["final_obs"][place] if is_final else observation_at(observations, place)
-                info = infos["final_info"] if is_final else infos
-                command = info["command"][place] if "command" in info else actions[place]
-                self.style.remember(self._episodes[place], observation, command)
-                self._messages[place] = self._render(place, observation, info)
-                if is_final:
-                    final_messages[place] = self._messages[place]
-            if phase.began[place]:
-                self._begin(place, observations, infos)
-        if "final_obs" in infos:
-            infos = {**infos, "final_obs": final_messages}
-        return tuple(self._messages), rewards, terminated, truncated, infos
+    def advance(self, step: Step) -> None:
+        """Add what was played to the histories."""
+        for i in step.played:
+            episode, _ = self.states[i]
+            command = step.after.entry("command", i)
+            self.style.remember(episode, step.after.observation(i), step.actions[i] if command is None else command)
+            self._show(i, episode, step.after)
 
-    def _begin(self, place: int, observations: Any, infos: dict[str, Any]) -> None:
-        observation = observation_at(observations, place)
-        self._episodes[place] = Episode(text_of(observation), text_of(observation))
-        self._messages[place] = self._render(place, observation, infos)
+    def observed(self) -> tuple[Messages, ...]:
+        """Return the messages."""
+        return tuple(messages for _, messages in self.states)
 
-    def _render(self, place: int, observation: Any, infos: dict[str, Any]) -> Messages:
-        commands = infos["admissible_actions"][place] if "admissible_actions" in infos else ()
-        facts = {name: column[place] for name, column in self.style.known(infos).items()}
-        return self.style.messages(self._episodes[place], observation, commands, facts)
+    def _show(self, i: int, episode: Episode, shown: Shown) -> None:
+        facts = {name: column[i] for name, column in self.style.known(shown.columns(i)).items()}
+        commands = shown.entry("admissible_actions", i, ())
+        self.states[i] = episode, self.style.messages(episode, shown.observation(i), commands, facts)

@@ -30,11 +30,10 @@ from typing import Any, Literal, NamedTuple, SupportsFloat
 import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
-from numpy.typing import NDArray
 
 from agentgym.core import TextSpace
 from agentgym.foreign_text import clean
-from wrappers.places import Places, for_inside, with_column
+from wrappers.vector_wrapper import Array, Shown, SubEnvWrapper, objects
 
 
 class ReplyError(StrEnum):
@@ -254,12 +253,12 @@ class ReplyParser(gym.Wrapper[Any, str, Any, str], RecordConstructorArgs):
         return observation, reward, terminated, truncated, {**info, "command": command, "reply_error": error.value}
 
 
-class VectorReplyParser(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
+class VectorReplyParser(SubEnvWrapper[tuple[str, str]]):
     """Vector form of `ReplyParser`: `infos["command"]` and `infos["reply_error"]` are object arrays of strings.
 
-    Under `SAME_STEP` the command that ended an episode is in `final_info`, and the place's own entry is `""`, as
-    after every reset. Places that ignore their action (finished ones under `DISABLED`, resetting ones under
-    `NEXT_STEP`) do not have their reply read: the former keep their entries, the latter have `""`.
+    Under `SAME_STEP` the command that ended an episode is in `final_info`, and the sub-environment's own entry is `""`,
+    as after every reset. Sub-environments that ignore their action (finished ones under `DISABLED`, resetting ones
+    under `NEXT_STEP`) do not have their reply read: the former keep their entries, the latter have `""`.
 
     Args:
         env: a vector environment whose actions are commands.
@@ -273,19 +272,14 @@ class VectorReplyParser(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any
         self.options = options
         self.single_action_space = _reply_space(env.single_action_space, **options)
         self.action_space = gym.vector.utils.batch_space(self.single_action_space, env.num_envs)
-        self._places = Places(env)
-        self._commands = np.full(env.num_envs, "", np.object_)
-        self._errors = np.full(env.num_envs, "", np.object_)
 
-    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Start episodes; the entries of the places that begin are empty."""
-        observations, infos = self.env.reset(seed=seed, options=for_inside(options))
-        began = self._places.reset(options)
-        self._commands[began] = self._errors[began] = ""
-        return observations, {**infos, "command": self._commands.copy(), "reply_error": self._errors.copy()}
+    def begin(self, indices: Sequence[int], shown: Shown) -> None:
+        """Empty the entries."""
+        for i in indices:
+            self.states[i] = ("", "")
 
-    def step(self, actions: Sequence[str]) -> tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        """Parse one reply per place and play the commands.
+    def sent(self, actions: Sequence[str]) -> tuple[str, ...]:
+        """Parse one reply per sub-environment and return the commands.
 
         Raises:
             TypeError: when the replies are no list, tuple or array, or one that would be played is not a string.
@@ -300,16 +294,16 @@ class VectorReplyParser(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any
             raise ValueError(
                 f"step expects one reply per sub-environment ({self.num_envs}), got {len(actions)}: {actions!r:.200}"
             )
-        idle = self._places.idle
-        for i, reply in enumerate(actions):
-            if not idle[i]:
-                self._commands[i], error, _ = parse_reply(reply, **self.options)
-                self._errors[i] = error.value
-        sent = tuple("" if idle[i] else command for i, command in enumerate(self._commands))
-        observations, rewards, terminated, truncated, infos = self.env.step(sent)
-        phase = self._places.step(terminated, truncated)
-        played = self._commands.copy(), self._errors.copy()
-        self._commands[phase.began] = self._errors[phase.began] = ""
-        infos = with_column(infos, phase, "command", self._commands.copy(), played[0])
-        infos = with_column(infos, phase, "reply_error", self._errors.copy(), played[1])
-        return observations, rewards, terminated, truncated, infos
+        playing = np.flatnonzero(~self.idle).tolist()
+        commands = [""] * self.num_envs
+        parsed = [parse_reply(actions[i], **self.options) for i in playing]
+        for i, (command, error, _) in zip(playing, parsed, strict=True):
+            self.states[i], commands[i] = (command, error.value), command
+        return tuple(commands)
+
+    def columns(self) -> dict[str, Array]:
+        """Return commands and errors."""
+        return {
+            "command": objects([command for command, _ in self.states]),
+            "reply_error": objects([error for _, error in self.states]),
+        }

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -30,8 +30,7 @@ from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
 from wrappers.credit.task_graph import TaskGraphs
-from wrappers.one_place import info_of, observation_of
-from wrappers.places import Places, for_inside, with_column
+from wrappers.vector_wrapper import Array, Shown, Step, SubEnvWrapper
 
 Key = Callable[[Any, dict[str, Any]], Hashable]
 Task = Callable[[dict[str, Any]], Hashable]
@@ -221,21 +220,21 @@ class GraphShaping(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return observation, reward + shaping, terminated, truncated, info
 
 
-class VectorGraphShaping(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
-    """Vector form of `GraphShaping`; all places share the graphs, and grow them in the order of the places.
+class VectorGraphShaping(SubEnvWrapper[_Episode]):
+    """Vector form of `GraphShaping`; all sub-environments share the graphs, and grow them in their order.
 
     `infos["shaping"]` and `infos["unshaped_reward"]` are float64 (num_envs,). Only actions that were played are
-    shaped: never those of finished or resetting places. Under `SAME_STEP` the values of an episode's last step are
-    in `final_info`, and the place itself shows the 0 of its reset.
+    shaped: never those of finished or resetting sub-environments. Under `SAME_STEP` the values of an episode's last
+    step are in `final_info`, and the sub-environment itself shows the 0 of its reset.
 
     Args:
         env: a vector environment in any autoreset mode.
         gamma: the learner's discount, in (0, 1].
         decay: see `GraphShaping`, as all that follow.
         scale: potential at success.
-        key: of one place's observation and info.
-        task: of one place's info.
-        success: of one place's reward, flag and info.
+        key: of one sub-environment's observation and info.
+        task: of one sub-environment's info.
+        success: of one sub-environment's reward, flag and info.
         graphs: to share, to limit or to restore.
         truncation: "keep" or "zero".
     """
@@ -255,8 +254,8 @@ class VectorGraphShaping(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[An
     ) -> None:
         super().__init__(env)
         self._shaper = _Shaper(gamma, decay, scale, key, task, success, graphs, truncation)
-        self._places = Places(env)
-        self._episodes = [_Episode() for _ in range(env.num_envs)]
+        self.states = [_Episode() for _ in range(env.num_envs)]
+        self._shaping, self._unshaped = np.zeros(env.num_envs), np.zeros(env.num_envs)
 
     @property
     def graphs(self) -> TaskGraphs:
@@ -265,40 +264,27 @@ class VectorGraphShaping(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[An
 
     @property
     def potential(self) -> NDArray[np.float64]:
-        """float64 (num_envs,), potential of each place's state, as it was when the state was entered."""
-        return np.array([episode.potential for episode in self._episodes])
+        """float64 (num_envs,), potential of each sub-environment's state, as it was when the state was entered."""
+        return np.array([episode.potential for episode in self.states])
 
-    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Start episodes."""
-        observations, infos = self.env.reset(seed=seed, options=for_inside(options))
-        for place in np.flatnonzero(self._places.reset(options)).tolist():
-            self._begin(observations, infos, place)
-        return observations, {**infos, "shaping": np.zeros(self.num_envs), "unshaped_reward": np.zeros(self.num_envs)}
+    def begin(self, indices: Sequence[int], shown: Shown) -> None:
+        """Start episodes; what they begin with is not shaped."""
+        for i in indices:
+            self.states[i] = self._shaper.begin(shown.observation(i), shown.info(i))
+            self._shaping[i] = self._unshaped[i] = 0.0
 
-    def step(self, actions: Any) -> tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        """Play one action per place, let the graphs grow, and add the shaping."""
-        observations, rewards, terminated, truncated, infos = self.env.step(actions)
-        phase = self._places.step(terminated, truncated)
-        shaping = np.zeros(self.num_envs)
-        for place in range(self.num_envs):
-            if phase.played[place]:
-                if phase.ended[place] and phase.began[place]:
-                    observation, info = infos["final_obs"][place], info_of(infos["final_info"], place)
-                else:
-                    observation, info = self._observation(observations, place), info_of(infos, place)
-                shaping[place] = self._shaper.step(
-                    self._episodes[place], observation, float(rewards[place]), bool(terminated[place]),
-                    bool(truncated[place]), info,
-                )  # fmt: skip
-            if phase.began[place]:
-                self._begin(observations, infos, place)
-        unshaped = np.where(phase.played, rewards, 0.0).astype(np.float64)
-        infos = with_column(infos, phase, "shaping", np.where(phase.began, 0.0, shaping), shaping)
-        infos = with_column(infos, phase, "unshaped_reward", np.where(phase.began, 0.0, unshaped), unshaped)
-        return observations, rewards + shaping, terminated, truncated, infos
+    def advance(self, step: Step) -> NDArray[np.float64]:
+        """Let the graphs grow, and return the shaping."""
+        shaping, self._unshaped = np.zeros(self.num_envs), np.zeros(self.num_envs)
+        self._unshaped[step.played] = step.rewards[step.played]
+        for i in step.played:
+            shaping[i] = self._shaper.step(
+                self.states[i], step.after.observation(i), float(step.rewards[i]), bool(step.terminated[i]),
+                bool(step.truncated[i]), step.after.info(i),
+            )  # fmt: skip
+        self._shaping = shaping.copy()
+        return shaping
 
-    def _begin(self, observations: Any, infos: dict[str, Any], place: int) -> None:
-        self._episodes[place] = self._shaper.begin(self._observation(observations, place), info_of(infos, place))
-
-    def _observation(self, observations: Any, place: int) -> Any:
-        return observation_of(self.env.single_observation_space, observations, place)
+    def columns(self) -> dict[str, Array]:
+        """Return what the last step paid."""
+        return {"shaping": self._shaping.copy(), "unshaped_reward": self._unshaped.copy()}

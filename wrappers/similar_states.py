@@ -85,9 +85,9 @@ def merge_similar_states(
     nodes = np.flatnonzero(ordinary)
     nodes = nodes[np.lexsort((example[nodes], group[example[nodes]]))]  # as they appear in their group
     at = example[nodes]
-    shown, place = np.unique(state[at], return_inverse=True)
+    shown, at_shown = np.unique(state[at], return_inverse=True)
     vectors = _embedded(embed, [table.states[i] for i in shown.tolist()])
-    same = cluster_vectors(vectors[place], group[at], threshold=threshold, method=method)
+    same = cluster_vectors(vectors[at_shown], group[at], threshold=threshold, method=method)
     if method == "components":
         same = _smallest([table.states[i] for i in state[at].tolist()], same)
     key = state[example]

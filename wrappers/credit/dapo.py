@@ -7,7 +7,7 @@ Source: the DAPO paper and verl-agent; see docs/credit/dapo.md for where they di
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, Unpack
 
 import gymnasium as gym
@@ -20,6 +20,7 @@ from wrappers.credit.grpo import PRESETS as GRPO_PRESETS
 from wrappers.credit.grpo import grpo
 from wrappers.credit.options import choose
 from wrappers.credit.wrapper import CreditWrapper
+from wrappers.vector_wrapper import reset_mask
 
 
 class DAPOOptions(StatisticsOptions, total=False):
@@ -115,7 +116,7 @@ def _contrast(table: StepTable, options: DAPOOptions) -> Bools:
 
 
 class DAPO(CreditWrapper):
-    """Vector wrapper whose `advantages()` are `dapo(table(), **options)`, and which says which places to play again."""
+    """Vector wrapper whose `advantages()` are `dapo(table(), **options)`; it knows which groups lack contrast."""
 
     method = staticmethod(dapo)
 
@@ -126,15 +127,15 @@ class DAPO(CreditWrapper):
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: Any = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Reset the environment, begin to record the episodes it starts, and note the task of each place."""
+        """Reset the environment, begin to record the episodes it starts, and note the task of each sub-environment."""
         observations, infos = super().reset(seed=seed, options=options)
-        mask = options.get("reset_mask") if isinstance(options, Mapping) else None
-        for place in range(self.num_envs) if mask is None else np.flatnonzero(mask):
-            self._tasks[place] = str(infos["task_id"][place])
+        mask = reset_mask(options)
+        for i in range(self.num_envs) if mask is None else np.flatnonzero(mask):
+            self._tasks[i] = str(infos["task_id"][i])
         return observations, infos
 
-    def places_without_contrast(self) -> Bools:
-        """Return bool (num_envs,): places whose last episode belongs to a group without contrast.
+    def sub_envs_without_contrast(self) -> Bools:
+        """Return bool (num_envs,): sub-environments whose last episode belongs to a group without contrast.
 
         Give them new tasks with `reset(options={"reset_mask": mask, "per_env": [...]})` and play on: the table then
         holds the new groups too, and the old ones stay in it as rows that are not scored. A task that is drawn again

@@ -36,7 +36,7 @@ def transitions(
     """Return the transitions of a table.
 
     A text environment answers a refused action with a noise text ("Nothing happens.") and an action that only looks
-    with a description. Taken as states these are hubs that join unrelated places. The state an episode is in is
+    with a description. Taken as states these are hubs that join unrelated situations. The state an episode is in is
     therefore the one its last *changing* step led to, whatever was shown since. Where a row does not begin in the
     state that the row before it in the trajectory showed, rows are missing in between: it is taken as it is.
 

@@ -36,7 +36,7 @@ def discounted_returns(table: StepTable, gamma: float, reward: Floats | None = N
 
 
 def penalties(table: StepTable, options: StatisticsOptions, where: str) -> Floats:
-    """Return float64 (N,): what invalid steps lose at one of the three places of the option `penalty`, else zeros."""
+    """Return float64 (N,): what invalid steps lose where the option `penalty` says so, else zeros."""
     if options["penalty"] != where:
         return np.zeros(len(table))
     return np.where(table.valid, 0.0, options["invalid_penalty"])

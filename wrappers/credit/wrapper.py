@@ -8,21 +8,18 @@ from typing import Any, ClassVar
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
-from numpy.typing import NDArray
 
 from agentgym.recorder import TableBuilder
 from agentgym.trajectory import Bools, Floats, StepTable
-from wrappers.places import for_inside
-
-Array = NDArray[Any]
+from wrappers.vector_wrapper import Array, for_inside, reset_mask
 
 
 class CreditWrapper(gym.vector.VectorWrapper[Any, Any, Array]):
     """Records the episodes begun by `reset` and answers one advantage per step when all of them have ended.
 
-    Places with the same `task_id` are one group. A full `reset` begins a new table; a masked one
+    Sub-environments with the same `task_id` are one group. A full `reset` begins a new table; a masked one
     (`options={"reset_mask": ...}`) adds episodes to it. Observations, rewards and infos pass through unchanged.
-    With autoreset `DISABLED`, give finished places `""`. In the other modes the episodes that places begin by
+    With autoreset `DISABLED`, give finished sub-environments `""`. In the other modes the episodes that they begin by
     themselves are played but not recorded: nobody chose their task, so they belong to no group.
 
     Args:
@@ -53,9 +50,9 @@ class CreditWrapper(gym.vector.VectorWrapper[Any, Any, Array]):
     ) -> tuple[Any, dict[str, Any]]:
         """Reset the environment and begin to record the episodes it starts."""
         observations, infos = self.env.reset(seed=seed, options=for_inside(options))  # type: ignore[arg-type]
-        mask = options.get("reset_mask") if isinstance(options, Mapping) else None
+        mask = reset_mask(options)
         if self._builder is None or mask is None:
-            # Places are recorded until their episode ends, whatever the environment's autoreset mode does then.
+            # An episode is recorded until it ends, whatever the environment's autoreset mode does then.
             self._builder = TableBuilder(self.num_envs, AutoresetMode.DISABLED)
         self._builder.reset(infos, mask)
         self._playing |= True if mask is None else mask
@@ -84,11 +81,11 @@ class CreditWrapper(gym.vector.VectorWrapper[Any, Any, Array]):
         if self._builder is None:
             raise ValueError(f"{name} has recorded nothing: call reset() and step() until all episodes have ended")
         if self._playing.any():
-            places = np.flatnonzero(self._playing)
-            shown = ", ".join(map(str, places[:8])) + (", ..." if len(places) > 8 else "")
+            indices = np.flatnonzero(self._playing)
+            shown = ", ".join(map(str, indices[:8])) + (", ..." if len(indices) > 8 else "")
             raise ValueError(
-                f"{name}: {len(places)} of {self.num_envs} places still play (places {shown}), their groups are not "
-                "complete; step on until every place has terminated or truncated once"
+                f"{name}: {len(indices)} of {self.num_envs} sub-environments still play ({shown}), their groups are "
+                "not complete; step on until each of them has terminated or truncated once"
             )
         return self._builder.table()
 
@@ -102,7 +99,7 @@ class CreditWrapper(gym.vector.VectorWrapper[Any, Any, Array]):
 
 
 def _before_autoreset(infos: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Infos of the states the step led to: places that were reset within the step show them in `final_info`."""
+    """Infos of the states the step led to: what was reset within the step shows them in `final_info`."""
     final, mask = infos.get("final_info"), infos.get("_final_info")
     if final is None or mask is None or not mask.any():
         return infos

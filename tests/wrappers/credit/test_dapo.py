@@ -138,13 +138,13 @@ def _corridors(size=12):
     return DAPO(_NumberedCorridors(size, autoreset_mode=AutoresetMode.DISABLED))
 
 
-def test_places_without_contrast_are_played_again_until_there_are_enough_groups():
+def test_sub_envs_without_contrast_are_played_again_until_there_are_enough_groups():
     envs = _corridors()
     _, infos = envs.reset(options=_tasks(1, 7, 4))
     playing, unused, tries = np.ones(12, bool), iter([(2, 5, 8), (9, 10, 6)]), 0
     while playing.any():
         _play(envs, infos, playing)
-        playing = envs.places_without_contrast()
+        playing = envs.sub_envs_without_contrast()
         if playing.any():
             _, infos = envs.reset(options={"reset_mask": playing, "per_env": _tasks(*next(unused))})
             tries += 1
@@ -163,11 +163,11 @@ def test_which_places_hold_no_contrast():
     envs = _corridors()
     _, infos = envs.reset(options=_tasks(7, 1, 4))
     _play(envs, infos, np.ones(12, bool))
-    assert envs.places_without_contrast().tolist() == [False] * 4 + [True] * 8
+    assert envs.sub_envs_without_contrast().tolist() == [False] * 4 + [True] * 8
     # A full reset forgets the tasks and the table.
     _, infos = envs.reset(options=_tasks(1, 7, 8))
     _play(envs, infos, np.ones(12, bool))
-    assert envs.places_without_contrast().tolist() == [True] * 4 + [False] * 8
+    assert envs.sub_envs_without_contrast().tolist() == [True] * 4 + [False] * 8
 
 
 def test_a_task_drawn_again_adds_to_its_group():
@@ -175,20 +175,20 @@ def test_a_task_drawn_again_adds_to_its_group():
     envs = _corridors()
     _, infos = envs.reset(options=_tasks(1, 7, 4))
     _play(envs, infos, np.ones(12, bool))
-    mask = envs.places_without_contrast() & (np.arange(12) % 2 == 0)
+    mask = envs.sub_envs_without_contrast() & (np.arange(12) % 2 == 0)
     _, infos = envs.reset(options={"reset_mask": mask, "per_env": _tasks(7, 7, 7)})
     _play(envs, infos, mask)
     assert (envs.table().trajectory_group == envs.table().groups.index("task-7")).sum() == 8
-    assert envs.places_without_contrast().tolist() == [False, True] * 2 + [False] * 4 + [False, True] * 2
+    assert envs.sub_envs_without_contrast().tolist() == [False, True] * 2 + [False] * 4 + [False, True] * 2
 
 
 def test_unfinished_groups_have_no_answer_yet():
     envs = _corridors()
     with pytest.raises(ValueError, match="DAPO has recorded nothing"):
-        envs.places_without_contrast()
+        envs.sub_envs_without_contrast()
     envs.reset(options=_tasks(1, 7, 4))
-    with pytest.raises(ValueError, match="12 of 12 places still play"):
-        envs.places_without_contrast()
+    with pytest.raises(ValueError, match="12 of 12 sub-environments still play"):
+        envs.sub_envs_without_contrast()
 
 
 def test_the_wrapper_filters_by_its_own_options():
@@ -199,7 +199,7 @@ def test_the_wrapper_filters_by_its_own_options():
     envs.step(["jump", "left", "left", "left"])
     envs.step(["left", "left", "left", "left"])
     envs.step(["left", "", "", ""])
-    assert not envs.places_without_contrast().any()
+    assert not envs.sub_envs_without_contrast().any()
     assert envs.advantages() == pytest.approx(grpo(envs.table(), outcome="won"))
 
 
@@ -207,7 +207,7 @@ def test_the_loop_of_the_page_fills_its_batch():
     [loop] = [
         block
         for block in re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
-        if "places_without_contrast" in block
+        if "sub_envs_without_contrast" in block
     ]
     names: dict = {}
     exec(compile(loop, str(PAGE), "exec"), names)

@@ -94,7 +94,7 @@ def test_a_full_reset_begins_a_new_table_and_a_masked_one_adds_to_it():
     assert _rows(envs.table()) == once
     mask = np.arange(8) < 4
     envs.reset(options={"reset_mask": mask, "index": 2})
-    with pytest.raises(ValueError, match=r"4 of 8 places still play \(places 0, 1, 2, 3\)"):
+    with pytest.raises(ValueError, match=r"4 of 8 sub-environments still play \(0, 1, 2, 3\)"):
         envs.table()
     for _ in range(2):
         envs.step(["right"] * 8)
@@ -113,7 +113,7 @@ def test_unfinished_groups_are_an_error():
     envs.reset(options=TASKS)
     envs.step(["right"] * 8)  # start 3 + 1 = 4: the second group has ended, the first has not
     with pytest.raises(
-        ValueError, match=r"4 of 8 places still play \(places 0, 1, 2, 3\), their groups are not complete"
+        ValueError, match=r"4 of 8 sub-environments still play \(0, 1, 2, 3\), their groups are not complete"
     ):
         envs.advantages()
 

@@ -1,0 +1,254 @@
+"""The base of vector wrappers: who plays, ends and begins, what is shown, and states that are saved and loaded."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+
+from tests.corridor import CorridorEnv, CorridorVectorEnv
+from wrappers import TaskGraphs
+from wrappers.advice import VectorAdvice
+from wrappers.canonical import CanonicalStates, observation_key
+from wrappers.credit.grpo import GRPO
+from wrappers.invalid_action import VectorInvalidActionPenalty
+from wrappers.prompt import VectorPromptWindow
+from wrappers.reply import VectorReplyParser
+from wrappers.shaping import VectorGraphShaping
+from wrappers.vector_wrapper import Shown, SubEnvWrapper
+
+NO, FIRST = np.array([False, False]), np.array([True, False])
+
+
+class Flags(gym.vector.VectorWrapper):
+    """Two sub-environments whose ends are given as actions: `[(terminated, truncated), ...]`."""
+
+    def reset(self, *, seed=None, options=None):
+        return ("r0", "r1"), {"n": np.array([0, 0])}
+
+    def step(self, actions):
+        terminated, truncated = np.array(actions).T
+        over = terminated | truncated
+        infos = {"n": np.array([7, 7])}
+        if self.metadata["autoreset_mode"] is AutoresetMode.SAME_STEP and over.any():
+            infos |= {"final_obs": np.array(["last", "last"], object), "final_info": {"n": np.array([9, 9])}}
+        return ("now", "now"), np.zeros(2), terminated, truncated, infos
+
+
+class Log(SubEnvWrapper[int]):
+    """Counts steps, and notes what `begin` and `advance` were called with."""
+
+    def __init__(self, env):
+        super().__init__(env)
+        self.log = []
+
+    def begin(self, indices, shown):
+        for i in indices:
+            self.states[i] = 0
+            self.log.append(("began", i, shown.observation(i), shown.info(i)))
+
+    def advance(self, step):
+        for i in step.played:
+            self.states[i] += 1
+            self.log.append(("played", i, step.after.observation(i), step.after.info(i)))
+
+    def columns(self):
+        return {"count": np.array(self.states)}
+
+
+def _log(mode: AutoresetMode) -> Log:
+    envs = Log(Flags(CorridorVectorEnv(2, autoreset_mode=mode)))
+    assert envs.reset()[1]["count"].tolist() == [0, 0]
+    assert envs.log == [("began", 0, "r0", {"n": 0}), ("began", 1, "r1", {"n": 0})]
+    envs.log.clear()
+    return envs
+
+
+GO, END, CUT = (False, False), (True, False), (False, True)
+NOW = {"n": 7}
+
+
+def test_same_step_ends_and_begins_at_once() -> None:
+    envs = _log(AutoresetMode.SAME_STEP)
+    infos = envs.step([END, GO])[-1]
+    assert envs.log == [("played", 0, "last", {"n": 9}), ("played", 1, "now", NOW), ("began", 0, "now", NOW)]
+    assert infos["count"].tolist() == [0, 1]
+    assert infos["final_info"]["count"].tolist() == [1, 0]
+    assert infos["final_info"]["_count"].tolist() == [True, False]
+    assert not envs.idle.any()
+    assert envs.step([GO, GO])[-1]["count"].tolist() == [1, 2]
+
+
+def test_next_step_ignores_the_action_of_its_reset() -> None:
+    envs = _log(AutoresetMode.NEXT_STEP)
+    assert envs.step([END, GO])[-1]["count"].tolist() == [1, 1]
+    assert envs.idle.tolist() == [True, False]
+    envs.log.clear()
+    assert envs.step([GO, GO])[-1]["count"].tolist() == [0, 2]
+    assert envs.log == [("played", 1, "now", NOW), ("began", 0, "now", NOW)]
+    assert not envs.idle.any()
+
+
+def test_disabled_waits_for_a_reset_of_the_sub_environment() -> None:
+    envs = _log(AutoresetMode.DISABLED)
+    envs.step([CUT, GO])
+    assert envs.step([CUT, GO])[-1]["count"].tolist() == [1, 2]
+    assert envs.idle.tolist() == [True, False]
+    assert envs.reset(options={"reset_mask": FIRST})[1]["count"].tolist() == [0, 2]
+    assert not envs.idle.any()
+    assert envs.step([GO, GO])[-1]["count"].tolist() == [1, 3]
+
+
+def test_an_environment_without_mode_is_refused() -> None:
+    envs = CorridorVectorEnv(1)
+    envs.metadata = {}
+    with pytest.raises(ValueError, match="autoreset_mode"):
+        Log(envs)
+
+
+def test_what_comes_from_inside_is_not_changed() -> None:
+    inside = {"n": np.array([7, 7]), "final_info": {"n": np.array([9, 9])}, "final_obs": np.array(["last"] * 2, object)}
+    envs = Flags(CorridorVectorEnv(2, autoreset_mode=AutoresetMode.SAME_STEP))
+    envs.step = lambda actions: (("a", "b"), np.zeros(2), FIRST, NO, inside)
+    envs = VectorPromptWindow(Log(envs), instructions=False)
+    envs.reset()
+    envs.step(["left", "right"])
+    assert list(inside) == ["n", "final_info", "final_obs"]
+    assert list(inside["final_info"]) == ["n"]
+    assert inside["final_obs"].tolist() == ["last", "last"]
+
+
+class Adviser:
+    """Advises right and left in turn."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def act(self, observation: str, admissible: Any) -> str:
+        self.asked += 1
+        return f"{('right', 'left')[self.asked % 2]} of {observation}"
+
+
+def _stack(mode: AutoresetMode) -> tuple[VectorEnv, list[SubEnvWrapper]]:
+    """All wrappers that act per sub-environment, around three corridors with a time limit."""
+    envs: Any = CorridorVectorEnv(3, autoreset_mode=mode, max_episode_steps=4)
+    wrappers: list[SubEnvWrapper] = []
+    layers: list[Callable[[Any], SubEnvWrapper]] = [
+        lambda envs: VectorAdvice(envs, Adviser),
+        VectorReplyParser,
+        VectorInvalidActionPenalty,
+        partial(CanonicalStates, key=observation_key),
+        partial(VectorGraphShaping, gamma=0.9, graphs=TaskGraphs()),
+        partial(VectorPromptWindow, instructions=False, history=None),
+    ]
+    for layer in layers:
+        envs = layer(envs)
+        wrappers.append(envs)
+    return envs, wrappers
+
+
+def _play(envs: Any, rng: np.random.Generator, steps: int) -> list[str]:
+    replies = ["<action>right</action>", "<action>left</action>", "none", "<action>jump</action>"]
+    return [repr(envs.step([replies[k] for k in rng.integers(4, size=3)])) for _ in range(steps)]
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+@pytest.mark.parametrize("before", [0, 1, 3, 5, 8])
+def test_states_are_saved_and_loaded(mode: AutoresetMode, before: int) -> None:
+    envs, wrappers = _stack(mode)
+    envs.reset(seed=0)
+    _play(envs, np.random.default_rng(1), before)
+    graphs = wrappers[4].graphs
+    saved = [[wrapper.get_state(i) for i in range(3)] for wrapper in wrappers]
+    inside, grown = envs.unwrapped.snapshot(), graphs.state_dict()
+    randomness = [env.np_random.bit_generator.state for env in envs.unwrapped.envs]
+    first = _play(envs, np.random.default_rng(2), 12)
+    assert mode is AutoresetMode.DISABLED or len(set(first)) > 1
+    for _ in range(2):  # what was saved is not used up
+        envs.unwrapped.restore(inside)
+        for env, state in zip(envs.unwrapped.envs, randomness, strict=True):
+            env.np_random.bit_generator.state = state
+        graphs.load_state_dict(grown)
+        for wrapper, states in zip(wrappers, saved, strict=True):
+            for i, state in enumerate(states):
+                wrapper.set_state(i, state)
+        assert _play(envs, np.random.default_rng(2), 12) == first
+
+
+def test_a_state_can_be_copied_to_another_sub_environment() -> None:
+    envs = VectorPromptWindow(CorridorVectorEnv(2, autoreset_mode="Disabled"), instructions=False)
+    envs.reset(options={"index": 2})
+    envs.step(["right", "left"])
+    inside = envs.unwrapped.snapshot()
+    envs.unwrapped.restore([inside[0], inside[0]])
+    envs.set_state(1, envs.get_state(0))
+    messages = envs.step(["left", "left"])[0]
+    assert messages[0] == messages[1]
+    # Two branches of one history: what one does, the other does not see.
+    messages = envs.step(["left", "right"])[0]
+    assert messages[0] != messages[1]
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        partial(CanonicalStates, key=observation_key),
+        VectorReplyParser,
+        VectorInvalidActionPenalty,
+        partial(VectorPromptWindow, instructions=False),
+        partial(VectorGraphShaping, gamma=0.9),
+        GRPO,
+    ],
+)
+def test_a_masked_reset_of_gymnasiums_own_vector_environment_keeps_its_mask(wrap) -> None:
+    # It takes the mask out of the options it is given; a wrapper that reads them afterwards would see a full reset.
+    class Seen(gym.vector.VectorWrapper):
+        def reset(self, *, seed=None, options=None):
+            result = self.env.reset(seed=seed, options=options)
+            assert options is None or "reset_mask" not in options
+            return result
+
+    envs = wrap(Seen(SyncVectorEnv([CorridorEnv] * 2, autoreset_mode=AutoresetMode.DISABLED)))
+    envs.reset(seed=0)
+    options = {"reset_mask": FIRST.copy()}
+    envs.reset(options=options)
+    assert options["reset_mask"].tolist() == [True, False]
+
+
+def test_a_masked_reset_of_gymnasiums_own_vector_environment_adds_to_the_table() -> None:
+    envs = GRPO(SyncVectorEnv([CorridorEnv] * 2, autoreset_mode=AutoresetMode.DISABLED))
+    envs.reset(seed=0, options={"index": 2})
+    envs.step(("right", "left"))
+    envs.step(("right", "right"))  # place 0 has reached the end, place 1 is back at its start
+    envs.reset(options={"index": 2, "reset_mask": FIRST.copy()})
+    for _ in range(2):
+        envs.step(("left", "right"))
+    table = envs.table()
+    assert (table.n_trajectories, table.trajectory_won.tolist(), len(table)) == (3, [True, True, False], 2 + 4 + 2)
+
+
+def test_the_info_of_one_sub_environment() -> None:
+    infos = {
+        "won": np.array([True, False]),
+        "hint": np.array([0, 7]),
+        "_hint": np.array([False, True]),
+        "picture": np.arange(4).reshape(2, 2),
+        "inner": {"depth": np.array([1.5, 2.5]), "_depth": np.array([True, False])},
+        "shared": "no column",
+    }
+    shown = Shown(gym.spaces.Discrete(4), np.array([3, 1]), infos)
+    first, second = shown.info(0), shown.info(1)
+    assert first.pop("picture").tolist() == [0, 1]
+    assert second.pop("picture").tolist() == [2, 3]
+    assert first == {"won": True, "inner": {"depth": 1.5}}
+    assert second == {"won": False, "hint": 7, "inner": {}}
+    assert {type(value) for value in second.values()} == {bool, int, dict}
+
+
+def test_observations_of_spaces_with_parts() -> None:
+    space = gym.spaces.Tuple([gym.spaces.Discrete(4), gym.spaces.Dict(a=gym.spaces.Discrete(2))])
+    shown = Shown(space, (np.array([3, 1]), {"a": np.array([0, 1])}), {})
+    assert shown.observation(1) == (1, {"a": 1})
