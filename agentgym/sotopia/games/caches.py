@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import sys
 import weakref
 from collections.abc import Callable, Hashable, Iterable
 from typing import Any, Generic, TypeVar
@@ -12,9 +11,11 @@ from agentgym.sotopia.acts import Turn
 
 _K = TypeVar("_K", bound=Hashable)
 _V = TypeVar("_V")
-#: Bytes that all caches together may hold; an entry counts three times its text, for the parts in its value.
+#: Bytes that all caches together may hold.
 MOST_HELD = 1 << 26
-_TIMES, _ENTRY = 3, 500
+#: What an entry counts for, in bytes: itself, and each character of its text, which has up to four and stands in the
+#: parts of the value again.
+_ENTRY, _CHARACTER = 500, 12
 #: Turns of all dialogues after which a tree begins anew.
 _MOST_TURNS = 512
 
@@ -27,10 +28,10 @@ def _register(cache: Any) -> None:
     _caches.add(cache)
 
 
-def _charge(*texts: str) -> None:
-    """Count an entry made from these texts; when the budget is spent, all caches begin anew."""
+def _charge(characters: int) -> None:
+    """Count an entry made from a text; when the budget is spent, all caches begin anew."""
     global _held
-    _held += _ENTRY + _TIMES * sum([sys.getsizeof(text) for text in texts])
+    _held += _ENTRY + _CHARACTER * characters
     if _held > MOST_HELD:
         _held = 0
         for cache in list(_caches):
@@ -55,7 +56,7 @@ class UtteranceCache(Generic[_K, _V]):
 
     def keep(self, key: _K, value: _V, text: str) -> None:
         """Remember what was read from a text, under a key."""
-        _charge(text)
+        _charge(len(text))
         self.known[key] = value
 
     def clear(self) -> None:
@@ -121,6 +122,6 @@ class TurnTree(Generic[_V]):
             if node is None:
                 node = following[turn.acts] = (self._step(value, turn), {})
                 self._size += 1
-                _charge(*[act.text for act in turn.acts])
+                _charge(len(turn.acts[0].text) + len(turn.acts[1].text))
             value, following = node
         return value
