@@ -11,12 +11,11 @@ import numpy as np
 
 from agentgym.core import Info, ObsT, TextEnv, TextSpace
 from agentgym.sokoban.expert.solver import Solver
-from agentgym.sokoban.generated import LevelSpec
 from agentgym.sokoban.picture import Image, Painter
 from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Board, Level
-from agentgym.sokoban.splits import check_split
-from agentgym.sokoban.tasks import FileLevels, GeneratedLevels, LevelSource, choose
+from agentgym.sokoban.tasks import choose_level, find_levels
 from agentgym.sokoban.text import WITH_BOX, WITH_PLAYER, Style, placed, static_cells
+from agentgym.tasks import check_split
 from agentgym.vector import TextVectorEnv
 
 _DIRECTION = {name: i for i, name in enumerate(DIRECTIONS)}
@@ -46,13 +45,10 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(render_mode=render_mode, expert=expert)
-        self.source: LevelSource
-        if levels is None:
-            self.source = GeneratedLevels(_spec(size, boxes, min_length, max_length, level_seed), num_levels)
-            self.split = check_split(split)
-        else:
-            self.source = FileLevels(levels)
-            self.split = check_split(split, also=("all",))
+        generator = {"size": size, "boxes": boxes, "min_length": min_length, "max_length": max_length}
+        generator |= {"level_seed": level_seed, "num_levels": num_levels}
+        self.tasks = find_levels(levels, generator)
+        self.split = check_split(self.tasks, split)
         self.style = Style(symbols, separator)
         self._painter = Painter(tile_size)
         self.action_space = TextSpace(samples=DIRECTIONS)
@@ -64,12 +60,12 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
 
     def begin(self, options: dict[str, Any]) -> None:
         """Load a level; without options its index is drawn from `self.np_random`."""
-        task_id, level = choose(self.source, self.split, options, self.np_random)
+        task_id, level = choose_level(self.tasks, self.split, options, self.np_random)
         self._load(task_id, level, level.player, level.boxes)
 
     def num_tasks(self, split: str) -> int:
         """Return the number of levels in a split (of generated ones, `num_levels`; larger indices exist)."""
-        return self.source.count(split)
+        return self.tasks.count(check_split(self.tasks, split))
 
     def _load(self, task_id: str, level: Level, player: int, boxes: int) -> None:
         self._task_id = task_id
@@ -137,7 +133,7 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
 
     def picture(self) -> Image:
         """Draw the current board, uint8 (H, W, 3); smaller boards of a collection are framed with wall."""
-        return self._painter(self._key, *self.source.size)
+        return self._painter(self._key, *self.tasks.size)
 
     def distance(self) -> float:
         """Number of moves from the current state to the solution: the true potential of the state.
@@ -253,13 +249,13 @@ class VisualSokobanEnv(SokobanBase[dict[str, Any]]):
     def __init__(self, *, show_board: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.show_board = bool(show_board)
-        height, width = (cells * self._painter.tile_size for cells in self.source.size)
+        height, width = (cells * self._painter.tile_size for cells in self.tasks.size)
         self.observation_space = gym.spaces.Dict(
             {"text": TextSpace(), "image": gym.spaces.Box(0, 255, (height, width, 3), np.uint8)}
         )
 
     def _load(self, task_id: str, level: Level, player: int, boxes: int) -> None:
-        height, width = self.source.size
+        height, width = self.tasks.size
         if level.height > height or level.width > width:
             raise ValueError(
                 f"VisualSokobanEnv: pictures of this environment hold {height}x{width} cells, the level has "
@@ -285,23 +281,3 @@ class VisualSokobanVectorEnv(TextVectorEnv):
     """Many `VisualSokobanEnv` in one process."""
 
     env_class = VisualSokobanEnv
-
-
-def _spec(size: Any, boxes: Any, min_length: Any, max_length: Any, level_seed: Any) -> LevelSpec:
-    """Check the types of the generator's arguments; `LevelSpec` checks their values."""
-    sides = (size, size) if _is_integer(size) else size
-    if not (isinstance(sides, (tuple, list)) and len(sides) == 2 and all(map(_is_integer, sides))):
-        raise ValueError(f"size must be an integer or (height, width), walls included, got {size!r}")
-    counts = (boxes,) if _is_integer(boxes) else boxes
-    if not (isinstance(counts, (tuple, list, range)) and counts and all(map(_is_integer, counts))):
-        raise ValueError(f"boxes must be an integer or a sequence of integers to draw from, got {boxes!r}")
-    for name, value in (("min_length", min_length), ("max_length", max_length), ("level_seed", level_seed)):
-        if not _is_integer(value):
-            raise ValueError(f"{name} must be an integer, got {value!r}")
-    return LevelSpec(
-        int(sides[0]), int(sides[1]), tuple(map(int, counts)), int(min_length), int(max_length), int(level_seed)
-    )
-
-
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

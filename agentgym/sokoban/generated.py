@@ -10,6 +10,8 @@ be solved, and its difficulty is known. Nothing is kept between levels: a level 
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -17,9 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 
+from agentgym.core import suggest
 from agentgym.sokoban.expert.solver import room_table
+from agentgym.sokoban.levels import BUCKETS, split_of
 from agentgym.sokoban.rules import Level, LevelError, cells_of, full_board
-from agentgym.sokoban.splits import check_split, split_of
 
 _TURN = 90  # of 256: chance that the walker changes direction before a step
 _ROOMS = 2000  # rooms tried for one level before giving up
@@ -101,7 +104,8 @@ def generate_level(spec: LevelSpec, split: str, index: int) -> Level:
         ValueError: on an unknown split or a negative index.
         LevelError: when 2,000 rooms in a row have no fitting start (the lengths are out of reach for this size).
     """
-    check_split(split)
+    if split not in BUCKETS:
+        raise ValueError(f"unknown split {split!r} of generated levels; {suggest(split, BUCKETS)}")
     if index < 0:
         raise ValueError(f"index must not be negative, got {index}")
     return _generated(spec, split, index)
@@ -115,6 +119,60 @@ def generate(count: int, spec: LevelSpec | None = None, split: str = "train", fi
     """
     spec = LevelSpec() if spec is None else spec
     return [generate_level(spec, split, first + i) for i in range(count)]
+
+
+class GeneratedLevels:
+    """Levels made by the generator, as a collection of tasks; task_id "<split>/<index>".
+
+    Args:
+        size: rows and columns, one integer or (height, width).
+        boxes: number of boxes, or several numbers of which each level draws one.
+        min_length: see `LevelSpec`, as the next two.
+        max_length: see `LevelSpec`.
+        level_seed: see `LevelSpec`.
+        num_levels: number of levels of each split that a reset without index draws from; larger indices are there too.
+
+    Raises:
+        ValueError: when a value is of the wrong type or out of range.
+    """
+
+    name = "the generated levels"
+    splits = tuple(BUCKETS)
+
+    def __init__(
+        self, *, size: Any, boxes: Any, min_length: Any, max_length: Any, level_seed: Any, num_levels: Any
+    ) -> None:
+        if not _is_integer(num_levels) or num_levels < 1:
+            raise ValueError(f"num_levels must be an integer of at least 1, got {num_levels!r}")
+        self.spec = _spec(size, boxes, min_length, max_length, level_seed)
+        #: Largest board, in rows and columns.
+        self.size = (self.spec.height, self.spec.width)
+        self._num_levels = int(num_levels)
+
+    def count(self, split: str) -> int:
+        """Return how many levels of a split a reset draws from."""
+        return self._num_levels
+
+    def by_index(self, split: str, index: int) -> tuple[str, Level]:
+        """Return (task_id, level); there is no last one."""
+        return f"{split}/{index}", generate_level(self.spec, split, index)
+
+    def by_id(self, task_id: str, split: str | None) -> tuple[str, Level]:
+        """Return (task_id, level) of a task_id "<split>/<index>"; one of another split than the given is refused."""
+        named, _, index = task_id.rpartition("/")
+        # one name per level: "train/017" is not taken for "train/17", episodes are grouped by task_id
+        if named not in BUCKETS or not re.fullmatch("0|[1-9][0-9]{0,99}", index):
+            raise ValueError(
+                f"unknown task_id {task_id!r}: expected '<split>/<index>' such as 'train/17'; "
+                f"splits: {suggest(named, BUCKETS)}"
+            )
+        if split not in (None, named):
+            raise ValueError(f"the level {task_id!r} is one of split {named!r}, not of {split!r}")
+        return task_id, generate_level(self.spec, named, int(index))
+
+    def ids(self, split: str) -> Iterator[str]:
+        """Yield the task_ids of a split in order."""
+        return (f"{split}/{index}" for index in range(self._num_levels))
 
 
 @lru_cache(maxsize=16_384)
@@ -184,3 +242,23 @@ def _walks(height: int, width: int) -> tuple[list[dict[int, int]], dict[int, lis
         cut = [sum(1 << at for r, c in p if (at := cell + r * stride + c) in inside) for p in _PATTERNS]
         stamps[cell] = [cut[choice % len(cut)] for choice in range(64)]
     return neighbours, stamps
+
+
+def _spec(size: Any, boxes: Any, min_length: Any, max_length: Any, level_seed: Any) -> LevelSpec:
+    """Check the types of the generator's arguments; `LevelSpec` checks their values."""
+    sides = (size, size) if _is_integer(size) else size
+    if not (isinstance(sides, (tuple, list)) and len(sides) == 2 and all(map(_is_integer, sides))):
+        raise ValueError(f"size must be an integer or (height, width), walls included, got {size!r}")
+    counts = (boxes,) if _is_integer(boxes) else boxes
+    if not (isinstance(counts, (tuple, list, range)) and counts and all(map(_is_integer, counts))):
+        raise ValueError(f"boxes must be an integer or a sequence of integers to draw from, got {boxes!r}")
+    for name, value in (("min_length", min_length), ("max_length", max_length), ("level_seed", level_seed)):
+        if not _is_integer(value):
+            raise ValueError(f"{name} must be an integer, got {value!r}")
+    return LevelSpec(
+        int(sides[0]), int(sides[1]), tuple(map(int, counts)), int(min_length), int(max_length), int(level_seed)
+    )
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)

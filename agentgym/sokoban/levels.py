@@ -1,20 +1,53 @@
-"""Level files by path: Boxoban and XSB collections, many levels per file."""
+"""Levels: which split one belongs to, and collections of them in Boxoban and XSB files, many levels per file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
 from agentgym.core import suggest
 from agentgym.foreign_text import ForeignError, clean, read_text
-from agentgym.sokoban.rules import Level, LevelError
-from agentgym.sokoban.splits import BUCKETS, check_split, split_of
-from agentgym.sokoban.text import MOST_SIDE, parse_level
+from agentgym.sokoban.rules import Level, LevelError, box_of_floor
+from agentgym.sokoban.text import MOST_SIDE, board_text, parse_level
 
+#: Hash buckets, out of eight, of each split.
+BUCKETS: dict[str, frozenset[int]] = {
+    "train": frozenset(range(6)),
+    "validation": frozenset({6}),
+    "test": frozenset({7}),
+}
 SUFFIXES = (".txt", ".xsb", ".txt.xz", ".xsb.xz")
 _FETCH = "levels are not downloaded: fetch a collection first, for example github.com/google-deepmind/boxoban-levels"
+
+
+def canonical_form(level: Level) -> str:
+    r"""Return one text for all copies of a level that differ by rotation, reflection or walls around the room.
+
+    The room is cut to the smallest rectangle that holds its floor; of its eight symmetries the smallest text counts.
+
+    >>> from agentgym.sokoban.text import parse_level
+    >>> a = parse_level("######\n#PX_O#\n######")
+    >>> b = parse_level("###\n#O#\n#_#\n#X#\n#P#\n###\n###")
+    >>> canonical_form(a) == canonical_form(b)
+    True
+    """
+    row, column, height, width = box_of_floor(level)
+    lines = board_text(level).split("\n")
+    rows = [line[column : column + width] for line in lines[row : row + height]]
+    columns = ["".join(cells) for cells in zip(*rows, strict=True)]
+    # a text read backward is the board turned by half; so two texts per orientation give all four
+    one, other = "\n".join(rows), "\n".join([line[::-1] for line in rows])
+    turned, mirrored = "\n".join(columns), "\n".join([line[::-1] for line in columns])
+    return min(one, one[::-1], other, other[::-1], turned, turned[::-1], mirrored, mirrored[::-1])
+
+
+def split_of(level: Level) -> str:
+    """Return the split a level belongs to: "train" (6 of 8 levels), "validation" or "test" (1 of 8 each)."""
+    bucket = hashlib.sha256(canonical_form(level).encode()).digest()[0] % 8
+    return next(name for name, buckets in BUCKETS.items() if bucket in buckets)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +76,8 @@ class LevelFiles:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
+        self.name = f"the levels of {path}"
+        self.splits = (*BUCKETS, "all")
         self._entries: list[_Entry] = []
         names: set[str] = set()
         for file in self._files():
@@ -83,15 +118,37 @@ class LevelFiles:
         sides = [pair for pair in sides if max(pair) <= MOST_SIDE]
         return max((height for height, _ in sides), default=1), max((width for _, width in sides), default=1)
 
-    def split(self, name: str) -> Sequence[int]:
+    def numbers(self, split: str) -> Sequence[int]:
         """Numbers of the levels in "train", "validation", "test" or "all".
 
         Raises:
-            ValueError: on another name.
             LevelError: when a level is malformed (not for "all").
         """
-        check_split(name, also=("all",))
-        return range(len(self)) if name == "all" else self._hashed[name]
+        return range(len(self)) if split == "all" else self._hashed[split]
+
+    def count(self, split: str) -> int:
+        """Return the number of levels in a split."""
+        return len(self.numbers(split))
+
+    def by_index(self, split: str, index: int) -> tuple[str, Level]:
+        """Return (task_id, level), or raise an IndexError past the last one."""
+        number = self.numbers(split)[index]
+        return self._entries[number].task_id, self[number]
+
+    def by_id(self, task_id: str, split: str | None) -> tuple[str, Level]:
+        """Return (task_id, level); a level of another split than the given one is refused."""
+        number = self._by_id.get(task_id)
+        if number is None:
+            examples = f"'{self._entries[0].task_id}' to '{self._entries[-1].task_id}'"
+            raise ValueError(f"unknown task_id {task_id!r} in {self.path}; expected one of {len(self)}: {examples}")
+        level = self[number]
+        if split not in (None, "all", split_of(level)):
+            raise ValueError(f"the level {task_id!r} is one of split {split_of(level)!r}, not of {split!r}")
+        return task_id, level
+
+    def ids(self, split: str) -> Iterator[str]:
+        """Yield the task_ids of a split in order."""
+        return (self._entries[number].task_id for number in self.numbers(split))
 
     @cached_property
     def _hashed(self) -> dict[str, list[int]]:
@@ -99,21 +156,6 @@ class LevelFiles:
         for i in range(len(self)):
             numbers[split_of(self[i])].append(i)
         return numbers
-
-    def task_id(self, number: int) -> str:
-        """Return the name of a level."""
-        return self._entries[number].task_id
-
-    def find(self, task_id: str) -> int:
-        """Return the number of a level by its name.
-
-        Raises:
-            ValueError: when there is none of this name.
-        """
-        if task_id not in self._by_id:
-            examples = f"'{self.task_id(0)}' to '{self.task_id(len(self) - 1)}'"
-            raise ValueError(f"unknown task_id {task_id!r} in {self.path}; expected one of {len(self)}: {examples}")
-        return self._by_id[task_id]
 
     def _files(self) -> list[Path]:
         if not self.path.exists():

@@ -78,6 +78,20 @@ def full_board(height: int, width: int) -> int:
     return sum(row << (r * (width + 1)) for r in range(height))
 
 
+def box_of_floor(level: Level) -> tuple[int, int, int, int]:
+    """Smallest rectangle around the floor: first row, first column, height, width."""
+    stride = level.width + 1
+    floor = level.floor
+    first = ((floor & -floor).bit_length() - 1) // stride
+    last = (floor.bit_length() - 1) // stride
+    columns = 0
+    for row in range(first, last + 1):
+        columns |= floor >> row * stride
+    columns &= (1 << level.width) - 1
+    left = (columns & -columns).bit_length() - 1
+    return first, left, last - first + 1, columns.bit_length() - left
+
+
 class Board:
     """The changing part of an episode: where the player and the boxes are.
 

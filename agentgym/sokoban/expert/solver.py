@@ -5,8 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import inf, nan
 
-from agentgym.sokoban.expert.ranks import MAX_STATES, RankTable
-from agentgym.sokoban.expert.tables import BitTable
+from agentgym.sokoban.expert.tables import MAX_STATES, BitTable, RankTable
 from agentgym.sokoban.rules import DIRECTIONS, Level, LevelError, successor
 
 _WIDE_INTEGER_BITS = 1 << 18  # up to here BitTable is the faster one

@@ -13,9 +13,8 @@ from gymnasium.error import ResetNeeded
 
 import agentgym  # noqa: F401  # registers the ids
 from agentgym.sokoban.env import SokobanEnv, VisualSokobanEnv
+from agentgym.sokoban.levels import split_of
 from agentgym.sokoban.picture import Painter
-from agentgym.sokoban.rules import LevelError
-from agentgym.sokoban.splits import split_of
 from agentgym.sokoban.text import parse_level
 from tests.agentgym.sokoban import naive
 from tests.agentgym.sokoban.boxoban import FILES, boxoban
@@ -146,6 +145,9 @@ def test_tasks_by_index_and_by_id() -> None:
     assert info["task_id"] == "validation/17"
     assert env.reset(options={"split": "train", "index": 17})[0] != board
     assert env.reset(options={"task_id": "validation/17"}) == (board, info)
+    assert env.reset(options={"task_id": "validation/17", "split": "validation"}) == (board, info)
+    assert env.reset(options={"index": 17, "task_id": None, "split": None, "level": None}) == (board, info)
+    assert list(SokobanEnv(num_levels=2).tasks.ids("test")) == ["test/0", "test/1"]
     again = env.reset(options={"level": board})[1]["task_id"]
     assert env.reset(options={"task_id": again})[0] == board
     drawn = {env.reset(seed=seed)[1]["task_id"] for seed in range(30)}
@@ -161,10 +163,15 @@ def test_tasks_of_a_file(tmp_path: Path) -> None:
     board, info = env.reset(options={"index": 1})
     assert info["task_id"] == "my.txt#1"
     assert env.reset(options={"task_id": "my.txt#1"})[0] == board
-    with pytest.raises(ValueError, match=r"index 2 is out of range: .* 2 levels, use 0 to 1"):
+    with pytest.raises(ValueError, match=r"index 2 is out of range: .* 2 tasks, use 0 to 1"):
         env.reset(options={"index": 2})
     with pytest.raises(ValueError, match=r"unknown task_id 'my.txt#2'"):
         env.reset(options={"task_id": "my.txt#2"})
+    of = split_of(env.tasks.by_index("all", 1)[1])
+    assert env.reset(options={"task_id": "my.txt#1", "split": of})[0] == board
+    for other in {"train", "validation", "test"} - {of}:
+        with pytest.raises(ValueError, match=f"'my.txt#1' is one of split '{of}', not of '{other}'"):
+            env.reset(options={"task_id": "my.txt#1", "split": other})
     visual = VisualSokobanEnv(levels=tmp_path / "my.txt", split="all", tile_size=4)
     for index in (0, 1):
         observation, _ = visual.reset(options={"index": index})
@@ -246,6 +253,9 @@ def test_wrong_arguments(arguments: dict[str, Any], message: str) -> None:
         ({"task_id": "train/" + "9" * 5000}, "<split>/<index>"),
         ({"task_id": 3}, "must be a string"),
         ({"task_id": "train/1", "index": 1}, "more than one way"),
+        ({"task_id": "train/1", "split": "test"}, "'train/1' is one of split 'train', not of 'test'"),
+        ({"level": LEVEL, "index": 1}, "more than one way"),
+        ({"task_id": "level:" + LEVEL.replace("\n", "/"), "split": "test"}, "more than one way"),
         ({"level": "#P#"}, "open|no box|one player"),
         ({"level": 3}, "must be a level as text"),
         ({"level": "#" * 200}, "1 rows and 200 columns; at most 128 of each"),
@@ -271,7 +281,7 @@ def test_an_empty_split_of_a_file_says_so(tmp_path: Path) -> None:
     mine = split_of(parse_level("#####\n#@$.#\n#####"))
     assert SokobanEnv(levels=tmp_path / "one.txt", split=mine).reset(seed=0)[1]["task_id"] == "one.txt#0"
     for split in {"train", "validation", "test"} - {mine}:
-        with pytest.raises(LevelError, match="use split='all'"):
+        with pytest.raises(ValueError, match=rf"split '{split}' .* holds no task; known splits: .*all"):
             SokobanEnv(levels=tmp_path / "one.txt", split=split).reset(seed=0)
 
 

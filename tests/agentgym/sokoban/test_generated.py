@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from agentgym.sokoban.generated import LevelSpec, generate, generate_level
+from agentgym.sokoban.levels import canonical_form, split_of
 from agentgym.sokoban.rules import LevelError
-from agentgym.sokoban.splits import canonical_form, split_of
 from agentgym.sokoban.text import board_text, parse_level
 from tests.agentgym.sokoban import naive
 

@@ -1,19 +1,21 @@
-"""Level files: formats, errors, splits, the Boxoban samples."""
+"""Levels: the split of each, files, formats, errors, the Boxoban samples."""
 
 import contextlib
 import lzma
 import os
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from agentgym.sokoban.levels import LevelFiles, open_levels
+from agentgym.sokoban.expert.tables import BitTable
+from agentgym.sokoban.levels import LevelFiles, canonical_form, open_levels, split_of
 from agentgym.sokoban.picture import Painter
-from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Board, LevelError
-from agentgym.sokoban.splits import split_of
-from agentgym.sokoban.text import MOST_SIDE, board_text
+from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Board, Level, LevelError
+from agentgym.sokoban.text import MOST_SIDE, board_text, parse_level
+from agentgym.tasks import check_split
 from tests.agentgym.sokoban.boxoban import FILES, boxoban
 from tests.growth import growth
 
@@ -34,26 +36,29 @@ def folder(tmp_path: Path) -> Path:
 def test_a_folder_in_sorted_order(folder: Path) -> None:
     files = LevelFiles(folder)
     names = ["a.xsb#0", "a.xsb#1", "b/two.txt#0", "b/two.txt#1", "z.txt.xz#0", "z.txt.xz#1"]
-    assert [files.task_id(i) for i in range(len(files))] == names
-    assert [files.find(name) for name in names] == list(range(6))
+    assert list(files.ids("all")) == names
+    assert [files.by_id(name, None) for name in names] == [files.by_index("all", i) for i in range(6)]
     assert files.size == (4, 6)
     assert files[2] == files[4] == files[1]
     assert board_text(files[0]) == "######\n###O_#\n#PX__#\n######"
-    assert files.split("all") == range(6)
+    assert files.numbers("all") == range(6)
 
 
 def test_a_single_file_is_named_after_itself(folder: Path) -> None:
-    assert LevelFiles(folder / "b" / "two.txt").task_id(1) == "two.txt#1"
+    assert LevelFiles(folder / "b" / "two.txt").by_index("all", 1)[0] == "two.txt#1"
 
 
 def test_splits_by_hash(folder: Path) -> None:
     files = LevelFiles(folder)
-    parts = {name: files.split(name) for name in ("train", "validation", "test")}
-    assert sorted(number for numbers in parts.values() for number in numbers) == list(files.split("all"))
+    parts = {name: files.numbers(name) for name in ("train", "validation", "test")}
+    assert sorted(number for numbers in parts.values() for number in numbers) == list(files.numbers("all"))
     for name, numbers in parts.items():
         assert all(split_of(files[i]) == name for i in numbers)
+        assert [files.by_id(task_id, name) for task_id in files.ids(name)] == [
+            files.by_index(name, i) for i in range(files.count(name))
+        ]
     with pytest.raises(ValueError, match="did you mean 'validation'"):
-        files.split("valid")
+        check_split(files, "valid")
 
 
 def test_levels_are_shared_until_a_file_changes(folder: Path) -> None:
@@ -73,7 +78,7 @@ def test_malformed_level_names_file_and_line(tmp_path: Path) -> None:
     with pytest.raises(LevelError, match=r"bad\.txt, level starting at line 11: .*one player .* got 2"):
         files[2]
     with pytest.raises(LevelError, match="line 11"):
-        files.split("train")
+        files.numbers("train")
 
 
 def test_wrong_paths(tmp_path: Path) -> None:
@@ -150,7 +155,7 @@ def test_lines_are_counted_as_editors_do(tmp_path: Path) -> None:
 def test_names_that_are_no_text_are_cleaned_and_stay_different(tmp_path: Path) -> None:
     Path(os.fsdecode(os.fsencode(tmp_path / "a") + b"\xff.txt")).write_text(TWO)
     files = LevelFiles(tmp_path)
-    assert files.task_id(0) == "a\ufffd.txt#0"
+    assert files.by_index("all", 0)[0] == "a\ufffd.txt#0"
     Path(os.fsdecode(os.fsencode(tmp_path / "a") + b"\xfe.txt")).write_text(TWO)
     with pytest.raises(LevelError, match=r"two files are named .*: rename one"):
         LevelFiles(tmp_path)
@@ -190,7 +195,7 @@ def test_a_thousand_boxoban_levels_load_play_and_render(name: str) -> None:
     files = LevelFiles(boxoban(name))
     assert len(files) == 1000
     assert files.size == (10, 10)
-    assert sum(len(files.split(split)) for split in ("train", "validation", "test")) == 1000
+    assert sum(files.count(split) for split in ("train", "validation", "test")) == 1000
     text = lzma.decompress(boxoban(name).read_bytes()).decode()
     lines = [line for line in text.splitlines() if line.startswith("#")]
     rng = np.random.default_rng(0)
@@ -210,3 +215,50 @@ def test_a_thousand_boxoban_levels_load_play_and_render(name: str) -> None:
         assert not board.boxes & level.walls
         assert paint(board_text(level, board.player, board.boxes)).shape == (40, 40, 3)
     assert pushes > 500
+
+
+ROWS = ["#######", "#P__X_#", "##_#__#", "#O____#", "#######"]
+
+
+def variants() -> list[list[str]]:
+    """The eight symmetries of ROWS."""
+    found = []
+    rows = ROWS
+    for _ in range(4):
+        rows = ["".join(column) for column in zip(*rows[::-1], strict=True)]  # a quarter turn
+        found += [rows, [row[::-1] for row in rows]]
+    return found
+
+
+def test_eight_symmetries_have_one_form() -> None:
+    assert len({tuple(rows) for rows in variants()}) == 8
+    assert len({canonical_form(parse_level("\n".join(rows))) for rows in variants()}) == 1
+
+
+def test_walls_around_the_room_do_not_count() -> None:
+    padded = ["#" * 11] * 2 + [f"##{row}##" for row in ROWS] + ["#" * 11]
+    assert canonical_form(parse_level("\n".join(padded))) == canonical_form(parse_level("\n".join(ROWS)))
+
+
+def test_form_by_hand() -> None:
+    # floor "P", "X", "O" in a row; of PXO and OXP (and both upright) the smallest text wins: "O" sorts before "P",
+    # and the line break before both letters, so the upright one
+    assert canonical_form(parse_level("#####\n#PXO#\n#####")) == "O\nX\nP"
+
+
+def test_different_levels_differ() -> None:
+    other = [*ROWS[:1], "#_P_X_#", *ROWS[2:]]
+    assert canonical_form(parse_level("\n".join(other))) != canonical_form(parse_level("\n".join(ROWS)))
+
+
+def test_splits_take_six_one_and_one_of_eight() -> None:
+    room = parse_level("########\n#P_____#\n#_X__X_#\n#__O___#\n#____O_#\n#______#\n########")
+    table = BitTable(room)
+    codes = table.states(1, 100)
+    levels = {Level(7, 8, room.walls, room.targets, *reversed(table.decode(code))) for code in codes}
+    counts = Counter(map(split_of, levels))
+    total = len(levels)
+    # symmetric copies come in pairs or fours at most: four standard deviations of a binomial of a quarter the size
+    assert total > 1500
+    for split, share in (("train", 6 / 8), ("validation", 1 / 8), ("test", 1 / 8)):
+        assert abs(counts[split] / total - share) < 4 * (share * (1 - share) / (total / 4)) ** 0.5

@@ -5,8 +5,7 @@ from math import inf
 import numpy as np
 import pytest
 
-from agentgym.sokoban.expert.ranks import RankTable
-from agentgym.sokoban.expert.tables import BitTable
+from agentgym.sokoban.expert.tables import BitTable, RankTable
 from agentgym.sokoban.generated import LevelSpec, generate_level
 from agentgym.sokoban.rules import Board, Level
 from agentgym.sokoban.text import board_text, parse_level
