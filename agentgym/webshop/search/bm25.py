@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -150,10 +149,6 @@ class Bm25:
     def top(self, query: str, k: int) -> tuple[int, ...]:
         """Return the positions of the best `k` products, best first."""
         return tuple(self.ranked(query, k)[0].tolist())
-
-    def top_many(self, queries: Sequence[str], k: int) -> list[tuple[int, ...]]:
-        """Return `top` of every query."""
-        return [self.top(query, k) for query in queries]
 
     def ranked(self, query: str, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return positions and scores of the best `k` products, best first; shapes (found,)."""

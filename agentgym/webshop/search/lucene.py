@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +80,6 @@ class Lucene:
                 query = " ".join(words[: len(words) * 3 // 4])
         positions = [self._catalogue.find(hit.docid) for hit in hits]
         return tuple([position for position in positions if position is not None])
-
-    def top_many(self, queries: Sequence[str], k: int) -> list[tuple[int, ...]]:
-        """Return `top` of every query."""
-        return [self.top(query, k) for query in queries]
 
 
 def _load(module: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Protocol
 
@@ -22,9 +22,6 @@ class Search(Protocol):
         Returns:
             Best first; fewer than `k` where fewer match, none for a query without words.
         """
-
-    def top_many(self, queries: Sequence[str], k: int) -> list[tuple[int, ...]]:
-        """Return `top` of every query."""
 
     def __hash__(self) -> int:
         """Return the hash of the object: what a search finds is kept by search."""
@@ -50,10 +47,6 @@ class Recent:
     def forget(self) -> None:
         """Forget all answers."""
         self._kept.cache_clear()
-
-    def top_many(self, queries: Sequence[str], k: int) -> list[tuple[int, ...]]:
-        """Return `top` of every query; the new ones are looked up one by one."""
-        return [self.top(query, k) for query in queries]
 
 
 def search_text(product: Product) -> str:
