@@ -44,10 +44,6 @@ class Recent:
         """Return the positions of the products that match a query best."""
         return self._kept(query, k) if len(query) <= self._longest else self.search.top(query, k)
 
-    def forget(self) -> None:
-        """Forget all answers."""
-        self._kept.cache_clear()
-
 
 def search_text(product: Product) -> str:
     """Return the text that a product is found by: title, description, first bullet and options, in lower case."""
