@@ -1,0 +1,402 @@
+"""Trials of everything that reads a file: flipped bits, cuts, bombs, wrong types, bad UTF-8, nesting, huge integers.
+
+A damaged file either loads, and can then be used, or raises a ValueError that names the file (or its folder).
+"""
+
+from __future__ import annotations
+
+import bz2
+import contextlib
+import gzip
+import io
+import json
+import lzma
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+from hypothesis import strategies as st
+
+from agentgym.sotopia.official.profile_files import FILES as PROFILE_FILES
+from agentgym.trajectory import Reply, StepTable
+from agentgym.webshop.generated.generator import generate
+from agentgym.webshop.official.formats import write_files
+from tests.agentgym.alfworld.game_files import write_trial
+from tests.robustness.pages import small_run
+from tests.robustness.trial import Trial
+
+Files = dict[str, bytes]
+PACKERS: Mapping[str, Callable[[bytes], bytes]] = {
+    ".xz": lzma.compress,
+    ".gz": lambda content: gzip.compress(content, mtime=0),
+    ".bz2": bz2.compress,
+}
+#: What may stand where a value was.
+VALUES = (
+    "null", "true", "-1", "0", "1.5", "1e400", "NaN", "-Infinity", "9" * 19, "9" * 5_000, "[]", "{}", '""', '"x"',
+    '"\\ud800"', '"\\u0000"', '[[["x"]]]', '{"a": {}}', "[" * 3_000 + "]" * 3_000, '"' + "x" * 3_000 + '"', "",
+)  # fmt: skip
+#: What may stand anywhere.
+BYTES = (
+    b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\x00", b"\n", b"\r", b"[" * 20_000, b"{", b"}", b'"', b"\\", b",", b"#",
+    b" ", b"(" * 9_000, b")", b"<|", b"\xe2\x80\xa8", b"9" * 400,
+)  # fmt: skip
+_SCALAR = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?|true|false|null')
+
+
+def damaged(content: bytes, damage: list[tuple[Any, ...]]) -> bytes:
+    """Return the content after some accidents; positions are shares of its length."""
+    for kind, where, what in damage:
+        at = min(int(where * len(content)), max(len(content) - 1, 0))
+        if kind == "flip" and content:
+            content = content[:at] + bytes([content[at] ^ 1 << what % 8]) + content[at + 1 :]
+        elif kind == "cut":
+            content = content[:at]
+        elif kind == "drop":
+            content = content[:at] + content[at + 1 + what :]
+        elif kind == "double":
+            content = content[:at] + content[max(at - 40 * what, 0) : at] + content[at:]
+        elif kind == "insert":
+            content = content[:at] + BYTES[what % len(BYTES)] + content[at:]
+        elif kind == "value":
+            found = list(_SCALAR.finditer(content))
+            if found:
+                match = found[int(where * (len(found) - 1))]
+                content = content[: match.start()] + VALUES[what % len(VALUES)].encode() + content[match.end() :]
+        elif kind == "line":
+            lines = content.splitlines(keepends=True)
+            if lines:
+                k = int(where * (len(lines) - 1))
+                content = b"".join([*lines, lines[k]] if what % 2 else [*lines[:k], *lines[k + 1 :]])
+        elif kind == "bomb":
+            content += b" " * 80_000_000
+    return content
+
+
+accidents = st.lists(
+    st.tuples(
+        st.sampled_from(["flip", "cut", "drop", "double", "insert", "value", "value", "value", "line"]),
+        st.floats(0, 1),
+        st.integers(0, 60),
+    ),
+    min_size=1,
+    max_size=3,
+)
+
+
+class Format:
+    """A kind of file: whole files to begin with, and what reads them.
+
+    Args:
+        make: returns the files of a folder by their names in it.
+        load: reads the folder and uses all that it found.
+        packed: names of files that may be compressed as well.
+    """
+
+    def __init__(self, make: Callable[[], Files], load: Callable[[Path], None], packed: tuple[str, ...] = ()) -> None:
+        self.make, self.load, self.packed = cache(make), load, packed
+
+    def inputs(self, *names: str) -> st.SearchStrategy[Any]:
+        """Draw damage done to one of the files (all of them by default), before or after it is compressed."""
+        names = names or tuple(self.make())
+
+        def build(name: str, pack: str, inside: Any, outside: Any) -> dict[str, Any]:
+            content = damaged(self.make()[name], inside)
+            if name in self.packed and pack:
+                content = damaged(PACKERS[pack](content), outside)
+                return {"replaces": name, "name": name + pack, "content": content.decode("latin-1")}
+            return {"replaces": name, "name": name, "content": content.decode("latin-1")}
+
+        bombs = st.just([("bomb", 0.0, 0)]) if self.packed else st.nothing()
+        return st.one_of(
+            st.builds(build, st.sampled_from(names), st.sampled_from(["", "", *PACKERS]), accidents, st.just([])),
+            st.builds(build, st.sampled_from(names), st.sampled_from(list(PACKERS)), st.just([]), accidents),
+            st.builds(build, st.sampled_from(self.packed or names), st.just(".xz"), bombs | accidents, st.just([])),
+        )
+
+    def check(self, given: dict[str, str]) -> None:
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            for path, content in self.make().items():
+                if path != given["replaces"]:
+                    put(folder / path, content)
+            put(folder / given["name"], given["content"].encode("latin-1"))
+            try:
+                self.load(folder)
+            except ValueError as error:
+                words = str(error)
+                if name not in words:
+                    raise AssertionError(f"{type(error).__name__} does not name the file: {words:.300}") from error
+                assert len(words) < 3_000
+                words.encode("utf-8")
+
+
+def put(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def taken(folder: Path, *names: str) -> Path:
+    """The file of the first name that is there, compressed or not."""
+    return next(path for name in names for end in ("", *PACKERS) if (path := folder / f"{name}{end}").exists())
+
+
+def play(env: Any, tasks: int = 3) -> None:
+    """Begin the first tasks of the environment's split and play a few commands."""
+    for index in range(tasks):
+        try:
+            _, info = env.reset(seed=0, options={"index": index})
+        except ValueError as error:
+            if "out of range" in str(error):
+                return
+            raise
+        for k in range(3):
+            actions = info["admissible_actions"]
+            *_, over, cut, info = env.step(actions[k % len(actions)] if actions else "")
+            if over or cut:
+                break
+
+
+# Sokoban's levels
+
+LEVELS = b"""; 0
+########
+#  .   #
+# $@   #
+#      #
+########
+
+; 1
+#####
+#@$.#
+#####
+Title: x
+#######
+#@ $ .#
+#######
+"""
+
+
+def load_levels(folder: Path) -> None:
+    env = gym.make("AgentRL/Sokoban-v0", levels=taken(folder, "x.txt"), split="all", disable_env_checker=True)
+    play(env)
+
+
+# ALFWorld's games
+
+
+@cache
+def game_folder() -> Files:
+    with tempfile.TemporaryDirectory() as name:
+        split = Path(name) / "json_2.1.1" / "train"
+        for task in (
+            "pick_and_place_simple-Mug-None-Drawer-1/trial_1",
+            "pick_and_place_simple-Mug-None-Drawer-1/trial_2",
+        ):
+            write_trial(split, task)
+        return {
+            str(path.relative_to(name)): path.read_bytes() for path in sorted(Path(name).rglob("*")) if path.is_file()
+        }
+
+
+def load_games(folder: Path) -> None:
+    play(gym.make("AgentRL/ALFWorld-v0", data=folder, cache="off", split="train", disable_env_checker=True))
+
+
+# WebShop's files
+
+
+def shop_folder() -> Files:
+    with tempfile.TemporaryDirectory() as name:
+        products = list(generate(4))
+        human = {
+            product.asin: [{"instruction": "red one", "instruction_attributes": ["red"], "instruction_options": []}]
+            for product in products[:2]
+        }
+        write_files(products, Path(name), human)
+        files = {path.name: path.read_bytes() for path in sorted(Path(name).iterdir())}
+    files["prices.json"] = json.dumps({"prices": {product.asin: 9.5 for product in products}}).encode()
+    return files
+
+
+def load_shop(folder: Path) -> None:
+    for goals in ("synthetic", "human"):
+        env = gym.make(
+            "AgentRL/WebShop-v0", data=folder, goals=goals, prices=taken(folder, "prices.json"), cache=False,
+            split="all", disable_env_checker=True,
+        )  # fmt: skip
+        play(env, 2)
+
+
+# Search-QA's files
+
+
+def search_folder() -> Files:
+    passages = [{"id": f"p{i}", "contents": f'"Ada {i}"\nAda {i} was born in Ulm.'} for i in range(4)]
+    questions = [
+        {"id": f"q{i}", "question": "Where?", "golden_answers": ["Ulm"], "metadata": {"split": "test", "type": "x"}}
+        for i in range(3)
+    ]
+    asked = {
+        "data_source": "nq", "prompt": [{"role": "user", "content": "Question: Where?"}], "ability": "fact",
+        "reward_model": {"style": "rule", "ground_truth": {"target": ["Ulm"]}},
+        "extra_info": {"split": "test", "index": 0},
+    }  # fmt: skip
+    return {
+        "corpus.jsonl": "".join(json.dumps(row) + "\n" for row in passages).encode(),
+        "test.jsonl": "".join(json.dumps(row) + "\n" for row in questions).encode(),
+        "verl.jsonl": (json.dumps(asked) + "\n").encode() * 1,
+    }
+
+
+def load_search(folder: Path) -> None:
+    for name in ("test.jsonl", "verl.jsonl"):
+        corpus, questions = taken(folder, "corpus.jsonl"), taken(folder, name)
+        play(gym.make("AgentRL/SearchQA-v0", corpus=corpus, questions=questions, disable_env_checker=True))
+
+
+# SOTOPIA's profiles
+
+
+def profile_folder() -> Files:
+    scenario = {
+        "pk": "e1", "codename": "wait", "source": "ours", "scenario": "Two wait.", "agent_goals": ["Sit", "Sleep"],
+        "relationship": "3",
+    }  # fmt: skip
+    sale = {
+        "env_id": "e2", "codename": "craigslist_bargains", "source": "craigslist_bargains",
+        "scenario": "One person is selling a lamp for $50, another person is trying to buy it.",
+        "agent_goals": [
+            "You are the buyer for this item and your target price is $40. You should get a penalty.",
+            "You are the seller for this item and your target price is $50. You should get a penalty.",
+        ],
+        "relationship": 0,
+    }  # fmt: skip
+    person = {
+        "agent_id": "a1", "first_name": "Ada", "last_name": "Lund", "age": 31, "occupation": "Captain",
+        "gender": "Woman", "gender_pronoun": "She/her", "public_info": "Bees.", "personality_and_values": "Stubborn.",
+        "secret": "Cannot swim.", "moral_values": ["Care", " Fairness"],
+    }  # fmt: skip
+    rows = (
+        [scenario, sale],
+        [person, {**person, "agent_id": "a2", "first_name": "Bo"}],
+        [{"combo_id": f"c{i}", "env_id": f"e{i}", "agent_ids": ["a1", "a2"]} for i in (1, 2)],
+    )
+    return {
+        name: "".join(json.dumps(row) + "\n" for row in records).encode()
+        for name, records in zip(PROFILE_FILES, rows, strict=True)
+    }
+
+
+def load_profiles(folder: Path) -> None:
+    try:
+        play(gym.make("AgentRL/SOTOPIA-v0", data=folder, split="all", disable_env_checker=True))
+    except ValueError as error:
+        # a task without a game that can be computed needs models; that is no damage
+        if "has no goals that can be computed" not in str(error) and "holds no task" not in str(error):
+            raise
+
+
+# Tables, logs, results, checkpoints
+
+
+def table_file() -> Files:
+    reply = Reply("<action>up</action>", (1, 2), (3,), (-0.5,))
+    table = StepTable.from_arrays(
+        group=["g", "g", "h"], trajectory=[0, 0, "b"], t=[0, 1, 0], state=["s", "u", "s"], action=["up", "down", "up"],
+        next_state=["u", "goal", "pit"], reward=[0.0, 1.0, -0.5], won=[True, True, False], replies=[reply, None, reply],
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as name:
+        table.to_jsonl(Path(name) / "x.jsonl")
+        return {"x.jsonl": (Path(name) / "x.jsonl").read_bytes()}
+
+
+def load_table(folder: Path) -> None:
+    table = StepTable.from_jsonl(taken(folder, "x.jsonl"))
+    assert len(table.endings) == table.n_trajectories
+    table.to_jsonl(folder / "again.jsonl")
+    assert len(StepTable.from_jsonl(folder / "again.jsonl")) == len(table)
+
+
+def load_log(folder: Path) -> None:
+    from baselines.metrics import read_log
+
+    assert all(isinstance(row["iteration"], int) for row in read_log(folder / "log.jsonl"))
+
+
+def load_results(folder: Path) -> None:
+    from benchmarks.learning import results
+
+    results.load(folder / "results.json")
+
+
+def results_file() -> Files:
+    return {"results.json": (small_run() / "results.json").read_bytes()}
+
+
+def checkpoint_file() -> Files:
+    import torch
+
+    from baselines.checkpoint import Checkpoint, save_checkpoint
+
+    weights = {"w": torch.arange(64, dtype=torch.float32)}
+    with tempfile.TemporaryDirectory() as name:
+        save_checkpoint(Path(name), Checkpoint({"a": 1}, 3, 1.5, weights, {"state": {}}, None))
+        return {"checkpoint.pt": (Path(name) / "checkpoint.pt").read_bytes()}
+
+
+def load_checkpoint(folder: Path) -> None:
+    import torch
+
+    from baselines import checkpoint
+
+    with contextlib.redirect_stderr(io.StringIO()):
+        found = checkpoint.load_checkpoint(folder, {"a": 1})
+    assert found.iteration == 3
+    assert torch.equal(found.model["w"], torch.arange(64, dtype=torch.float32)), "damage went unnoticed"
+
+
+def log_file() -> Files:
+    rows = [{"iteration": i, "loss": 0.5 / (i + 1), "success": None if i % 2 else 1.0} for i in range(4)]
+    return {"log.jsonl": "".join(json.dumps(row) + "\n" for row in rows).encode()}
+
+
+FORMATS = {
+    "levels": Format(lambda: {"x.txt": LEVELS}, load_levels, ("x.txt",)),
+    "games": Format(game_folder, load_games),
+    "shop": Format(shop_folder, load_shop, ("prices.json",)),
+    "search": Format(search_folder, load_search, ("corpus.jsonl", "test.jsonl", "verl.jsonl")),
+    "profiles": Format(profile_folder, load_profiles),
+    "table": Format(table_file, load_table, ("x.jsonl",)),
+    "log": Format(log_file, load_log),
+    "results": Format(results_file, load_results),
+    "checkpoint": Format(checkpoint_file, load_checkpoint),
+}
+NEEDS = {"log": ("torch",), "checkpoint": ("torch",), "results": ("torch", "typer")}
+
+
+def whole(name: str) -> Callable[[Any], None]:
+    """Check that the files to begin with are read: a trial of damage says nothing otherwise."""
+
+    def check(_: Any) -> None:
+        form = FORMATS[name]
+        with tempfile.TemporaryDirectory() as folder:
+            for path, content in form.make().items():
+                put(Path(folder) / path, content)
+            form.load(Path(folder))
+
+    return check
+
+
+TRIALS = [
+    trial
+    for name, form in FORMATS.items()
+    for trial in (
+        Trial(f"files/{name} whole", st.none(), whole(name), 1, needs=NEEDS.get(name, ())),
+        Trial(f"files/{name}", st.deferred(form.inputs), form.check, 60, needs=NEEDS.get(name, ())),
+    )
+]

@@ -1,0 +1,226 @@
+"""Trials over the registry: vector environments against a naive twin, hostile actions, hostile options."""
+
+from __future__ import annotations
+
+import pickle
+from functools import cache
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.utils.env_checker import data_equivalence
+from gymnasium.vector import AutoresetMode
+from hypothesis import strategies as st
+
+from agentgym.core import INFO_TYPES
+from agentgym.registry import ROWS
+from tests.robustness.trial import Trial, fragments, json_values, pieces, text_of
+
+FORMS = {
+    "list": list,
+    "tuple": tuple,
+    "objects": lambda texts: np.array(texts, object),
+    "fixed width": lambda texts: np.array([text.rstrip("\0") for text in texts], str),
+}
+
+
+class Twin:
+    """What a vector environment should do, with single environments stepped one by one."""
+
+    def __init__(self, env_id: str, count: int, mode: str, limit: int) -> None:
+        self.envs: list[Any] = [gym.make(env_id).unwrapped for _ in range(count)]
+        self.mode, self.limit = AutoresetMode(mode), limit
+        self.rows: list[Any] = [None] * count
+        self.elapsed = [0] * count
+        self.flags = [(False, False)] * count
+
+    def reset(self, i: int, seed: int | None, options: Any) -> None:
+        self.rows[i] = self.envs[i].reset(seed=seed, options=options)
+        self.elapsed[i], self.flags[i] = 0, (False, False)
+
+    def step(self, i: int, action: str) -> tuple[float, bool, bool, Any]:
+        """Return reward and flags, and the last observation and info of an episode that `SAME_STEP` has replaced."""
+        if any(self.flags[i]):
+            if self.mode is AutoresetMode.NEXT_STEP:
+                self.reset(i, None, None)
+            return 0.0, *self.flags[i], None
+        observation, reward, terminated, truncated, info = self.envs[i].step(action)
+        self.rows[i] = observation, info
+        self.elapsed[i] += 1
+        self.flags[i] = terminated, truncated or self.elapsed[i] == self.limit
+        final = None
+        flags = self.flags[i]
+        if any(flags) and self.mode is AutoresetMode.SAME_STEP:
+            final = self.rows[i]
+            self.reset(i, None, None)
+        return reward, *flags, final
+
+    def save(self) -> Any:
+        return [
+            (env.snapshot(), *rest) for env, *rest in zip(self.envs, self.rows, self.elapsed, self.flags, strict=True)
+        ]
+
+    def load(self, saved: Any) -> None:
+        for i, (state, *rest) in enumerate(saved):
+            self.envs[i].restore(state)
+            self.rows[i], self.elapsed[i], self.flags[i] = rest
+
+
+def at(batch: Any, i: int) -> Any:
+    return {key: value[i] for key, value in batch.items()} if isinstance(batch, dict) else batch[i]
+
+
+def check_vector(given: dict[str, Any]) -> None:
+    """Every answer of the vector form is that of the twin."""
+    count, mode, limit = given["envs"], given["mode"], given["limit"]
+    envs: Any = gym.make_vec(given["id"], num_envs=count, autoreset_mode=mode, max_episode_steps=limit)
+    twin = Twin(given["id"], count, mode, limit)
+    batch, infos = envs.reset(seed=given["seed"])
+    for i in range(count):
+        twin.reset(i, given["seed"] + i, None)
+    saved = None
+    for name, *arguments in [("look",), *given["operations"]]:
+        if name == "step":
+            form, chosen = arguments
+            actions = [choose(twin.rows[i][1], chosen[i % len(chosen)]) for i in range(count)]
+            made = FORMS[form](actions)
+            batch, rewards, terminated, truncated, infos = envs.step(made)
+            for i, action in enumerate(actions):
+                text = action.rstrip("\0") if form == "fixed width" else action
+                reward, *flags, final = twin.step(i, text)
+                assert (rewards[i], terminated[i], truncated[i]) == (reward, *flags)
+                if final is not None:
+                    assert data_equivalence(infos["final_obs"][i], final[0])
+                    assert {key: infos["final_info"][key][i] for key in final[1]} == final[1]
+        elif name == "reset":
+            seed, bits, options = arguments
+            mask = np.array([bool(bits >> i & 1) for i in range(count)])
+            if not mask.any():
+                mask[:] = True
+            each = [options[i % len(options)] for i in range(count)]
+            batch, infos = envs.reset(seed=seed, options={"reset_mask": mask, "per_env": each})
+            for i in np.flatnonzero(mask).tolist():
+                twin.reset(i, None if seed is None else seed + i, each[i])
+        elif name == "save":
+            saved = pickle.dumps(envs.unwrapped.snapshot()), pickle.dumps(twin.save())
+        elif name == "load" and saved is not None:
+            batch, infos = envs.unwrapped.restore(pickle.loads(saved[0]))
+            twin.load(pickle.loads(saved[1]))
+        for i, (observation, info) in enumerate(twin.rows):
+            assert data_equivalence(at(batch, i), observation)
+            assert {key: infos[key][i] for key in info} == info
+
+
+def choose(info: dict[str, Any], wish: Any) -> str:
+    """An admissible action by its number, or a text."""
+    actions = info["admissible_actions"]
+    if isinstance(wish, int):
+        return str(actions[wish % len(actions)]) if actions else ""
+    return text_of(wish)
+
+
+def histories(env_id: str) -> st.SearchStrategy[Any]:
+    """Sequences of operations on a vector environment."""
+    wish = st.integers(0, 99) | st.integers(0, 99) | st.integers(0, 99) | pieces
+    options = st.none() | st.just({}) | st.builds(lambda i: {"index": i}, st.integers(0, 3))
+    operation = st.one_of(
+        st.tuples(st.just("step"), st.sampled_from(list(FORMS)), st.lists(wish, min_size=1, max_size=3)),
+        st.tuples(st.just("step"), st.sampled_from(list(FORMS)), st.lists(wish, min_size=1, max_size=3)),
+        st.tuples(
+            st.just("reset"),
+            st.none() | st.integers(0, 99),
+            st.integers(0, 7),
+            st.lists(options, min_size=1, max_size=3),
+        ),
+        st.tuples(st.sampled_from(["save", "load"])),
+    )
+    return st.fixed_dictionaries(
+        {
+            "id": st.just(env_id),
+            "envs": st.integers(1, 3),
+            "mode": st.sampled_from([mode.value for mode in AutoresetMode]),
+            "limit": st.sampled_from([1, 3, 8, 50]),
+            "seed": st.integers(0, 999),
+            "operations": st.lists(operation.map(list), max_size=14),
+        }
+    )
+
+
+def check_actions(given: dict[str, Any]) -> None:
+    """No text raises, and what comes back is what the contract says."""
+    env = opened(given["id"])
+    observation, info = env.reset(seed=given["seed"])
+    keys = set(info)
+    for wish in given["actions"]:
+        action = choose(info, wish)
+        admissible = action in info["admissible_actions"]
+        observation, reward, terminated, truncated, info = env.step(action)
+        assert observation in env.observation_space
+        assert type(reward) is float
+        assert np.isfinite(reward)
+        assert set(info) == keys
+        for key, kind in INFO_TYPES.items():
+            assert type(info[key]) is kind
+        assert info["is_action_valid"] or not admissible
+        for text in [*texts_in(observation), *texts_in(info)]:
+            text.encode("utf-8")
+        if terminated or truncated:
+            break
+    pickle.loads(pickle.dumps(env.unwrapped.snapshot()))
+
+
+def texts_in(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [text for item in value.values() for text in texts_in(item)]
+    return [text for item in value for text in texts_in(item)] if isinstance(value, (tuple, list)) else []
+
+
+def check_options(given: dict[str, Any]) -> None:
+    """Options that name no task are an error that says so, and the environment goes on."""
+    env = opened(given["id"])
+    try:
+        env.reset(seed=0, options=given["options"])
+    except (ValueError, TypeError) as wrong:
+        words = str(wrong)
+        assert 10 < len(words) < 5_000
+    observation, _ = env.reset(seed=0)
+    assert observation in env.observation_space
+
+
+@cache
+def opened(env_id: str) -> Any:
+    return gym.make(env_id, disable_env_checker=True, max_episode_steps=1000)
+
+
+def _options(env_id: str) -> st.SearchStrategy[Any]:
+    names = st.sampled_from(["split", "index", "task_id", *opened(env_id).unwrapped.OPTIONS]) | fragments
+    return st.dictionaries(names, json_values | st.sampled_from(["train", "test", "all"]), max_size=3)
+
+
+TRIALS = [
+    trial
+    for row in ROWS
+    for trial in (
+        Trial(f"vector/{row.id[8:]}", histories(row.id), check_vector, 12),
+        Trial(
+            f"actions/{row.id[8:]}",
+            st.fixed_dictionaries(
+                {
+                    "id": st.just(row.id),
+                    "seed": st.integers(0, 999),
+                    "actions": st.lists(pieces | st.integers(0, 99), min_size=1, max_size=8),
+                }
+            ),
+            check_actions,
+            30,
+        ),
+        Trial(
+            f"options/{row.id[8:]}",
+            st.fixed_dictionaries({"id": st.just(row.id), "options": st.deferred(lambda row=row: _options(row.id))}),
+            check_options,
+            40,
+        ),
+    )
+]
