@@ -17,7 +17,6 @@ import sys
 import time
 import warnings
 from dataclasses import dataclass, field
-from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -33,7 +32,7 @@ class Tally:
 
     cases: int = 0
     seconds: float = 0.0
-    failures: list[Path] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -60,8 +59,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 def run(trials: list[Trial], tallies: dict[str, Tally], until: float, numbers: random.Random) -> None:
     """Play rounds until the time is up; the trial that has had the least time is next."""
+    told = 0.0
     while time.monotonic() < until:
-        left = [trial for trial in trials if trial.name in tallies and len(tallies[trial.name].failures) < 3]
+        left = [trial for trial in trials if trial.name in tallies and goes_on(trial, tallies[trial.name])]
         if not left:
             return
         trial = min(left, key=lambda each: (tallies[each.name].seconds, each.name))
@@ -71,12 +71,19 @@ def run(trials: list[Trial], tallies: dict[str, Tally], until: float, numbers: r
         tally.seconds += time.monotonic() - start
         tally.cases += found.cases
         if found.error:
-            path = keep(trial, found)
-            tally.failures.append(path)
-            print(f"\n{trial.name}: {found.reason or found.error.splitlines()[-1]}\n  kept as {path}", flush=True)
-        minutes = max(until - time.monotonic(), 0) / 60
-        cases = sum(each.cases for each in tallies.values())
-        print(f"\r{minutes:6.1f} minutes left, {cases:,} inputs, now {trial.name:<28}", end="", flush=True)
+            tally.failures.append(found.reason or found.error.splitlines()[-1])
+            kept = f"kept as {keep(trial, found)}" if found.reason else "its own input could not be drawn"
+            print(f"\n{trial.name}: {tally.failures[-1]}\n  {kept}", flush=True)
+        if time.monotonic() - told > (0.2 if sys.stdout.isatty() else 60):
+            told = time.monotonic()
+            cases = sum(each.cases for each in tallies.values())
+            line = f"{max(until - told, 0) / 60:6.1f} minutes left, {cases:,} inputs, now {trial.name:<28}"
+            print(f"\r{line}" if sys.stdout.isatty() else line, end="" if sys.stdout.isatty() else "\n", flush=True)
+
+
+def goes_on(trial: Trial, tally: Tally) -> bool:
+    """Three failures are enough of one trial, and one round of one without inputs."""
+    return len(tally.failures) < 3 and not (trial.examples == 1 and tally.cases)
 
 
 def print_table(trials: list[Trial], tallies: dict[str, Tally]) -> None:

@@ -109,8 +109,9 @@ FRAGMENTS = (
     "\U0001f600", "a", "up", "Right ", "look", "go to ", "take ", "fridge 1", "search[", "click[", "[", "]", "buy now",
     "{", "}", '"', "'", "\\", "\\u", ":", ",", "<", ">", "/", "<search>", "</search>", "<answer>", "</answer>",
     "<action>", "</action>", "<think>", "</think>", "<information>", "</information>", "<|", "```json\n", "```", "$1",
-    ",111", "1", "-", ".", "e9", "9" * 30, "1e400", "NaN", '{"action_type": "speak", "argument": "', '"}', "speak", "leave",
-    "Turn #1: Bob said: ", "</script><img src=x onerror=alert(1)>", "{{7*7}}", "%s", "../../", "price lower than ",
+    ",111", "1", "-", ".", "e9", "9" * 30, "1e400", "NaN", '{"action_type": "speak", "argument": "', '"}', "speak",
+    "leave", "Turn #1: Bob said: ",
+    "</script><img src=x onerror=alert(1)>", "{{7*7}}", "%s", "../../", "price lower than ",
     "I take all ", "deal",
 )  # fmt: skip
 
