@@ -10,7 +10,7 @@ from typing import Any
 
 from agentgym.core import suggest
 from agentgym.sotopia.generated.scenarios import FAMILIES, generate
-from agentgym.sotopia.official.games import read_game
+from agentgym.sotopia.official.games import ScenarioError, read_game
 from agentgym.sotopia.official.profile_files import HARD_SCENARIOS, Pairing, read_official
 from agentgym.sotopia.profiles import Task
 from agentgym.tasks import Tasks
@@ -89,7 +89,10 @@ class OfficialTasks:
 
     def __init__(self, folder: str | Path, families: Iterable[str] | str | None = None) -> None:
         chosen = check_families(families)
-        tasks = [_official(i, pairing) for i, pairing in enumerate(read_official(folder))]
+        try:
+            tasks = [_official(i, pairing) for i, pairing in enumerate(read_official(folder))]
+        except ScenarioError as error:
+            raise ScenarioError(f"{folder}: {error}") from error
         self.name = f"the pairings of {folder}" + (f" of families {', '.join(chosen)}" if chosen else "")
         self.tasks = [each for each in tasks if chosen is None or (each.game and each.game.family in chosen)]
 
