@@ -11,12 +11,11 @@ from typing import Any, ClassVar
 
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.foreign_text import clean
-from agentgym.redaction import redact
 from agentgym.searchqa.expert import next_command
 from agentgym.searchqa.protocol import FAILED, INVALID, Command, Format, Tokenizer, Turns, check_name, parse
 from agentgym.searchqa.question import Question
 from agentgym.searchqa.retrieval.engines import Corpus
-from agentgym.searchqa.retriever import MOST_ID, MOST_QUERY, Found, Hit, Retriever, SearchFailure, check_found
+from agentgym.searchqa.retriever import MOST_ID, Found, Hit, Retriever, SearchFailure, search_all
 from agentgym.searchqa.scoring import FormatReward, exact_match, f1, normalise, sub_match
 from agentgym.searchqa.tasks import find_data
 from agentgym.tasks import check_split, choose
@@ -347,23 +346,6 @@ class SearchQAVectorEnv(TextVectorEnv):
             found = search_all(first.retriever, [query for _, query in wanted], first.top_k)
             for (env, query), hits in zip(wanted, found, strict=True):
                 env.hand(query, hits)
-
-
-def search_all(retriever: Retriever, queries: Sequence[str], k: int) -> list[Found]:
-    """Search for each different query once; an `OSError` of the retriever (a connection, say) is a failed search.
-
-    Raises:
-        RuntimeError: when the retriever answers another number of queries.
-    """
-    different = list(dict.fromkeys([query[:MOST_QUERY] for query in queries]))
-    try:
-        answers = list(retriever.search(different, k))
-    except OSError as error:
-        answers = [SearchFailure(redact(f"{type(error).__name__}: {error}"))] * len(different)
-    if len(answers) != len(different):
-        raise RuntimeError(f"{type(retriever).__name__}.search: {len(answers)} answers to {len(different)} queries")
-    found = {query: check_found(each, k) for query, each in zip(different, answers, strict=True)}
-    return [found[query[:MOST_QUERY]] for query in queries]
 
 
 def _shown(form: Format, hits: tuple[Hit, ...]) -> tuple[str, tuple[str, ...], str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentgym.foreign_text import clean
-from agentgym.searchqa.retriever import Retriever, SearchFailure
+from agentgym.searchqa.retriever import Retriever, SearchFailure, search_all
 from agentgym.searchqa.scoring import CLOSED, normalise
 
 #: Characters of the longest question, or of an answer to it.
@@ -82,7 +82,7 @@ def is_answerable(questions: Sequence[Question], retriever: Retriever, *, k: int
     for start in range(0, len(questions), _BATCH):
         batch = questions[start : start + _BATCH]
         open_ones = [question for question in batch if not question.supports]
-        answers = iter(retriever.search([question.text for question in open_ones], k) if open_ones else ())
+        answers = iter(search_all(retriever, [question.text for question in open_ones], k) if open_ones else ())
         for question in batch:
             if question.supports:
                 found.append(True)

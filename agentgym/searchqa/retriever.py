@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
+from agentgym.redaction import redact
+
 #: Longest contents of a passage and longest id, in characters.
 MOST_CONTENTS, MOST_ID = 1_000_000, 1_000
 #: Characters of a query that are searched for.
@@ -84,7 +86,32 @@ class Retriever(Protocol):
         """
 
 
-def check_found(answer: Any, k: int) -> Found:
+def check_search(queries: Sequence[str], k: int) -> None:
+    """Raise unless the arguments of a search are queries in a sequence, and a number of hits of at least 1."""
+    if isinstance(queries, str) or not all(isinstance(query, str) for query in queries):
+        raise TypeError(f"queries must be a sequence of strings, one for each search, got {queries!r:.100}")
+    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
+        raise ValueError(f"k, the number of passages a query may find, must be an integer of at least 1, got {k!r}")
+
+
+def search_all(retriever: Retriever, queries: Sequence[str], k: int) -> list[Found]:
+    """Search for each different query once; an `OSError` of the retriever (a connection, say) is a failed search.
+
+    Raises:
+        RuntimeError: when the retriever answers another number of queries.
+    """
+    different = list(dict.fromkeys([query[:MOST_QUERY] for query in queries]))
+    try:
+        answers = list(retriever.search(different, k))
+    except OSError as error:
+        answers = [SearchFailure(redact(f"{type(error).__name__}: {error}"))] * len(different)
+    if len(answers) != len(different):
+        raise RuntimeError(f"{type(retriever).__name__}.search: {len(answers)} answers to {len(different)} queries")
+    found = {query: _checked(each, k) for query, each in zip(different, answers, strict=True)}
+    return [found[query[:MOST_QUERY]] for query in queries]
+
+
+def _checked(answer: Any, k: int) -> Found:
     """Return what a retriever answered to one query, at most `k` hits, or a failure where it is something else."""
     if isinstance(answer, SearchFailure):
         return answer
@@ -95,11 +122,3 @@ def check_found(answer: Any, k: int) -> Found:
     except (AttributeError, TypeError, KeyError):
         fine = False
     return found if fine else SearchFailure(f"the retriever answered {type(answer).__name__} that holds no hits")
-
-
-def check_search(queries: Sequence[str], k: int) -> None:
-    """Raise unless the arguments of a search are queries in a sequence, and a number of hits of at least 1."""
-    if isinstance(queries, str) or not all(isinstance(query, str) for query in queries):
-        raise TypeError(f"queries must be a sequence of strings, one for each search, got {queries!r:.100}")
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise ValueError(f"k, the number of passages a query may find, must be an integer of at least 1, got {k!r}")

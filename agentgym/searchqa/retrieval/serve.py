@@ -29,7 +29,7 @@ from typing import Any
 
 from agentgym.foreign_text import ForeignError, clean, read_json
 from agentgym.redaction import redact
-from agentgym.searchqa.retrieval.formats import Request, WireError, read_request, write_answer
+from agentgym.searchqa.retrieval.formats import Request, read_request, write_answer
 from agentgym.searchqa.retriever import Hit, Retriever, SearchFailure
 
 _PATHS = ("/", "/retrieve")
@@ -56,7 +56,7 @@ class RetrievalServer(ThreadingHTTPServer):
     """
 
     daemon_threads = True
-    # Clients that come at once wait in this queue: as many as there are places.
+    # Clients that come at once wait in this queue: as many as a trainer may have sub-environments.
     request_queue_size = 1024
 
     def __init__(
@@ -210,7 +210,7 @@ class _Handler(BaseHTTPRequestHandler):
             if len(content) < int(length):
                 raise ConnectionResetError("the request ends too early")
             return read_request(read_json(content), self.server.default_k)
-        except (WireError, ForeignError) as error:
+        except ForeignError as error:
             raise _BadRequestError(HTTPStatus.BAD_REQUEST, str(error)) from error
 
     def _answer(self, request: Request) -> bytes:

@@ -15,7 +15,9 @@ import pytest
 
 from agentgym.searchqa.retriever import Passage
 
-_DEFAULT = Path(__file__).resolve().parents[3].parent / "shared" / "data"
+#: The folder that holds `agentgym` and `tests`, for processes that a test starts.
+ROOT = Path(__file__).resolve().parents[3]
+_DEFAULT = ROOT.parent / "shared" / "data"
 FOLDER = Path(os.environ.get("AGENTGYM_ORACLES", _DEFAULT)) / "searchqa"
 
 #: Words that are their own stems and no stop words.

@@ -5,16 +5,16 @@ import time
 
 import pytest
 
+from agentgym.foreign_text import ForeignError
 from agentgym.searchqa.official.corpus import CorpusError, PassageReader
 from agentgym.searchqa.official.questions import read_questions
 from agentgym.searchqa.player import Reader, names_in
 from agentgym.searchqa.protocol import Format, escape_tags, parse
 from agentgym.searchqa.question import QuestionError
-from agentgym.searchqa.retrieval.formats import WireError, read_answer, read_request
+from agentgym.searchqa.retrieval.formats import read_answer, read_request
 from agentgym.searchqa.retriever import Passage
 from agentgym.searchqa.scoring import (
     FormatReward,
-    _remembered,
     exact_match,
     extract_answer,
     f1,
@@ -22,6 +22,7 @@ from agentgym.searchqa.scoring import (
     normalise,
     sub_match,
 )
+from tests.growth import growth
 
 #: A beginning, and what is written again and again after it.
 FAMILIES = {
@@ -57,6 +58,8 @@ FAMILIES = {
     "lone surrogates": ("", "\ud800"),
 }
 LIMITS = (None, 500)
+#: Characters of the shorter text; the longer one has eight times as many, and may take less than twenty times as long.
+SIZE, MOST_GROWTH = 12_000, 20
 
 
 def read(observation: str) -> None:
@@ -97,7 +100,7 @@ def failure_of(work, given, known) -> str:
 def read_formats(text: str) -> None:
     for content in (text, {"queries": [text], "topk": text}, {"query": text, "return_scores": True}, {"result": text}):
         for reading in (lambda value: read_request(value, 3), lambda value: read_answer(value, 1, 3)):
-            assert len(failure_of(reading, content, WireError)) < 1000
+            assert len(failure_of(reading, content, ForeignError)) < 1000
     read_answer({"result": [[{"document": {"id": text, "contents": text}, "score": text}, text]]}, 1, 3)
 
 
@@ -113,47 +116,28 @@ PARSERS = {
 }
 
 
-def seconds(work, text: str, times: int) -> float:
-    best = float("inf")
-    for _ in range(times):
-        _remembered.cache_clear()
-        start = time.process_time()
-        work(text)
-        best = min(best, time.process_time() - start)
-    return best
-
-
-def is_linear(work, make) -> bool:
-    """Whether eight times the text takes less than twenty times the processor time; under 20 ms nothing is said."""
-    for times in (1, 3, 6):  # a busy machine gets another chance
-        long = seconds(work, make(8), times)
-        if long < 0.02 or long < 20 * seconds(work, make(1), times + 2):
-            return True
-    return False
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 @pytest.mark.parametrize("parser", PARSERS)
 def test_time_grows_with_the_length_of_a_text(parser, family):
     first, again = FAMILIES[family]
-    assert is_linear(PARSERS[parser], lambda size: first + again * (size * 12_000 // len(again)))
+    short, long = (first + again * (size // len(again)) for size in (SIZE, 8 * SIZE))
+    assert growth(PARSERS[parser], short, long) < MOST_GROWTH
 
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_time_grows_with_the_length_of_a_row(family, tmp_path):
     first, again = FAMILIES[family]
 
-    def write(size: int) -> str:
-        text = first + again * (size * 12_000 // len(again))
+    for size in (SIZE, 8 * SIZE):
+        text = first + again * (size // len(again))
         row = {"id": "1", "contents": text, "question": text, "golden_answers": text, "prompt": [{"content": text}]}
-        (tmp_path / f"{size}.jsonl").write_text(json.dumps(row) + "\n" + text, "utf-8", "surrogatepass")
-        return str(size)
+        (tmp_path / str(size)).write_text(json.dumps(row) + "\n" + text, "utf-8", "surrogatepass")
 
-    def load(size: str) -> None:
+    def load(size: int) -> None:
         for reader in (lambda path: list(PassageReader(path)), read_questions):
-            assert len(failure_of(reader, tmp_path / f"{size}.jsonl", (CorpusError, QuestionError))) < 1000
+            assert len(failure_of(reader, tmp_path / str(size), (CorpusError, QuestionError))) < 1000
 
-    assert is_linear(load, write)
+    assert growth(load, SIZE, 8 * SIZE) < MOST_GROWTH
 
 
 def test_the_texts_that_were_slow():

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from agentgym.searchqa.env import SearchQAEnv, SearchQAVectorEnv, search_all
+from agentgym.searchqa.env import SearchQAEnv, SearchQAVectorEnv
 from agentgym.searchqa.protocol import FAILED, INVALID
 from agentgym.searchqa.question import Question
-from agentgym.searchqa.retriever import Hit, Passage, SearchFailure
+from agentgym.searchqa.retriever import Hit, Passage, SearchFailure, search_all
 from agentgym.searchqa.scoring import FormatReward
 from tests.agentgym.searchqa.four_passages import ADA, QUESTIONS, ULM, Titles
 

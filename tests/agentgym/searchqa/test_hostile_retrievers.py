@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from agentgym.searchqa.env import SearchQAVectorEnv, search_all
-from agentgym.searchqa.retriever import Hit, Passage, SearchFailure
+from agentgym.searchqa.env import SearchQAVectorEnv
+from agentgym.searchqa.retriever import Hit, Passage, SearchFailure, search_all
 from tests.agentgym.searchqa.four_passages import ADA, QUESTIONS, Titles
 from tests.agentgym.searchqa.test_env import begin
 

@@ -15,7 +15,7 @@ from agentgym.searchqa.generated.names import CONTESTS, MAKERS
 from agentgym.searchqa.generated.questions import SOURCES
 from agentgym.searchqa.generated.world import NOW, Census, Names, died, make_world
 from agentgym.searchqa.scoring import normalise
-from tests.agentgym.searchqa.root import ROOT
+from tests.agentgym.searchqa.corpus_files import ROOT
 
 MADE = make_encyclopaedia()
 BY_ID = {passage.id: passage for passage in MADE.passages}
