@@ -17,8 +17,6 @@ from agentgym.sotopia.acts import LONGEST, NONE, Act, Turn, parse, told, write
 from agentgym.sotopia.dialogue import Dialogue
 from agentgym.sotopia.env import SotopiaEnv
 from agentgym.sotopia.exchange import DIMENSIONS, Failure, Rating, Verdict
-from agentgym.sotopia.games import caches as utterance_cache
-from agentgym.sotopia.games.caches import UtteranceCache
 from agentgym.sotopia.games.pile import Pile
 from agentgym.sotopia.judges.model import verdict_request
 from agentgym.sotopia.judges.verdict import VerdictError, read_verdict
@@ -200,29 +198,6 @@ def test_what_is_too_much_to_show_loses_its_oldest_turns() -> None:
     assert 10 < len(lines) < 100
     assert len(world.opening(0) + world.lines(0)) <= TextSpace().max_length
     assert len(world.view(0).text) <= TextSpace().max_length
-
-
-def test_caches_of_utterances_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(utterance_cache, "MOST_HELD", 100_000)
-    caches = [UtteranceCache[str, int]() for _ in range(3)]
-    for number in range(1_000):
-        text = f"{number:1000}"
-        caches[number % 3].keep(text, number, text)
-        assert sum(len(key) for cache in caches for key in cache.known) <= 100_000
-        assert caches[number % 3].get(text) == number
-    assert pickle.loads(pickle.dumps(caches[0])).known == {}
-
-
-def test_what_is_remembered_of_long_dialogues_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(utterance_cache, "MOST_HELD", 200_000)
-    env = SotopiaEnv(families="bargain", partner="fair")
-    for seed in range(3):
-        env.reset(seed=seed)
-        for number in range(8):
-            *_, terminated, truncated, _ = env.step(write(say(f"${number + 50}. " + "x" * (LONGEST - 10))))
-            assert UtteranceCache.held() <= 200_000
-            if terminated or truncated:
-                break
 
 
 # The vector form
