@@ -14,7 +14,7 @@ from agentgym.tasks import check_split, choose
 from agentgym.vector import TextVectorEnv
 from agentgym.webshop.expert import expert_action
 from agentgym.webshop.generated.noise import Adverts
-from agentgym.webshop.keys import chosen, exact_key, place
+from agentgym.webshop.keys import chosen, exact_key, page_name
 from agentgym.webshop.nouns import Tagger
 from agentgym.webshop.pages import TEXT, nodes, page_text, text, text_rich
 from agentgym.webshop.session import Session
@@ -277,7 +277,7 @@ class WebShopEnv(TextEnv[str]):
         session, mode = self.session, self.observation_mode
         page, purchase, options, sub = session.page, session.purchase, session.options, session.sub
         asin = "" if session.product is None else session.bought.asin
-        name = place(page.kind, session.query, session.number, asin, sub)
+        name = page_name(page.kind, session.query, session.number, asin, sub)
         commands = page.all_commands if self._brackets else page.commands
         if len(options) > 1 and mode != "url":
             options = dict(sorted(options.items()))

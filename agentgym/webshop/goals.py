@@ -20,6 +20,8 @@ _CANDIDATES = 4
 KINDS = ("synthetic", "human")
 #: Seed of the order of goals.
 ORDER_SEED = 233
+#: Most goals of one shop: about three gigabytes.
+MOST_GOALS = 100_000_000
 
 
 #: A limit that no price reaches: the request names no price.
@@ -110,6 +112,9 @@ class SyntheticGoals:
         catalogue: the products.
         prices: what each of them costs.
         rng: draws one limit for each product that somebody asks for, in order.
+
+    Raises:
+        ValueError: when there are more than `MOST_GOALS`.
     """
 
     kind = "synthetic"
@@ -120,6 +125,8 @@ class SyntheticGoals:
         asked = np.flatnonzero(choices >= 0)
         self._limits = {int(i): draw_limit(float(prices[i]), rng) for i in asked}
         counts = choices[asked]
+        if counts.sum(dtype=np.float64) > MOST_GOALS:
+            raise ValueError(f"the products have more than {MOST_GOALS:,} ways to choose their options: take fewer")
         starts = np.repeat(np.cumsum(counts) - counts, counts)
         order = _order(int(counts.sum()))
         self.products = np.repeat(asked.astype(np.int32), counts)[order]

@@ -15,7 +15,7 @@ def chosen(options: Mapping[str, str]) -> str:
     return "; ".join([f"{name}: {value}" for name, value in sorted(options.items())]) or "nothing"
 
 
-def place(kind: str, query: str | None, number: int, asin: str, sub: str) -> str:
+def page_name(kind: str, query: str | None, number: int, asin: str, sub: str) -> str:
     """Return the page without what was chosen on it: two pages of one name show the same but for the request.
 
     Args:
@@ -25,7 +25,7 @@ def place(kind: str, query: str | None, number: int, asin: str, sub: str) -> str
         asin: the product; "" where there is none.
         sub: the page below the product's page.
 
-    >>> place("results", "red shoes", 2, "", ""), place("sub", "red shoes", 2, "B01", "Features")
+    >>> page_name("results", "red shoes", 2, "", ""), page_name("sub", "red shoes", 2, "B01", "Features")
     ("results 2 of 'red shoes'", 'Features of B01')
     """
     if kind == "index":
@@ -51,7 +51,7 @@ def exact_key(page: str, options: Mapping[str, str], query: str | None, number: 
     """Return everything that decides what the shop will show: two states of a goal are equal only if their keys are.
 
     Args:
-        page: see `place`.
+        page: see `page_name`.
         options: chosen options; the order of the choices is part of the state (the page's address shows it).
         query: what was searched for: "< Prev" leads back to its results.
         number: of the page of results that "< Prev" leads back to.

@@ -174,7 +174,7 @@ def reduced(option: str | tuple[str, str]) -> str:
 _LATIN_1 = dict.fromkeys(range(128, 256))
 _NOT_WORD = re.compile(r"\W")
 #: Longer phrases (no attribute or option is) are alike only when the words of one contain those of the other.
-_LONGEST = 2_000
+_LONGEST = 500
 
 
 @lru_cache(maxsize=1 << 16)

@@ -23,6 +23,8 @@ from agentgym.webshop.official.json_stream import entries
 #: every page stays inside the observation space; a goal is made for each way to choose.
 LONGEST_TEXT, LONGEST_VALUE, LONGEST_PAGE = 20_000, 2_000, 300_000
 MOST_PIECES, MOST_GROUPS, MOST_CHOICES = 5_000, 50, 1_000_000
+#: Most attributes of a product, and most wishes of one kind in a request: a purchase compares each with each.
+MOST_ATTRIBUTES, MOST_WISHES = 1_000, 100
 #: Attributes of a product that the attribute file does not know.
 UNKNOWN_ATTRIBUTES = ("DUMMY_ATTR",)
 _ITEMS, _REQUESTS, _HUMAN = "items_shuffle", "items_ins_v2", "items_human_ins.json"
@@ -183,12 +185,12 @@ class _Fields:
             raise self.fail(name, f"of at most {most:,} characters")
         return value
 
-    def texts(self, name: str, most: int = LONGEST_VALUE) -> tuple[str, ...]:
+    def texts(self, name: str, most: int = LONGEST_VALUE, count: int = MOST_WISHES) -> tuple[str, ...]:
         value = self.record.get(name)
         if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
             raise self.fail(name, "a list of strings")
-        if len(value) > MOST_PIECES or any(len(each) > most for each in value):
-            raise self.fail(name, f"at most {MOST_PIECES:,} strings of at most {most:,} characters")
+        if len(value) > count or any(len(each) > most for each in value):
+            raise self.fail(name, f"at most {count:,} strings of at most {most:,} characters")
         return tuple(value)
 
 
@@ -211,11 +213,15 @@ def _product(fields: _Fields, asin: str, request: Any) -> Product:
         asin=asin,
         title=fields.text("name"),
         description=fields.text("full_description", LONGEST_PAGE),
-        bullets=(bullets,) if isinstance(bullets, str) else fields.texts("small_description", LONGEST_PAGE),
+        bullets=(bullets,)
+        if isinstance(bullets, str)
+        else fields.texts("small_description", LONGEST_PAGE, MOST_PIECES),
         prices=prices,
         price_text=price_text,
         options=_options(fields),
-        attributes=asked.texts("attributes") if "attributes" in asked.record else UNKNOWN_ATTRIBUTES,
+        attributes=asked.texts("attributes", count=MOST_ATTRIBUTES)
+        if "attributes" in asked.record
+        else UNKNOWN_ATTRIBUTES,
         category=fields.text("category"),
         query=fields.text("query").lower().strip(),
         product_category=fields.text("product_category"),

@@ -9,7 +9,7 @@ from typing import Any
 
 from agentgym.foreign_text import ForeignError, read_file, read_json
 from agentgym.webshop.goals import Goal
-from agentgym.webshop.official.files import LONGEST_TEXT, LONGEST_VALUE
+from agentgym.webshop.official.files import LONGEST_TEXT, LONGEST_VALUE, MOST_WISHES
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,9 @@ def _goal(path: Path, number: int, data: Any) -> Goal:
     def texts_fit(value: Any) -> bool:
         if isinstance(value, (list, dict)):
             texts = value if isinstance(value, list) else [*value, *value.values()]
-            return all(isinstance(text, str) and len(text) <= LONGEST_VALUE for text in texts)
+            return len(value) <= MOST_WISHES and all(
+                isinstance(text, str) and len(text) <= LONGEST_VALUE for text in texts
+            )
         return not isinstance(value, str) or len(value) <= LONGEST_TEXT
 
     options = get("goal_options", (dict, list))

@@ -165,6 +165,7 @@ def test_products_that_no_page_can_hold(tmp_path: Path, field: str, value: objec
     [
         ("attributes", [1]),
         ("attributes", "a"),
+        ("attributes", ["a"] * 101),
         ("goal_options", [["size", "s"]]),
         ("goal_options", {"size": 7}),
         ("price_upper", True),

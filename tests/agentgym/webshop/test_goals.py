@@ -1,3 +1,4 @@
+import contextlib
 import itertools
 import json
 import lzma
@@ -132,3 +133,13 @@ def test_records_must_fit_the_catalogue(tmp_path: Path) -> None:
     goals = list(SyntheticGoals(products, np.array([1.0]), random.Random(0)))
     with pytest.raises(ValueError, match="goal 0 is about B1, which the catalogue"):
         GivenGoals(MemoryCatalogue([product("B2", "hats")]), goals, "synthetic")
+
+
+def test_a_shop_of_too_many_goals_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two products with twelve ways to choose each are 24 goals."""
+    groups = (("size", ("s", "m", "l")), ("color", ("red", "tan", "blue", "teal")))
+    products = MemoryCatalogue([product("B1", "socks", groups), product("B2", "hats", groups)])
+    for most in (24, 23):
+        monkeypatch.setattr("agentgym.webshop.goals.MOST_GOALS", most)
+        with contextlib.nullcontext() if most == 24 else pytest.raises(ValueError, match="more than 23 ways"):
+            assert len(SyntheticGoals(products, np.array([1.0, 1.0]), random.Random(0))) == 24

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym.webshop.keys import chosen, exact_key, page_key, place
+from agentgym.webshop.keys import chosen, exact_key, page_key, page_name
 
 text = st.text(max_size=4)
 
@@ -18,11 +18,11 @@ def test_the_order_of_choices_counts_for_the_exact_state_only() -> None:
 
 
 def test_pages() -> None:
-    assert place("index", None, 0, "", "") == "index"
-    assert place("results", "it's", 3, "", "") == 'results 3 of "it\'s"'
-    assert place("item", "hat", 3, "B1", "") == "item B1"
-    assert place("sub", "hat", 3, "B1", "Reviews") == "Reviews of B1"
-    assert place("done", "hat", 3, "B1", "") == "done B1"
+    assert page_name("index", None, 0, "", "") == "index"
+    assert page_name("results", "it's", 3, "", "") == 'results 3 of "it\'s"'
+    assert page_name("item", "hat", 3, "B1", "") == "item B1"
+    assert page_name("sub", "hat", 3, "B1", "Reviews") == "Reviews of B1"
+    assert page_name("done", "hat", 3, "B1", "") == "done B1"
 
 
 def test_an_exact_key_in_full() -> None:
