@@ -1,6 +1,7 @@
 #!/bin/sh
 # ./do bench [options]   the main job: trains tiny policies on Sokoban, writes results, curves and a report
 # ./do test [options]    style, types, tests and doctests, and a quick run of the main job
+# ./do fuzz --minutes N  hostile input of every kind, for as long as you like; prints what was tried
 # ./do check             style and types only
 # ./do setup             only the virtual environment
 #
@@ -73,7 +74,8 @@ task=${1:-help}
 case $task in
     bench) setup; run benchmarks.run "$@" ;;
     test) setup; test_all "$@" ;;
+    fuzz) setup; run tests.robustness.fuzz "$@" ;;
     check) setup; check ;;
     setup) setup ;;
-    *) sed -n '2,5p' "$0" | cut -c 3-; exit 2 ;;
+    *) sed -n '2,6p' "$0" | cut -c 3-; exit 2 ;;
 esac

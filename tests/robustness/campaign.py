@@ -1,5 +1,13 @@
-"""All trials, in the order in which they are played."""
+"""All trials, in the order in which they are told."""
 
-from tests.robustness import files, pages, playing
+from tests.robustness import crashes, files, network, pages, parsers, playing, tables
 
-TRIALS = [*playing.TRIALS, *files.TRIALS, *pages.TRIALS]
+TRIALS = [
+    *playing.TRIALS,
+    *files.TRIALS,
+    *parsers.TRIALS,
+    *network.TRIALS,
+    *tables.TRIALS,
+    *crashes.TRIALS,
+    *pages.TRIALS,
+]

@@ -14,7 +14,7 @@ from tests.robustness.trial import FAILURES, Trial, play
 BY_NAME = {trial.name: trial for trial in TRIALS}
 
 
-@pytest.mark.parametrize("trial", TRIALS, ids=lambda trial: trial.name)
+@pytest.mark.parametrize("trial", [trial for trial in TRIALS if not trial.long], ids=lambda trial: trial.name)
 def test_trial(trial: Trial) -> None:
     if trial.missing:
         pytest.skip(f"needs {trial.missing}")

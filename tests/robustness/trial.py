@@ -30,6 +30,7 @@ class Trial:
         examples: inputs that the short form draws; the long form draws rounds of them.
         cheap: a failing input may be made smaller by trying many more.
         needs: modules, or programs as "program:name", without which the trial is left out.
+        long: takes too long for the short form.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Trial:
     examples: int = 10
     cheap: bool = True
     needs: tuple[str, ...] = ()
+    long: bool = False
 
     @property
     def missing(self) -> str:

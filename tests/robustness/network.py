@@ -1,0 +1,162 @@
+"""Trials of what comes over a connection: answers of endpoints and retrievers, requests to the search server."""
+
+from __future__ import annotations
+
+import json
+import socket
+import urllib.request
+from functools import cache
+from typing import Any
+
+from hypothesis import strategies as st
+
+from agentgym.chat.endpoint import ChatEndpoint
+from agentgym.chat.wire import ChatAnswer, ChatFailure, ChatRequest
+from agentgym.searchqa.retrieval.http_client import HttpRetriever
+from agentgym.searchqa.retrieval.lexical import LexicalRetriever
+from agentgym.searchqa.retriever import Passage, SearchFailure
+from tests.agentgym.chat import chat_server
+from tests.agentgym.searchqa.retrieval import loopback
+from tests.robustness.damage import accidents, damaged
+from tests.robustness.trial import Trial, json_values, pieces, text_of
+
+KEY = "sk-Zq7-secret-key"
+COMPLETION = chat_server.completion("<action>up</action>")
+FOUND = json.dumps(
+    {"result": [[{"document": {"id": "p1", "contents": '"Ada"\nBorn.'}, "score": 1.5}] * 2]}, indent=1
+).encode()
+
+bodies = st.one_of(
+    st.builds(lambda made: ["text", made], pieces),
+    st.builds(lambda made: ["value", made], json_values),
+    st.builds(lambda made: ["damage", [list(each) for each in made]], accidents),
+    st.builds(lambda made: ["content", made], pieces | json_values),
+    st.just(["key", None]),
+)
+answers = st.fixed_dictionaries(
+    {
+        "body": bodies,
+        "status": st.sampled_from([200, 200, 200, 200, 201, 204, 301, 307, 400, 401, 404, 413, 429, 500, 503]),
+        "length": st.sampled_from([0, 0, 0, 0, -1, -7, 1, 1000]),
+        "headers": st.dictionaries(
+            st.sampled_from(["Retry-After", "Location", "Content-Encoding", "Content-Type", "X-Any", "Set-Cookie"]),
+            st.sampled_from(["0", "-1", "9" * 30, "nan", "gzip", "text/html", "http://127.0.0.1:1/", "a" * 70_000]),
+            max_size=2,
+        ),
+    }
+)
+
+
+def body_of(made: list[Any], whole: bytes) -> bytes:
+    """The bytes of an answer."""
+    kind, what = made
+    if kind == "text":
+        return text_of(what).encode("utf-8", "surrogatepass")
+    if kind == "value":
+        return json.dumps(what).encode()
+    if kind == "damage":
+        return damaged(whole, what)
+    if kind == "key":
+        return json.dumps({"error": {"message": f"wrong key {KEY} at http://u:{KEY}@h/?api_key={KEY}"}}).encode()
+    found = json.loads(whole)
+    said = text_of(what) if isinstance(what, list) and all(isinstance(each, list) for each in what) else what
+    if "choices" in found:
+        found["choices"][0]["message"]["content"] = said
+    else:
+        found["result"][0][0]["document"]["contents"] = said
+    return json.dumps(found).encode()
+
+
+def check_endpoint(given: list[dict[str, Any]]) -> None:
+    """Every request has an answer or a failure, none of which raises, holds the key, or cannot be written down."""
+    plays = []
+    for answer in given:
+        body = body_of(answer["body"], COMPLETION)
+        length = len(body) + answer["length"] if answer["length"] else None
+        headers = {name.replace("-", "_"): value for name, value in answer["headers"].items()}
+        plays.append(chat_server.raw(body, answer["status"], None if length is None else max(length, 0), **headers))
+    with chat_server.chat_server(*plays) as server:
+        endpoint = ChatEndpoint("m", server.url, api_key=KEY, timeout=1.0, retries=0)
+        found = endpoint.ask([ChatRequest(({"role": "user", "content": f"{i}"},)) for i in range(len(given))])
+    assert len(found) == len(given)
+    for each in found:
+        assert isinstance(each, (ChatAnswer, ChatFailure))
+        said = each.text if isinstance(each, ChatAnswer) else each.reason
+        said.encode("utf-8")
+        assert KEY not in repr(each) or isinstance(each, ChatAnswer)
+        if isinstance(each, ChatAnswer):
+            assert 0 <= each.prompt_tokens < 1e12
+            assert 0 <= each.completion_tokens < 1e12
+        else:
+            assert len(said) < 3_000
+    assert KEY not in repr(endpoint)
+
+
+def check_retriever(given: dict[str, Any]) -> None:
+    """A search that fails is a failure value; what is found can be written down."""
+    body = body_of(given["body"], FOUND)
+    length = max(len(body) + given["length"], 0) if given["length"] else None
+    with loopback.scripted(loopback.answer(body, given["status"], length)) as server:
+        retriever = HttpRetriever(server.url, timeout=1.0, retries=0, headers={"Authorization": f"Bearer {KEY}"})
+        (found,) = retriever.search(["ada"], 2)
+    if isinstance(found, SearchFailure):
+        assert KEY not in repr(found)
+        repr(found).encode("utf-8")
+        assert len(repr(found)) < 3_000
+    else:
+        for hit in found:
+            f"{hit.passage.id}{hit.passage.contents}".encode()
+            assert len(hit.passage.contents) <= 1_000_000
+
+
+@cache
+def lexical() -> LexicalRetriever:
+    return LexicalRetriever(tuple(Passage(f"p{i}", f'"Ada {i}"\nAda {i} was born in Ulm.') for i in range(8)))
+
+
+requests = st.fixed_dictionaries(
+    {
+        "method": st.sampled_from(["POST", "POST", "POST", "GET", "PUT", "X" * 70_000, "", "POST / HTTP/9.9\r\n"]),
+        "path": st.sampled_from(["/retrieve", "/retrieve", "/", "/../../etc/passwd", "/\x00", "/" + "a" * 70_000]),
+        "host": st.sampled_from(["", "127.0.0.1", "evil.example", "localhost:80", "\xff"]),
+        "length": st.sampled_from(["", "", "", "-1", "9" * 30, "0", "x", "5"]),
+        "body": st.one_of(
+            st.builds(lambda made: ["text", made], pieces),
+            st.builds(lambda made: ["value", made], json_values),
+            st.builds(lambda made, k: ["value", {"queries": made, "topk": k}], st.lists(json_values), json_values),
+            st.builds(
+                lambda made, k: ["value", {"queries": [text_of(made, 20_000)], "topk": k, "return_scores": True}],
+                pieces, st.sampled_from([1, 3, 10**9, -1, None]),
+            ),
+        ),
+    }
+)  # fmt: skip
+
+
+def check_server(given: list[dict[str, Any]]) -> None:
+    """Whatever is sent, the next proper request is answered."""
+    with loopback.searching(lexical()) as server:
+        address = server.server_address[:2]
+        for request in given:
+            body = body_of(request["body"], FOUND)
+            length = request["length"] or str(len(body))
+            head = f"{request['method']} {request['path']} HTTP/1.1\r\nHost: {request['host'] or address[0]}\r\n"
+            with socket.create_connection(address, timeout=5) as connection:
+                connection.settimeout(0.2)
+                try:
+                    connection.sendall(f"{head}Content-Length: {length}\r\n\r\n".encode("latin-1", "replace") + body)
+                    connection.recv(1000)
+                except OSError:
+                    pass
+        proper = urllib.request.Request(
+            server.url, json.dumps({"queries": ["ada ulm"], "topk": 2, "return_scores": True}).encode()
+        )
+        with urllib.request.urlopen(proper, timeout=10) as answer:
+            assert len(json.load(answer)["result"][0]) == 2
+
+
+TRIALS = [
+    Trial("network/endpoint", st.lists(answers, min_size=1, max_size=3), check_endpoint, 25, needs=("openai",)),
+    Trial("network/retriever", answers, check_retriever, 40),
+    Trial("network/server", st.lists(requests, min_size=1, max_size=3), check_server, 12),
+]
