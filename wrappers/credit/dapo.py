@@ -8,44 +8,45 @@ Source: the DAPO paper and verl-agent; see docs/credit/dapo.md for where they di
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, Unpack
+from typing import Annotated, Any, Literal, Unpack
 
 import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Bools, Floats, StepTable
-from wrappers.credit.group import TOLERANCE, StatisticsOptions
-from wrappers.credit.grpo import PRESETS as GRPO_PRESETS
+from wrappers.credit.group import TOLERANCE
 from wrappers.credit.grpo import grpo
-from wrappers.credit.options import choose
+from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
 from wrappers.credit.wrapper import CreditWrapper
 from wrappers.vector_wrapper import reset_mask
 
 
 class DAPOOptions(StatisticsOptions, total=False):
-    """Those of `StatisticsOptions`, and what decides whether a group has contrast.
+    """Options of `dapo`."""
 
-    contrast: "won": some but not all episodes succeed (paper), or "return": not all returns are equal (authors' code:
-        partial rewards count as well; penalties do not).
-    """
-
-    contrast: Literal["won", "return"]
-
-
-PRESETS: dict[str, DAPOOptions] = {
-    "paper": {**GRPO_PRESETS["paper"], "outcome": "won", "contrast": "won"},
-    "authors": {**GRPO_PRESETS["authors"], "contrast": "return"},
-}
+    contrast: Annotated[
+        Literal["won", "return"],
+        option(
+            "won",
+            'what gives a group contrast: "won", some but not all episodes succeed (paper), or "return", not all '
+            "returns are equal (authors' code: partial rewards count as well; penalties do not)",
+            authors="return",
+        ),
+    ]
 
 
+PRESETS: dict[str, DAPOOptions] = presets(DAPOOptions, paper={"outcome": "won"})
+
+
+@documented(DAPOOptions, PRESETS)
 def dapo(table: StepTable, *, preset: str = "paper", **options: Unpack[DAPOOptions]) -> Floats:
     """Return the advantage of every step: GRPO's, and nan in groups without contrast.
 
     Args:
         table: N steps of finished groups.
         preset: "paper" or "authors".
-        **options: any of `DAPOOptions` (contrast, and those of `StatisticsOptions`), instead of the preset's.
+        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows; nan: not scored.

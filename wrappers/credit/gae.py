@@ -8,50 +8,48 @@ inside each trajectory. V after a terminated step is 0. For the tokens inside a 
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict, Unpack
+from typing import Annotated, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.options import choose, finite_numbers
+from wrappers.credit.options import PenaltyOptions, choose, documented, finite_numbers, option, presets
 from wrappers.credit.returns import discounted_returns, episode_scores, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
 
-class GAEOptions(TypedDict, total=False):
-    """Options of `gae` and `lambda_returns`.
+class GAEOptions(PenaltyOptions, total=False):
+    """Options of `gae` and `lambda_returns`."""
 
-    gamma: discount per turn, in 0..1.
-    lam: weight of longer looks ahead, in 0..1: 0 trusts the next value, 1 only the rewards.
-    horizon: "trajectory" looks over the turns that follow; "step" makes each turn an episode of its own whose reward
-        is the whole return of its trajectory, with V = 0 after it (authors' code: gamma and lam then play no part).
-    invalid_penalty: taken off for every step whose action was not valid; 0 for none.
-    penalty: where: "row" (that step's own return, not felt by others: authors' code), "discounted" (its reward:
-        earlier steps feel it), "advantage" (its final score, unseen by the critic's targets).
-    """
+    gamma: Annotated[float, option(1.0, "discount per turn", low=0, high=1)]
+    lam: Annotated[
+        float,
+        option(
+            0.95,
+            "weight of longer looks ahead: 0 trusts the next value, 1 only the rewards",
+            authors=1.0,
+            low=0,
+            high=1,
+        ),
+    ]
+    horizon: Annotated[
+        Literal["trajectory", "step"],
+        option(
+            "trajectory",
+            '"trajectory" looks over the turns that follow; "step" makes each turn an episode of its own whose reward '
+            "is the whole return of its trajectory, with V = 0 after it (authors' code: gamma and lam then play no "
+            "part)",
+            authors="step",
+        ),
+    ]
 
-    gamma: float
-    lam: float
-    horizon: Literal["trajectory", "step"]
-    invalid_penalty: float
-    penalty: Literal["row", "discounted", "advantage"]
 
-
-_PAPER: GAEOptions = {
-    "gamma": 1.0,
-    "lam": 0.95,
-    "horizon": "trajectory",
-    "invalid_penalty": 0.0,
-    "penalty": "row",
-}
 #: verl-agent's: every step a bandit with the episode's return, its shipped gamma and lam, the family's penalty.
-PRESETS: dict[str, GAEOptions] = {
-    "paper": _PAPER,
-    "authors": {**_PAPER, "lam": 1.0, "horizon": "step", "invalid_penalty": 0.1},
-}
+PRESETS: dict[str, GAEOptions] = presets(GAEOptions)
 
 
+@documented(GAEOptions, PRESETS)
 def gae(
     table: StepTable,
     *,
@@ -69,7 +67,7 @@ def gae(
             terminate (truncated or cut off). Default 0: as if the episode had ended there, which makes late steps
             of unfinished episodes look worse than they are, by gamma V.
         preset: "paper" or "authors".
-        **options: any of `GAEOptions` (gamma, lam, horizon, invalid_penalty, penalty), instead of the preset's.
+        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows.
@@ -84,7 +82,7 @@ def gae(
     array([ 0.4,  0.2, -0.5])
     """
     chosen = choose(GAEOptions, PRESETS, preset, options)
-    return _advantages(table, values, last_values, chosen) - _penalties(table, chosen, "advantage")
+    return _advantages(table, values, last_values, chosen) - penalties(table, chosen, "advantage")
 
 
 def lambda_returns(
@@ -121,13 +119,9 @@ def _advantages(table: StepTable, values: ArrayLike, last_values: ArrayLike | No
     following = np.empty(len(table))
     following[table.order[:-1]] = now[table.order[1:]]
     following[table.last] = np.where(table.terminated[table.last], 0.0, behind)
-    reward = table.reward - _penalties(table, options, "discounted")
+    reward = table.reward - penalties(table, options, "discounted")
     advantages = discounted_returns(table, gamma * lam, reward + gamma * following - now)
-    return advantages - _penalties(table, options, "row")
-
-
-def _penalties(table: StepTable, options: GAEOptions, where: str) -> Floats:
-    return penalties(table, {"invalid_penalty": options["invalid_penalty"], "penalty": options["penalty"]}, where)
+    return advantages - penalties(table, options, "row")
 
 
 def _without_a_critic(table: StepTable, **options: Unpack[GAEOptions]) -> Floats:

@@ -8,41 +8,34 @@ Source: the GiGPO paper (its Eq. 5 is R_t) and verl-agent; see docs/credit/gigpo
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Annotated, Unpack
 
 from agentgym.trajectory import Floats, Ints, StepTable
-from wrappers.credit.group import StatisticsOptions, episode_advantages, number_pairs, visit_advantages
-from wrappers.credit.grpo import PRESETS as GRPO_PRESETS
-from wrappers.credit.options import choose
+from wrappers.credit.group import episode_advantages, number_pairs, visit_advantages
+from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
 from wrappers.credit.returns import discounted_returns, episode_scores, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
 
 class GiGPOOptions(StatisticsOptions, total=False):
-    """Those of `StatisticsOptions` (std, ddof, eps at both levels, the rest for episodes) and of the step level.
+    """Options of `gigpo`."""
 
-    gamma: discount of the returns that are compared at a state, in 0..1.
-    omega: weight of the step level.
-    """
-
-    gamma: float
-    omega: float
+    gamma: Annotated[float, option(0.95, "discount of the returns that are compared at a state", low=0, high=1)]
+    omega: Annotated[float, option(1.0, "weight of the step level")]
 
 
 #: The authors' configuration leaves the standard deviation out at both levels; their ALFWorld script switches it on.
-PRESETS: dict[str, GiGPOOptions] = {
-    "paper": {**GRPO_PRESETS["paper"], "gamma": 0.95, "omega": 1.0},
-    "authors": {**GRPO_PRESETS["authors"], "std": "none", "gamma": 0.95, "omega": 1.0},
-}
+PRESETS: dict[str, GiGPOOptions] = presets(GiGPOOptions, authors={"std": "none"})
 
 
+@documented(GiGPOOptions, PRESETS)
 def gigpo(table: StepTable, *, preset: str = "paper", **options: Unpack[GiGPOOptions]) -> Floats:
     """Return the advantage of every step.
 
     Args:
         table: N steps of finished groups.
         preset: "paper" or "authors".
-        **options: any of `GiGPOOptions` (gamma, omega, and those of `StatisticsOptions`), instead of the preset's.
+        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows.

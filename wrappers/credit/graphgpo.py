@@ -11,87 +11,80 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Hashable, Mapping
-from typing import Any, Literal, Unpack
+from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.group import StatisticsOptions, episode_advantages
-from wrappers.credit.grpo import PRESETS as GRPO_PRESETS
-from wrappers.credit.options import choose, finite_numbers, is_number
-from wrappers.credit.pruning import NO_CHANGE_ACTIONS, Invalid, transitions
+from wrappers.credit.group import episode_advantages
+from wrappers.credit.options import (
+    StatisticsOptions,
+    choose,
+    documented,
+    finite_numbers,
+    is_number,
+    option,
+    presets,
+)
+from wrappers.credit.pruning import PruningOptions, transitions
 from wrappers.credit.returns import episode_scores, penalties
 from wrappers.credit.state_graph import GraphCredit, StateGraph, Unit, Unreachable, step_advantages
 from wrappers.credit.wrapper import CreditWrapper
 
 
-class GraphGPOOptions(StatisticsOptions, total=False):
-    """Those of `StatisticsOptions` (std, ddof, eps at both levels, the rest for episodes) and of the step level.
+class GraphGPOOptions(StatisticsOptions, PruningOptions, total=False):
+    """Options of `graphgpo`."""
 
-    omega: share of the value kept per unit of cost; the paper has .1 for ALFWorld, .2 for WebShop, .8 for Sokoban. The
-        default is .8: at .1 far states differ by less than eps.
-    success_value: value at success.
-    cost: of a step: one number, float64 (N,), or a mapping from action to cost (1 for actions not in it).
-    exponent: "next_plus_cost" (paper) or "next": d(s') alone (authors' code).
-    unreachable: distance of a state without a way to success: "d_max+1" of its group, or "infinite" (R = 0).
-    unit: what is compared at a state: every distinct "edge" once (paper, Eq. 5), or every "visit" (authors' code).
-    invalid: rows that did not change the state: "keep" (paper and code), "bypass" or "self_loop".
-    no_change_actions: first words of actions that only look; only for "bypass" and "self_loop".
-    noise_states: states that are only shown, such as ("Nothing happens.",): rows that lead to one changed nothing;
-        only for "bypass" and "self_loop".
-    beta_graph: weight of the step level.
-    beta_episode: weight of the episode level.
-    """
-
-    omega: float
-    success_value: float
-    cost: float | Floats | Mapping[Hashable, float]
-    exponent: Literal["next_plus_cost", "next"]
-    unreachable: Unreachable
-    unit: Unit
-    invalid: Invalid
-    no_change_actions: tuple[str, ...]
-    noise_states: tuple[str, ...]
-    beta_graph: float
-    beta_episode: float
-
-
-_PAPER: GraphGPOOptions = {
-    **GRPO_PRESETS["paper"],
-    "outcome": "won",
-    "omega": 0.8,
-    "success_value": 1.0,
-    "cost": 1.0,
-    "exponent": "next_plus_cost",
-    "unreachable": "d_max+1",
-    "unit": "edge",
-    "invalid": "keep",
-    "no_change_actions": NO_CHANGE_ACTIONS,
-    "noise_states": (),
-    "beta_graph": 1.0,
-    "beta_episode": 1.0,
-}
-PRESETS: dict[str, GraphGPOOptions] = {
-    "paper": _PAPER,
-    "authors": {
-        **_PAPER,
-        **GRPO_PRESETS["authors"],
-        "success_value": 10.0,
-        "exponent": "next",
-        "unit": "visit",
-    },
-}
+    omega: Annotated[
+        float,
+        option(
+            0.8,
+            "share of the value kept per unit of cost; the paper has .1 for ALFWorld, .2 for WebShop, .8 for Sokoban "
+            "(at .1 far states differ by less than eps)",
+            above=0,
+            high=1,
+        ),
+    ]
+    success_value: Annotated[float, option(1.0, "value at success", authors=10.0)]
+    cost: Annotated[
+        float | Floats | Mapping[Hashable, float],
+        option(1.0, "of a step: one number, float64 (N,), or a mapping from action to cost (1 for actions not in it)"),
+    ]
+    exponent: Annotated[
+        Literal["next_plus_cost", "next"],
+        option("next_plus_cost", "d(s') + c (paper), or d(s') alone (authors' code)", authors="next"),
+    ]
+    unreachable: Annotated[
+        Unreachable,
+        option(
+            "d_max+1",
+            'distance of a state without a way to success: one more than the largest of its group, or "infinite", so '
+            "that R = 0",
+        ),
+    ]
+    unit: Annotated[
+        Unit,
+        option(
+            "edge",
+            'what is compared at a state: every distinct "edge" once (paper, Eq. 5), or every "visit" (authors\' code)',
+            authors="visit",
+        ),
+    ]
+    beta_graph: Annotated[float, option(1.0, "weight of the step level")]
+    beta_episode: Annotated[float, option(1.0, "weight of the episode level")]
 
 
+PRESETS: dict[str, GraphGPOOptions] = presets(GraphGPOOptions, paper={"outcome": "won", "invalid": "keep"})
+
+
+@documented(GraphGPOOptions, PRESETS)
 def graphgpo(table: StepTable, *, preset: str = "paper", **options: Unpack[GraphGPOOptions]) -> Floats:
     """Return the advantage of every step.
 
     Args:
         table: N steps of finished groups.
         preset: "paper" or "authors".
-        **options: any of `GraphGPOOptions` (omega, success_value, cost, exponent, unreachable, unit, invalid,
-            no_change_actions, noise_states, beta_graph, beta_episode, and those of `StatisticsOptions`), instead of
-            the preset's.
+        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows.
@@ -123,8 +116,6 @@ def graphgpo_values(table: StepTable, *, preset: str = "paper", **options: Unpac
 
 def _credit(table: StepTable, options: GraphGPOOptions) -> GraphCredit:
     omega = options["omega"]
-    if not 0 < omega <= 1:
-        raise ValueError(f"omega must be above 0 and at most 1, got {omega}")
     steps = transitions(table, options["invalid"], options["no_change_actions"], options["noise_states"])
     graph = StateGraph.from_table(table, steps)
     given: Any = options["cost"]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
+from wrappers.credit.options import StatisticsOptions
 
 #: A group whose values span no more than this share of their largest magnitude has no contrast: it scores 0.
 #: Wide enough for rounding of sums, far below anything the eps of the papers lets through.
@@ -15,36 +16,6 @@ TOLERANCE = 1e-9
 
 #: Pairs are numbered in a table of all possible pairs while it has at most this many cells per row.
 _DENSE = 16
-
-Std = Literal["group", "batch", "none"]
-Singleton = Literal["zero", "raw"]
-
-
-class StatisticsOptions(TypedDict, total=False):
-    """Options of every group-relative method.
-
-    over: what the episode-level mean and standard deviation are taken over: "trajectories" (papers) or "steps"
-        (authors' code: a trajectory counts as often as it has steps).
-    std: divide by the standard deviation of the "group", of the whole "batch" (of what is left of the values of all
-        groups when their means are taken off), or "none".
-    ddof: 1 sample, 0 population standard deviation.
-    eps: added to the standard deviation.
-    singleton: episode-level score of a group of one: "zero", or the "raw" value (authors' code).
-    outcome: value of an episode: "return" (undiscounted sum of rewards) or "won" (0 or 1).
-    invalid_penalty: taken off for every step whose action was not valid; 0 for none.
-    penalty: where: "row" (that row's values, before the group statistics: authors' code), "discounted" (its
-        reward: earlier steps and the episode's return feel it), "advantage" (that row's final score: felt in
-        groups without contrast too).
-    """
-
-    over: Literal["trajectories", "steps"]
-    std: Std
-    ddof: Literal[0, 1]
-    eps: float
-    singleton: Singleton
-    outcome: Literal["return", "won"]
-    invalid_penalty: float
-    penalty: Literal["row", "discounted", "advantage"]
 
 
 def number_pairs(first: Ints, n_first: int, second: Ints, n_second: int) -> tuple[Ints, Ints]:
@@ -92,10 +63,10 @@ def standardise(
     *,
     members: Ints | None = None,
     member_values: Floats | None = None,
-    std: Std = "group",
+    std: Literal["group", "batch", "none"] = "group",
     ddof: int = 1,
     eps: float = 1e-6,
-    singleton: Singleton = "zero",
+    singleton: Literal["zero", "raw"] = "zero",
 ) -> Floats:
     """Score every row against its group: `(value - mean) / (std + eps)`; a group without contrast scores exactly 0.
 

@@ -10,36 +10,22 @@ from __future__ import annotations
 from typing import Unpack
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.group import StatisticsOptions, episode_advantages
-from wrappers.credit.options import choose
+from wrappers.credit.group import episode_advantages
+from wrappers.credit.options import StatisticsOptions, choose, documented, presets
 from wrappers.credit.returns import episode_scores, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
-_PAPER: StatisticsOptions = {
-    "over": "trajectories",
-    "std": "group",
-    "ddof": 1,
-    "eps": 1e-6,
-    "singleton": "zero",
-    "outcome": "return",
-    "invalid_penalty": 0.0,
-    "penalty": "row",
-}
-#: The authors' family (verl-agent): statistics over steps, the penalty inside them, a lone row keeps its raw score.
-PRESETS: dict[str, StatisticsOptions] = {
-    "paper": _PAPER,
-    "authors": {**_PAPER, "over": "steps", "singleton": "raw", "invalid_penalty": 0.1},
-}
+PRESETS: dict[str, StatisticsOptions] = presets(StatisticsOptions)
 
 
+@documented(StatisticsOptions, PRESETS)
 def grpo(table: StepTable, *, preset: str = "paper", **options: Unpack[StatisticsOptions]) -> Floats:
     """Return the advantage of every step.
 
     Args:
         table: N steps of finished groups.
         preset: "paper" or "authors".
-        **options: any of `StatisticsOptions` (over, std, ddof, eps, singleton, outcome, invalid_penalty, penalty),
-            instead of the preset's.
+        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows.

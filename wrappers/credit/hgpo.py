@@ -9,16 +9,14 @@ Source: the HGPO paper and its recipe in verl-agent; see docs/credit/hgpo.md for
 from __future__ import annotations
 
 import math
-import numbers
-from typing import Any, Literal, Unpack, cast
+from typing import Annotated, Literal, Unpack
 
 import numpy as np
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.gigpo import GiGPOOptions, step_returns
-from wrappers.credit.group import StatisticsOptions, episode_advantages, number_pairs, visit_advantages
-from wrappers.credit.grpo import PRESETS as GRPO_PRESETS
-from wrappers.credit.options import choose
+from wrappers.credit.group import episode_advantages, number_pairs, visit_advantages
+from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
 from wrappers.credit.returns import episode_scores, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
@@ -29,57 +27,44 @@ _LONGEST = 1000
 
 
 class HGPOOptions(StatisticsOptions, total=False):
-    """Those of `StatisticsOptions` (std and eps at all levels, the rest for the episode group) and of the contexts.
+    """Options of `hgpo`."""
 
-    k: how many previous states the longest context holds, 0 or more; 0 is GiGPO's step level.
-    alpha: how much longer contexts count more; 0: all the same.
-    gamma: discount of the returns that are compared, in 0..1.
-    first_weight: the weights are (j + first_weight)^alpha: 1 (paper), or 2 (authors' code, 2:3:4 for k = 2).
-    divide_by: the sum of the weights of "all" k + 1 contexts (paper), of the contexts the row "has" (a trajectory's
-        first rows lack the long ones), or of those that have "contrast": an advantage other than 0 (authors' code).
-    step_ddof: 1 sample, 0 population standard deviation of the contexts' groups.
-    base_group: the episode's advantage takes part with weight 1, as one more group above the contexts.
-    """
-
-    k: int
-    alpha: float
-    gamma: float
-    first_weight: Literal[1, 2]
-    divide_by: Literal["all", "has", "contrast"]
-    step_ddof: Literal[0, 1]
-    base_group: bool
-
-
-_PAPER: HGPOOptions = {
-    **GRPO_PRESETS["paper"],
-    "k": 2,
-    "alpha": 1.0,
-    "gamma": 0.95,
-    "first_weight": 1,
-    "divide_by": "all",
-    "step_ddof": 1,
-    "base_group": False,
-}
-PRESETS: dict[str, HGPOOptions] = {
-    "paper": _PAPER,
-    "authors": {
-        **_PAPER,
-        **GRPO_PRESETS["authors"],
-        "first_weight": 2,
-        "divide_by": "contrast",
-        "step_ddof": 0,
-    },
-}
+    k: Annotated[int, option(2, "how many previous states the longest context holds; 0 is GiGPO's step level", low=0)]
+    alpha: Annotated[float, option(1.0, "how much longer contexts count more; 0: all the same")]
+    gamma: Annotated[float, option(0.95, "discount of the returns that are compared", low=0, high=1)]
+    first_weight: Annotated[
+        Literal[1, 2],
+        option(1, "the weights are (j + first_weight)^alpha: 1:2:3, or 2:3:4 (authors' code) for k = 2", authors=2),
+    ]
+    divide_by: Annotated[
+        Literal["all", "has", "contrast"],
+        option(
+            "all",
+            'the sum of the weights of "all" k + 1 contexts (paper), of the contexts the row "has" (a trajectory\'s '
+            'first rows lack the long ones), or of those that have "contrast", an advantage other than 0 (authors\' '
+            "code)",
+            authors="contrast",
+        ),
+    ]
+    step_ddof: Annotated[
+        Literal[0, 1], option(1, "1 sample, 0 population standard deviation of the contexts' groups", authors=0)
+    ]
+    base_group: Annotated[
+        bool, option(False, "the episode's advantage takes part with weight 1, as one more group above the contexts")
+    ]
 
 
+PRESETS: dict[str, HGPOOptions] = presets(HGPOOptions)
+
+
+@documented(HGPOOptions, PRESETS)
 def hgpo(table: StepTable, *, preset: str = "paper", **options: Unpack[HGPOOptions]) -> Floats:
     """Return the advantage of every step, in O(k N).
 
     Args:
         table: N steps of finished groups.
         preset: "paper" or "authors".
-        **options: any of `HGPOOptions` (k, alpha, gamma, first_weight, divide_by, step_ddof, base_group, and those of
-            `StatisticsOptions`), instead of the preset's.
+        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows. A state visited once scores 0 (without `base_group`).
@@ -97,8 +82,11 @@ def hgpo(table: StepTable, *, preset: str = "paper", **options: Unpack[HGPOOptio
     """
     chosen = choose(HGPOOptions, PRESETS, preset, options)
     _check(chosen)
-    values = step_returns(table, cast(GiGPOOptions, chosen))
-    statistics = cast(StatisticsOptions, {**chosen, "ddof": chosen["step_ddof"]})
+    returns: GiGPOOptions = {
+        "gamma": chosen["gamma"], "invalid_penalty": chosen["invalid_penalty"], "penalty": chosen["penalty"],
+    }  # fmt: skip
+    values = step_returns(table, returns)
+    inside: StatisticsOptions = {"std": chosen["std"], "ddof": chosen["step_ddof"], "eps": chosen["eps"]}
     total, weights = np.zeros(len(table)), np.zeros(len(table))
 
     def add(advantages: Floats, weight: float, has: Bools) -> None:
@@ -112,7 +100,7 @@ def hgpo(table: StepTable, *, preset: str = "paper", **options: Unpack[HGPOOptio
     for j, (groups, n_groups) in enumerate(contexts(table, chosen["k"])):
         has = groups >= 0
         weight = float(j + chosen["first_weight"]) ** chosen["alpha"]
-        add(visit_advantages(values, groups, n_groups, statistics, scored=has), weight, has)
+        add(visit_advantages(values, groups, n_groups, inside, scored=has), weight, has)
     mean = np.divide(total, weights, out=np.zeros(len(table)), where=weights > 0)
     return mean - penalties(table, chosen, "advantage")
 
@@ -152,12 +140,7 @@ def contexts(table: StepTable, k: int) -> list[tuple[Ints, int]]:
 
 
 def _check(options: HGPOOptions) -> None:
-    k: Any = options["k"]
-    if isinstance(k, bool) or not isinstance(k, numbers.Integral):
-        raise TypeError(f"k must be an integer, got {k!r}")
-    k = int(k)
-    if k < 0:
-        raise ValueError(f"k must be at least 0, got {k}")
+    k = int(options["k"])
     if k > _LONGEST:
         raise ValueError(f"k must be at most {_LONGEST}, got {k}")
     if abs(options["alpha"]) * math.log(int(k) + options["first_weight"]) > _LARGEST_LOG_WEIGHT:

@@ -1,11 +1,23 @@
-"""Named sets of options of a credit method, and the check of what a caller gives instead or besides."""
+"""Options of credit methods, each written once: name, type, default, authors' value, range, meaning.
+
+A method lists its options in a `TypedDict` (mypy checks calls by it):
+
+    class GiGPOOptions(StatisticsOptions, total=False):
+        gamma: Annotated[float, option(0.95, "discount of the returns compared at a state", low=0, high=1)]
+
+What else is said about them is made of that: the presets (`presets`), the check of what a caller gives instead
+(`choose`), the function's documentation (`documented`) and the table of its page (`option_table`). The options that
+many methods share are below.
+"""
 
 from __future__ import annotations
 
 import numbers
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, TypeVar, cast, get_args, get_origin, get_type_hints
+from textwrap import fill
+from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,11 +27,132 @@ from agentgym.trajectory import Floats
 
 #: Numbers beyond this are refused: their squares would overflow.
 LARGEST = 1e100
-#: Options of which a negative number has no meaning in any method.
-_NOT_NEGATIVE = ("eps", "invalid_penalty")
-#: Options that are a share in every method.
-_SHARES = ("gamma", "lam")
+
 OptionsT = TypeVar("OptionsT", bound=Mapping[str, object])
+FunctionT = TypeVar("FunctionT", bound=Callable[..., object])
+
+
+@dataclass(frozen=True)
+class Option:
+    """What belongs to an option besides its name and type; see `option`."""
+
+    default: Any
+    meaning: str
+    authors: Any
+    low: float | None
+    high: float | None
+    above: float | None
+
+
+class _Declared(NamedTuple):
+    kind: Any
+    option: Option | None
+
+
+_SAME: Any = object()
+
+
+def option(
+    default: Any,
+    meaning: str,
+    *,
+    authors: Any = _SAME,
+    low: float | None = None,
+    high: float | None = None,
+    above: float | None = None,
+) -> Option:
+    """Describe an option, inside `Annotated`.
+
+    Args:
+        default: its value in the preset "paper".
+        meaning: one or more clauses, without a full stop.
+        authors: its value in the preset "authors", where that is another one.
+        low: least number that is allowed.
+        high: largest number that is allowed.
+        above: number that it must be above.
+    """
+    return Option(default, meaning, default if authors is _SAME else authors, low, high, above)
+
+
+class PenaltyOptions(TypedDict, total=False):
+    """What becomes of invalid actions."""
+
+    invalid_penalty: Annotated[
+        float, option(0.0, "taken off for every step whose action was not valid; 0 for none", authors=0.1, low=0)
+    ]
+    penalty: Annotated[
+        Literal["row", "discounted", "advantage"],
+        option(
+            "row",
+            'where it is taken off: "row", that row\'s values, before any statistics (authors\' code); "discounted", '
+            "its reward, so that earlier steps and the episode's return feel it; \"advantage\", that row's final "
+            "score, felt in groups without contrast too",
+        ),
+    ]
+
+
+class OutcomeOptions(PenaltyOptions, total=False):
+    """What an episode is worth."""
+
+    outcome: Annotated[
+        Literal["return", "won"],
+        option("return", 'what an episode is worth: "return", the undiscounted sum of its rewards, or "won", 0 or 1'),
+    ]
+
+
+class EpisodeOptions(OutcomeOptions, total=False):
+    """How episodes are compared."""
+
+    over: Annotated[
+        Literal["trajectories", "steps"],
+        option(
+            "trajectories",
+            'what episode-level statistics are taken over: "trajectories" (papers) or "steps" (authors\' code: a '
+            "trajectory counts as often as it has steps)",
+            authors="steps",
+        ),
+    ]
+    singleton: Annotated[
+        Literal["zero", "raw"],
+        option("zero", 'episode-level score of a group of one: "zero", or its "raw" value', authors="raw"),
+    ]
+
+
+class StatisticsOptions(EpisodeOptions, total=False):
+    """Options of every group-relative method."""
+
+    std: Annotated[
+        Literal["group", "batch", "none"],
+        option(
+            "group",
+            'divide by the standard deviation of the "group", of the whole "batch" (of what is left of the values of '
+            'all groups when their means are taken off), or "none"',
+        ),
+    ]
+    ddof: Annotated[Literal[0, 1], option(1, "1 sample, 0 population standard deviation")]
+    eps: Annotated[float, option(1e-6, "added to the standard deviation", low=0)]
+
+
+def presets(
+    options_type: type[OptionsT], *, paper: OptionsT | None = None, authors: OptionsT | None = None
+) -> dict[str, OptionsT]:
+    """Return the presets "paper" and "authors", which hold all options.
+
+    Args:
+        options_type: the `TypedDict` of the method, every field with its `option`.
+        paper: values of inherited options that differ in this paper.
+        authors: those that differ in this paper's release.
+
+    >>> presets(StatisticsOptions, authors={"std": "none"})["authors"]["std"]
+    'none'
+    """
+    known = {name: declared.option for name, declared in _fields(options_type).items()}
+    first = {name: option.default for name, option in known.items() if option}
+    second = {name: option.authors for name, option in known.items() if option}
+    return {
+        "paper": cast(OptionsT, {**first, **(paper or {})}),
+        "authors": cast(OptionsT, {**second, **(authors or {})}),
+    }
 
 
 def choose(
@@ -34,17 +167,43 @@ def choose(
         options: what the caller wants different.
 
     Raises:
-        ValueError: on an unknown preset, or a value outside an option's choices or not finite.
+        ValueError: on an unknown preset, or a value outside an option's choices or range, or not finite.
         TypeError: on an unknown option, or a value of the wrong type.
     """
     if not isinstance(preset, str) or preset not in presets:
         raise ValueError(f"unknown preset {preset!r}; {suggest(preset, presets)}")
-    kinds = _kinds(options_type)
+    fields = _fields(options_type)
     for name, value in options.items():
-        if name not in kinds:
-            raise TypeError(f"unknown option {name!r}; {suggest(name, kinds)}")
-        _check(name, value, kinds[name])
+        if name not in fields:
+            raise TypeError(f"unknown option {name!r}; {suggest(name, fields)}")
+        _check(name, value, *fields[name])
     return cast(OptionsT, {**presets[preset], **options})
+
+
+def documented(options_type: type[OptionsT], presets: Mapping[str, OptionsT]) -> Callable[[FunctionT], FunctionT]:
+    """Return a decorator that adds the list of options to a function's documentation."""
+
+    def add(function: FunctionT) -> FunctionT:
+        if function.__doc__ is None:  # python -OO
+            return function
+        text = function.__doc__.rstrip() + "\n\n    Options:\n"
+        for name, declared, values in _rows(options_type, presets):
+            shown = values[:1] if len(set(values)) == 1 else map(" ".join, zip(presets, values, strict=True))
+            line = f"{name} ({_values(declared)}; {', '.join(shown)}): {_meaning(declared)}"
+            text += fill(line, 120, initial_indent=" " * 8, subsequent_indent=" " * 12) + "\n"
+        function.__doc__ = text + "    "
+        return function
+
+    return add
+
+
+def option_table(options_type: type[OptionsT], presets: Mapping[str, OptionsT]) -> str:
+    """Return the options as a Markdown table: a method's own first, then those that many share."""
+    lines = ["| option | " + " | ".join(presets) + " | values | meaning |", "|---" * (3 + len(presets)) + "|"]
+    for name, declared, values in _rows(options_type, presets):
+        cells = [f"`{value}`" if i == 0 or value != values[0] else "" for i, value in enumerate(values)]
+        lines.append(f"| `{name}` | {' | '.join(cells)} | {_values(declared)} | {_meaning(declared)} |")
+    return "\n".join(lines) + "\n"
 
 
 def finite_numbers(name: str, values: ArrayLike, length: int, unit: str = "row") -> Floats:
@@ -80,8 +239,7 @@ def finite_numbers(name: str, values: ArrayLike, length: int, unit: str = "row")
 def check_shares(**shares: float) -> None:
     """Raise ValueError unless the numbers given by name are in 0..1."""
     for name, value in shares.items():
-        if not 0 <= value <= 1:
-            raise ValueError(f"{name} must be between 0 and 1, got {value}")
+        _check_range(name, value, 0, 1, None)
 
 
 def is_number(value: Any) -> bool:
@@ -96,26 +254,69 @@ def _beyond(value: Any) -> str:
     return f", beyond {LARGEST:g}" if abs(value) > LARGEST and value not in (np.inf, -np.inf) else ""
 
 
-def _check(name: str, value: Any, kind: Any) -> None:
+def _check(name: str, value: Any, kind: Any, option: Option | None) -> None:
     if get_origin(kind) is Literal:
         if not isinstance(value, (str, numbers.Number)) or value not in get_args(kind):
             raise ValueError(f"unknown {name} {value!r}; {suggest(value, map(str, get_args(kind)))}")
     elif kind is bool:
         if not isinstance(value, bool):
             raise TypeError(f"{name} must be True or False, got {value!r}")
-    elif kind is float:
-        if isinstance(value, bool) or not isinstance(value, numbers.Real):
-            raise TypeError(f"{name} must be a number, got {value!r}")
+    elif kind in (int, float):
+        if isinstance(value, bool) or not isinstance(value, numbers.Integral if kind is int else numbers.Real):
+            raise TypeError(f"{name} must be {'an integer' if kind is int else 'a number'}, got {value!r}")
         if not is_number(value):
             raise ValueError(f"{name} must be finite, got {value!r:.200}{_beyond(value)}")
-        if name in _NOT_NEGATIVE and value < 0:
-            raise ValueError(f"{name} must be at least 0, got {value!r}")
-        if name in _SHARES:
-            check_shares(**{name: float(value)})
+        if option is not None:
+            _check_range(name, value, option.low, option.high, option.above)
     elif kind == tuple[str, ...] and not (isinstance(value, tuple) and all(isinstance(v, str) and v for v in value)):
         raise TypeError(f"{name} must be a tuple of words, got {value!r}")
 
 
+def _check_range(name: str, value: Any, low: float | None, high: float | None, above: float | None) -> None:
+    allowed = (low is None or value >= low) and (high is None or value <= high) and (above is None or value > above)
+    if not allowed:
+        raise ValueError(f"{name} must be {_range(low, high, above)}, got {value!r}")
+
+
+def _range(low: float | None, high: float | None, above: float | None) -> str:
+    if above is not None:
+        return f"above {above}" + ("" if high is None else f" and at most {high}")
+    return f"at least {low}" if high is None else f"between {low} and {high}"
+
+
+def _meaning(declared: _Declared) -> str:
+    meaning = declared.option.meaning if declared.option else ""
+    return meaning[:1].upper() + meaning[1:] + "."
+
+
+def _values(declared: _Declared) -> str:
+    """What an option may be, in words."""
+    kind, option = declared
+    if get_origin(kind) is Literal:
+        return " or ".join(map(repr, get_args(kind)))
+    words = {bool: "True or False", int: "integer", float: "number", tuple[str, ...]: "tuple of words"}
+    if kind not in words:
+        return "as said"
+    limited = option is not None and (option.low, option.high, option.above) != (None, None, None)
+    return words[kind] + (f" {_range(option.low, option.high, option.above)}" if option and limited else "")
+
+
+def _rows(options_type: type[OptionsT], presets: Mapping[str, OptionsT]) -> list[tuple[str, _Declared, list[str]]]:
+    """Options with their values in every preset: a method's own, those of its relatives, those that many share."""
+    shared = _fields(StatisticsOptions)
+    written = options_type.__annotations__
+    here = [name for name in written if getattr(written[name], "__forward_module__", "") == options_type.__module__]
+    fields = sorted(_fields(options_type).items(), key=lambda field: (field[0] in shared, field[0] not in here))
+    return [
+        (name, declared, [repr(cast(Mapping[str, object], preset)[name]) for preset in presets.values()])
+        for name, declared in fields
+    ]
+
+
 @cache
-def _kinds(options_type: type) -> dict[str, Any]:
-    return get_type_hints(options_type)
+def _fields(options_type: type) -> dict[str, _Declared]:
+    fields = {}
+    for name, hint in get_type_hints(options_type, include_extras=True).items():
+        kind, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
+        fields[name] = _Declared(kind, next((extra for extra in extras if isinstance(extra, Option)), None))
+    return fields

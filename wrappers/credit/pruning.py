@@ -2,16 +2,42 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, TypedDict
 
 import numpy as np
 
 from agentgym.trajectory import Bools, Ints, StepTable
+from wrappers.credit.options import option
 
 Invalid = Literal["bypass", "self_loop", "keep"]
 
 #: First words of actions that only look: ALFWorld answers them with a text of its own and leaves the world as it is.
 NO_CHANGE_ACTIONS = ("look", "inventory", "examine")
+
+
+class PruningOptions(TypedDict, total=False):
+    """What becomes of rows that did not change the state."""
+
+    invalid: Annotated[
+        Invalid,
+        option(
+            "bypass",
+            'rows that did not change the state: "bypass", not in the graph and in no group; "self_loop", a '
+            'transition from the state to itself; or "keep", every row as recorded',
+            authors="keep",
+        ),
+    ]
+    no_change_actions: Annotated[
+        tuple[str, ...], option(NO_CHANGE_ACTIONS, 'first words of actions that only look; not for "keep"')
+    ]
+    noise_states: Annotated[
+        tuple[str, ...],
+        option(
+            (),
+            'states that are only shown, such as ("Nothing happens.",): rows that lead to one changed nothing; not '
+            'for "keep"',
+        ),
+    ]
 
 
 class Transitions(NamedTuple):

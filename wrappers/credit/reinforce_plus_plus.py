@@ -10,81 +10,74 @@ Source: the REINFORCE++ paper and verl-agent; see docs/credit/reinforce_plus_plu
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict, Unpack, cast
+from typing import Annotated, Literal, Unpack
 
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.group import Singleton, StatisticsOptions, episode_advantages, whitened
-from wrappers.credit.options import choose, finite_numbers
+from wrappers.credit.group import episode_advantages, whitened
+from wrappers.credit.options import (
+    EpisodeOptions,
+    OutcomeOptions,
+    StatisticsOptions,
+    choose,
+    documented,
+    finite_numbers,
+    option,
+    presets,
+)
 from wrappers.credit.returns import discounted_returns, episode_scores, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
 
-class WhiteningOptions(TypedDict, total=False):
-    """Options of both forms.
+class WhiteningOptions(OutcomeOptions, total=False):
+    """Options of both forms."""
 
-    weights: float64 (N,), whole numbers: the statistics count a row this often, for instance once per token of its
-        reply (the originals whiten over tokens: long replies weigh more). None: every row once.
-    ddof: 1 sample, 0 population variance.
-    eps: added to the variance.
-    outcome: what episodes are worth: "return" (the rewards) or "won" (1 in the last step of a success).
-    invalid_penalty: taken off for every step whose action was not valid; 0 for none.
-    penalty: where, see `wrappers.credit.group.StatisticsOptions`.
-    """
-
-    weights: Floats | None
-    ddof: Literal[0, 1]
-    eps: float
-    outcome: Literal["return", "won"]
-    invalid_penalty: float
-    penalty: Literal["row", "discounted", "advantage"]
+    weights: Annotated[
+        Floats | None,
+        option(
+            None,
+            "float64 (N,), whole numbers: the statistics count a row this often, for instance once per token of its "
+            "reply (the originals whiten over tokens: long replies weigh more); None: every row once",
+        ),
+    ]
+    ddof: Annotated[Literal[0, 1], option(1, "1 sample, 0 population variance")]
+    eps: Annotated[float, option(1e-8, "added to the variance", low=0)]
 
 
 class ReinforcePlusPlusOptions(WhiteningOptions, total=False):
-    """Those of `WhiteningOptions`, and what a step is worth.
+    """Options of `reinforce_plus_plus`."""
 
-    score: "to_go", the discounted rewards from the step on (paper), or "episode": every step is a sequence of its own
-        that is worth the whole undiscounted episode (authors' code).
-    gamma: discount per step of "to_go", in 0..1.
-    kl: float64 (N,), penalty of each row for leaving the reference policy, already weighted; None for none. "to_go"
-        feels it on the steps before as well, "episode" on its row only.
-    """
-
-    score: Literal["to_go", "episode"]
-    gamma: float
-    kl: Floats | None
-
-
-class ReinforcePlusPlusBaselineOptions(WhiteningOptions, total=False):
-    """Those of `WhiteningOptions`, and the group's mean.
-
-    over: what a group's mean is taken over: "trajectories" (paper) or "steps" (authors' code).
-    singleton: a group of one keeps "zero", or its "raw" value (authors' code), before whitening.
-    """
-
-    over: Literal["trajectories", "steps"]
-    singleton: Singleton
+    score: Annotated[
+        Literal["to_go", "episode"],
+        option(
+            "to_go",
+            'what a step is worth: "to_go", the discounted rewards from it on (paper; an outcome "won" is 1 in the '
+            'last step of a success), or "episode", every step is a sequence of its own that is worth the whole '
+            "undiscounted episode (authors' code)",
+            authors="episode",
+        ),
+    ]
+    gamma: Annotated[float, option(1.0, 'discount per step of "to_go"', low=0, high=1)]
+    kl: Annotated[
+        Floats | None,
+        option(
+            None,
+            "float64 (N,), penalty of each row for leaving the reference policy, already weighted; None for none; "
+            '"to_go" feels it on the steps before as well, "episode" on its row only',
+        ),
+    ]
 
 
-_WHITENING: WhiteningOptions = {
-    "weights": None,
-    "ddof": 1,
-    "eps": 1e-8,
-    "outcome": "return",
-    "invalid_penalty": 0.0,
-    "penalty": "row",
-}
-PRESETS: dict[str, ReinforcePlusPlusOptions] = {
-    "paper": {**_WHITENING, "score": "to_go", "gamma": 1.0, "kl": None},
-    "authors": {**_WHITENING, "score": "episode", "gamma": 1.0, "kl": None, "invalid_penalty": 0.1},
-}
-BASELINE_PRESETS: dict[str, ReinforcePlusPlusBaselineOptions] = {
-    "paper": {**_WHITENING, "over": "trajectories", "singleton": "zero"},
-    "authors": {**_WHITENING, "over": "steps", "singleton": "raw", "invalid_penalty": 0.1},
-}
+class ReinforcePlusPlusBaselineOptions(WhiteningOptions, EpisodeOptions, total=False):
+    """Options of `reinforce_plus_plus_baseline`: a group of one is as `singleton` says before whitening."""
 
 
+PRESETS: dict[str, ReinforcePlusPlusOptions] = presets(ReinforcePlusPlusOptions)
+BASELINE_PRESETS: dict[str, ReinforcePlusPlusBaselineOptions] = presets(ReinforcePlusPlusBaselineOptions)
+
+
+@documented(ReinforcePlusPlusOptions, PRESETS)
 def reinforce_plus_plus(
     table: StepTable, *, preset: str = "paper", **options: Unpack[ReinforcePlusPlusOptions]
 ) -> Floats:
@@ -93,8 +86,7 @@ def reinforce_plus_plus(
     Args:
         table: N steps; the batch that is whitened, groups play no part.
         preset: "paper" or "authors".
-        **options: any of `ReinforcePlusPlusOptions` (score, gamma, kl, weights, ddof, eps, outcome, invalid_penalty,
-            penalty), instead of the preset's.
+        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows; exactly 0 in a batch without contrast.
@@ -109,16 +101,16 @@ def reinforce_plus_plus(
     array([ 0.577,  0.577, -1.155])
     """
     chosen = choose(ReinforcePlusPlusOptions, PRESETS, preset, options)
-    statistics = cast(StatisticsOptions, chosen)
     kl = np.zeros(len(table)) if chosen["kl"] is None else finite_numbers("kl", chosen["kl"], len(table))
     if chosen["score"] == "episode":
-        scores = episode_scores(table, statistics) - kl
+        scores = episode_scores(table, chosen) - kl
     else:
-        reward = _reward(table, chosen["outcome"]) - penalties(table, statistics, "discounted") - kl
-        scores = discounted_returns(table, chosen["gamma"], reward) - penalties(table, statistics, "row")
-    return _whitened(table, scores, chosen) - penalties(table, statistics, "advantage")
+        reward = _reward(table, chosen["outcome"]) - penalties(table, chosen, "discounted") - kl
+        scores = discounted_returns(table, chosen["gamma"], reward) - penalties(table, chosen, "row")
+    return _whitened(table, scores, chosen) - penalties(table, chosen, "advantage")
 
 
+@documented(ReinforcePlusPlusBaselineOptions, BASELINE_PRESETS)
 def reinforce_plus_plus_baseline(
     table: StepTable, *, preset: str = "paper", **options: Unpack[ReinforcePlusPlusBaselineOptions]
 ) -> Floats:
@@ -127,8 +119,7 @@ def reinforce_plus_plus_baseline(
     Args:
         table: N steps of finished groups.
         preset: "paper" or "authors".
-        **options: any of `ReinforcePlusPlusBaselineOptions` (over, singleton, weights, ddof, eps, outcome,
-            invalid_penalty, penalty), instead of the preset's.
+        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows; exactly 0 in a batch without contrast.
@@ -143,9 +134,11 @@ def reinforce_plus_plus_baseline(
     array([ 0.577,  0.577, -1.155])
     """
     chosen = choose(ReinforcePlusPlusBaselineOptions, BASELINE_PRESETS, preset, options)
-    statistics = cast(StatisticsOptions, {**chosen, "std": "none"})
-    centred = episode_advantages(table, episode_scores(table, statistics), statistics)
-    return _whitened(table, centred, chosen) - penalties(table, statistics, "advantage")
+    mean_only: StatisticsOptions = {
+        "over": chosen["over"], "singleton": chosen["singleton"], "std": "none", "ddof": 1, "eps": 0.0,
+    }  # fmt: skip
+    centred = episode_advantages(table, episode_scores(table, chosen), mean_only)
+    return _whitened(table, centred, chosen) - penalties(table, chosen, "advantage")
 
 
 def _whitened(table: StepTable, scores: Floats, options: WhiteningOptions) -> Floats:

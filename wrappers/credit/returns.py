@@ -6,8 +6,7 @@ import numpy as np
 from scipy.linalg.blas import dtbsv
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.group import StatisticsOptions
-from wrappers.credit.options import LARGEST
+from wrappers.credit.options import LARGEST, OutcomeOptions, PenaltyOptions
 
 
 def discounted_returns(table: StepTable, gamma: float, reward: Floats | None = None) -> Floats:
@@ -35,14 +34,14 @@ def discounted_returns(table: StepTable, gamma: float, reward: Floats | None = N
     return result
 
 
-def penalties(table: StepTable, options: StatisticsOptions, where: str) -> Floats:
+def penalties(table: StepTable, options: PenaltyOptions, where: str) -> Floats:
     """Return float64 (N,): what invalid steps lose where the option `penalty` says so, else zeros."""
     if options["penalty"] != where:
         return np.zeros(len(table))
     return np.where(table.valid, 0.0, options["invalid_penalty"])
 
 
-def episode_scores(table: StepTable, options: StatisticsOptions) -> Floats:
+def episode_scores(table: StepTable, options: OutcomeOptions) -> Floats:
     """Return float64 (N,): the episode's outcome on each of its rows, less penalties "row" and "discounted".
 
     Raises:

@@ -9,99 +9,61 @@ Source: the RewardFlow paper (Eq. 5 is Group(s)) and its release; see docs/credi
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Literal, Unpack
+from typing import Annotated, Unpack
 
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.group import StatisticsOptions, episode_advantages
-from wrappers.credit.grpo import PRESETS as GRPO_PRESETS
-from wrappers.credit.options import choose
-from wrappers.credit.pruning import NO_CHANGE_ACTIONS, Invalid, transitions
+from wrappers.credit.group import episode_advantages
+from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.pruning import PruningOptions, transitions
+from wrappers.credit.published.rewardflow import ReleaseOptions, is_released, released_flow
 from wrappers.credit.returns import episode_scores, penalties
-from wrappers.credit.reward_propagation import in_lost_transitions, propagated_values
 from wrappers.credit.state_graph import Aggregate, GraphCredit, StateGraph, Unit, Unreachable, step_advantages
 from wrappers.credit.wrapper import CreditWrapper
 
 
-class RewardFlowOptions(StatisticsOptions, total=False):
-    """Those of `StatisticsOptions` (std, ddof, eps at both levels, the rest for episodes) and of the step level.
+class RewardFlowOptions(StatisticsOptions, PruningOptions, ReleaseOptions, total=False):
+    """Options of `rewardflow`; std, ddof and eps are those of both levels."""
 
-    gamma: share of the value kept per step of distance, above 0 and at most 1.
-    success_value: value of a success state.
-    unreachable: distance of a state without a way to success: "infinite" (value 0) or "d_max+1" of its group.
-    aggregate: distance to the nearest success node ("min"), or the "mean" over those of the group that can be
-        reached; only for values by "distance".
-    values: "distance" (above) or "propagated": the largest discounted *reward* ahead, as the authors' code has it.
-    shaping_gamma: factor of R(s') in the step reward; the paper has 1, gamma makes it potential-based.
-    unit: what is compared at a state: every "visit", or every distinct "edge" once.
-    invalid: rows that did not change the state: "bypass", "self_loop" or "keep", see `wrappers.credit.pruning`.
-    no_change_actions: first words of actions that only look.
-    noise_states: states that are only shown, such as ("Nothing happens.",): rows that lead to one changed nothing.
-    lookup: where a bypassed graph is asked for values, and what is compared: the "latent" state of a row, or the
-        state "shown" (the authors' ALFWorld manager: a noise text is worth 0, the step out of it gains it all back).
-    lose_last: the authors' code loses the last transition of the longest trajectories of the batch; True does too.
-    alpha_action: weight of the step level.
-    alpha_trajectory: weight of the episode level.
-    """
-
-    gamma: float
-    success_value: float
-    unreachable: Unreachable
-    aggregate: Aggregate
-    values: Literal["distance", "propagated"]
-    shaping_gamma: float
-    unit: Unit
-    invalid: Invalid
-    no_change_actions: tuple[str, ...]
-    noise_states: tuple[str, ...]
-    lookup: Literal["latent", "shown"]
-    lose_last: bool
-    alpha_action: float
-    alpha_trajectory: float
+    gamma: Annotated[float, option(0.9, "share of the value kept per step of distance, above 0", low=0, high=1)]
+    success_value: Annotated[float, option(1.0, 'value of a success state, by "distance"')]
+    unreachable: Annotated[
+        Unreachable,
+        option(
+            "infinite",
+            'distance of a state without a way to success: "infinite", so that R = 0, or one more than the largest '
+            "of its group",
+        ),
+    ]
+    aggregate: Annotated[
+        Aggregate,
+        option(
+            "min",
+            'distance to the nearest success node, or the "mean" over those of the group that can be reached; only '
+            'for values by "distance"',
+        ),
+    ]
+    shaping_gamma: Annotated[
+        float, option(1.0, "factor of R(s') in the step reward; the paper has 1, gamma makes it potential-based")
+    ]
+    unit: Annotated[Unit, option("visit", 'what is compared at a state: every "visit", or every distinct "edge" once')]
+    alpha_action: Annotated[float, option(1.0, "weight of the step level")]
+    alpha_trajectory: Annotated[float, option(1.0, "weight of the episode level")]
 
 
-_PAPER: RewardFlowOptions = {
-    **GRPO_PRESETS["paper"],
-    "outcome": "won",
-    "gamma": 0.9,
-    "success_value": 1.0,
-    "unreachable": "infinite",
-    "aggregate": "min",
-    "values": "distance",
-    "shaping_gamma": 1.0,
-    "unit": "visit",
-    "invalid": "bypass",
-    "no_change_actions": NO_CHANGE_ACTIONS,
-    "noise_states": (),
-    "lookup": "latent",
-    "lose_last": False,
-    "alpha_action": 1.0,
-    "alpha_trajectory": 1.0,
-}
 #: The authors' generic environment manager, with every last transition in the graph (the method as meant).
-PRESETS: dict[str, RewardFlowOptions] = {
-    "paper": _PAPER,
-    "authors": {
-        **_PAPER,
-        **GRPO_PRESETS["authors"],
-        "std": "none",
-        "values": "propagated",
-        "invalid": "keep",
-    },
-}
+PRESETS: dict[str, RewardFlowOptions] = presets(RewardFlowOptions, paper={"outcome": "won"}, authors={"std": "none"})
 
 
+@documented(RewardFlowOptions, PRESETS)
 def rewardflow(table: StepTable, *, preset: str = "paper", **options: Unpack[RewardFlowOptions]) -> Floats:
     """Return the advantage of every step.
 
     Args:
         table: N steps of finished groups.
         preset: "paper" or "authors".
-        **options: any of `RewardFlowOptions` (gamma, success_value, unreachable, aggregate, values, shaping_gamma,
-            unit, invalid, no_change_actions, noise_states, lookup, lose_last, alpha_action, alpha_trajectory, and
-            those of `StatisticsOptions`), instead of the preset's.
+        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows. Bypassed steps have step level 0.
@@ -130,27 +92,21 @@ def rewardflow_values(table: StepTable, *, preset: str = "paper", **options: Unp
 
 def _flow(table: StepTable, options: RewardFlowOptions) -> tuple[GraphCredit, StateGraph]:
     """Values and step rewards, and the graph whose edges are compared with each other."""
-    gamma = options["gamma"]
+    gamma, shaping_gamma = options["gamma"], options["shaping_gamma"]
     if gamma == 0:
         raise ValueError("gamma must be above 0, got 0: nothing would flow back")
+
+    def by_distance(graph: StateGraph) -> tuple[Floats, Floats]:
+        distance = graph.hop_distance(options["aggregate"])
+        hops = graph.fill_unreachable(distance, options["unreachable"])
+        return distance, np.where(np.isfinite(hops), options["success_value"] * gamma**hops, 0.0)
+
     steps = transitions(table, options["invalid"], options["no_change_actions"], options["noise_states"])
-    lost = in_lost_transitions(table) if options["lose_last"] else np.zeros(len(table), np.bool_)
-    whole = StateGraph.from_table(table, steps)
-    graph = dataclasses.replace(whole, is_edge=whole.is_edge & ~lost)
-    distance = graph.hop_distance(options["aggregate"])
-    if options["values"] == "propagated":
-        value = propagated_values(table, graph, gamma)
-    else:
-        filled = graph.fill_unreachable(distance, options["unreachable"])
-        known = np.isfinite(filled)
-        value = np.zeros(graph.n_nodes)
-        value[known] = options["success_value"] * gamma ** filled[known]
-    compared, asked = whole, value
-    if options["lookup"] == "shown":
-        compared = StateGraph.from_table(table)
-        asked = graph.values_of(compared, value)
-    gain = options["shaping_gamma"] * asked[compared.target] - asked[compared.source]
-    return GraphCredit(graph, distance, value, np.where(lost, table.reward, gain)), compared
+    graph = StateGraph.from_table(table, steps)
+    if is_released(options):
+        return released_flow(table, graph, by_distance, options, gamma, shaping_gamma)
+    distance, value = by_distance(graph)
+    return GraphCredit(graph, distance, value, shaping_gamma * value[graph.target] - value[graph.source]), graph
 
 
 class RewardFlow(CreditWrapper):

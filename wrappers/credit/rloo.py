@@ -7,48 +7,28 @@ Source: the RLOO paper and verl-agent; see docs/credit/rloo.md for where they di
 
 from __future__ import annotations
 
-from typing import Literal, TypedDict, Unpack, cast
+from typing import Unpack
 
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.group import Singleton, StatisticsOptions, episode_advantages, first_rows
-from wrappers.credit.options import choose
+from wrappers.credit.group import episode_advantages, first_rows
+from wrappers.credit.options import EpisodeOptions, StatisticsOptions, choose, documented, presets
 from wrappers.credit.returns import episode_scores, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
-
-class RLOOOptions(TypedDict, total=False):
-    """`StatisticsOptions` without a standard deviation."""
-
-    over: Literal["trajectories", "steps"]
-    singleton: Singleton
-    outcome: Literal["return", "won"]
-    invalid_penalty: float
-    penalty: Literal["row", "discounted", "advantage"]
-
-
-_PAPER: RLOOOptions = {
-    "over": "trajectories",
-    "singleton": "zero",
-    "outcome": "return",
-    "invalid_penalty": 0.0,
-    "penalty": "row",
-}
 #: The authors' family leaves one *step* out: the mean still holds the episode's own other steps.
-PRESETS: dict[str, RLOOOptions] = {
-    "paper": _PAPER,
-    "authors": {**_PAPER, "over": "steps", "singleton": "raw", "invalid_penalty": 0.1},
-}
+PRESETS: dict[str, EpisodeOptions] = presets(EpisodeOptions)
 
 
-def rloo(table: StepTable, *, preset: str = "paper", **options: Unpack[RLOOOptions]) -> Floats:
+@documented(EpisodeOptions, PRESETS)
+def rloo(table: StepTable, *, preset: str = "paper", **options: Unpack[EpisodeOptions]) -> Floats:
     """Return the advantage of every step, the same for all steps of an episode with equal scores.
 
     Args:
         table: N steps of finished groups.
         preset: "paper" or "authors".
-        **options: any of `RLOOOptions` (over, singleton, outcome, invalid_penalty, penalty), instead of the preset's.
+        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows.
@@ -62,13 +42,13 @@ def rloo(table: StepTable, *, preset: str = "paper", **options: Unpack[RLOOOptio
     >>> rloo(table)
     array([ 1. , -0.5, -0.5])
     """
-    chosen = choose(RLOOOptions, PRESETS, preset, options)
-    statistics = cast(StatisticsOptions, {**chosen, "std": "none", "ddof": 1, "eps": 0.0})
-    centred = episode_advantages(table, episode_scores(table, statistics), statistics)
+    chosen = choose(EpisodeOptions, PRESETS, preset, options)
+    mean_only: StatisticsOptions = {**chosen, "std": "none", "ddof": 1, "eps": 0.0}
+    centred = episode_advantages(table, episode_scores(table, chosen), mean_only)
     members = table.group[first_rows(table)] if chosen["over"] == "trajectories" else table.group
     count = np.bincount(members, minlength=table.n_groups).astype(np.float64)
     others = np.divide(count, count - 1.0, out=np.ones_like(count), where=count > 1)
-    return centred * others[table.group] - penalties(table, statistics, "advantage")
+    return centred * others[table.group] - penalties(table, chosen, "advantage")
 
 
 class RLOO(CreditWrapper):

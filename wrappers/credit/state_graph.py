@@ -13,7 +13,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order, dijkstra
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
-from wrappers.credit.group import StatisticsOptions, counting_sort, number_pairs, visit_advantages
+from wrappers.credit.group import counting_sort, number_pairs, visit_advantages
+from wrappers.credit.options import StatisticsOptions
 from wrappers.credit.pruning import Transitions, transitions
 
 Unreachable = Literal["infinite", "d_max+1"]

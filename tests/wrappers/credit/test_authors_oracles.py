@@ -14,9 +14,9 @@ from wrappers.credit.gigpo import gigpo
 from wrappers.credit.graphgpo import graphgpo, graphgpo_values
 from wrappers.credit.grpo import grpo
 from wrappers.credit.hgpo import contexts, hgpo
+from wrappers.credit.published.rewardflow import label_early_ends
 from wrappers.credit.reinforce_plus_plus import reinforce_plus_plus, reinforce_plus_plus_baseline
 from wrappers.credit.returns import discounted_returns
-from wrappers.credit.reward_propagation import label_early_ends
 from wrappers.credit.rewardflow import rewardflow, rewardflow_values
 from wrappers.credit.rloo import rloo
 

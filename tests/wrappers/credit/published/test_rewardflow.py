@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.reward_propagation import in_lost_transitions
+from wrappers.credit.published.rewardflow import in_lost_transitions
 from wrappers.credit.rewardflow import rewardflow_values
 
 

@@ -1,16 +1,89 @@
-"""Node values as RewardFlow's published code computes them: rewards, not distances, flow back through the graph."""
+"""RewardFlow as its release computes it: rewards, not distances, flow back, and states are looked up as shown.
+
+The options here are options of `rewardflow`; docs/credit/rewardflow.md says where paper and release differ.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from typing import Annotated, Literal, TypedDict
 
 import numpy as np
 
 from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.group import number_pairs
-from wrappers.credit.state_graph import StateGraph
+from wrappers.credit.options import option
+from wrappers.credit.state_graph import GraphCredit, StateGraph
 
 _SWEEPS = 1000
+
+
+class ReleaseOptions(TypedDict, total=False):
+    """Options of `rewardflow` that are not in the paper."""
+
+    values: Annotated[
+        Literal["distance", "propagated"],
+        option(
+            "distance",
+            'of the states: by "distance" (paper), or "propagated", the largest discounted *reward* ahead (authors\' '
+            "code)",
+            authors="propagated",
+        ),
+    ]
+    lookup: Annotated[
+        Literal["latent", "shown"],
+        option(
+            "latent",
+            'where a bypassed graph is asked for values, and what is compared: the "latent" state of a row, or the '
+            'state "shown" (the authors\' ALFWorld manager: a noise text is worth 0, the step out of it gains it all '
+            "back)",
+        ),
+    ]
+    lose_last: Annotated[
+        bool,
+        option(
+            False,
+            "lose the last transition of the longest trajectories of the batch, as the authors' code does; these "
+            "steps keep the environment's reward",
+        ),
+    ]
+
+
+def is_released(options: ReleaseOptions) -> bool:
+    """Say whether an option asks for what only the release does."""
+    return options["values"] != "distance" or options["lookup"] != "latent" or options["lose_last"]
+
+
+def released_flow(
+    table: StepTable,
+    graph: StateGraph,
+    by_distance: Callable[[StateGraph], tuple[Floats, Floats]],
+    options: ReleaseOptions,
+    gamma: float,
+    shaping_gamma: float,
+) -> tuple[GraphCredit, StateGraph]:
+    """Return values and step rewards, and the graph whose edges are compared with each other.
+
+    Args:
+        table: N rows.
+        graph: its graph.
+        by_distance: distances and values of a graph's nodes, as the paper has them.
+        options: see there.
+        gamma: discount per edge of what is propagated.
+        shaping_gamma: factor of the next state's value in a step's reward.
+    """
+    lost = in_lost_transitions(table) if options["lose_last"] else np.zeros(len(table), np.bool_)
+    flowing = dataclasses.replace(graph, is_edge=graph.is_edge & ~lost)
+    distance, value = by_distance(flowing)
+    if options["values"] == "propagated":
+        value = propagated_values(table, flowing, gamma)
+    compared, looked_up = graph, value
+    if options["lookup"] == "shown":
+        compared = StateGraph.from_table(table)
+        looked_up = flowing.values_of(compared, value)
+    gain = shaping_gamma * looked_up[compared.target] - looked_up[compared.source]
+    return GraphCredit(flowing, distance, value, np.where(lost, table.reward, gain)), compared
 
 
 def propagated_values(table: StepTable, graph: StateGraph, gamma: float) -> Floats:
