@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from agentgym.foreign_text import clean
 from agentgym.sotopia.acts import Turn, tell_all
 from agentgym.sotopia.games.game import Outcome, Standing
 from agentgym.sotopia.profiles import Task
@@ -105,7 +106,7 @@ def quote(text: str) -> str:
     >>> json.loads(quote("<a>")) == "<a>"
     True
     """
-    quoted = json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False)
+    quoted = json.dumps(clean(text), ensure_ascii=False)
     return _RISKY.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
 
 

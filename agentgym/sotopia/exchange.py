@@ -153,7 +153,7 @@ def ask_judge(judge: Judge, dialogues: Sequence[Dialogue]) -> Sequence[Verdict |
 
 
 def _lost(who: object, error: OSError) -> Failure:
-    return Failure(f"{type(who).__name__}: {type(error).__name__}: {error}")
+    return Failure(f"{type(who).__name__}: {type(error).__name__}: {error!s:.500}")
 
 
 def _complete(answers: Sequence[_T], count: int, who: object, method: str) -> Sequence[_T]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agentgym.foreign_text import ForeignError, one_line, read_json_lines
+from agentgym.sotopia.official.games import read_game
 from agentgym.sotopia.profiles import Person, Relationship, Scenario
 from agentgym.sotopia.text import JUDGE, ROLES, render
 
@@ -26,8 +27,9 @@ _HARD = (
 HARD_SCENARIOS = frozenset(f"01H7VFH{tail}" for tail in _HARD)
 
 
-#: Longest text of a profile, in characters, so that an opening stays inside the space of observations.
-MOST_TEXT = 20_000
+#: Longest text and longest name (of a person, an occupation, ...) in characters, so that an opening stays inside the
+#: space of observations.
+MOST_TEXT, MOST_NAME = 20_000, 200
 
 
 class DataError(ValueError):
@@ -103,16 +105,21 @@ def _known(records: Mapping[str, _RecordT], name: object, file: str) -> _RecordT
 
 
 def _id(row: Mapping[str, Any], name: str) -> str:
-    return one_line(_text(row, name if name in row else "pk"))
+    return _name(row, name if name in row else "pk")
+
+
+def _name(row: Mapping[str, Any], name: str) -> str:
+    """Return a short text without line breaks: names stand in the lines of a dialogue, and begin none of their own."""
+    return one_line(_checked(row[name], name, MOST_NAME))
 
 
 def _text(row: Mapping[str, Any], name: str) -> str:
     return _checked(row[name], name)
 
 
-def _checked(text: object, name: str) -> str:
-    if not isinstance(text, str) or len(text) > MOST_TEXT:
-        raise ValueError(f"{name} must be a text of at most {MOST_TEXT:,} characters, got {reprlib.repr(text)}")
+def _checked(text: object, name: str, most: int = MOST_TEXT) -> str:
+    if not isinstance(text, str) or len(text) > most:
+        raise ValueError(f"{name} must be a text of at most {most:,} characters, got {reprlib.repr(text)}")
     return text
 
 
@@ -136,8 +143,8 @@ def _scenario(row: Mapping[str, Any]) -> Scenario:
         raise ValueError(f"agent_goals must be a list of two texts, got {len(goals)}")
     scenario = Scenario(
         id=_id(row, "env_id"),
-        codename=_text(row, "codename"),
-        source=_text(row, "source"),
+        codename=_name(row, "codename"),
+        source=_name(row, "source"),
         text=_text(row, "scenario"),
         goals=(goals[0], goals[1]),
         relationship=Relationship(_integer(row, "relationship")),
@@ -146,16 +153,16 @@ def _scenario(row: Mapping[str, Any]) -> Scenario:
     for text in (scenario.text, *scenario.goals):
         for viewer in (*ROLES, JUDGE):
             render(text, viewer)  # tags that do not match are found now, not in the middle of a run
+    read_game(scenario)  # so are missing numbers
     return scenario
 
 
 def _person(row: Mapping[str, Any]) -> Person:
     fields: dict[str, Any] = {"age": _integer(row, "age")}
+    fields |= {name: _name(row, name) for name in _NAMES}
     fields |= {name: _text(row, name) for name in _TEXTS}
     fields |= {name: _text(row, name) for name in _MORE_TEXTS if row.get(name) is not None}
     fields |= {name: tuple(each.strip() for each in _texts(row[name], name)) for name in _VALUES if row.get(name)}
-    # Names stand in the lines of a dialogue, where no line may be begun by somebody else.
-    fields |= {name: one_line(_text(row, name)) for name in ("first_name", "last_name")}
     person = Person(id=_id(row, "agent_id"), **fields)
     for viewer in (*ROLES, JUDGE):
         render(f"{person.public_info} {person.personality_and_values} {person.secret}", viewer)
@@ -163,6 +170,7 @@ def _person(row: Mapping[str, Any]) -> Person:
 
 
 _CONSTRAINTS = ("age_constraint", "occupation_constraint", "agent_constraint", "tag")
-_TEXTS = ("occupation", "gender", "gender_pronoun", "public_info", "personality_and_values", "secret")
+_NAMES = ("first_name", "last_name", "occupation", "gender", "gender_pronoun")
+_TEXTS = ("public_info", "personality_and_values", "secret")
 _MORE_TEXTS = ("decision_making_style", "big_five", "mbti", "model_id", "tag")
 _VALUES = ("moral_values", "schwartz_personal_values")

@@ -98,6 +98,8 @@ def test_a_folder_of_such_files(tmp_path: Path) -> None:
         ((ROWS[0], [{**PERSON, "age": float("nan")}], ROWS[2]), "agent_profiles.*line 1: NaN is not a JSON number"),
         ((ROWS[0], [{**PERSON, "secret": 5}], ROWS[2]), "agent_profiles.*line 1.*secret must be a text"),
         ((ROWS[0], [{**PERSON, "secret": "x" * 30_000}], ROWS[2]), "line 1.*secret must be a text of at most 20,000"),
+        ((ROWS[0], [{**PERSON, "last_name": "x" * 300}], ROWS[2]), "line 1.*last_name must be a text of at most 200"),
+        (([{**SCENARIO, "source": "craigslist_bargains"}], *ROWS[1:]), "environment_.*line 1.*no price in 'Two wait.'"),
         ((ROWS[0], [{**PERSON, "secret": "<p>x"}], ROWS[2]), "agent_profiles.*line 1.*does not close <p>"),
         ((ROWS[0], [{**PERSON, "moral_values": "Care"}], ROWS[2]), "agent_profiles.*line 1.*must be a list of texts"),
         (([{**SCENARIO, "source": [[]]}], *ROWS[1:]), "environment_.*line 1.*source must be a text"),
