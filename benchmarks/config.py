@@ -1,11 +1,31 @@
-"""What of a benchmark's configuration is particular to an environment."""
+"""Everything that a learning benchmark can be told: what is particular to an environment, sizes, and the whole.
+
+EnvSettings  how one environment is played, a row of `benchmarks.environments.registry`: sizes, setup, training
+Config       what one benchmark was asked, made from a row and from options by `make_config`; its `config.json`
+"""
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from baselines.config import TrainerConfig
+if TYPE_CHECKING:
+    from baselines.config import TrainerConfig
+    from wrappers.advice import Adviser
+    from wrappers.canonical import Key
+
+#: The model that is built from a config; any other is the folder of one.
+TINY = "tiny"
+#: Episodes that are played side by side, at most.
+SIDE_BY_SIDE = 128
+#: A tiny policy for commands that name what the prompt names; see `policies.tiny`.
+COPYING: dict[str, Any] = {"layers": 3, "heads": 2, "kv_heads": 2, "head_size": 64, "mlp": 128, "copying": True}
+#: Settings of `TrainerConfig` that a benchmark chooses itself, or that change nothing of what is learned.
+_OWN = ("iterations", "groups", "group_size", "temperature", "validate_every", "checkpoint_every", "seed")
 
 
 @dataclass(frozen=True)
@@ -15,7 +35,7 @@ class Setup:
     Attributes:
         options: keyword arguments of `gymnasium.make_vec`.
         train: split of cloning and reinforcement learning.
-        validation: split of the learning curve. Where it is the test split, its levels begin after those of the test.
+        validation: split of the learning curve. Where it is the test split, its tasks begin after those of the test.
         test: split of the table.
         beside: further splits that the finished policies play, reported beside the test split.
         kinds: info entry by which episodes are sorted into kinds, such as "task_type"; "": they are all of one kind.
@@ -37,16 +57,16 @@ class Setup:
 
 @dataclass(frozen=True)
 class Sizes:
-    """The numbers of `benchmarks.learning.results.Config` that make a benchmark long or short; see there."""
+    """The numbers of `Config` that make a benchmark long or short; see there."""
 
     steps: int
     groups: int
     group_size: int
-    clone_levels: int
+    clone_tasks: int
     clone_epochs: int
-    training_levels: int
-    eval_levels: int
-    validation_levels: int
+    training_tasks: int
+    eval_tasks: int
+    validation_tasks: int
     validation_every: int
 
     @classmethod
@@ -66,10 +86,138 @@ QUICK = Sizes(
     steps=2,
     groups=4,
     group_size=4,
-    clone_levels=40,
+    clone_tasks=40,
     clone_epochs=2,
-    training_levels=100,
-    eval_levels=24,
-    validation_levels=12,
+    training_tasks=100,
+    eval_tasks=24,
+    validation_tasks=12,
     validation_every=1,
 )
+
+
+@dataclass(frozen=True)
+class EnvSettings:
+    """How the learning benchmark plays one environment.
+
+    Attributes:
+        name: what `--env` takes besides the id, and the folder name of the results.
+        id: Gymnasium id.
+        tiny: settings of the tiny policy's training.
+        pretrained: the same for a model from a folder.
+        full: sizes of the default run.
+        quick: sizes of `--quick`.
+        setup: environment, splits, prompt and policy.
+        pretrained_setup: the same for a model from a folder; None: as `setup`.
+        history: pairs in the tiny policy's prompt.
+        words: what the tiny policy's tokenizer must know besides the texts and commands of some training tasks.
+        pieces: what it keeps in one token, see `policies.tiny.tiny_tokenizer`; None for its default.
+        kind_names: kinds of tasks and the heads of their columns, as papers print them.
+        advisers: players that know only what they are told, by name; they can be cloned in place of the
+            environment's own expert, see `Setup.adviser`.
+        key: returns the state key that credit goes by, see `wrappers.canonical`; None: the exact state.
+        return_name: what the tables call the return of an episode.
+        tiles: symbols of a board mapped to tiles of the page; None where observations are shown as they are.
+    """
+
+    name: str
+    id: str
+    tiny: TrainerConfig
+    pretrained: TrainerConfig
+    full: Sizes
+    quick: Sizes = QUICK
+    setup: Setup = field(default_factory=Setup)
+    pretrained_setup: Setup | None = None
+    history: int = 0
+    words: Callable[[], Sequence[str]] = tuple
+    pieces: Sequence[str] | None = None
+    kind_names: Mapping[str, str] = field(default_factory=dict)
+    advisers: Mapping[str, Callable[[], Adviser]] = field(default_factory=dict)
+    key: Callable[[], Key] | None = None
+    return_name: str = "return"
+    tiles: Callable[[], dict[str, str]] | None = None
+
+
+@dataclass(frozen=True)
+class Config:
+    """What was asked for; a folder holds the results of one configuration.
+
+    Attributes:
+        env: Gymnasium id.
+        methods: credit methods, names of `baselines.recipes.RECIPES`.
+        seeds: training seeds; every method is trained once per seed, from the same clone.
+        steps: reinforcement-learning iterations per run.
+        groups: tasks per iteration.
+        group_size: episodes per task.
+        model: "tiny" or the folder of a Hugging Face causal language model.
+        history: (observation, action) pairs shown in the prompt besides the current observation.
+        instructions: whether the prompt begins with the task's rules.
+        temperature: sampling temperature of training and of the "sampled" evaluation.
+        clone_tasks: expert episodes of the warm start.
+        clone_epochs: passes over them.
+        eval_tasks: held-out test tasks of the final table.
+        validation_tasks: tasks of the learning curve; not trained on and not part of the test.
+        validation_every: iterations between two points of the curve.
+        training_tasks: tasks that reinforcement learning draws from.
+        training: settings of `baselines.config.TrainerConfig`, the same for all methods but for what a
+            recipe's `training` replaces.
+        setup: what is particular to the environment.
+    """
+
+    env: str
+    methods: list[str]
+    seeds: list[int]
+    steps: int
+    groups: int
+    group_size: int
+    model: str
+    history: int
+    instructions: bool
+    temperature: float
+    clone_tasks: int
+    clone_epochs: int
+    training_tasks: int
+    eval_tasks: int
+    validation_tasks: int
+    validation_every: int
+    training: dict[str, Any]
+    setup: Setup = field(default_factory=Setup)
+
+
+def make_config(
+    row: EnvSettings, *, methods: Sequence[str], seeds: Sequence[int], model: str, history: int | None, sizes: Sizes
+) -> Config:
+    """Put a configuration together.
+
+    Args:
+        row: the environment.
+        methods: names of recipes.
+        seeds: training seeds.
+        model: "tiny" or a model folder.
+        history: pairs in the prompt; None: what the environment's settings say for the tiny model (0 in Sokoban, where
+            it sees nothing but the board), 2 for others.
+        sizes: everything that makes it long or short.
+    """
+    tiny = model == TINY
+    settings = row.tiny if tiny else row.pretrained
+    training: dict[str, Any] = {name: value for name, value in dataclasses.asdict(settings).items() if name not in _OWN}
+    return Config(
+        env=row.id,
+        methods=list(methods),
+        seeds=list(seeds),
+        model=model if tiny else str(Path(model)),
+        history=(row.history if tiny else 2) if history is None else history,
+        instructions=not tiny,
+        temperature=settings.temperature,
+        training=training,
+        setup=copy.deepcopy(row.setup if tiny or row.pretrained_setup is None else row.pretrained_setup),
+        **dataclasses.asdict(sizes),
+    )
+
+
+def tasks(split: str, count: int, first: int = 0) -> list[dict[str, Any]]:
+    """Reset options of `count` tasks of a split.
+
+    >>> tasks("test", 2)
+    [{'split': 'test', 'index': 0}, {'split': 'test', 'index': 1}]
+    """
+    return [{"split": split, "index": first + i} for i in range(count)]

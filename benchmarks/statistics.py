@@ -1,4 +1,4 @@
-"""Confidence intervals of success rates that were measured on the same levels with several training seeds."""
+"""Confidence intervals of success rates that were measured on the same tasks with several training seeds."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CONFIDENCE = 0.95
 
 
 def bits(success: Sequence[str]) -> NDArray[np.float64]:
-    """Turn success strings into a float64 matrix (seeds, levels).
+    """Turn success strings into a float64 matrix (seeds, tasks).
 
     >>> bits(["10", "11"]).tolist()
     [[1.0, 0.0], [1.0, 1.0]]
@@ -39,10 +39,10 @@ def wilson_interval(successes: float, trials: int) -> Interval:
 
 
 def success_interval(success: Sequence[str]) -> Interval:
-    """Success rate of a policy over seeds and levels, from its success strings (one per seed).
+    """Success rate of a policy over seeds and tasks, from its success strings (one per seed).
 
-    One seed: Wilson over levels. Several: for new seeds and new levels, as `paired_difference`, cut to 0..1; Wilson
-    over levels where all seeds and levels agree.
+    One seed: Wilson over tasks. Several: for new seeds and new tasks, as `paired_difference`, cut to 0..1; Wilson
+    over tasks where all seeds and tasks agree.
     """
     matrix = bits(success)
     if matrix.shape[0] == 1 or matrix.min() == matrix.max():
@@ -51,12 +51,12 @@ def success_interval(success: Sequence[str]) -> Interval:
 
 
 def paired_difference(success: Sequence[str], other: Sequence[str]) -> Interval:
-    """Success minus the other policy's success, paired over levels and seeds (strings in the same order).
+    """Success minus the other policy's success, paired over tasks and seeds (strings in the same order).
 
-    The interval is that of `baselines.comparison.paired_comparison`: for new seeds and new levels.
+    The interval is that of `baselines.comparison.paired_comparison`: for new seeds and new tasks.
 
     Raises:
-        ValueError: when the two differ in the number of seeds or levels.
+        ValueError: when the two differ in the number of seeds or tasks.
 
     >>> paired_difference(["1110"], ["1100"]).mean
     0.25
@@ -69,10 +69,10 @@ def seed_band(values: Sequence[float], trials: int) -> Interval:
 
     Args:
         values: one success rate per seed.
-        trials: validation levels behind each.
+        trials: validation tasks behind each.
 
     Returns:
-        Several seeds: t interval of their mean, cut to 0..1. One seed: Wilson interval over its levels.
+        Several seeds: t interval of their mean, cut to 0..1. One seed: Wilson interval over its tasks.
     """
     rates = np.asarray(values, dtype=np.float64)
     if len(rates) == 1:

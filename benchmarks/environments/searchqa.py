@@ -1,15 +1,46 @@
-"""Search-QA in the learning benchmark."""
+"""Search-QA in the learning benchmark: how it is played, and the vocabulary of its tiny policy."""
 
 from __future__ import annotations
 
 import dataclasses
 
 from baselines.recipes import SOKOBAN_PRETRAINED, SOKOBAN_TINY
-from benchmarks.config import Setup, Sizes
-from benchmarks.environments.searchqa_words import PIECES, encyclopaedia_words
-from benchmarks.environments.settings import COPYING, EnvSettings
+from benchmarks.config import COPYING, EnvSettings, Setup, Sizes
 from wrappers.advice import Adviser
 from wrappers.canonical import Key
+
+#: Phrases that occur in every prompt are one token each; otherwise a word and the space before it are one.
+_PIECES: tuple[str, ...] = (
+    r"At the start you saw:\n",
+    r"\n\nYou did:",
+    r"\n\nNow you see:\n",
+    r"\n*<information>Doc 1\(Title: \"",
+    r"\.?</information>\n*",
+    r"\"\)",
+    r" ?</?[a-z]+>",
+    r";(?= )",
+    r" ?[A-Za-z]+",
+    r" ?(?:1[0-9]{3}|20[0-9]{2}|[89][0-9]{2})(?![0-9,])",
+)
+
+#: What is said in the prompts, apart from questions and passages.
+_SAID = (
+    "At the start you saw:\n\n\nYou did: <search> a </search>; <answer> a </answer>",
+    '\n\nNow you see:\n\n\n<information>Doc 1(Title: "A") a.</information>\n\n',
+    "<search>a</search><answer>a</answer>",
+)
+
+
+def _words() -> list[str]:
+    """Return texts that hold every word of the generated encyclopaedia and of its questions, and every year."""
+    from agentgym.searchqa.generated.encyclopaedia import make_encyclopaedia
+    from agentgym.searchqa.protocol import FAILED, INVALID
+
+    made = make_encyclopaedia()
+    questions = [question.text for question in made.questions if question.split == "train"]
+    years = [f" {year} {year}" for year in range(820, 2016)]
+    passages = [f"(Title: {passage.title}) {passage.title} {passage.text}" for passage in made.passages]
+    return [*_SAID, INVALID, FAILED, *questions, *passages, *years]
 
 
 def _reader() -> Adviser:
@@ -45,11 +76,11 @@ SEARCHQA = EnvSettings(
     pretrained=SOKOBAN_PRETRAINED,
     full=Sizes.trained(
         SEARCHQA_TINY,
-        clone_levels=5000,
+        clone_tasks=5000,
         clone_epochs=1,
-        training_levels=1300,
-        eval_levels=256,
-        validation_levels=128,
+        training_tasks=1300,
+        eval_tasks=256,
+        validation_tasks=128,
     ),
     setup=Setup(
         options={"sources": ["two_hop"], "kinds": _FACTS, "top_k": 1, "max_turns": 3},
@@ -63,8 +94,8 @@ SEARCHQA = EnvSettings(
         policy={"max_new_tokens": 64, "stop": ["</search>", "</answer>"]},
     ),
     history=3,
-    words=encyclopaedia_words,
-    pieces=PIECES,
+    words=_words,
+    pieces=_PIECES,
     advisers={"reader": _reader},
     key=_documents,
     kind_names={

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from baselines.recipes import SOKOBAN_PRETRAINED, SOKOBAN_TINY
-from benchmarks.config import Sizes
-from benchmarks.environments.settings import EnvSettings
+from benchmarks.config import EnvSettings, Sizes
 
 
 def _board_tiles() -> dict[str, str]:
@@ -23,22 +22,22 @@ SOKOBAN = EnvSettings(
     pretrained=SOKOBAN_PRETRAINED,
     full=Sizes.trained(
         SOKOBAN_TINY,
-        clone_levels=300,
+        clone_tasks=300,
         clone_epochs=6,
-        training_levels=8000,
-        eval_levels=512,
-        validation_levels=128,
+        training_tasks=8000,
+        eval_tasks=512,
+        validation_tasks=128,
     ),
     # For CI: every part of the pipeline, none of the luck.
     quick=Sizes(
         steps=6,
         groups=8,
         group_size=8,
-        clone_levels=200,
+        clone_tasks=200,
         clone_epochs=8,
-        training_levels=500,
-        eval_levels=64,
-        validation_levels=32,
+        training_tasks=500,
+        eval_tasks=64,
+        validation_tasks=32,
         validation_every=2,
     ),
     tiles=_board_tiles,

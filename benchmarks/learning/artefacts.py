@@ -2,7 +2,7 @@
 
     python -m benchmarks.run check runs/quick
 
-A short run need not solve a single level. But its clone must predict the expert better than before, every method must
+A short run need not solve a single task. But its clone must predict the expert better than before, every method must
 have updated the clone's weights by finite gradients, away from the frozen start, logs must be complete, and the
 pictures and the page must hold what the results say.
 """
@@ -41,7 +41,7 @@ def check_artefacts(folder: Path) -> Iterator[str]:
     """
     try:
         found = load(folder / RESULTS)
-        yield f"{RESULTS}: {len(found.scores)} scores on {found.config.eval_levels} levels, {len(found.runs)} runs"
+        yield f"{RESULTS}: {len(found.scores)} scores on {found.config.eval_tasks} tasks, {len(found.runs)} runs"
         yield _picture(folder / "curves.png")
         yield _page(folder / "report.html", found)
         checks: dict[str, Callable[[Path, Job, Results], str]] = {"clone": _clone, "method": _method}
@@ -82,7 +82,7 @@ def _page(path: Path, found: Results) -> str:
 
 
 def _clone(folder: Path, job: Job, found: Results) -> str:
-    if not found.config.clone_levels:
+    if not found.config.clone_tasks:
         return f"{job.name}: no warm start was asked for"
     path = folder / job.name / "cloning.json"
     _expect(path.is_file(), f"{path}: the history of cloning is missing")

@@ -14,13 +14,13 @@ from pathlib import Path
 from agentgym.rollout import Policy
 from baselines.evaluation import Evaluation, evaluate
 from benchmarks import json_files
+from benchmarks.config import TINY, Config, tasks
 from benchmarks.learning.results import (
     CLONE,
     EXPERT,
     GREEDY,
     RANDOM,
     SAMPLED,
-    Config,
     CurvePoint,
     Episode,
     Graph,
@@ -30,11 +30,9 @@ from benchmarks.learning.results import (
 )
 from benchmarks.learning.showcase import clone_graphs, show_episodes, trained_graph
 from benchmarks.learning.stack import (
-    TINY,
     held_out_tasks,
     make_envs,
     new_policy,
-    tasks,
     trainer_config,
     training_tasks,
     validation_tasks,
@@ -91,10 +89,10 @@ def run_job(config: Config, folder: Path, job: Job, progress: Progress) -> None:
 def score(
     config: Config, policy: Policy, name: str, seed: int, mode: str, seconds: float
 ) -> tuple[Score, list[KindScore]]:
-    """Play all test levels once, and those of the splits beside. `mode` is for policies that have a temperature.
+    """Play all test tasks once, and those of the splits beside. `mode` is for policies that have a temperature.
 
     Returns:
-        The score on the test levels, and for every split the score kind by kind; none where there are no kinds.
+        The score on the test tasks, and for every split the score kind by kind; none where there are no kinds.
     """
     setup, kinds = config.setup, []
     played = _play(config, policy, name, seed, mode, setup.test)
@@ -125,7 +123,7 @@ def _play(config: Config, policy: Policy, name: str, seed: int, mode: str, split
         temperature = 0.0 if mode == GREEDY else config.temperature
     kind = config.setup.kinds
     return evaluate(
-        make_envs(config, config.eval_levels, expert=name == EXPERT), policy, held_out_tasks(config, split),
+        make_envs(config, config.eval_tasks, expert=name == EXPERT), policy, held_out_tasks(config, split),
         seed=_EVALUATION_SEED + seed, temperature=temperature, columns=(kind,) if kind else (),
     )  # fmt: skip
 
@@ -151,9 +149,9 @@ def _clone(config: Config, folder: Path, job: Job, progress: Progress) -> Found:
 
     policy = new_policy(config, job.seed)
     started = time.perf_counter()
-    if config.clone_levels:
+    if config.clone_tasks:
         history = clone(
-            policy, make_envs(config, config.clone_levels, expert=True), tasks(config.setup.train, config.clone_levels),
+            policy, make_envs(config, config.clone_tasks, expert=True), tasks(config.setup.train, config.clone_tasks),
             epochs=config.clone_epochs, seed=job.seed,
             # Random weights take large steps; pretrained ones are fine-tuned.
             learning_rate=3e-3 if config.model == TINY else 1e-5,
@@ -191,7 +189,7 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> Found
         progress(int(row["iteration"]), config.steps, rollouts + validated)
 
     trainer = Trainer(
-        policy, make_envs(config, max(config.groups * config.group_size, config.validation_levels)), method,
+        policy, make_envs(config, max(config.groups * config.group_size, config.validation_tasks)), method,
         training_tasks(config), trainer_config(config, job.seed, method),
         validation_tasks=validation_tasks(config),
         folder=folder / job.name, resume=True, tensorboard=True,
@@ -219,7 +217,7 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> Found
 
 
 def _both(found: Found) -> str:
-    return f"greedy {_share(found.scores[0])}, sampled {_share(found.scores[1])} of test levels"
+    return f"greedy {_share(found.scores[0])}, sampled {_share(found.scores[1])} of test tasks"
 
 
 def _share(found: Score) -> str:

@@ -4,12 +4,12 @@
       config    what was asked (environment, methods, seeds, sizes, hyper-parameters)
       machine   where it ran
       runs      one Run per (method, seed): its validation curve
-      scores    one Score per (policy, seed, mode): success on every held-out test level
+      scores    one Score per (policy, seed, mode): success on every held-out test task
       episodes  a few test episodes with their boards
       graphs    state graphs of one training task, before and after training, per method
       kinds     success per kind of task, in the test split and in others, where an environment has kinds
 
-Success per level is kept as a string of "0" and "1", one character per level in the order of the test split, so that
+Success per task is kept as a string of "0" and "1", one character per task in the order of the test split, so that
 every interval and paired comparison of the report can be computed again from the file alone.
 """
 
@@ -17,63 +17,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from benchmarks import json_files
-from benchmarks.config import Setup
+from benchmarks.config import Config
 from benchmarks.json_files import ResultsError
 from benchmarks.machine import Machine
 
-VERSION = 1
+VERSION = 2
 GREEDY, SAMPLED = "greedy", "sampled"
 RANDOM, EXPERT, CLONE = "random", "expert", "clone"
 TRAINED = "trained"
-
-
-@dataclass(frozen=True)
-class Config:
-    """What was asked for; a folder holds the results of one configuration.
-
-    Attributes:
-        env: Gymnasium id.
-        methods: credit methods, names of `baselines.recipes.RECIPES`.
-        seeds: training seeds; every method is trained once per seed, from the same clone.
-        steps: reinforcement-learning iterations per run.
-        groups: tasks per iteration.
-        group_size: episodes per task.
-        model: "tiny" or the folder of a Hugging Face causal language model.
-        history: (observation, action) pairs shown in the prompt besides the current observation.
-        instructions: whether the prompt begins with the task's rules.
-        temperature: sampling temperature of training and of the "sampled" evaluation.
-        clone_levels: expert episodes of the warm start.
-        clone_epochs: passes over them.
-        eval_levels: held-out test levels of the final table.
-        validation_levels: levels of the learning curve; not trained on and not part of the test.
-        validation_every: iterations between two points of the curve.
-        training_levels: levels that reinforcement learning draws its tasks from.
-        training: settings of `baselines.config.TrainerConfig`, the same for all methods but for what a
-            recipe's `training` replaces.
-        setup: what is particular to the environment.
-    """
-
-    env: str
-    methods: list[str]
-    seeds: list[int]
-    steps: int
-    groups: int
-    group_size: int
-    model: str
-    history: int
-    instructions: bool
-    temperature: float
-    clone_levels: int
-    clone_epochs: int
-    training_levels: int
-    eval_levels: int
-    validation_levels: int
-    validation_every: int
-    training: dict[str, Any]
-    setup: Setup = field(default_factory=Setup)
 
 
 @dataclass(frozen=True)
@@ -83,7 +36,7 @@ class CurvePoint:
     Attributes:
         iteration: iterations trained before this point; 0 is the clone.
         seconds: wall seconds of training before this point (validation itself not counted).
-        success: share of validation levels solved by sampled play, in 0..1.
+        success: share of validation tasks solved by sampled play, in 0..1.
         greedy: the same for greedy play.
     """
 
@@ -105,13 +58,13 @@ class Run:
 
 @dataclass(frozen=True)
 class Score:
-    """One policy on all held-out levels.
+    """One policy on all held-out tasks.
 
     Attributes:
         policy: "random", "expert", "clone" or a method.
         seed: training seed (random, expert: seed of the play).
         mode: "greedy" or "sampled".
-        success: one character per level, "1" solved.
+        success: one character per task, "1" solved.
         mean_return: mean sum of rewards per episode.
         mean_length: mean number of steps per episode.
         invalid_rate: share of steps whose action was not accepted.
@@ -130,13 +83,13 @@ class Score:
 
 @dataclass(frozen=True)
 class KindScore:
-    """One policy on the levels of one split, kind by kind.
+    """One policy on the tasks of one split, kind by kind.
 
     Attributes:
         policy, seed, mode: as in `Score`.
-        split: whose levels were played.
-        won: per kind, the levels that were solved.
-        played: per kind, the levels that were played.
+        split: whose tasks were played.
+        won: per kind, the tasks that were solved.
+        played: per kind, the tasks that were played.
     """
 
     policy: str
@@ -159,10 +112,10 @@ class Frame:
 
 @dataclass(frozen=True)
 class Episode:
-    """One greedy test episode; `level` is the index in the test split."""
+    """One greedy test episode; `index` is its place in the test split."""
 
     policy: str
-    level: int
+    index: int
     task_id: str
     won: bool
     frames: list[Frame]
@@ -272,8 +225,8 @@ def check(results: Results) -> None:
                 if (policy, seed, mode) not in found:
                     raise ResultsError(f"scores: no {mode} score of {policy!r} with seed {seed}")
     for i, score in enumerate(results.scores):
-        if len(score.success) != config.eval_levels or set(score.success) - {"0", "1"}:
-            raise ResultsError(f"scores[{i}].success: expected {config.eval_levels} characters 0 or 1")
+        if len(score.success) != config.eval_tasks or set(score.success) - {"0", "1"}:
+            raise ResultsError(f"scores[{i}].success: expected {config.eval_tasks} characters 0 or 1")
     for i, graph in enumerate(results.graphs):
         if any(not 0 <= end < len(graph.nodes) for edge in graph.edges for end in (edge.source, edge.target)):
             raise ResultsError(f"graphs[{i}].edges: an edge ends at a node that does not exist")

@@ -10,12 +10,13 @@ from agentgym.trajectory import StepTable
 from baselines.evaluation import at_temperature
 from baselines.recipes import RECIPES
 from baselines.trainer import Trainer
+from benchmarks.config import Config, tasks
 from benchmarks.learning.observation_log import ObservationLog
-from benchmarks.learning.results import CLONE, TRAINED, Config, Episode, Frame, Graph
-from benchmarks.learning.stack import held_out_tasks, make_envs, tasks
+from benchmarks.learning.results import CLONE, TRAINED, Episode, Frame, Graph
+from benchmarks.learning.stack import held_out_tasks, make_envs
 from benchmarks.learning.state_graph import build_graph, pick_group
 
-#: Test levels whose episodes are shown.
+#: Test tasks whose episodes are shown.
 SHOWN = 8
 #: Training tasks among which one is looked for that the clone solves sometimes.
 CANDIDATES = 32
@@ -23,23 +24,23 @@ _SEED = 20_000
 
 
 def show_episodes(config: Config, policy: Policy, name: str) -> list[Episode]:
-    """Play the first test levels and keep every frame.
+    """Play the first test tasks and keep every frame.
 
     Args:
         config: environment and prompt.
         policy: who plays, at its own temperature.
         name: of the policy, for the results.
     """
-    count = min(SHOWN, config.eval_levels)
+    count = min(SHOWN, config.eval_tasks)
     envs = make_envs(config, count, expert=True, log=True)
     log = _log_of(envs)
     table = collect(envs, policy, tasks=held_out_tasks(config)[:count], seed=_SEED)
     episodes = []
-    for level, trajectory in enumerate(table.to_trajectories()):
-        texts = log.frames[level]
+    for index, trajectory in enumerate(table.to_trajectories()):
+        texts = log.frames[index]
         frames = [Frame(texts[i], str(step.action), step.reward, step.valid) for i, step in enumerate(trajectory.steps)]
         frames.append(Frame(texts[len(trajectory.steps)], "", 0.0, True))
-        episodes.append(Episode(name, level, str(trajectory.group), trajectory.won, frames))
+        episodes.append(Episode(name, index, str(trajectory.group), trajectory.won, frames))
     return episodes
 
 
@@ -54,7 +55,7 @@ def clone_graphs(config: Config, clone: Policy, seed: int) -> tuple[int, list[Gr
     Returns:
         Index of the task in the training split, and one graph per method: same episodes, different advantages.
     """
-    first = config.clone_levels
+    first = config.clone_tasks
     table, texts = _play(config, clone, tasks(config.setup.train, CANDIDATES, first), seed)
     group = pick_group(table)
     return first + group, [

@@ -10,9 +10,10 @@ import gymnasium as gym
 
 import agentgym  # noqa: F401  # registers the environments
 from baselines.config import TrainerConfig
-from benchmarks.environments.rows import ADVISERS, settings_of
+from benchmarks.config import SIDE_BY_SIDE, TINY, Config, tasks
+from benchmarks.environments.registry import ADVISERS, settings_of
+from benchmarks.json_files import CONFIG, ResultsError, load
 from benchmarks.learning.observation_log import ObservationLog
-from benchmarks.learning.results import Config
 from wrappers.advice import VectorAdvice
 from wrappers.canonical import CanonicalStates
 from wrappers.prompt import VectorPromptWindow
@@ -22,41 +23,27 @@ if TYPE_CHECKING:
     from baselines.recipes import Recipe
     from policies.huggingface import HuggingFacePolicy
 
-#: Episodes that are played side by side.
-PLACES = 128
-TINY = "tiny"
-#: Training levels whose first prompts and commands the tiny policy's tokenizer is made from.
+#: Training tasks whose first prompts and commands the tiny policy's tokenizer is made from.
 _TOKENIZER_LEVELS = 64
 #: What a model that is not ours is asked to write, and how its reply is completed.
 _REPLY_FORMAT = "Answer with exactly one command inside <action> and </action>, and nothing else."
 _FOREIGN: dict[str, Any] = {"prefix": "<action>", "suffix": "</action>", "max_new_tokens": 4}
 
 
-def tasks(split: str, count: int, first: int = 0) -> list[dict[str, Any]]:
-    """Reset options of `count` tasks of a split.
-
-    >>> tasks("test", 2)
-    [{'split': 'test', 'index': 0}, {'split': 'test', 'index': 1}]
-    """
-    return [{"split": split, "index": first + i} for i in range(count)]
-
-
 def training_tasks(config: Config) -> list[dict[str, Any]]:
     """Tasks of reinforcement learning: those after the cloned ones."""
-    return tasks(config.setup.train, config.training_levels, config.clone_levels)
+    return tasks(config.setup.train, config.training_tasks, config.clone_tasks)
 
 
 def held_out_tasks(config: Config, split: str = "") -> list[dict[str, Any]]:
     """Held-out tasks of the table, or as many of another split."""
-    return tasks(split or config.setup.test, config.eval_levels)
+    return tasks(split or config.setup.test, config.eval_tasks)
 
 
 def validation_tasks(config: Config) -> list[dict[str, Any]]:
     """Tasks of the learning curve, none of them a test task."""
     setup = config.setup
-    return tasks(
-        setup.validation, config.validation_levels, config.eval_levels if setup.validation == setup.test else 0
-    )
+    return tasks(setup.validation, config.validation_tasks, config.eval_tasks if setup.validation == setup.test else 0)
 
 
 def make_envs(
@@ -66,13 +53,13 @@ def make_envs(
 
     Args:
         config: names the environment and the prompt.
-        episodes: how many will be played; at most `PLACES` of them side by side.
+        episodes: how many will be played; at most `SIDE_BY_SIDE` of them side by side.
         expert: infos hold the action of the expert that is cloned.
         log: keep the observations in an `ObservationLog`.
     """
     setup = config.setup
     envs: Any = gym.make_vec(
-        config.env, min(episodes, PLACES), autoreset_mode="Disabled", expert=expert and not setup.adviser,
+        config.env, min(episodes, SIDE_BY_SIDE), autoreset_mode="Disabled", expert=expert and not setup.adviser,
         **setup.options,
     )  # fmt: skip
     if expert and setup.adviser:
@@ -86,6 +73,18 @@ def make_envs(
     return VectorPromptWindow(
         envs, history=config.history, instructions=config.instructions, reply_format=_REPLY_FORMAT, **setup.prompt
     )
+
+
+def learned_config(job: Path) -> Config:
+    """Configuration of the learning benchmark that a job folder belongs to.
+
+    Raises:
+        ResultsError: the folder holds no model, or its parent no configuration of a learning benchmark.
+    """
+    if not (job / "model" / "config.json").is_file():
+        raise ResultsError(f"{job}: expected a job folder of a learning benchmark with a model, such as "
+                           "runs/learning/clone-seed0")  # fmt: skip
+    return load(Config, job.parent / CONFIG)
 
 
 def new_policy(config: Config, seed: int) -> HuggingFacePolicy:

@@ -1,4 +1,4 @@
-"""The main job: clone an expert, train the clone with every credit method, compare on held-out levels.
+"""The main job: clone an expert, train the clone with every credit method, compare on held-out tasks.
 
     python -m benchmarks.run --help
 
@@ -20,11 +20,12 @@ from pathlib import Path
 
 from rich.console import Console
 
+from benchmarks.config import Config
 from benchmarks.console import say, shown
 from benchmarks.json_files import ResultsError, claimed
 from benchmarks.learning import results
 from benchmarks.learning.jobs import all_jobs, is_finished, read_finished, run_job
-from benchmarks.learning.results import Config, Results
+from benchmarks.learning.results import Results
 from benchmarks.machine import describe_machine
 from benchmarks.processes import Job, run_jobs
 

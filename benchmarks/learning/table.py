@@ -1,19 +1,22 @@
-"""The one table of a learning benchmark: computed once, printed with rich and put into the report."""
+"""The tables of a learning benchmark: computed once, printed and put into the report.
+
+A new column is a field of `Row`, its value in `_row`, its cell in `rich_table` and, for the page, in `report.page`.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from rich.table import Table
 from rich.text import Text
 
 from baselines.comparison import Interval
-from benchmarks.environments.rows import settings_of
+from benchmarks.console import NONE, table
+from benchmarks.environments.registry import settings_of
 from benchmarks.learning.results import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, Results, Score
 from benchmarks.statistics import paired_difference, success_interval
 
-#: Shown where there is no value.
-NONE = "-"
 #: Columns that the table needs with every row on one line.
 _FULL_WIDTH = 120
 #: Columns of a policy's name on a narrow terminal.
@@ -28,7 +31,7 @@ class Row:
         policy: its name.
         greedy, sampled: success rates in 0..1 with 95 % intervals; None where the policy has no such mode.
         mean_return, mean_length, invalid_rate: of greedy play (random: of sampled play).
-        difference: greedy success minus the clone's, paired over levels and seeds; None for all but methods.
+        difference: greedy success minus the clone's, paired over tasks and seeds; None for all but methods.
         sampled_difference: the same for sampled play.
         seconds: mean wall seconds of training, warm start included; None for random and expert.
     """
@@ -107,10 +110,10 @@ def caption(results: Results) -> str:
     several = len(config.seeds) > 1
     seeds = f"{len(config.seeds)} training seed{'s' if several else ''}"
     called = settings_of(config.env).return_name.capitalize()
-    over = "levels and seeds" if several else "levels (one seed: the spread between trainings is not in them)"
+    over = "tasks and seeds" if several else "tasks (one seed: the spread between trainings is not in them)"
     return (
-        f"{config.eval_levels} held-out test levels, {seeds}. Success in %, with 95 % intervals over {over}; "
-        f"difference to the clone in percentage points of greedy success, paired level by level"
+        f"{config.eval_tasks} held-out test tasks, {seeds}. Success in %, with 95 % intervals over {over}; "
+        f"difference to the clone in percentage points of greedy success, paired task by task"
         f"{' and seed by seed' if several else ''}. Sampled play at temperature {config.temperature:g}. "
         f"{called}, steps and refused actions are those of greedy play (random: of its only play). "
         "Training is wall time, warm start included; runs side by side slow each other down."
@@ -121,23 +124,87 @@ def rich_table(results: Results, width: int = 120) -> Table:
     """The table for a terminal of `width` columns; on a narrow one intervals go below their estimates."""
     narrow = width < _FULL_WIDTH
     called = settings_of(results.config.env).return_name
-    table = Table(
-        title=f"{results.config.env}: success on held-out levels", caption=caption(results), caption_justify="left",
+    heads = ["policy", "greedy %", "sampled %", called, "steps", "refused %", "greedy - clone", "train s"]
+    shown = table(
+        [head.replace(" - ", "\n- ") if narrow else head for head in heads],
+        [_cells(row, narrow) for row in table_rows(results)],
+        title=f"{results.config.env}: success on held-out tasks", title_justify="center", caption=caption(results),
         show_lines=narrow,
     )  # fmt: skip
     # A long name takes several lines rather than room from the numbers; whatever the width, nothing is cut off.
-    table.add_column("policy", style="bold", overflow="fold", width=_NARROW_NAME if narrow else None)
-    for name in ("greedy %", "sampled %", called, "steps", "refused %", "greedy - clone", "train s"):
-        table.add_column(name.replace(" - ", "\n- ") if narrow else name, justify="right", overflow="fold")
-    for row in table_rows(results):
-        style = ""
-        if row.difference is not None and row.difference.excludes_zero:
-            style = "green" if row.difference.mean > 0 else "red"
-        seconds = NONE if row.seconds is None else f"{row.seconds:.0f}"
-        cells = [percent(row.greedy), percent(row.sampled), points(row.difference)]
-        greedy, sampled, difference = (cell.replace(" [", "\n[") if narrow else cell for cell in cells)
-        table.add_row(
-            row.policy, Text(greedy), Text(sampled), f"{row.mean_return:.2f}", f"{row.mean_length:.1f}",
-            f"{100 * row.invalid_rate:.1f}", Text(difference, style), seconds,
-        )  # fmt: skip
-    return table
+    shown.columns[0].style, shown.columns[0].width = "bold", _NARROW_NAME if narrow else None
+    return shown
+
+
+def _cells(row: Row, narrow: bool) -> list[str | Text]:
+    style = ""
+    if row.difference is not None and row.difference.excludes_zero:
+        style = "green" if row.difference.mean > 0 else "red"
+    cells = [percent(row.greedy), percent(row.sampled), points(row.difference)]
+    greedy, sampled, difference = (cell.replace(" [", "\n[") if narrow else cell for cell in cells)
+    return [
+        row.policy, greedy, sampled, f"{row.mean_return:.2f}", f"{row.mean_length:.1f}",
+        f"{100 * row.invalid_rate:.1f}", Text(difference, style), NONE if row.seconds is None else f"{row.seconds:.0f}",
+    ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class KindRow:
+    """One line of the table: who played, and per kind how many tasks were won and how many played."""
+
+    label: str
+    won: Mapping[str, int]
+    played: Mapping[str, int]
+
+
+def cells(row: KindRow, names: Mapping[str, str]) -> list[str]:
+    """Success in percent per kind in the order of `names`, then over all tasks; "-" for kinds that were not played.
+
+    >>> cells(KindRow("clone", {"heat": 1, "cool": 2}, {"heat": 4, "cool": 2}), {"look": "Look", "heat": "Heat"})
+    ['-', '25.0', '50.0']
+    """
+    shares = [_percent(row.won.get(kind, 0), row.played.get(kind, 0)) for kind in names]
+    return [*shares, _percent(sum(row.won.values()), sum(row.played.values()))]
+
+
+def _percent(won: int, played: int) -> str:
+    return f"{100 * won / played:.1f}" if played else NONE
+
+
+def kind_table(title: str, rows: Sequence[KindRow], names: Mapping[str, str]) -> Table:
+    """The table for a terminal; the head says how many tasks there are of each kind.
+
+    Args:
+        title: above the table.
+        rows: one line each, played on the same tasks.
+        names: kind -> head of its column, in order.
+    """
+    played = rows[0].played if rows else {}
+    heads = [f"{name}\n{played.get(kind, 0)}" for kind, name in names.items()]
+    shown = table(
+        ["success %", *heads, f"All\n{sum(played.values())}"],
+        [[row.label, *cells(row, names)] for row in rows],
+        title=title,
+    )
+    shown.columns[0].style = shown.columns[-1].style = "bold"
+    return shown
+
+
+def learned_rows(results: Results, split: str) -> list[KindRow]:
+    """Lines of a learning benchmark on one split: every policy in every mode, summed over seeds."""
+    sums: dict[str, tuple[dict[str, int], dict[str, int]]] = {}
+    for score in results.kinds:
+        if score.split == split:
+            won, played = sums.setdefault(f"{score.policy}, {score.mode}", ({}, {}))
+            for kind in score.played:
+                won[kind] = won.get(kind, 0) + score.won[kind]
+                played[kind] = played.get(kind, 0) + score.played[kind]
+    return [KindRow(label, won, played) for label, (won, played) in sums.items()]
+
+
+def learned_tables(results: Results, names: Mapping[str, str]) -> list[Table]:
+    """One table per split that the policies of a learning benchmark played, if there are kinds."""
+    splits = dict.fromkeys(score.split for score in results.kinds)
+    present = {kind for score in results.kinds for kind in score.played}
+    shown = {kind: name for kind, name in names.items() if kind in present}
+    return [kind_table(f"{split}: success per kind of task", learned_rows(results, split), shown) for split in splits]

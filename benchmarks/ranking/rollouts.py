@@ -1,25 +1,62 @@
-"""The episodes that credit is given to: played once, then cut into groups of any size."""
+"""The episodes that credit is given to: players of any quality, played once, then cut into groups of any size."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from numpy.typing import NDArray
 
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import Policy, collect
-from agentgym.trajectory import Floats, Ints, StepTable
+from agentgym.sokoban.rules import DIRECTIONS
+from agentgym.trajectory import Floats, Ints, Reply, StepTable
 from baselines.evaluation import at_temperature
-from benchmarks.json_files import CONFIG, ResultsError, load
-from benchmarks.learning.results import Config
-from benchmarks.learning.stack import PLACES, make_envs, tasks
+from benchmarks.config import SIDE_BY_SIDE, tasks
+from benchmarks.json_files import ResultsError
+from benchmarks.learning.stack import learned_config, make_envs
 from benchmarks.ranking.measures import Comparisons
-from benchmarks.ranking.noisy_expert import NoisyExpert
 from benchmarks.ranking.results import RankingConfig
 from wrappers.credit.group import number_pairs
+
+
+class NoisyExpert:
+    """Plays the first optimal move with probability `optimal`, else one of the four moves, uniformly.
+
+    The uniform moves include those that run into a wall. In a dead end, where no move is optimal, all are uniform.
+    The environments must be made with `expert=True`; without a reply parser, as the reply is the bare command.
+
+    Args:
+        optimal: probability of the expert's move, in 0..1; 0 is uniform play.
+
+    Raises:
+        ValueError: the probability is not in 0..1.
+
+    >>> infos = {"expert_action": np.array(["left", ""], dtype=object)}
+    >>> [reply.text for reply in NoisyExpert(1.0).act(["a", "b"], infos, np.random.default_rng(0))]
+    ['left', 'up']
+    """
+
+    def __init__(self, optimal: float) -> None:
+        if not 0 <= optimal <= 1:
+            raise ValueError(f"optimal must be a probability, got {optimal}")
+        self.optimal = optimal
+
+    def act(
+        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
+    ) -> list[Reply]:
+        """One reply per running place; the same numbers are drawn whatever the expert says."""
+        advice = infos["expert_action"]
+        follows = rng.random(len(observations)) < self.optimal
+        others = rng.integers(len(DIRECTIONS), size=len(observations))
+        return [
+            Reply(best if best and follow else DIRECTIONS[other])
+            for best, follow, other in zip(advice, follows.tolist(), others.tolist(), strict=True)
+        ]
 
 
 def play(config: RankingConfig, name: str) -> StepTable:
@@ -34,7 +71,7 @@ def play(config: RankingConfig, name: str) -> StepTable:
     policy: Policy
     if name in config.optimal:
         policy = NoisyExpert(config.optimal[name])
-        envs: Any = gym.make_vec(config.env, min(episodes, PLACES), autoreset_mode="Disabled", expert=True)
+        envs: Any = gym.make_vec(config.env, min(episodes, SIDE_BY_SIDE), autoreset_mode="Disabled", expert=True)
     else:
         import transformers
 
@@ -51,18 +88,6 @@ def play(config: RankingConfig, name: str) -> StepTable:
     return collect(
         envs, policy, tasks=tasks(config.split, config.tasks), group_size=config.episodes, seed=config.seed
     )  # fmt: skip
-
-
-def learned_config(job: Path) -> Config:
-    """Configuration of the learning benchmark that a job folder belongs to.
-
-    Raises:
-        ResultsError: the folder holds no model, or its parent no configuration of a learning benchmark.
-    """
-    if not (job / "model" / "config.json").is_file():
-        raise ResultsError(f"{job}: expected a job folder of a learning benchmark with a model, such as "
-                           "runs/learning/clone-seed0")  # fmt: skip
-    return load(Config, job.parent / CONFIG)
 
 
 def split_groups(table: StepTable, size: int) -> StepTable:

@@ -1,4 +1,4 @@
-"""The study: how well does each method's step credit rank actions by the true change of distance to the solution?
+"""`ranking`: how well does each method's step credit rank actions by the true change of distance to the solution?
 
 Every player plays the same tasks, `episodes` times each. The episodes of a task are cut into groups of 2, 4, 8, ..:
 disjoint parts of the same episodes, smaller parts inside larger ones, so that all group sizes credit the same rows.
@@ -17,17 +17,24 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
+from rich.console import Console
 
 from agentgym.trajectory import Floats, StepTable
+from benchmarks.console import explained, say, telling
 from benchmarks.json_files import ResultsError, claimed, load, write_json
+from benchmarks.learning.stack import learned_config
 from benchmarks.machine import describe_machine
 from benchmarks.ranking.credit import BASELINE, Credit, credits
+from benchmarks.ranking.distance import distance_changes, state_distances
 from benchmarks.ranking.measures import Sample, bootstrap_weights, intervals
+from benchmarks.ranking.report import write_ranking_report
 from benchmarks.ranking.results import VERSION, PlayerResult, Ranking, RankingConfig, Score, save
-from benchmarks.ranking.rollouts import comparisons, learned_config, mixed_groups, play, split_groups
-from benchmarks.ranking.true_distance import distance_changes, state_distances
+from benchmarks.ranking.rollouts import comparisons, mixed_groups, play, split_groups
+from benchmarks.ranking.table import print_ranking
 
 RESULTS = "ranking.json"
 SIZES = (2, 4, 8, 16)
@@ -132,3 +139,39 @@ def _scores(given: Sequence[Credit], part: StepTable, sample: Sample, weights: F
         )
         for credit in given
     ]  # fmt: skip
+
+
+def ranking(
+    quick: Annotated[bool, typer.Option("--quick", help="32 levels instead of 256, a few seconds.")] = False,
+    groups: Annotated[int | None, typer.Option(min=2, help="Number of levels.")] = None,
+    policy: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Job folder of a learning benchmark, such as runs/learning/clone-seed0: its policy plays as well. "
+            "May be given several times."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of episodes, intervals and random numbers.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the results; the same command in it continues. Default: runs/ranking, or "
+            "runs/ranking-quick."
+        ),
+    ] = None,
+) -> None:
+    """Measure how well each method's step credit ranks actions, in groups of 2, 4, 8 and 16 Sokoban episodes.
+
+    Scripted players of several qualities play; nothing is trained. What each credit method says of a step is held
+    against the moves that the step really gained. Prints one table per player and writes [bold]ranking.json[/],
+    [bold]ranking.png[/] and a self-contained [bold]report.html[/].
+    """
+    folder = out or Path("runs") / ("ranking-quick" if quick else "ranking")
+    console = Console()
+    with explained("stopped; the same command continues with the next player"):
+        config = make_config(groups or (QUICK_TASKS if quick else FULL_TASKS), policy or (), seed)
+        with telling(console, "measuring") as tell:
+            found = run_ranking(config, folder, lambda player, words: tell(f"{player}: {words}"))
+        print_ranking(found, console)
+        picture, page = write_ranking_report(found, folder)
+    say(console, f"picture: {picture}\nreport: {page}\nnumbers: {folder / RESULTS}")

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from baselines.comparison import Interval
-from benchmarks.learning.table import NONE
+from benchmarks.console import NONE, table
 from benchmarks.ranking.results import PlayerResult, Ranking, credit_names, score_of
 
 #: Title and explanation of every measure.
@@ -104,23 +104,25 @@ def print_ranking(ranking: Ranking, console: Console) -> None:
 def player_table(ranking: Ranking, player: PlayerResult, narrow: bool = False) -> Table:
     """One row per credit; a narrow table holds two measures, the second at the largest size only."""
     sizes = ranking.config.sizes
-    table = Table(
-        title=f"{player.name}: credit against the true change of distance", title_justify="left",
-        box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False,
-    )  # fmt: skip
-    table.add_column("credit\nin groups of")
     columns = [(measure, size) for measure in (_ALL_SIZES[:1] if narrow else _ALL_SIZES) for size in sizes]
     columns += [(measure, sizes[-1]) for measure in (_ALL_SIZES[1:] if narrow else _LARGEST)]
+    heads = ["credit\nin groups of"]
     for i, (measure, size) in enumerate(columns):
         # The name of a measure stands over the first of its columns only.
         again = i > 0 and columns[i - 1][0] == measure
-        table.add_column(f"{'' if again else _SHORT[measure]}\n{size}", justify="right", no_wrap=True)
+        heads.append(f"{'' if again else _SHORT[measure]}\n{size}")
+    rows: list[list[str | Text] | None] = []
     last = ""
     for name in credit_names(ranking):
         first = score_of(player, name, sizes[0])
         if last and first.part != last:
-            table.add_section()
+            rows.append(None)
         last = first.part
         cells = [number(score_of(player, name, size).measures[measure], measure) for measure, size in columns]
-        table.add_row(name, *cells, style="bold" if name == f"{first.method} step" else "")
-    return table
+        style = "bold" if name == f"{first.method} step" else ""
+        rows.append([Text(cell, style) for cell in (name, *cells)])
+    title = f"{player.name}: credit against the true change of distance"
+    shown = table(heads, rows, title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
+    for column in shown.columns[1:]:
+        column.no_wrap = True
+    return shown

@@ -60,7 +60,7 @@ def curve_series(results: Results, mode: str) -> list[CurveSeries]:
         bands = []
         for iteration in shared:
             rates = [points[iteration].greedy if mode == "greedy" else points[iteration].success for points in at]
-            bands.append(seed_band(rates, results.config.validation_levels))
+            bands.append(seed_band(rates, results.config.validation_tasks))
         series.append(
             CurveSeries(
                 method,
@@ -77,10 +77,10 @@ def curve_series(results: Results, mode: str) -> list[CurveSeries]:
 
 def band_words(results: Results) -> str:
     """What the bands are."""
-    seeds, levels = len(results.config.seeds), results.config.validation_levels
+    seeds, tasks = len(results.config.seeds), results.config.validation_tasks
     if seeds == 1:
-        return f"one seed; band: 95 % Wilson interval over {levels} validation levels"
-    return f"mean of {seeds} seeds; band: 95 % t interval over seeds; {levels} validation levels each"
+        return f"one seed; band: 95 % Wilson interval over {tasks} validation tasks"
+    return f"mean of {seeds} seeds; band: 95 % t interval over seeds; {tasks} validation tasks each"
 
 
 def draw_curves(results: Results, path: Path) -> None:

@@ -1,5 +1,5 @@
 "use strict";
-/* Episodes: choose a policy and a level, step through the boards. */
+/* Episodes: choose a policy and a task, step through the boards. */
 (() => {
   const get = (name) => document.getElementById(`episode-${name}`);
   let episode = null, step = 0, timer = null;
@@ -23,7 +23,7 @@
 
   function load() {
     stop();
-    episode = DATA.episodes[get("policy").value][Number(get("level").value)];
+    episode = DATA.episodes[get("policy").value][Number(get("task").value)];
     get("slider").max = String(episode.frames.length - 1);
     get("result").textContent = episode.won ? "solved" : "not solved";
     get("result").className = `tag ${episode.won ? "won" : "lost"}`;
@@ -39,18 +39,18 @@
   }
 
   function policyChanged() {
-    const kept = get("level").value;
-    get("level").replaceChildren();
+    const kept = get("task").value;
+    get("task").replaceChildren();
     DATA.episodes[get("policy").value].forEach((e, i) => {
-      html("option", `${e.level}${e.won ? " (solved)" : ""}`, get("level")).value = String(i);
+      html("option", `${e.index}${e.won ? " (solved)" : ""}`, get("task")).value = String(i);
     });
-    if (kept && Number(kept) < get("level").length) get("level").value = kept;
+    if (kept && Number(kept) < get("task").length) get("task").value = kept;
     load();
   }
 
   for (const policy of Object.keys(DATA.episodes)) html("option", policy, get("policy")).value = policy;
   get("policy").addEventListener("change", policyChanged);
-  get("level").addEventListener("change", load);
+  get("task").addEventListener("change", load);
   get("slider").addEventListener("input", (event) => { stop(); show(Number(event.target.value)); });
   get("first").addEventListener("click", () => { stop(); show(0); });
   get("back").addEventListener("click", () => { stop(); show(step - 1); });

@@ -10,9 +10,11 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from benchmarks.environments.rows import settings_of
-from benchmarks.learning.results import CLONE, EXPERT, RANDOM, Config, Graph, Results
-from benchmarks.learning.table import NONE, Row, caption, percent, points, table_rows
+from benchmarks.config import Config
+from benchmarks.console import NONE
+from benchmarks.environments.registry import settings_of
+from benchmarks.learning.results import CLONE, EXPERT, RANDOM, Graph, Results
+from benchmarks.learning.table import Row, caption, percent, points, table_rows
 from benchmarks.report import assemble
 from benchmarks.report.curves import band_words, colour_of, curve_series, draw_curves
 from benchmarks.report.layout import layered_positions
@@ -110,7 +112,7 @@ def _span(low: float, high: float, mean: float) -> tuple[float, float, float]:
 
 def _lead(config: Config) -> str:
     policies = "Tiny language-model policies" if config.model == "tiny" else "Language-model policies"
-    begin = "cloned from an expert and then trained" if config.clone_levels else "trained without a warm start"
+    begin = "cloned from an expert and then trained" if config.clone_tasks else "trained without a warm start"
     return (
         f"{policies} are {begin} by reinforcement learning; the methods differ in how they credit the steps of "
         "episodes, and in nothing but the settings that belong to a method."
@@ -126,10 +128,10 @@ def _chips(results: Results) -> list[tuple[str, str]]:
         ("per iteration", f"{config.groups} tasks x {config.group_size} episodes"),
         (
             "warm start",
-            f"{config.clone_levels} expert episodes x {config.clone_epochs} epochs" if config.clone_levels else "none",
+            f"{config.clone_tasks} expert episodes x {config.clone_epochs} epochs" if config.clone_tasks else "none",
         ),
         ("model", config.model),
-        ("test levels", str(config.eval_levels)),
+        ("test tasks", str(config.eval_tasks)),
     ]
 
 
@@ -141,5 +143,5 @@ def _about(results: Results) -> list[tuple[str, str]]:
         ("machine", machine.hardware),
         ("software", machine.software),
         ("training", f"{settings}; on top of these come a method's own settings, see baselines.recipes"),
-        ("data", "results.json beside this page holds every number, success level by level included"),
+        ("data", "results.json beside this page holds every number, success task by task included"),
     ]

@@ -10,7 +10,8 @@ from rich.text import Text
 
 from agentgym.trajectory import Floats
 from baselines.comparison import Interval, paired_comparison
-from benchmarks.learning.table import NONE, percent, points
+from benchmarks.console import NONE, table
+from benchmarks.learning.table import percent, points
 from benchmarks.shaping.results import ShapingResults
 from benchmarks.statistics import CONFIDENCE, bits, paired_difference, success_interval
 
@@ -131,16 +132,18 @@ _FULL_WIDTH = 96
 def rich_table(results: ShapingResults, width: int = 120) -> Table:
     """The table for a terminal of `width` columns, one column per reward; narrow, intervals go below estimates."""
     narrow = width < _FULL_WIDTH
-    table = Table(
-        title="PPO on symbolic Sokoban: greedy success by reward", caption=caption(results), caption_justify="left",
+    rows = table_rows(results)
+    styles = {"up": "green", "down": "red", "": ""}
+    lines = [
+        [title, *(Text(text.replace(" [", "\n[") if narrow else text, styles[sign]) for text, sign in texts)]
+        for title, *texts in zip(COLUMNS, *map(cells, rows), strict=True)
+    ]
+    shown = table(
+        ["", *(NAMES[row.reward] for row in rows)], lines,
+        title="PPO on symbolic Sokoban: greedy success by reward", title_justify="center", caption=caption(results),
         show_lines=narrow,
     )  # fmt: skip
-    rows = table_rows(results)
-    table.add_column("", style="bold")
-    for row in rows:
-        table.add_column(NAMES[row.reward], justify="right", overflow="fold", max_width=18 if narrow else None)
-    styles = {"up": "green", "down": "red", "": ""}
-    for title, *texts in zip(COLUMNS, *map(cells, rows), strict=True):
-        shown = [Text(text.replace(" [", "\n[") if narrow else text, styles[sign]) for text, sign in texts]
-        table.add_row(title, *shown)
-    return table
+    shown.columns[0].style = "bold"
+    for column in shown.columns[1:]:
+        column.max_width = 18 if narrow else None
+    return shown

@@ -1,4 +1,4 @@
-"""How often state keys take different states for the same: random play, each key held against the exact state.
+"""`aliasing`: how often state keys take different states for the same, on random play.
 
     python -m benchmarks.run aliasing
 
@@ -10,11 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import gymnasium as gym
 import numpy as np
+import typer
+from rich.console import Console
 
+import agentgym  # noqa: F401  # registers the environments
+from benchmarks.config import SIDE_BY_SIDE, tasks
+from benchmarks.console import save_figures, table
 from wrappers.canonical import Key, enriched_key, graphgpo_key, observation_key, rewardflow_key
 
 #: The keys that are compared, with what they are made of.
@@ -128,3 +134,38 @@ def measure_aliasing(
         progress(start + len(wave), len(episodes))
     found = [Aliasing(name, aliased_share(groups, states), len(set(groups))) for name, groups in labels.items()]
     return AliasingReport(len(states), len(set(states)), found)
+
+
+def aliasing(
+    data: Annotated[
+        Path | None, typer.Option(help="Folder of the official games (it holds json_2.1.1); else generated games.")
+    ] = None,
+    split: Annotated[str, typer.Option(help="Whose games.")] = "valid_unseen",
+    number: Annotated[int, typer.Option("--tasks", min=1, help="Number of games.")] = 134,
+    repeats: Annotated[int, typer.Option(min=1, help="Episodes of each.")] = 8,
+    player: Annotated[
+        str, typer.Option(help="[bold]verbs[/]: a random verb, then a command; [bold]commands[/]: any command.")
+    ] = "verbs",
+    seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
+) -> None:
+    """Measure how often state keys mix different states of ALFWorld, on random play of 50 steps."""
+    if player not in PLAYERS:
+        raise typer.BadParameter(f"expected one of {', '.join(PLAYERS)}, got {player!r}", param_hint="--player")
+    console = Console()
+    try:
+        places, games = min(SIDE_BY_SIDE, number * repeats), "generated" if data is None else str(data)
+        envs: Any = gym.make_vec("AgentRL/ALFWorld-v0", places, autoreset_mode="Disabled", data=games, split=split)
+        found = measure_aliasing(envs, tasks(split, number), repeats=repeats, player=player, seed=seed)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    where = "generated games" if data is None else "official games"
+    console.print(
+        table(
+            ["state key", "aliased visits", "distinct keys"],
+            [(row.key, f"{100 * row.aliased:.1f} %", f"{row.groups:,}") for row in found.keys],
+            title=f"{where}, {split}: {number} games x {repeats} episodes, random {player}",
+            caption=f"{found.visits:,} visits of {found.states:,} states",
+        )
+    )
+    save_figures(found, out)

@@ -1,21 +1,31 @@
-"""Every player of SOTOPIA against every other: who reaches its goal, and what is left for the other."""
+"""`crossplay`: every player of SOTOPIA against every other: who reaches its goal, and what is left for the other."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
 
 from agentgym.sotopia.acts import NONE, Act
 from agentgym.sotopia.exchange import Failure, Judge, Player, Verdict
+from agentgym.sotopia.find import find_judge, find_player
 from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.rules import SocialWorld
+from agentgym.sotopia.tasks import find_tasks
+from agentgym.tasks import check_split
+from benchmarks.config import SIDE_BY_SIDE
+from benchmarks.console import NONE as NOTHING
+from benchmarks.console import save_figures, say, table, telling
 
 #: Goal scores above it are successes.
 THRESHOLD = 6
-#: Dialogues that are carried on side by side.
-PLACES = 128
+_PLAYERS = "silent,accepts-all,repeats,firm,fair,yielding,negotiator"
 
 
 @dataclass(frozen=True)
@@ -74,8 +84,8 @@ def _cell(player: str, partner: str, tasks: Sequence[Task], judge: Judge, find: 
     mine, theirs = find(player), find(partner)
     games = [(task, role) for task in tasks for role in (0, 1)]
     rows = []
-    for start in range(0, len(games), PLACES):
-        batch = games[start : start + PLACES]
+    for start in range(0, len(games), SIDE_BY_SIDE):
+        batch = games[start : start + SIDE_BY_SIDE]
         worlds = [SocialWorld(task) for task, _ in batch]
         roles = [role for _, role in batch]
         converse(worlds, roles, mine, theirs)
@@ -122,3 +132,76 @@ def _play(world: SocialWorld, act: Act | Failure) -> None:
         world.fail()
     else:
         world.play((act, NONE) if world.speakers[0] == 0 else (NONE, act))
+
+
+def crossplay(
+    players: Annotated[
+        str,
+        typer.Option(
+            help="Who plays, separated by commas: scripted players by name, or MODEL@URL for a model behind an "
+            "OpenAI-compatible endpoint."
+        ),
+    ] = _PLAYERS,
+    partners: Annotated[
+        str, typer.Option(help="Against whom. [bold]rules[/] is what training meets; a player's own name is self-play.")
+    ] = "rules,firm,fair,yielding,negotiator",
+    judge: Annotated[str, typer.Option(help="[bold]rules[/], or MODEL@URL.")] = "rules",
+    data: Annotated[Path | None, typer.Option(help="Folder of the official files. Default: generated tasks.")] = None,
+    split: Annotated[str | None, typer.Option(help="Whose tasks. Default: test, of official ones numeric.")] = None,
+    tasks: Annotated[int, typer.Option(min=1, help="Number of tasks, each played in both roles.")] = 200,
+    out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
+) -> None:
+    """Play every player against every partner and print success per family of tasks."""
+    console = Console()
+    try:
+        known = find_tasks(data, None, 0)
+        named = check_split(known, split or ("test" if data is None else "numeric"))
+        chosen = [known.by_index(named, index) for index in range(min(tasks, known.count(named)))]
+        who, whom = _names(players), _names(partners)
+        for name in (*who, *whom):
+            find_player(name)  # before minutes of playing
+        with telling(console, "playing") as tell:
+            cells = cross_play(who, whom, chosen, find_judge(judge), find_player, tell)
+    except (ValueError, OSError, ImportError) as error:
+        raise typer.BadParameter(str(error)) from None
+    console.print(success_table(cells, chosen))
+    lost = sum(cell.unscored for cell in cells)
+    if lost:
+        say(console, f"{lost} dialogues could not be scored and are left out", "yellow")
+    save_figures(cells, out)
+
+
+def _names(given: str) -> list[str]:
+    names = [name.strip() for name in given.split(",") if name.strip()]
+    if not names or len(set(names)) < len(names):
+        raise ValueError(f"expected different names separated by commas, got {given!r}")
+    return names
+
+
+def success_table(cells: list[Cell], tasks: Sequence[Task]) -> Table:
+    """A line for each player and partner, a column for each family: success in percent, and both mean goals."""
+    families = cells[0].families
+    every = list(range(len(families)))
+    rows: list[list[str] | None] = []
+    before = cells[0].player
+    for cell in cells:
+        if cell.player != before:
+            rows.append(None)
+        turns = f"{_mean(cell.turns, cell.played, every):.1f}"
+        rows.append([cell.player, cell.partner, *(_shown(cell, [i]) for i in every), _shown(cell, every), turns])
+        before = cell.player
+    title = f"success % (goal : partner's goal), {len(tasks)} tasks in both roles"
+    return table(["player", "partner", *families, "all", "turns"], rows, left=2, title=title)
+
+
+def _shown(cell: Cell, which: list[int]) -> str:
+    played = sum(cell.played[i] for i in which)
+    if not played:
+        return NOTHING
+    won = sum(cell.won[i] for i in which)
+    goals = _mean(cell.goal, cell.played, which), _mean(cell.partner_goal, cell.played, which)
+    return f"{100 * won / played:.0f} ({goals[0]:.1f}:{goals[1]:.1f})"
+
+
+def _mean(values: list[float], weights: list[int], which: list[int]) -> float:
+    return sum(values[i] * weights[i] for i in which) / max(1, sum(weights[i] for i in which))

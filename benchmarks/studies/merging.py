@@ -1,4 +1,4 @@
-"""How many states of Search-QA each state key takes for one: the same episodes, keyed in several ways.
+"""`merging`: how many states of Search-QA each state key takes for one.
 
     python -m benchmarks.run merging
 
@@ -13,14 +13,21 @@ import zlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
+import gymnasium as gym
 import numpy as np
+import typer
 from numpy.typing import NDArray
+from rich.console import Console
 
+import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import collect
 from agentgym.searchqa.keys import documents_key, text_key
 from agentgym.trajectory import Reply, StepTable
+from benchmarks.config import SIDE_BY_SIDE
+from benchmarks.console import save_figures, table
 from wrappers.canonical import CanonicalStates, Key, relabel_states
 from wrappers.similar_states import merge_similar_states
 
@@ -160,3 +167,38 @@ def count(name: str, table: StepTable) -> Merged:
     reached = zip(table.group.tolist(), table.next_state.tolist(), strict=True)
     met = [len(episodes[visit]) > 1 for visit in zip(table.group.tolist(), table.state.tolist(), strict=True)]
     return Merged(name, len(set(reached) | set(episodes)), float(np.mean(met)))
+
+
+def merging(
+    questions: Annotated[int, typer.Option(min=1, help="Number of questions.")] = 64,
+    group_size: Annotated[int, typer.Option(min=2, help="Episodes of each.")] = 8,
+    source: Annotated[str, typer.Option(help="Whose questions.")] = "two_hop",
+    encoder: Annotated[
+        str | None,
+        typer.Option(help="Name or folder of a sentence-transformers model; without it, counts of words are compared."),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the episodes.")] = 0,
+    out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
+) -> None:
+    """Measure how many states of Search-QA each state key merges, on the generated encyclopaedia."""
+    from wrappers.similar_states import SentenceEncoder
+
+    def make() -> Any:
+        places = min(SIDE_BY_SIDE, questions * group_size)
+        return gym.make_vec("AgentRL/SearchQA-v0", places, autoreset_mode="Disabled", expert=True)
+
+    chosen = [{"split": "test", "index": i, "data_source": source} for i in range(questions)]
+    embed: Any = SentenceEncoder(encoder) if encoder else bag_of_words
+    try:
+        found = measure_merging(make, chosen, group_size=group_size, seed=seed, embed=embed)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+    exact = found[0].states
+    rows = [
+        (row.key, f"{row.states:,}", f"{100 * (1 - row.states / exact):.1f} %", f"{100 * row.met:.1f} %")
+        for row in found
+    ]
+    heads = ["state key", "states", "merged of exact", "steps in a shared state"]
+    title = f"Search-QA, {source}: {questions} questions x {group_size} episodes"
+    Console().print(table(heads, rows, title=title))
+    save_figures(found, out)

@@ -1,4 +1,4 @@
-"""What a WebShop of a million products costs: time, memory and disk of each step, and searches per second.
+"""`shop-scale`: what a WebShop of a million products costs: time, memory, disk of each step, searches per second.
 
 Every step runs in a process of its own, so that its peak memory is its own. The products are generated; real ones have
 more words each and many more different words.
@@ -6,16 +6,21 @@ more words each and many more different words.
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
 
+from benchmarks.console import explained, say, table
+from benchmarks.json_files import write_json
 from benchmarks.machine import Machine, describe_machine
+from benchmarks.processes import in_fresh_process
 
 RESULTS = "shop_scale.json"
 _SHOP, _INDEX = "catalogue", "bm25"
@@ -107,9 +112,7 @@ def measure(products: int, folder: Path, queries: int, tell: Callable[[str], Non
 
 def _apart(work: Callable[[Path, int], Any], folder: Path, count: int) -> tuple[tuple[float, float, float, float], Any]:
     """Run a step in a new process; returns its processor seconds, seconds, peak and private memory, and its answer."""
-    context = multiprocessing.get_context("spawn")
-    with context.Pool(1) as pool:
-        return pool.apply(_timed, (work, folder, count))
+    return in_fresh_process(_timed, work, folder, count)
 
 
 def _timed(work: Callable[[Path, int], Any], folder: Path, count: int) -> tuple[tuple[float, float, float, float], Any]:
@@ -179,3 +182,43 @@ def _timed_searches(search: Any, kind: str, queries: list[str]) -> Searches:
         search.top(query, _K)
         times.append(time.process_time() - begin)
     return Searches(kind, queries[0], 1 / float(np.mean(times)), 1e3 * float(np.median(times)), 1e3 * max(times))
+
+
+def tables(found: ShopScale) -> list[Table]:
+    """Return the table of the steps and that of the searches."""
+    return [
+        table(
+            ["step", "processor s", "s", "peak MiB", "private MiB", "disk MiB"],
+            [
+                (
+                    step.name, f"{step.seconds:,.2f}", f"{step.wall:,.2f}",
+                    f"{step.peak:,.0f}", f"{step.private:,.0f}", f"{step.disk:,.0f}",
+                )
+                for step in found.steps
+            ],
+            title=f"{found.products:,} generated products", show_edge=False,
+        ),
+        table(
+            ["search for", "searches/s", "median ms", "slowest ms"],
+            [(row.kind, f"{row.rate:,.0f}", f"{row.median:.2f}", f"{row.slowest:.1f}") for row in found.searches],
+            title="best 50 products, every query new", show_edge=False,
+        ),
+    ]  # fmt: skip
+
+
+def shop_scale(
+    products: Annotated[int, typer.Option(min=1, help="Products to generate.")] = 1_000_000,
+    queries: Annotated[int, typer.Option(min=1, help="Searches of each kind.")] = 500,
+    out: Annotated[
+        Path, typer.Option(help="New folder of the shop (about 0.6 GB for a million products) and the figures.")
+    ] = Path("runs/shop-scale"),
+) -> None:
+    """Generate a large WebShop, index it on the disk, open it and search: time, memory, disk, searches per second."""
+    console = Console()
+    with explained(f"stopped; remove {out} before the next run"):
+        out.mkdir(parents=True, exist_ok=True)
+        found = measure(products, out, queries, lambda words: say(console, words, "dim"))
+        write_json(found, out / RESULTS)
+    for each in tables(found):
+        console.print(each)
+    say(console, f"figures: {out / RESULTS}")

@@ -2,7 +2,7 @@
 
 Each does one thing whose cost we wanted to know: the rows of an episode are looked for among all rows again for every
 step; steps of equal text are collected in a dict of lists and compared in Python; texts are compared character by
-character.
+character; the reward of a success is spread by repeated sweeps over a dict graph.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.trajectory import Floats
+from agentgym.trajectory import Floats, StepTable
 
 
 def scanned_returns(columns: Mapping[str, Sequence[Any]], gamma: float) -> Floats:
@@ -94,3 +94,35 @@ def pairwise_leaders(vectors: Any, groups: Sequence[int], threshold: float) -> l
             mine.append(i)
             found.append(i)
     return found
+
+
+def sweeping_propagation(table: StepTable, gamma: float = 0.9, sweeps: int = 1000) -> list[dict[int, float]]:
+    """Values gamma^d of every group by a fixed number of sweeps over all nodes, without a test of convergence.
+
+    Returns:
+        Per group, a dict state id -> value.
+    """
+    result = []
+    for group in range(table.n_groups):
+        rows = np.flatnonzero(table.group == group).tolist()
+        successors: dict[int, set[int]] = {}
+        for row in rows:
+            source, target = int(table.state[row]), int(table.next_state[row])
+            successors.setdefault(target, set())
+            successors.setdefault(source, set())
+            if source != target:
+                successors[source].add(target)
+        value = dict.fromkeys(successors, 0.0)
+        for i in _won_in(table, group):
+            value[int(table.next_state[table.last[i]])] = 1.0
+        for _ in range(sweeps):
+            value = {
+                node: max(value[node], gamma * max((value[s] for s in after), default=0.0))
+                for node, after in successors.items()
+            }
+        result.append(value)
+    return result
+
+
+def _won_in(table: StepTable, group: int) -> Sequence[int]:
+    return [i for i in range(table.n_trajectories) if table.trajectory_group[i] == group and table.trajectory_won[i]]

@@ -1,4 +1,4 @@
-"""Speeds of environments, levels, searches, credit and clusters, beside peers and limits of the same run.
+"""`throughput`: speeds of environments, levels, searches, credit and clusters, beside peers and limits of the same run.
 
     python -m benchmarks.run throughput
 
@@ -8,23 +8,39 @@ on the machine disturb little.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
 
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from benchmarks.console import explained, say, table, telling
+from benchmarks.json_files import write_json
 from benchmarks.machine import Machine, describe_machine
-from benchmarks.throughput import peers
-from benchmarks.throughput.cluster_speed import measure_clusters
-from benchmarks.throughput.credit_sizes import QUICK_SIZES, SIZES, SizeTimes, measure_sizes
-from benchmarks.throughput.credit_speed import LARGER, SHAPE, measure_credit
-from benchmarks.throughput.dialogue_speed import measure_dialogues
-from benchmarks.throughput.household_speed import measure_households, package_stepper
-from benchmarks.throughput.level_speed import measure_levels
-from benchmarks.throughput.question_speed import measure_questions
-from benchmarks.throughput.search_speed import measure_searches
-from benchmarks.throughput.shop_speed import measure_shops
-from benchmarks.throughput.step_speed import measure_steps
+from benchmarks.throughput import gym_sokoban
+from benchmarks.throughput.alfworld import measure_households, package_stepper
+from benchmarks.throughput.clusters import measure_clusters
+from benchmarks.throughput.credit import LARGER, QUICK_SIZES, SHAPE, SIZES, SizeTimes, measure_credit, measure_sizes
+from benchmarks.throughput.searchqa import measure_questions, measure_searches
+from benchmarks.throughput.sokoban import measure_levels, measure_steps
+from benchmarks.throughput.sotopia import measure_dialogues
 from benchmarks.throughput.timing import Measurement
+from benchmarks.throughput.webshop import measure_shops
 
+_TITLES = {
+    "steps": "environment steps, Sokoban",
+    "levels": "new levels, Sokoban",
+    "households": "environment steps, ALFWorld",
+    "shops": "environment steps and searches, WebShop",
+    "questions": "environment steps, Search-QA",
+    "searches": "searches, Search-QA",
+    "dialogues": "dialogues, SOTOPIA",
+    "credit": "credit",
+    "clusters": "clusters of similar states",
+}
 #: Methods on a state graph.
 _GRAPHS = ("rewardflow", "graphgpo")
 
@@ -121,9 +137,90 @@ def measure(quick: bool, progress: Callable[[str], None] = lambda words: None) -
     progress("credit over the size of a batch")
     sizes = measure_sizes(quick, QUICK_SIZES if quick else SIZES)
     skipped = []
-    if peers.gym_sokoban_classes() is None:
+    if gym_sokoban.classes() is None:
         skipped.append("gym-sokoban is not installed: pip install gym gym-sokoban==0.0.6 and run again to compare")
     package = package_stepper()
     if isinstance(package, str):
         skipped.append(package)
     return Throughput(describe_machine(), quick, found, ratios(found, sizes), skipped, sizes)
+
+
+def print_throughput(found: Throughput, console: Console) -> None:
+    """Print the machine, one table per section, the ratios, and what was left out."""
+    machine = found.machine
+    say(
+        console,
+        f"{machine.hardware}\n{machine.software}\nprocessor time of one thread, best of several repetitions",
+    )
+    for section, title in _TITLES.items():
+        rows = [
+            [Text(cell, "bold" if each.ours else "dim") for cell in (each.what, amount(each))]
+            for each in found.measurements
+            if each.section == section
+        ]
+        console.print(table([title, ""], rows, show_edge=False))
+        for ratio in found.ratios:
+            if ratio.section == section:
+                say(console, f"  x {ratio.value:<8.3g} {ratio.what}")
+        console.print()
+    for title, lines in size_rows(found.sizes).items():
+        heads = [f"{title}, all and per step", *(times.shape.replace(" ", "") for times in found.sizes)]
+        console.print(table(heads, lines, show_edge=False))
+        console.print()
+    for words in found.skipped:
+        say(console, words, "yellow")
+
+
+def size_rows(sizes: Sequence[SizeTimes]) -> dict[str, list[tuple[str, ...]]]:
+    r"""Two tables with a column per size, in milliseconds and in microseconds per step.
+
+    >>> times = SizeTimes(8, 4, 50, 1600, 2.0, 2.4, {"grpo": 0.16}, {"grpo": 2.4})
+    >>> size_rows([times])["from a table to advantages"]
+    [('grpo', '0.16 ms\n0.10 µs')]
+    """
+    if not sizes:
+        return {}
+
+    def row(name: str, milliseconds: Iterable[float]) -> tuple[str, ...]:
+        cells = [f"{ms:.3g} ms\n{ms * 1e3 / times.rows:.2f} µs" for ms, times in zip(milliseconds, sizes, strict=True)]
+        return (name, *cells)
+
+    methods = list(sizes[0].alone)
+    return {
+        "from fresh texts of 600 characters to advantages": [
+            row("only the table", (times.interning for times in sizes)),
+            row("only the table, no text shared", (times.interning_apart for times in sizes)),
+            *(row(name, (times.whole[name] for times in sizes)) for name in methods),
+        ],
+        "from a table to advantages": [row(name, (times.alone[name] for times in sizes)) for name in methods],
+    }
+
+
+def amount(measurement: Measurement) -> str:
+    """Value and unit, rounded to what repeats.
+
+    >>> amount(Measurement("k", "steps", "w", True, 123456.7, "steps/s"))
+    '123,000 steps/s'
+    """
+    if measurement.unit in ("ms", "s", "MB"):
+        return f"{measurement.value:.3g} {measurement.unit}"
+    digits = len(str(int(measurement.value)))
+    return f"{round(measurement.value, 3 - digits):,.0f} {measurement.unit}"
+
+
+def throughput(
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer repetitions, about a minute.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
+) -> None:
+    """Measure environment steps, levels, searches, credit and clusters, beside peers and limits, as ratios."""
+    console = Console()
+    with explained("stopped; nothing is kept"):
+        if out is not None:
+            # Before minutes of measuring, not after them.
+            out.parent.mkdir(parents=True, exist_ok=True)
+        with telling(console, "measuring") as tell:
+            found = measure(quick, lambda words: tell(f"measuring {words}"))
+        print_throughput(found, console)
+        if out is not None:
+            write_json(found, out)
+            say(console, f"figures: {out}")

@@ -7,7 +7,7 @@ import pytest
 
 SMALL = [
     "--methods", "grpo,rewardflow", "--seeds", "0,1", "--steps", "2", "--groups", "4", "--group-size", "4",
-    "--clone-levels", "40", "--clone-epochs", "4", "--eval-levels", "12", "--validation-levels", "6",
+    "--clone-tasks", "40", "--clone-epochs", "4", "--eval-tasks", "12", "--validation-tasks", "6",
     "--validation-every", "1", "--jobs", "2",
 ]  # fmt: skip
 

@@ -28,7 +28,7 @@ def test_help_names_every_option_and_command():
     status, words = invoke("--help")
     assert status == 0
     options = ("--env", "--methods", "--seeds", "--steps", "--groups", "--group-size", "--model", "--quick", "--jobs")
-    for name in (*options, "--out", "--eval-levels", "throughput", "report"):
+    for name in (*options, "--out", "--eval-tasks", "throughput", "report"):
         assert name in words
 
 
@@ -112,7 +112,7 @@ def test_a_place_that_cannot_hold_results_is_named_without_a_traceback(finished_
     (tmp_path / "report.html").mkdir()
     status, words = invoke("report", str(tmp_path))
     assert status == 1
-    assert "Is a directory" in words
+    assert "report.html is no ordinary file" in words
     assert "rewardflow" in words  # the table was printed all the same
 
 
@@ -139,10 +139,11 @@ def test_interrupted_and_continued_equals_uninterrupted(finished_run, small_opti
 
 
 def test_a_pretrained_model_is_not_trained_at_the_tiny_models_rate() -> None:
-    from benchmarks.environments.defaults import QUICK, make_config
+    from benchmarks.config import make_config
+    from benchmarks.environments.sokoban import SOKOBAN
 
     tiny, pretrained = (
-        make_config(env="AgentRL/Sokoban-v0", methods=["grpo"], seeds=[0], model=model, history=None, sizes=QUICK)
+        make_config(SOKOBAN, methods=["grpo"], seeds=[0], model=model, history=None, sizes=SOKOBAN.quick)
         for model in ("tiny", "some/folder")
     )
     assert tiny.training["learning_rate"] == 4e-4

@@ -22,7 +22,7 @@ def test_wilson_interval_refuses_impossible_counts(successes, trials):
         wilson_interval(successes, trials)
 
 
-def test_one_seed_pairs_levels():
+def test_one_seed_pairs_tasks():
     # Differences 1, 0, 0, 1: mean 1/2, variance 1/3, standard error sqrt(1/12) = 0.288675, t(0.975, 3) = 3.182446.
     interval = paired_difference(["1101"], ["0100"])
     assert interval.mean == 0.5
@@ -30,8 +30,8 @@ def test_one_seed_pairs_levels():
     assert not interval.excludes_zero
 
 
-def test_pairing_is_by_level_and_seed():
-    # The same number of successes everywhere, but on other levels: no difference on average, and a wide interval.
+def test_pairing_is_by_task_and_seed():
+    # The same number of successes everywhere, but on other tasks: no difference on average, and a wide interval.
     same = paired_difference(["1100", "1100"], ["1100", "1100"])
     other = paired_difference(["1100", "1100"], ["0011", "0011"])
     assert same.mean == other.mean == 0
@@ -39,9 +39,9 @@ def test_pairing_is_by_level_and_seed():
 
 
 def test_seeds_that_disagree_widen_the_interval():
-    levels = "10" * 50
-    agree = paired_difference([levels, levels, levels], ["0" * 100] * 3)
-    disagree = paired_difference(["1" * 100, levels, "0" * 100], ["0" * 100] * 3)
+    tasks = "10" * 50
+    agree = paired_difference([tasks, tasks, tasks], ["0" * 100] * 3)
+    disagree = paired_difference(["1" * 100, tasks, "0" * 100], ["0" * 100] * 3)
     assert agree.mean == disagree.mean == 0.5
     assert disagree.high - disagree.low > 3 * (agree.high - agree.low)
 

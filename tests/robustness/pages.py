@@ -119,8 +119,9 @@ def check_shaping(texts: list[str]) -> None:
     """The shaping study's page with the texts in the names of the machine."""
     from dataclasses import replace
 
-    from benchmarks.shaping.report import write_shaping_report
     from tests.benchmarks.shaping.test_shaping_study import made_up
+
+    from benchmarks.shaping.report import write_shaping_report
 
     with tempfile.TemporaryDirectory() as name:
         study = made_up()

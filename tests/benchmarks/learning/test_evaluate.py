@@ -8,24 +8,18 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("typer")
 
-import typer
 from typer.testing import CliRunner
 
-from benchmarks.learning.evaluate_command import evaluate
-from benchmarks.studies.aliasing_command import aliasing
-
-APP = typer.Typer()
-APP.command()(evaluate)
-APP.command()(aliasing)
+from benchmarks.run import app
 
 
 def run(*options):
-    result = CliRunner().invoke(APP, [str(option) for option in options], env={"COLUMNS": "120"})
+    result = CliRunner().invoke(app, [str(option) for option in options], env={"COLUMNS": "120"})
     return result.exit_code, re.sub(r"\s+", " ", re.sub(r"[│┃║]", " ", result.output))
 
 
 def test_all_scripted_players_are_shown_kind_by_kind(tmp_path):
-    code, words = run("evaluate", "--env", "alfworld", "--levels", 12, "--out", tmp_path / "figures.json",
+    code, words = run("evaluate", "--env", "alfworld", "--tasks", 12, "--out", tmp_path / "figures.json",
                       "--option", "data=generated")  # fmt: skip
     assert code == 0, words
     found = json.loads((tmp_path / "figures.json").read_text("utf-8"))
@@ -49,20 +43,20 @@ def test_arguments_of_the_environment_count(tmp_path):
 
 
 def test_an_environment_without_kinds_has_one_column(tmp_path):
-    code, words = run("evaluate", "--env", "sokoban", "--levels", 4)
+    code, words = run("evaluate", "--env", "sokoban", "--tasks", 4)
     assert code == 0, words
     assert "AgentRL/Sokoban-v0, test" in words
     assert "explorer" not in words
 
 
 def test_webshop_is_told_by_its_score():
-    code, words = run("evaluate", "--env", "webshop", "--levels", 6, "--policy", "expert")
+    code, words = run("evaluate", "--env", "webshop", "--tasks", 6, "--policy", "expert")
     assert code == 0, words
     assert "expert: score 1.00, " in words
 
 
 def test_search_qa_is_told_by_source():
-    code, words = run("evaluate", "--env", "searchqa", "--levels", 30, "--policy", "random", "--policy", "expert")
+    code, words = run("evaluate", "--env", "searchqa", "--tasks", 30, "--policy", "random", "--policy", "expert")
     assert code == 0, words
     assert re.search(r"expert( 100\.0| -)+ ", words)
 
@@ -76,7 +70,7 @@ def test_search_qa_is_told_by_source():
         (["--split", "test"], "unknown split 'test'"),
         (["--option", "task_types=[9]"], "9"),
         (["--option", "tasktypes=[1]"], "tasktypes"),
-        (["--split", "train", "--option", "num_games=3", "--option", "task_types=[5]"], "no level for these"),
+        (["--split", "train", "--option", "num_games=3", "--option", "task_types=[5]"], "no task for these"),
         (["--option", "data=/nowhere"], "/nowhere"),
     ],
 )
@@ -87,7 +81,7 @@ def test_wrong_use_is_explained(options, words):
 
 
 def test_keys_are_compared_on_one_play(tmp_path):
-    code, words = run("aliasing", "--levels", 3, "--repeats", 2, "--out", tmp_path / "aliasing.json")
+    code, words = run("aliasing", "--tasks", 3, "--repeats", 2, "--out", tmp_path / "aliasing.json")
     assert code == 0, words
     assert "generated games, valid_unseen: 3 games x 2 episodes, random verbs" in words
     found = json.loads((tmp_path / "aliasing.json").read_text("utf-8"))

@@ -29,11 +29,11 @@ def change(value, path, new):
 @pytest.mark.parametrize(
     ("path", "new", "expected"),
     [
-        (("version",), 99, r"this code reads version 1, got 99"),
+        (("version",), 99, r"this code reads version 2, got 99"),
         (("config", "seeds"), "0", r"results\.json: config\.seeds: Input should be a valid array, got '0'"),
         (("config", "seeds"), [0, 1, 5], r"no run of 'grpo' with seed 5"),
         (("config", "methods"), ["grpo", "rloo"], r"no run of 'rloo' with seed 0"),
-        (("config", "eval_levels"), 13, r"results\.json: scores\[0\]\.success: expected 13 characters"),
+        (("config", "eval_tasks"), 13, r"results\.json: scores\[0\]\.success: expected 13 characters"),
         (
             ("runs", 0, "curve", 1, "greedy"),
             "high",

@@ -20,6 +20,6 @@ def test_a_trained_graph_shows_the_advantages_of_the_trainer_critic_included(fin
     said = SimpleNamespace(
         policy=policy, estimate=lambda table: (np.ones(len(table)), Estimate(np.full(len(table), 7.0), np.zeros(0)))
     )
-    graph = trained_graph(config, said, "ppo", 0, config.clone_levels)
+    graph = trained_graph(config, said, "ppo", 0, config.clone_tasks)
     assert {edge.advantage for edge in graph.edges} == {7.0}
     assert (graph.method, graph.stage) == ("ppo", "trained")

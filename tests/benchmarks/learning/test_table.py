@@ -70,5 +70,5 @@ def test_a_long_name_takes_no_room_from_the_numbers(finished_run, tmp_path, widt
         assert "100.0" in text
 
 
-def test_the_caption_says_how_many_levels_and_seeds(found):
-    assert caption(found).startswith("12 held-out test levels, 2 training seeds.")
+def test_the_caption_says_how_many_tasks_and_seeds(found):
+    assert caption(found).startswith("12 held-out test tasks, 2 training seeds.")

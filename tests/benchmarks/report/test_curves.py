@@ -41,9 +41,9 @@ def test_the_picture_is_a_large_png(found, tmp_path):
 
 
 def test_the_band_is_explained(found):
-    assert band_words(found) == "mean of 2 seeds; band: 95 % t interval over seeds; 6 validation levels each"
+    assert band_words(found) == "mean of 2 seeds; band: 95 % t interval over seeds; 6 validation tasks each"
     one = dataclasses.replace(found, config=dataclasses.replace(found.config, seeds=[0]))
-    assert band_words(one) == "one seed; band: 95 % Wilson interval over 6 validation levels"
+    assert band_words(one) == "one seed; band: 95 % Wilson interval over 6 validation tasks"
 
 
 def test_methods_have_distinct_colours():

@@ -19,7 +19,7 @@ from benchmarks.ranking.study import make_config, run_ranking
 from benchmarks.report.assemble import LONGEST
 from benchmarks.report.page import write_report
 from benchmarks.shaping.report import write_shaping_report
-from tests.benchmarks.shaping.test_shaping_study import made_up
+from tests.benchmarks.shaping.test_study import made_up
 
 SCRIPT = "</script><script>window.ran = true</script><img src=x onerror='window.ran = true'>"
 TEXTS = {

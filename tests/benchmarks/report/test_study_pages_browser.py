@@ -14,7 +14,7 @@ from selenium.webdriver.support.ui import Select
 from benchmarks.ranking.report import write_ranking_report
 from benchmarks.ranking.study import make_config, run_ranking
 from benchmarks.shaping.report import write_shaping_report
-from tests.benchmarks.shaping.test_shaping_study import made_up
+from tests.benchmarks.shaping.test_study import made_up
 
 
 def inside(browser, name):

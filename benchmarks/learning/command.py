@@ -1,0 +1,207 @@
+"""The main command, and `report` and `check` of what it left.
+
+Nothing heavy is imported before it is needed: every process of a benchmark begins by importing this file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from agentgym.core import suggest
+from benchmarks.console import explained, parse_seeds, say, stop
+from benchmarks.machine import usable_cores
+
+DEFAULT_METHODS = "grpo,gigpo,rewardflow,graphgpo"
+_SIZES, _WHERE = "Sizes", "Where and how"
+
+
+def _choices(values: str, known: list[str], option: str) -> list[str]:
+    """Split a comma-separated list and check every name."""
+    names = [name.strip() for name in values.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            raise typer.BadParameter(f"unknown name {name!r}; {suggest(name, known)}", param_hint=option)
+    if not names or len(set(names)) < len(names):
+        raise typer.BadParameter(f"expected distinct names separated by commas, got {values!r}", param_hint=option)
+    return names
+
+
+def _known_env(env: str) -> str:
+    import gymnasium as gym
+
+    import agentgym.registry
+    from agentgym.core import TextSpace
+    from benchmarks.environments.registry import SETTINGS
+
+    short = {row.name: row.id for row in SETTINGS}
+    names = _choices(env, [*short, *(row.id for row in agentgym.registry.ROWS)], "--env")
+    if len(names) > 1:
+        raise typer.BadParameter(f"expected one environment, got {env!r}", param_hint="--env")
+    name = short.get(names[0], names[0])
+    if not isinstance(gym.make(name).observation_space, TextSpace):
+        raise typer.BadParameter(f"{name} shows pictures, which no policy here reads", param_hint="--env")
+    return name
+
+
+def learning(
+    context: typer.Context,
+    env: Annotated[
+        str,
+        typer.Option(
+            help="[bold]sokoban[/], [bold]alfworld[/], [bold]webshop[/], [bold]searchqa[/], [bold]sotopia[/], "
+            "or an environment's id.",
+            rich_help_panel="What",
+        ),
+    ] = "sokoban",
+    methods: Annotated[
+        str,
+        typer.Option(help="Credit methods, separated by commas: names in baselines.recipes.", rich_help_panel="What"),
+    ] = DEFAULT_METHODS,
+    seeds: Annotated[str, typer.Option(help="Training seeds: 0,1,2 or 0-2.", rich_help_panel="What")] = "0",
+    model: Annotated[
+        str,
+        typer.Option(
+            help="[bold]tiny[/] (0.2M parameters, built from a config, no download) or the folder of a Hugging Face "
+            "causal language model.",
+            rich_help_panel="What",
+        ),
+    ] = "tiny",
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick",
+            help="Everything small: under three minutes on two cores, for CI. Sizes given besides it still count.",
+            rich_help_panel=_SIZES,
+        ),
+    ] = False,
+    steps: Annotated[
+        int | None, typer.Option(min=1, help="Reinforcement-learning iterations per run.", rich_help_panel=_SIZES)
+    ] = None,
+    groups: Annotated[int | None, typer.Option(min=1, help="Tasks per iteration.", rich_help_panel=_SIZES)] = None,
+    group_size: Annotated[int | None, typer.Option(min=2, help="Episodes per task.", rich_help_panel=_SIZES)] = None,
+    clone_tasks: Annotated[
+        int | None, typer.Option(min=0, help="Expert episodes of the warm start; 0: none.", rich_help_panel=_SIZES)
+    ] = None,
+    clone_epochs: Annotated[int | None, typer.Option(min=1, help="Passes over them.", rich_help_panel=_SIZES)] = None,
+    eval_tasks: Annotated[
+        int | None, typer.Option(min=2, help="Held-out test tasks of the table.", rich_help_panel=_SIZES)
+    ] = None,
+    validation_tasks: Annotated[
+        int | None, typer.Option(min=2, help="Tasks of the learning curve.", rich_help_panel=_SIZES)
+    ] = None,
+    validation_every: Annotated[
+        int | None, typer.Option(min=1, help="Iterations between points of the curve.", rich_help_panel=_SIZES)
+    ] = None,
+    history: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            help="Earlier steps in the prompt. Default for tiny: 0 in Sokoban and WebShop, 8 in ALFWorld, 3 in "
+            "Search-QA, 4 in SOTOPIA; else 2.",
+            rich_help_panel=_SIZES,
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes of one thread each. Default: the number of cores.", rich_help_panel=_WHERE),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the results. The same command in the same folder continues an "
+            "interrupted benchmark. Default: runs/learning, or runs/quick; runs/alfworld and runs/alfworld-quick for "
+            "ALFWorld, and so on.",
+            rich_help_panel=_WHERE,
+        ),
+    ] = None,
+) -> None:
+    """Train policies with each credit method and compare them on held-out tasks.
+
+    An expert is cloned, the clone is trained with every method, and all are tested on tasks that none has seen.
+    Prints one table and writes [bold]results.json[/], [bold]curves.png[/] and a self-contained
+    [bold]report.html[/]. Ctrl-C and the same command again: it goes on where it was.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from baselines.recipes import RECIPES
+    from benchmarks.config import make_config
+    from benchmarks.environments.registry import settings_of
+    from benchmarks.environments.sokoban import SOKOBAN
+
+    row = settings_of(_known_env(env))
+    chosen = {
+        "steps": steps, "groups": groups, "group_size": group_size, "clone_tasks": clone_tasks,
+        "clone_epochs": clone_epochs, "eval_tasks": eval_tasks, "validation_tasks": validation_tasks,
+        "validation_every": validation_every,
+    }  # fmt: skip
+    sizes = dataclasses.replace(
+        row.quick if quick else row.full, **{name: value for name, value in chosen.items() if value is not None}
+    )
+    if model != "tiny" and not (Path(model) / "config.json").is_file():
+        hint = "; did you mean 'tiny'?" if difflib.get_close_matches(model, ["tiny"]) else ""
+        raise typer.BadParameter(
+            f"no Hugging Face model in the folder {model!r} (no config.json){hint}", param_hint="--model"
+        )
+    config = make_config(
+        row, methods=_choices(methods, list(RECIPES), "--methods"), seeds=parse_seeds(seeds), model=model,
+        history=history, sizes=sizes,
+    )  # fmt: skip
+    names = ("learning", "quick") if row.name == SOKOBAN.name else (row.name, f"{row.name}-quick")
+    folder = out or Path("runs") / names[quick]
+    _learn(config, folder, jobs or usable_cores())
+
+
+def _learn(config: Any, folder: Path, processes: int) -> None:
+    from benchmarks.learning.study import run_learning
+
+    console = Console()
+    kept = "Finished jobs are kept: the same command continues."
+    with explained("stopped; the same command continues where it was", kept):
+        found = run_learning(config, folder, processes=processes, console=console)
+    _show(found, folder, console)
+
+
+def _show(found: Any, folder: Path, console: Console) -> None:
+    from benchmarks.environments.registry import settings_of
+    from benchmarks.learning.table import learned_tables, rich_table
+    from benchmarks.report.page import write_report
+
+    console.print(rich_table(found, console.width))
+    for table in learned_tables(found, settings_of(found.config.env).kind_names):
+        console.print(table)
+    with explained("stopped; `report` writes picture and page"):
+        picture, page = write_report(found, folder)
+    say(console, f"curves: {picture}\nreport: {page}\nnumbers: {folder / 'results.json'}")
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder with a results.json.")],
+) -> None:
+    """Print the table and rebuild the pictures and the page from [bold]results.json[/]."""
+    from benchmarks.json_files import ResultsError
+    from benchmarks.learning.results import load
+
+    try:
+        found = load(folder / "results.json")
+    except ResultsError as error:
+        raise stop(str(error), 2) from None
+    _show(found, folder, Console())
+
+
+def check(
+    folder: Annotated[Path, typer.Argument(help="Folder of a finished benchmark.")],
+) -> None:
+    """Check that a finished benchmark left all that learning leaves behind (for CI)."""
+    from benchmarks.learning.artefacts import ArtefactError, check_artefacts
+
+    try:
+        for line in check_artefacts(folder):
+            print(line)
+    except ArtefactError as error:
+        raise stop(str(error), 1) from None

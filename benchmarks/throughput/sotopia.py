@@ -1,0 +1,98 @@
+"""SOTOPIA dialogues of twenty turns per second, offline: rules as partner and as judge."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+
+import agentgym  # noqa: F401  # registers the environments
+from agentgym.sotopia.acts import NONE, Act, write
+from agentgym.sotopia.dialogue import View
+from agentgym.sotopia.games.game import DealSide
+from agentgym.sotopia.generated.scenarios import generate
+from agentgym.sotopia.players.deal import Temperament, play_deal
+from benchmarks.throughput.sotopia_package import package_rate
+from benchmarks.throughput.timing import Measurement
+
+ENV = "AgentRL/SOTOPIA-v0"
+SECTION = "dialogues"
+TURNS = 20
+_PLACES = 128
+#: Games in which two can talk on without end.
+_FAMILIES = ("bargain", "divide", "schedule")
+
+
+class Tireless:
+    """A partner by rules that makes one offer after the other, and neither accepts nor leaves."""
+
+    _TEMPER = Temperament(start=0.0, floor=99.0, give=0.0, patience=TURNS)
+
+    def act(self, views: Sequence[View]) -> list[Act]:
+        """Return one act per view."""
+        return [play_deal(view, _side(view), self._TEMPER) if len(view.kinds) > 1 else NONE for view in views]
+
+
+def _side(view: View) -> DealSide:
+    assert isinstance(view.private, DealSide)
+    return view.private
+
+
+def measure_dialogues(quick: bool) -> list[Measurement]:
+    """Whole dialogues of twenty turns per second, with restart, partner and judge."""
+    repeats = 3 if quick else 10
+    envs = gym.make_vec(
+        ENV, _PLACES, autoreset_mode="Disabled", partner=Tireless(), families=_FAMILIES, max_turns=TURNS
+    )
+    known = new = 0.0
+    for first in range(0, _PLACES * repeats, _PLACES):
+        plan = record_commands(envs, first)
+        generate.cache_clear()  # what a task's game remembers of its dialogues goes with the task
+        new = max(new, rate(envs, plan, first))
+        known = max(known, rate(envs, plan, first))
+    words = "whole dialogues of 20 turns, 128 places, partner and judge by rules"
+    found = [
+        Measurement("dialogues_known", SECTION, f"{words}, said before", True, known, "episodes/s"),
+        Measurement("dialogues_new", SECTION, f"{words}, tasks and words new", True, new, "episodes/s"),
+    ]
+    package = package_rate(quick)
+    if package is not None:
+        words = "the sotopia package, scripted people, without a judge"
+        found.append(Measurement("dialogues_package", SECTION, words, False, package, "episodes/s"))
+    return found
+
+
+def record_commands(envs: gym.vector.VectorEnv[Any, Any, Any], first: int) -> list[list[str]]:
+    """Return the commands of a tireless player in the tasks from an index on, one list per step."""
+    player = Tireless()
+    singles = envs.unwrapped.envs  # type: ignore[attr-defined]
+    envs.reset(options=_tasks(first))  # type: ignore[arg-type]  # per place
+    plan = []
+    for _ in range(TURNS // 2):
+        acts = player.act([env.world.view(0) for env in singles])
+        plan.append([write(act) for act in acts])
+        envs.step(plan[-1])
+    return plan
+
+
+def rate(envs: gym.vector.VectorEnv[Any, Any, Any], plan: Sequence[list[str]], first: int) -> float:
+    """Return dialogues per processor second, in the tasks from an index on.
+
+    Raises:
+        RuntimeError: when a dialogue did not take all its turns, so that something else was measured.
+    """
+    infos: dict[str, Any] = {}
+    begin = time.process_time()
+    envs.reset(options=_tasks(first))  # type: ignore[arg-type]  # per place
+    for commands in plan:
+        *_, infos = envs.step(commands)
+    seconds = time.process_time() - begin
+    if not ((infos["turn"] == TURNS) & ~infos["unscored"]).all():
+        raise RuntimeError(f"dialogues of {sorted(set(infos['turn']))} turns were measured, not of {TURNS}")
+    return envs.num_envs / seconds
+
+
+def _tasks(first: int) -> list[dict[str, int]]:
+    return [{"index": first + i} for i in range(_PLACES)]

@@ -1,0 +1,88 @@
+"""What is particular to an environment: one row each, written into the configuration, and enough for its policy."""
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("typer")
+
+from benchmarks.config import Config, Setup, make_config
+from benchmarks.environments.alfworld import ALFWORLD
+from benchmarks.environments.registry import SETTINGS, settings_of
+from benchmarks.environments.sokoban import SOKOBAN
+from benchmarks.json_files import OtherConfigurationError, ResultsError, claimed, load, write_json
+from benchmarks.learning.evaluate import Request, play_split, split_size
+from benchmarks.learning.stack import held_out_tasks, make_envs, new_policy, training_tasks, validation_tasks
+
+
+def config_of(row, **sizes):
+    return make_config(row, methods=["grpo"], seeds=[0], model="tiny", history=None, sizes=row.quick)
+
+
+def test_sokoban_is_set_up_as_ever():
+    config = config_of(SOKOBAN)
+    assert config.setup == Setup()
+    assert held_out_tasks(config)[-1] == {"split": "test", "index": 63}
+    assert validation_tasks(config)[0] == {"split": "validation", "index": 0}
+    assert training_tasks(config)[0] == {"split": "train", "index": 200}
+
+
+@pytest.mark.parametrize("row", SETTINGS, ids=lambda row: row.name)
+def test_no_task_is_used_twice(row):
+    config = config_of(row)
+    parts = [training_tasks(config), validation_tasks(config), held_out_tasks(config)]
+    named = [{(task["split"], task["index"]) for task in part} for part in parts]
+    assert len(set.union(*named)) == sum(map(len, parts))
+
+
+def test_a_configuration_survives_its_file(tmp_path):
+    config = config_of(ALFWORLD)
+    write_json(config, tmp_path / "config.json")
+    assert load(Config, tmp_path / "config.json") == config
+    with claimed(tmp_path, config):
+        pass
+    with pytest.raises(OtherConfigurationError, match="setup: there"), claimed(tmp_path, config_of(SOKOBAN)):
+        pass
+
+
+def test_names_and_ids_are_the_same_row():
+    assert settings_of("alfworld") is settings_of("AgentRL/ALFWorld-v0") is ALFWORLD
+    assert settings_of("AgentRL/VisualSokoban-v0").setup == SOKOBAN.setup
+
+
+def test_the_household_policy_can_write_whatever_its_expert_says_in_any_room():
+    """Every command of 24 games, all task types, within the limit of tokens: whole words, not letters."""
+    from agentgym.rollout import collect
+    from policies.scripted import ExpertPolicy
+
+    config = config_of(ALFWORLD)
+    config.setup.options.pop("task_types", None)
+    policy = new_policy(config, 0)
+    envs = make_envs(config, 24, expert=True)
+    table = collect(envs, ExpertPolicy(), tasks=held_out_tasks(config)[:24], seed=0)
+    messages, _ = envs.reset(options=held_out_tasks(config)[:24])
+    for reply in table.replies:
+        assert len(policy.demonstrate(messages[0], reply.text).token_ids) <= 7
+    lengths = [len(policy.encode(message)) for message in messages]
+    assert max(lengths) < 140
+    assert policy.tokenizer.unk_token_id not in {token for message in messages for token in policy.encode(message)}
+
+
+def test_a_whole_split_is_played_kind_by_kind():
+    request = Request("AgentRL/ALFWorld-v0", "valid_seen", "explorer", {"num_games": 36, "max_episode_steps": 50})
+    played = play_split(request)
+    kinds = played.success_by("task_type")
+    assert sum(len(success) for success in kinds.values()) == 36
+    assert set(kinds) == set(ALFWORLD.kind_names)
+    assert np.mean(played.success) > 0.8
+
+
+def test_the_size_of_a_split():
+    config = config_of(ALFWORLD)
+    assert split_size(config, "valid_unseen") < 144  # two of six task types
+    assert split_size(config_of(SOKOBAN), "test") == 1000
+
+
+def test_an_unknown_policy_is_named():
+    with pytest.raises(ResultsError, match="unknown policy 'explora'"):
+        play_split(Request("AgentRL/ALFWorld-v0", "valid_seen", "explora", {}))

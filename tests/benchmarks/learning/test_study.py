@@ -1,0 +1,136 @@
+"""What a run leaves behind: logs, checkpoints, scores that belong together."""
+
+import dataclasses
+import functools
+import json
+import shutil
+
+import pytest
+
+pytest.importorskip("torch")
+
+from benchmarks.json_files import OtherConfigurationError, ResultsError, claimed
+from benchmarks.learning.jobs import all_jobs, is_finished, run_job
+from benchmarks.learning.results import load
+from benchmarks.learning.stack import new_policy
+from benchmarks.learning.study import gather
+from benchmarks.processes import Job, JobFailedError, run_jobs
+
+
+@pytest.fixture
+def config(finished_run):
+    return load(finished_run / "results.json").config
+
+
+def test_every_run_leaves_log_checkpoint_model_and_tensorboard_files(finished_run, config):
+    for method in config.methods:
+        for seed in config.seeds:
+            folder = finished_run / f"{method}-seed{seed}"
+            rows = [json.loads(line) for line in (folder / "log.jsonl").read_text("utf-8").splitlines()]
+            assert [row["iteration"] for row in rows] == [0, 1, 2]
+            for name in ("approx_kl", "clip_fraction", "success", "invalid_rate", "entropy", "tokens_per_second"):
+                assert isinstance(rows[-1][name], float)
+            assert (folder / "checkpoint.pt").is_file()
+            assert (folder / "model" / "policy.json").is_file()
+            assert list(folder.glob("tensorboard/events.*"))
+
+
+def test_all_methods_of_a_seed_start_from_the_same_clone(finished_run, config):
+    found = load(finished_run / "results.json")
+    for seed in config.seeds:
+        starts = {(run.curve[0].greedy, run.curve[0].success) for run in found.runs if run.seed == seed}
+        assert len(starts) == 1
+
+
+def test_the_expert_solves_every_test_task(finished_run):
+    found = load(finished_run / "results.json")
+    expert = [score for score in found.scores if score.policy == "expert"]
+    assert len(expert) == 2
+    assert all(set(score.success) == {"1"} and score.invalid_rate == 0 for score in expert)
+
+
+def test_training_time_includes_the_warm_start(finished_run):
+    found = load(finished_run / "results.json")
+    clone = {score.seed: score.seconds for score in found.scores if score.policy == "clone"}
+    for run in found.runs:
+        seconds = {score.seconds for score in found.scores if (score.policy, score.seed) == (run.method, run.seed)}
+        assert len(seconds) == 1
+        assert seconds.pop() == pytest.approx(clone[run.seed] + run.seconds)
+
+
+def test_episodes_show_the_moves_between_their_boards(finished_run):
+    found = load(finished_run / "results.json")
+    assert {episode.policy for episode in found.episodes} == {"random", "expert", "clone", "grpo", "rewardflow"}
+    for episode in found.episodes:
+        for before, after in zip(episode.frames, episode.frames[1:], strict=False):
+            # An accepted action moves the player, a refused one changes nothing.
+            assert (before.text != after.text) == before.valid
+        assert episode.won == ("X" not in episode.frames[-1].text)
+
+
+def test_graphs_show_one_task_before_and_after_training(finished_run):
+    found = load(finished_run / "results.json")
+    assert len({graph.task_id for graph in found.graphs}) == 1
+    assert [(graph.method, graph.stage) for graph in found.graphs] == [
+        ("grpo", "clone"), ("rewardflow", "clone"), ("grpo", "trained"), ("rewardflow", "trained"),
+    ]  # fmt: skip
+    grpo, rewardflow = found.graphs[:2]
+    # The same episodes of the clone, so the same picture; only the advantages are the method's own.
+    assert grpo.nodes == rewardflow.nodes
+    assert [edge.gain for edge in grpo.edges] == [edge.gain for edge in rewardflow.edges]
+
+
+def test_gather_names_the_job_that_is_missing(finished_run, config, tmp_path):
+    with pytest.raises(ResultsError, match="job clone-seed0 is not finished"):
+        gather(config, tmp_path)
+
+
+def test_a_folder_accepts_the_same_and_names_what_differs(config, tmp_path):
+    for _ in range(2):
+        with claimed(tmp_path, config):
+            pass
+    other = dataclasses.replace(config, groups=99)
+    with pytest.raises(OtherConfigurationError, match=r"groups: there 4, asked for 99"), claimed(tmp_path, other):
+        pass
+
+
+def test_jobs_are_clones_first_and_have_distinct_names(config):
+    jobs = all_jobs(config)
+    assert [job.name for job in jobs] == [
+        "clone-seed0", "clone-seed1", "references",
+        "grpo-seed0", "rewardflow-seed0", "grpo-seed1", "rewardflow-seed1",
+    ]  # fmt: skip
+
+
+def test_a_failing_job_is_reported_with_its_traceback(config, tmp_path):
+    broken = dataclasses.replace(config, env="AgentRL/Nowhere-v0")
+    with pytest.raises(JobFailedError, match=r"(?s)references failed:.*`Nowhere` doesn't exist"):
+        run_jobs(
+            [Job("references")], functools.partial(run_job, broken, tmp_path), processes=1, progress=lambda *words: None
+        )
+    assert not is_finished(tmp_path, Job("references"))
+
+
+def test_a_job_that_waits_for_nothing_is_an_error_not_a_hang(config, tmp_path):
+    with pytest.raises(JobFailedError, match="grpo-seed0 can never start"):
+        run_jobs(
+            [Job("method", 0, "grpo")], functools.partial(run_job, config, tmp_path), processes=1,
+            progress=lambda *words: None, ready=lambda job: False,
+        )  # fmt: skip
+
+
+def test_a_damaged_job_file_is_named(finished_run, config, tmp_path):
+    folder = shutil.copytree(finished_run, tmp_path / "copy")
+    (folder / "grpo-seed0" / "finished.json").write_text("{", "utf-8")
+    with pytest.raises(ResultsError, match=r"finished.json: Invalid JSON"):
+        gather(config, folder)
+
+
+def test_a_model_of_ones_own_is_trained_in_full_precision(config, tmp_path):
+    import torch
+
+    policy = new_policy(config, 0)
+    policy.model.to(torch.bfloat16)
+    policy.save_pretrained(tmp_path)
+    found = new_policy(dataclasses.replace(config, model=str(tmp_path)), 0)
+    assert {weight.dtype for weight in found.model.parameters()} == {torch.float32}

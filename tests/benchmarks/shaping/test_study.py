@@ -1,0 +1,176 @@
+"""The shaping study: numbers by hand from made-up trainings, files that do not fit, and a small real run."""
+
+import dataclasses
+import json
+import re
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+pytest.importorskip("typer")
+
+import typer
+
+from baselines.sb3.shaping import Point, SB3Config
+from baselines.sb3.sokoban import Levels
+from benchmarks.json_files import ResultsError
+from benchmarks.machine import describe_machine
+from benchmarks.shaping.report import curve, write_shaping_report
+from benchmarks.shaping.results import ShapingResults, ShapingRun, load, save
+from benchmarks.shaping.study import COMPARED, make_config, shaping
+from benchmarks.shaping.table import averages, cells, rich_table, table_rows
+
+TRAINING = SB3Config(levels=Levels(training=4, held_out=2), steps=2048, evaluate_every=1024)
+
+#: Success on four training levels after 1024 and 2048 steps, by reward and seed.
+SUCCESS = {
+    "success": [("0000", "1000"), ("0000", "1100")],
+    "shaped": [("1000", "1110"), ("1100", "1110")],
+    "own": [("0000", "0000"), ("0000", "0001")],
+}
+
+
+def made_up() -> ShapingResults:
+    runs = []
+    for reward in COMPARED:
+        for seed, rows in enumerate(SUCCESS[reward]):
+            points = [Point(0, 0.0, "0000", "00", 0, 0)]
+            known = 3 if reward == "shaped" else 0
+            points += [Point(1024 * (i + 1), 2.0 * i, row, "01", known, 7 * known) for i, row in enumerate(rows)]
+            runs.append(ShapingRun(reward, seed, points))
+    return ShapingResults(1, "2030-01-01 00:00 UTC", make_config([0, 1], TRAINING), describe_machine(), runs)
+
+
+def test_rows_by_hand() -> None:
+    success, shaped, own = table_rows(made_up())
+    # At the end: 3 of 8, 6 of 8, 1 of 8.
+    assert [row.final.mean for row in (success, shaped, own)] == [0.375, 0.75, 0.125]
+    assert shaped.final_difference.mean == pytest.approx(0.375)
+    assert own.final_difference.mean == pytest.approx(-0.25)
+    # Averaged over both evaluations: (0 + 1 + 0 + 2) / 16 = 3/16 and (1 + 3 + 2 + 3) / 16 = 9/16.
+    assert (success.average.mean, shaped.average.mean) == (0.1875, 0.5625)
+    assert shaped.average_difference.mean == pytest.approx(0.375)
+    assert [row.held_out.mean for row in (success, shaped, own)] == [0.5] * 3
+    assert shaped.held_out_difference.mean == 0.0
+    assert (success.known, shaped.known, success.final_difference, shaped.seconds) == (None, 3.0, None, 2.0)
+    for row in (success, shaped, own):
+        for field in dataclasses.fields(row):
+            value = getattr(row, field.name)
+            if hasattr(value, "low"):
+                assert -1 <= value.low <= value.mean <= value.high <= 1
+    assert averages(made_up(), "success").tolist() == [[0.5, 0, 0, 0], [0.5, 0.5, 0, 0]]
+
+
+def test_the_curve_is_a_mean_over_seeds() -> None:
+    steps, bands = curve(made_up(), "shaped", "training")
+    assert steps == [0, 1024, 2048]
+    assert [band.mean for band in bands] == [0.0, 0.375, 0.75]
+    assert [band.mean for band in curve(made_up(), "own", "held_out")[1]] == [0.0, 0.5, 0.5]
+
+
+def test_only_intervals_that_exclude_zero_are_coloured() -> None:
+    row = table_rows(made_up())[1]
+    signs = {}
+    for low, high in ((0.1, 0.6), (-0.1, 0.8), (-0.4, -0.2)):
+        interval = dataclasses.replace(row.final, mean=(low + high) / 2, low=low, high=high)
+        signs[low] = cells(dataclasses.replace(row, final_difference=interval))[1][1]
+    assert signs == {0.1: "up", -0.1: "", -0.4: "down"}
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_table_fits_the_terminal_and_holds_every_number(width: int) -> None:
+    import io
+
+    from rich.console import Console
+
+    file = io.StringIO()
+    Console(file=file, width=width).print(rich_table(made_up(), width))
+    text = file.getvalue()
+    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text
+    for number in ("37.5", "75.0", "+37.5", "56.2", "3.0"):
+        assert number in text
+
+
+def test_results_survive_the_file_and_the_page_holds_table_and_picture(tmp_path) -> None:
+    save(made_up(), tmp_path / "shaping.json")
+    found = load(tmp_path / "shaping.json")
+    assert found == made_up()
+    picture, page = write_shaping_report(found, tmp_path)
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    text = page.read_text("utf-8")
+    assert text.count('<tr class="method">') == 8
+    assert "data:image/png;base64," in text
+    assert "+37.5" in text
+    # Nothing is fetched from elsewhere.
+    assert re.findall(r'(?:src|href)="(?!data:)', text) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda plain: plain.update(version=9), "version 1, got 9"),
+        (lambda plain: plain["runs"].pop(), "runs: expected"),
+        (lambda plain: plain["runs"][0]["points"].pop(), "expected evaluations after"),
+        (lambda plain: plain["runs"][0]["points"][0].update(training="01"), "expected 4 characters"),
+        (lambda plain: plain["config"]["training"].update(speed=1), "config.training.speed: Unexpected keyword"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused(tmp_path, change, words: str) -> None:
+    path = tmp_path / "shaping.json"
+    save(made_up(), path)
+    plain = json.loads(path.read_text("utf-8"))
+    change(plain)
+    path.write_text(json.dumps(plain), encoding="utf-8")
+    with pytest.raises(ResultsError, match=re.escape(words)):
+        load(path)
+    path.write_text("{", encoding="utf-8")
+    with pytest.raises(ResultsError, match=r"Invalid JSON.* at line 1 column 1"):
+        load(path)
+    with pytest.raises(ResultsError, match="run the benchmark that writes it first"):
+        load(tmp_path / "nowhere.json")
+
+
+def invoke(*arguments: str) -> tuple[int, str]:
+    from typer.testing import CliRunner
+
+    app = typer.Typer(pretty_exceptions_enable=False)
+    app.command()(shaping)
+    result = CliRunner().invoke(app, list(arguments), env={"COLUMNS": "120", "TERM": "dumb"})
+    return result.exit_code, " ".join(re.sub(r"\x1b\[[0-9;]*m|[│╭╮╰╯─]", " ", result.output).split())
+
+
+def test_wrong_options_are_explained(tmp_path) -> None:
+    status, words = invoke("--seeds", "0,0")
+    assert (status, "distinct numbers" in words) == (2, True)
+    (tmp_path / "config.json").write_text("{}")
+    status, words = invoke("--quick", "--out", str(tmp_path))
+    assert status == 2
+    assert "another configuration" in words
+
+
+@pytest.mark.slow
+def test_the_quick_study_runs_continues_and_repeats_itself(tmp_path) -> None:
+    pytest.importorskip("stable_baselines3")
+    folder = tmp_path / "study"
+    status, words = invoke("--quick", "--jobs", "2", "--out", str(folder))
+    assert status == 0, words
+    assert sorted(path.name for path in folder.iterdir()) == [
+        ".lock", "config.json", "own-seed0.json", "own-seed1.json", "report.html", "shaped-seed0.json",
+        "shaped-seed1.json", "shaping.json", "shaping.png", "success-seed0.json", "success-seed1.json",
+    ]  # fmt: skip
+    found = load(folder / "shaping.json")
+    assert [run.points[-1].known > 0 for run in found.runs] == [run.reward == "shaped" for run in found.runs]
+    # A training that is done again finds the same.
+    (folder / "shaped-seed1.json").unlink()
+    status, words = invoke("--quick", "--out", str(folder))
+    assert (status, "5 of 6 trainings are finished" in words) == (0, True)
+
+    def outcomes(results: ShapingResults) -> list[list[tuple[str, str, int]]]:
+        return [[(p.training, p.held_out, p.states) for p in run.points] for run in results.runs]
+
+    assert outcomes(load(folder / "shaping.json")) == outcomes(found)
+    assert np.isfinite([row.final.mean for row in table_rows(found)]).all()

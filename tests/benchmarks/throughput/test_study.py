@@ -1,0 +1,180 @@
+"""Speed measurements: what is timed is what is claimed. Nothing here asserts a speed."""
+
+import io
+import time
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import agentgym  # noqa: F401
+from benchmarks.machine import describe_machine
+from benchmarks.throughput import gym_sokoban
+from benchmarks.throughput.credit_peers import sweeping_propagation
+from benchmarks.throughput.sokoban import ENV, _Counter, bare_loop
+from benchmarks.throughput.study import Throughput, ratios
+from benchmarks.throughput.synthetic_rollouts import random_walk_table
+from benchmarks.throughput.timing import (
+    Measurement,
+    best_milliseconds,
+    best_rate,
+    record_actions,
+    single_rate,
+    vector_rate,
+)
+from benchmarks.throughput.webshop import ENV as SHOP
+from benchmarks.throughput.webshop import _never_asked, record_visits
+from wrappers.credit.state_graph import StateGraph
+
+needs_gym_sokoban = pytest.mark.skipif(
+    gym_sokoban.classes() is None, reason="gym-sokoban is not installed (pip install gym gym-sokoban==0.0.6)"
+)
+
+
+def burn(seconds):
+    begin = time.process_time()
+    while time.process_time() - begin < seconds:
+        pass
+
+
+def test_best_rate_raises_the_count_until_a_repetition_is_long_enough():
+    counts = []
+
+    def work(n):
+        counts.append(n)
+        burn(n * 1e-4)
+        return n
+
+    rate = best_rate(work, start=1, seconds=0.02, repeats=3)
+    # 1e-4 processor seconds a unit: at most 10,000 units/s, and no less than half of it.
+    assert 5_000 < rate <= 10_100
+    assert counts[0] == 1
+    assert len(set(counts[-3:])) == 1
+    assert counts[-1] >= 100
+
+
+def test_best_milliseconds_leaves_the_first_call_out():
+    calls = []
+
+    def work():
+        calls.append(0)
+        burn(0.05 if len(calls) == 1 else 0.002)
+
+    assert 2 <= best_milliseconds(work, 3) < 40
+    assert len(calls) == 4
+
+
+def test_recorded_actions_are_those_of_running_places():
+    envs = gym.make_vec(ENV, 8, autoreset_mode="Disabled", max_episode_steps=5)
+    plan, count = record_actions(envs, 7, seed=0)
+    assert len(plan) == 7
+    # Every episode is over after 5 steps at most; finished places get "".
+    assert count == sum(action != "" for actions in plan for action in actions) <= 40
+    assert plan[5] == plan[6] == [""] * 8
+
+
+def test_a_replay_meets_the_same_states():
+    envs = gym.make_vec(ENV, 4, autoreset_mode="Disabled")
+    plan, _ = record_actions(envs, 10, seed=3)
+    _, infos = envs.reset(seed=3)
+    for actions in plan:
+        for place, action in enumerate(actions):
+            assert action == "" or action in infos["admissible_actions"][place]
+        *_, infos = envs.step(actions)
+
+
+def test_rates_are_positive():
+    assert vector_rate(gym.make_vec(ENV, 4, autoreset_mode="Disabled"), 5, 1, 1) > 0
+    assert single_rate(gym.make(ENV), 2, 1) > 0
+
+
+def test_random_walks_are_full_length_and_half_of_them_succeed():
+    table = random_walk_table(0, groups=3, size=4, length=10)
+    assert len(table) == 120
+    assert table.n_groups == 3
+    assert table.trajectory_won.tolist() == [True, False] * 6
+    # A walk goes on where the last step led.
+    rows = table.order
+    inside = np.diff(table.trajectory[rows]) == 0
+    assert (table.next_state[rows][:-1][inside] == table.state[rows][1:][inside]).all()
+
+
+def test_sweeps_find_the_same_distances_as_the_graph():
+    table = random_walk_table(1, groups=2, size=4, length=20)
+    graph = StateGraph.from_table(table)
+    hops = graph.hop_distance()
+    values = sweeping_propagation(table, gamma=0.5, sweeps=100)
+    for group, state, distance in zip(graph.node_group, graph.node_state, hops, strict=True):
+        assert values[group][int(state)] == pytest.approx(0.5**distance)
+
+
+def test_the_counter_never_repeats_a_level():
+    counter = _Counter()
+    spans = [range(first, first + n) for n in (3, 5) for first in [counter(n)]]
+    assert not set(spans[0]) & set(spans[1])
+
+
+def test_ratios_compare_ours_with_the_peer():
+    def measured(key, value, unit="steps/s"):
+        return Measurement(key, key.split("_")[0], key, True, value, unit)
+
+    found = ratios([
+        measured("steps_vector_128", 200.0), measured("steps_bare", 1000.0),
+        measured("levels_2", 30.0), measured("levels_gym_sokoban_2", 10.0),
+        measured("credit_sweeps", 500.0, "ms"), measured("credit_rewardflow", 5.0, "ms"),
+        measured("credit_graphgpo", 10.0, "ms"),
+    ])  # fmt: skip
+    assert {ratio.what: ratio.value for ratio in found} == {
+        "make_vec, 128 places / limit of a bare Python loop": 0.2,
+        "generator / gym-sokoban, boxes: 2": 3.0,
+        "rewardflow / sweeps over a dict graph": 100.0,
+        "graphgpo / sweeps over a dict graph": 50.0,
+    }
+
+
+def test_the_printout_names_the_machine_and_every_measurement():
+    pytest.importorskip("rich")
+    from rich.console import Console
+
+    from benchmarks.throughput.study import print_throughput
+
+    machine = describe_machine()
+    found = Throughput(
+        machine, True, [Measurement("k", "steps", "our steps", True, 1234.5, "steps/s")], [], ["left out"]
+    )
+    console = Console(file=io.StringIO(), width=200)
+    print_throughput(found, console)
+    text = console.file.getvalue()
+    for words in (machine.cpu, machine.python, "our steps", "1,230 steps/s", "left out"):
+        assert words in text
+
+
+def test_the_bare_loop_makes_whole_rounds():
+    play = bare_loop(8, "board", {"won": False})
+    assert play(20) == 16
+
+
+@needs_gym_sokoban
+@pytest.mark.parametrize("render", ["rgb_array", "tiny_rgb_array", "none"])
+def test_gym_sokoban_steps(render):
+    play = gym_sokoban.stepper(render, 6, 2)
+    assert play(10) == 10
+
+
+@needs_gym_sokoban
+def test_gym_sokoban_levels_leave_the_global_generators_as_they_were():
+    before = np.random.get_state()[1].copy()  # noqa: NPY002
+    assert gym_sokoban.generator(6, 1)(3) == 3
+    assert (np.random.get_state()[1] == before).all()  # noqa: NPY002
+
+
+def test_recorded_visits_search_click_and_buy_and_a_new_search_finds_the_same():
+    envs = gym.make_vec(SHOP, 8, num_products=100)
+    plan = record_visits(envs, 40, 0)
+    actions = {action for step in plan for action in step}
+    assert {action.partition("[")[0] for action in actions} == {"search", "click"}
+    assert "click[buy now]" in actions
+    envs.reset(seed=0)
+    seen = [envs.step(step)[0] for step in plan]
+    envs.reset(seed=0)
+    assert [envs.step([_never_asked(action, 3) for action in step])[0] for step in plan] == seen
