@@ -197,7 +197,9 @@ def mentioned(request: str, values: Iterable[str]) -> list[str]:
     """
     text, found = f" {request[:_LONGEST].lower()} ", []
     for value in sorted(set(values), key=lambda value: (-len(value), value)):
-        shorter = re.sub(rf"(?<![\w-]){re.escape(value.lower())}(?![\w-])", " ", text) if value.strip() else text
+        if not value.strip() or value.lower() not in text:
+            continue
+        shorter = re.sub(rf"(?<![\w-]){re.escape(value.lower())}(?![\w-])", " ", text)
         if shorter != text:
             found.append(value)
             text = shorter

@@ -80,7 +80,7 @@ def _kept(folder: Path, read: Callable[[Path], _T], write: Callable[[Path], obje
             return read(folder)
         except (ValueError, OSError) as error:
             warnings.warn(f"{error}; it is made anew now", stacklevel=2)
-            shutil.rmtree(folder)
+            shutil.rmtree(folder, ignore_errors=True)  # another process may do the same
     write(folder)
     return read(folder)
 
