@@ -30,7 +30,6 @@ _VECTORS, _HEAD, _STARTED = "dense.f32", "dense.json", "dense.started.json"
 _STRETCH = 1024
 _EXTRA = 'dense retrieval needs two packages: pip install "stepcredit[dense]" (sentence-transformers and faiss-cpu)'
 
-_SIZES = range(1, 1 << 20)
 Vectors = NDArray[np.float32]
 #: Turns n texts into n vectors of one length, shape (n, dimensions).
 Encoder = Callable[[Sequence[str]], Any]
@@ -94,6 +93,8 @@ class DenseRetriever:
         folder = Path(folder).expanduser()
         try:
             head = _read_head(folder / _HEAD)
+            if "dimensions" not in head:
+                raise ValueError(f"{_HEAD} names no dimensions")
             vectors = np.memmap(folder / _VECTORS, np.float32, "r").reshape(-1, head["dimensions"])
             self = cls(PassageFile(folder), head["model"], vectors=vectors, device=device)
             self._recipe = folder, device
@@ -191,9 +192,10 @@ def _read_head(path: Path) -> dict[str, Any]:
         head = read_json(path.read_bytes())
     except ForeignError as error:
         raise IndexFolderError(f"{path} is damaged ({error}); remove it and encode again") from error
-    if not isinstance(head, dict) or not isinstance(head.get("model"), str) or head.get("dimensions", 1) not in _SIZES:
+    dimensions = head.get("dimensions", 1) if isinstance(head, dict) else 0
+    if type(dimensions) is not int or dimensions < 1 or not isinstance(head.get("model"), str):
         raise IndexFolderError(f"{path} is damaged: expected a model and its dimensions; remove it and encode again")
-    return {"dimensions": 1, **head}
+    return head
 
 
 def normalised(vectors: Any) -> Vectors:

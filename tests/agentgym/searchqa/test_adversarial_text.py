@@ -59,7 +59,7 @@ FAMILIES = {
 }
 LIMITS = (None, 500)
 #: Characters of the shorter text; the longer one has eight times as many, and may take less than twenty times as long.
-SIZE, MOST_GROWTH = 12_000, 20
+SIZE, MOST_GROWTH = 5_000, 20
 
 
 def read(observation: str) -> None:

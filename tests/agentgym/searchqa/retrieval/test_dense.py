@@ -111,6 +111,19 @@ def test_a_folder_is_encoded_once_and_goes_on_after_an_interruption(
         encode_folder(folder, "another", encode=counts)
 
 
+@pytest.mark.parametrize(
+    "head",
+    ["[", "[" * 200_000, "[]", '{"model": 1}', '{"model": "m", "dimensions": 0}', '{"model": "m", "dimensions": "8"}',
+     '{"model": "m", "dimensions": [8]}', '{"model": "m", "dimensions": 1e400}', '{"model": "m"}'],
+)  # fmt: skip
+def test_a_damaged_note_beside_vectors_is_named(tmp_path: Path, head: str) -> None:
+    folder = build_index(write_corpus(tmp_path / "c.jsonl", PASSAGES), tmp_path / "index")
+    np.ones((40, 8), np.float32).tofile(folder / "dense.f32")
+    (folder / "dense.json").write_text(head)
+    with pytest.raises(IndexFolderError, match=f"{folder} holds no vectors"):
+        DenseRetriever.from_folder(folder)
+
+
 @pytest.mark.parametrize("package", ["faiss", "sentence_transformers"])
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, package: str) -> None:
     monkeypatch.setitem(sys.modules, package, None)

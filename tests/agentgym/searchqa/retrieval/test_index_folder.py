@@ -128,8 +128,10 @@ def test_folders_that_are_no_index_are_named(corpus: Path, tmp_path: Path) -> No
         (head | {"version": 99}, "has version 99 of the format"),
         (head | {"passages": 51}, "50 passages, expected 51"),
         ({"version": 1}, "is something else"),
+        ([], "is something else"),
+        ("[" * 200_000, "cannot be read"),
     ):
-        (folder / "index.json").write_text(json.dumps(changed))
+        (folder / "index.json").write_text(changed if isinstance(changed, str) else json.dumps(changed))
         with pytest.raises(IndexFolderError, match=words):
             open_index(folder)
     (folder / "index.json").write_text(json.dumps(head))
@@ -139,6 +141,15 @@ def test_folders_that_are_no_index_are_named(corpus: Path, tmp_path: Path) -> No
     (folder / "passages.ends").unlink()
     with pytest.raises(IndexFolderError, match="is damaged"):
         open_index(folder)
+
+
+@pytest.mark.parametrize("noted", ["", "[", "[" * 200_000, "7", "\ufffd"])
+def test_an_unfinished_build_whose_note_is_damaged_begins_anew(corpus: Path, tmp_path: Path, noted: str) -> None:
+    unfinished = tmp_path / "index.building"
+    unfinished.mkdir()
+    (unfinished / "started.json").write_text(noted)
+    (unfinished / "passages.jsonl").write_text("rubbish")
+    assert len(open_index(build_index(corpus, tmp_path / "index")).passages) == len(PASSAGES)
 
 
 def test_an_index_whose_files_are_gone_is_damaged_not_empty(corpus: Path, tmp_path: Path) -> None:
