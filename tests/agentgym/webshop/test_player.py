@@ -132,7 +132,7 @@ def test_arguments_out_of_range_are_refused() -> None:
             Shopper(**arguments)
 
 
-def test_the_registered_environment_advises_in_every_place() -> None:
+def test_the_registered_environment_advises_in_every_sub_environment() -> None:
     envs = gym.make_vec("AgentRL/WebShop-v0", num_envs=3, expert=True, autoreset_mode="Disabled")
     _, infos = envs.reset(seed=5)
     assert all(action.startswith("search[") for action in infos["expert_action"])
