@@ -15,7 +15,18 @@ NUMERIC = {"numpy", "gymnasium", "scipy"}
 ARROWS: dict[str, tuple[set[str], set[str] | None]] = {
     "agentgym": (
         {"agentgym"},
-        NUMERIC | {"pettingzoo", "tantivy", "sentence_transformers", "faiss", "pyserini", "pyarrow", "spacy", "openai"},
+        NUMERIC
+        | {
+            "pettingzoo",
+            "tantivy",
+            "sentence_transformers",
+            "faiss",
+            "pyserini",
+            "pyarrow",
+            "spacy",
+            "aiohttp",
+            "tenacity",
+        },
     ),
     "wrappers": ({"agentgym", "wrappers"}, NUMERIC | {"sentence_transformers"}),
     "policies": ({"agentgym", "policies"}, None),
@@ -77,7 +88,10 @@ def test_every_folder_has_sources_and_is_typed() -> None:
 @pytest.mark.parametrize(
     ("statement", "absent"),
     [
-        ("import agentgym", ["torch", "ray", "pettingzoo", "scipy", "tantivy", "transformers", "matplotlib", "openai"]),
+        (
+            "import agentgym",
+            ["torch", "ray", "pettingzoo", "scipy", "tantivy", "transformers", "matplotlib", "aiohttp"],
+        ),
         ("import wrappers", ["torch", "ray", "pettingzoo", "transformers", "sentence_transformers", "matplotlib"]),
         ("import policies, baselines, benchmarks", ["torch", "ray", "transformers", "matplotlib"]),
     ],

@@ -43,7 +43,7 @@ def test_the_python_blocks_of_a_page_run(page: Path, tmp_path: Path, monkeypatch
     if "stable_baselines3" in page.read_text(encoding="utf-8"):
         pytest.importorskip("stable_baselines3")
     if "agentgym.chat" in page.read_text(encoding="utf-8"):
-        pytest.importorskip("openai")
+        pytest.importorskip("aiohttp")
     monkeypatch.chdir(tmp_path)
     names = _given(page)
     for block in _blocks(page):

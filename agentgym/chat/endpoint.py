@@ -7,41 +7,65 @@ import dataclasses
 import json
 import os
 import sqlite3
-import threading
 import warnings
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import urlsplit
 
 from agentgym.chat.answer_cache import AnswerCache
-from agentgym.chat.direct_transport import DirectTransport
-from agentgym.chat.usage import Usage
 from agentgym.chat.wire import Body, ChatAnswer, ChatFailure, ChatRequest, key_of, make_answer, read_answer
 from agentgym.disk_cache import cache_folder
-from agentgym.foreign_text import clean, clean_json, one_line
-from agentgym.redaction import hide, redact
+from agentgym.foreign_text import clean_json
+from agentgym.http_client import HttpAnswer, HttpClient, HttpFailure
+from agentgym.redaction import redact
 
 #: How structured output is asked for.
 STRUCTURED = ("", "json_object", "json_schema")
 _HOSTED = "https://api.openai.com/v1"
 _HOSTED_KEY = "OPENAI_API_KEY"
-#: Characters of an endpoint's own words that a failure tells.
-_LONGEST_REASON = 300
-#: A shorter key, such as "EMPTY", is no secret in a model's answer.
-_SHORTEST_SECRET = 6
-#: What is this process's own.
-_OPEN = {"_made": None, "_direct": None, "_pool": None, "_tries": None, "_process": 0}
+#: An answer of more bytes is a failure.
+_MOST_BYTES = 16_000_000
+
+
+@dataclass
+class Usage:
+    """Counts since an endpoint was made; answers from the cache, and requests that were equal, cost nothing.
+
+    Attributes:
+        answered: requests that the endpoint answered.
+        failed: requests that it did not, after all tries.
+        remembered: requests answered by the cache.
+        retries: further tries, of both kinds of requests.
+        prompt_tokens: read by the model, as the endpoint counts; 0 where it does not.
+        completion_tokens: written by the model.
+        cost: of these tokens, in the unit of `prices`.
+    """
+
+    answered: int = 0
+    failed: int = 0
+    remembered: int = 0
+    retries: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+
+    def __str__(self) -> str:
+        """One line."""
+        return (
+            f"{self.answered:,} answers ({self.remembered:,} more from the cache, {self.failed:,} failures, "
+            f"{self.retries:,} retries), {self.prompt_tokens:,} + {self.completion_tokens:,} tokens, "
+            f"cost {self.cost:.4f}"
+        )
 
 
 class ChatEndpoint:
-    """Asks a model many things at once, through the package openai; see docs/sotopia-endpoints.md.
+    """Asks a model many things at once; see docs/sotopia-endpoints.md.
 
-    A request that fails, after all its tries, gives a `ChatFailure` and leaves the others alone. Waits between tries,
-    and what is worth another try, are the package's: connection errors, time-outs and the statuses 408, 409, 429 and
-    5xx, after 0.5 s, 1 s, ... 8 s or what the endpoint's Retry-After says. An answer is a function of the request:
-    equal requests of one call are sent once, so give different seeds for different samples.
+    A request that fails, after all its tries (see `agentgym.http_client.HttpClient`), gives a `ChatFailure` and leaves
+    the others alone. An answer is a function of the request: equal requests of one call are sent once, so give
+    different seeds for different samples.
 
     Keys stay in this process: neither `repr`, failures and warnings nor cached answers hold them, and a pickle leaves
     them out (see `sign_in`), with what stands in `base_url` as `user:password@` or `?api_key=`.
@@ -64,22 +88,16 @@ class ChatEndpoint:
         prices: of a million tokens read and a million written, for `usage.cost`.
         extra: more of the request's body, such as `{"top_p": 0.9}`.
         send_seed: False for endpoints that refuse a seed; it then only tells samples apart.
-        http_client: a client of httpx for the openai package instead of `DirectTransport`, for proxies and the like.
+        proxy: the URL of a proxy; None for direct connections.
 
     Attributes:
         base_url: where it is, without credentials.
         usage: what it has cost so far.
 
     Raises:
-        ImportError: when the package openai is not installed.
+        ImportError: when aiohttp or tenacity is not installed (the extra `chat`).
         ValueError: on an argument that cannot be.
     """
-
-    _made: Any
-    _direct: DirectTransport | None
-    _pool: ThreadPoolExecutor | None
-    _tries: threading.local
-    _process: int
 
     def __init__(
         self,
@@ -98,7 +116,7 @@ class ChatEndpoint:
         prices: tuple[float, float] = (0.0, 0.0),
         extra: Mapping[str, Any] | None = None,
         send_seed: bool = True,
-        http_client: Any = None,
+        proxy: str | None = None,
     ) -> None:
         if not model or not isinstance(model, str):
             raise ValueError(f"model must be the name of a model at the endpoint, got {model!r}")
@@ -118,7 +136,6 @@ class ChatEndpoint:
                 raise ValueError(
                     f"no api_key, and the variable {self._key_variable} is not set: give one, or a base_url"
                 )
-        self._sign((base_url or os.environ.get("OPENAI_BASE_URL") or _HOSTED).rstrip("/"), api_key or "")
         self.timeout, self.retries, self.concurrency = float(timeout), int(retries), int(concurrency)
         self.structured, self.prices, self.send_seed = structured, prices, bool(send_seed)
         self.usage = Usage()
@@ -126,9 +143,8 @@ class ChatEndpoint:
         self._fixed: Body = {name: value for name, value in settings.items() if value is not None} | dict(extra or {})
         folder = cache_folder(cache)
         self._cache = AnswerCache(folder) if folder is not None else None
-        self._http_client = http_client
-        self._reset()
-        self._client()  # says now whether the package is there
+        self._proxy = proxy
+        self._sign((base_url or os.environ.get("OPENAI_BASE_URL") or _HOSTED).rstrip("/"), api_key or "")
 
     @classmethod
     def at(cls, name: str, **options: Any) -> Self:
@@ -153,7 +169,6 @@ class ChatEndpoint:
             base_url: the URL with its credentials; None where it had none.
         """
         self._sign((base_url or self._url).rstrip("/"), api_key or self._api_key)
-        self._reset()
 
     def ask(self, requests: Sequence[ChatRequest]) -> list[ChatAnswer | ChatFailure]:
         """Return what the model answers to each request, or why there is no answer, in the order of the requests.
@@ -178,18 +193,29 @@ class ChatEndpoint:
 
     def _fetch(self, missing: Mapping[str, Body], found: dict[str, ChatAnswer | ChatFailure]) -> None:
         """Ask for what is missing and keep what comes, also when waiting is interrupted."""
-        client, pool = self._client(), self._threads()
-        tasks = {key: pool.submit(self._post, client, body) for key, body in missing.items()}
+        leave_out = () if self.send_seed else ("seed",)
+        sent = {
+            key: json.dumps({name: value for name, value in body.items() if name not in leave_out}).encode()
+            for key, body in missing.items()
+        }
+        came: dict[str, HttpAnswer | HttpFailure] = {}
         try:
-            wait(tasks.values())
+            self._client.post(sent, came)
         finally:
-            for task in tasks.values():
-                task.cancel()
-            came = {key: task.result() for key, task in tasks.items() if task.done() and not task.cancelled()}
-            for answer in came.values():
+            read = {key: self._read(answer) for key, answer in came.copy().items()}
+            for answer in read.values():
                 self._count(answer)
-            self._keep({key: answer for key, answer in came.items() if isinstance(answer, ChatAnswer)})
-        found.update(came)
+            self._keep({key: answer for key, answer in read.items() if isinstance(answer, ChatAnswer)})
+        found.update(read)
+
+    def _read(self, came: HttpAnswer | HttpFailure) -> ChatAnswer | ChatFailure:
+        if isinstance(came, HttpFailure):
+            return ChatFailure(f"{self.model} at {self.base_url}: {came.reason}", came.attempts)
+        try:
+            answer = read_answer(came.content)
+        except ValueError as error:
+            return ChatFailure(f"{self.model} at {self.base_url}: {self._client.tell(str(error))}", came.attempts)
+        return dataclasses.replace(answer, text=self._client.without_keys(answer.text), attempts=came.attempts)
 
     def _cached(self, value: Any) -> ChatAnswer:
         """Return an answer of the cache; the file may be anybody's."""
@@ -209,7 +235,7 @@ class ChatEndpoint:
         try:
             self._cache.store(rows)
         except (sqlite3.Error, OSError, ValueError) as error:
-            reason = redact(str(error), self._secrets)
+            reason = self._client.tell(str(error))
             warnings.warn(f"{self._cache.path}: {len(rows)} answers were not kept ({reason})", stacklevel=2)
 
     def _body(self, request: ChatRequest) -> Body:
@@ -223,33 +249,6 @@ class ChatEndpoint:
             body["response_format"] = {"type": self.structured, **given}
         return body
 
-    def _post(self, client: Any, body: Body) -> ChatAnswer | ChatFailure:
-        """Send one request, in a thread of its own."""
-        import openai
-
-        sent = body if self.send_seed else {name: value for name, value in body.items() if name != "seed"}
-        self._tries.number = 0
-        try:
-            content = self._direct.post(json.dumps(sent).encode(), self.timeout) if self._direct is not None else None
-            if content is None:  # the package's models of answers cost more than the request: it gives bytes
-                content = client.post("/chat/completions", body=sent, cast_to=bytes)
-            answer = read_answer(content)
-            text = hide(answer.text, [secret for secret in self._secrets if len(secret) >= _SHORTEST_SECRET])
-            return dataclasses.replace(answer, text=text, attempts=max(self._tries.number, 1))
-        except openai.APITimeoutError:
-            reason = f"no answer within {self.timeout:g} s"
-        except openai.APIStatusError as error:
-            reason = f"status {error.status_code} ({error.response.content.decode(errors='replace')})"
-        except openai.APIConnectionError as error:
-            reason = f"no connection ({error.__cause__ or error})"
-        except (openai.OpenAIError, ValueError) as error:
-            reason = str(error)
-        except Exception as error:  # nothing that one answer holds may lose the others
-            reason = f"{type(error).__name__} ({error})"
-        # Redacted first: a cut could leave half a key.
-        reason = one_line(clean(redact(reason, self._secrets), _LONGEST_REASON))
-        return ChatFailure(f"{self.model} at {self.base_url}: {reason}", max(self._tries.number, 1))
-
     def _count(self, answer: ChatAnswer | ChatFailure) -> None:
         usage = self.usage
         usage.retries += answer.attempts - 1
@@ -262,82 +261,48 @@ class ChatEndpoint:
         read, written = self.prices
         usage.cost += (answer.prompt_tokens * read + answer.completion_tokens * written) / 1e6
 
-    def _client(self) -> Any:
-        """Return this process's client: threads and connections must not be carried through a fork."""
-        if self._process != os.getpid():
-            self._reset()
-        if self._made is None:
-            try:
-                import openai
-            except ImportError as error:
-                raise ImportError(
-                    "a model behind an endpoint needs the package openai: pip install 'stepcredit[chat]'"
-                ) from error
-            http_client = self._http_client
-            if http_client is None:
-                self._direct = DirectTransport()
-                http_client = openai.DefaultHttpxClient(
-                    transport=self._direct,  # type: ignore[arg-type]  # has all that is asked of one
-                    trust_env=False,
-                    follow_redirects=False,
-                    event_hooks={"request": [self._note_try]},
-                )
-            parts = urlsplit(self._url)
-            self._made = openai.OpenAI(
-                base_url=parts._replace(query="").geturl(),
-                default_query=dict(parse_qsl(parts.query)) or None,
-                api_key=self._api_key or "none",
-                max_retries=self.retries,
-                timeout=self.timeout,
-                http_client=http_client,
-            )
-        return self._made
-
-    def _note_try(self, request: Any) -> None:
-        self._tries.number = getattr(self._tries, "number", 0) + 1
-
-    def _threads(self) -> ThreadPoolExecutor:
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self.concurrency, thread_name_prefix="chat")
-        return self._pool
-
     def _sign(self, url: str, api_key: str) -> None:
         parts = urlsplit(url)
-        named = [value for name, value in parse_qsl(parts.query) if redact(f"{name}={value}") != f"{name}={value}"]
-        self._url, self._api_key = url, api_key
-        self._secrets = tuple(filter(None, (api_key, parts.password or parts.username, *named)))
-        self.base_url = redact(url)
-        self._unsigned = ""
-
-    def _reset(self) -> None:
-        vars(self).update(_OPEN, _process=os.getpid(), _tries=threading.local())
+        if parts.username is None and api_key:
+            headers = {"Authorization": f"Bearer {api_key}"}
+        else:  # credentials within the URL are sent instead
+            headers = {}
+        self._client = HttpClient(
+            parts._replace(path=f"{parts.path.rstrip('/')}/chat/completions").geturl(),
+            headers=headers,
+            timeout=self.timeout,
+            retries=self.retries,
+            concurrency=self.concurrency,
+            most_bytes=_MOST_BYTES,
+            proxy=self._proxy,
+        )
+        self._url, self._api_key, self.base_url, self._unsigned = url, api_key, redact(url), ""
 
     def __getstate__(self) -> dict[str, Any]:
         """What is open stays behind, and so do keys: a copy opens its own connections and signs in itself."""
-        if self._http_client is not None:
-            raise TypeError(f"{self!r} was given an http_client, which cannot be pickled: make it where it is used")
         lost = {
             "api_key=...": self._api_key and not self._key_variable,
             "base_url=...": self._url != self.base_url,
         }
+        if self._proxy and self._proxy != redact(self._proxy):
+            raise TypeError(f"{self!r} cannot be pickled, because its proxy's URL holds credentials")
         unsigned = self._unsigned or ", ".join(name for name, gone in lost.items() if gone)
-        hidden = {"_api_key": "", "_url": self.base_url, "_secrets": (), "_unsigned": unsigned}
-        return {**vars(self), **_OPEN, **hidden}
+        return {**vars(self), "_api_key": "", "_url": self.base_url, "_client": None, "_unsigned": unsigned}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Take the key from its variable, where it has one; see `sign_in`."""
         vars(self).update(state)
-        unsigned = self._unsigned
-        if self._key_variable:
-            self._sign(self._url, os.environ.get(self._key_variable, ""))
-            unsigned = ", ".join(filter(None, ("" if self._api_key else "api_key=...", unsigned)))
-        self._unsigned = unsigned
+        unsigned, api_key = self._unsigned, os.environ.get(self._key_variable or "", "")
+        self._sign(self._url, api_key)
+        without = self._key_variable and not api_key
+        self._unsigned = ", ".join(filter(None, ("api_key=..." if without else "", unsigned)))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Copy within this process, as `gymnasium.Env.spec` does: with its credentials."""
         made = type(self).__new__(type(self))
-        kept = {**vars(self), **_OPEN, "_http_client": None}
-        vars(made).update(copy.deepcopy(kept, memo), _http_client=self._http_client)
+        vars(made).update(copy.deepcopy({**vars(self), "_client": None}, memo))
+        made._sign(self._url, self._api_key)
+        made._unsigned = self._unsigned
         return made
 
     def __repr__(self) -> str:

@@ -12,8 +12,8 @@ from typing import Any
 import gymnasium as gym
 
 import agentgym  # noqa: F401  # registers the environments
-from agentgym.searchqa.retrieval.http_client import HttpRetriever
 from agentgym.searchqa.retrieval.lexical import LexicalRetriever
+from agentgym.searchqa.retrieval.remote import HttpRetriever
 from agentgym.searchqa.retrieval.serve import RetrievalServer
 from agentgym.searchqa.retriever import Found, Hit, Passage
 from benchmarks.throughput.synthetic_passages import SyntheticPassages

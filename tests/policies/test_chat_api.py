@@ -15,7 +15,7 @@ from tests.agentgym.chat.chat_server import Handler, chat_server, completion, ec
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
 
-pytest.importorskip("openai")
+pytest.importorskip("aiohttp")
 
 
 def policy(url: str, **options: Any) -> ChatPolicy:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from agentgym.chat.endpoint import ChatEndpoint
 from agentgym.chat.wire import ChatAnswer, ChatFailure, ChatRequest
-from agentgym.searchqa.retrieval.http_client import HttpRetriever
 from agentgym.searchqa.retrieval.lexical import LexicalRetriever
+from agentgym.searchqa.retrieval.remote import HttpRetriever
 from agentgym.searchqa.retriever import Passage, SearchFailure
 from tests.agentgym.chat import chat_server
 from tests.agentgym.searchqa.retrieval import loopback

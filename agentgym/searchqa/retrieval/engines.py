@@ -41,7 +41,7 @@ def find_retriever(retriever: str | Retriever, corpus: Corpus) -> Retriever:
             )
         return retriever
     if retriever.startswith(("http://", "https://")):
-        from agentgym.searchqa.retrieval.http_client import HttpRetriever
+        from agentgym.searchqa.retrieval.remote import HttpRetriever
 
         return HttpRetriever(retriever)
     if retriever not in ENGINES:

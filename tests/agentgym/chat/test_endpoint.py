@@ -1,8 +1,13 @@
+import asyncio
 import json
 import multiprocessing
+import os
 import pickle
+import signal
 import socket
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +26,7 @@ from tests.agentgym.chat.chat_server import (
     say,
 )
 
-pytest.importorskip("openai")
+pytest.importorskip("aiohttp")
 
 
 def request(text: str, seed: int | None = None, **more: Any) -> ChatRequest:
@@ -217,25 +222,20 @@ def test_failures_are_not_remembered(tmp_path: Path) -> None:
         assert texts(model.ask([request("q")])) == ["q"]
 
 
-def test_answers_that_came_are_kept_when_waiting_is_interrupted(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import agentgym.chat.endpoint as module
+def test_answers_that_came_are_kept_when_waiting_is_interrupted(tmp_path: Path) -> None:
+    def play(handler: Handler) -> None:
+        if handler.asked["messages"][0]["content"] == "b" and len(server.requests) <= 3:
+            time.sleep(0.3)
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.3)
+        echo(handler)
 
-    wait = module.wait
-
-    def interrupted(tasks: Any) -> None:
-        wait(tasks)
-        raise KeyboardInterrupt
-
-    with chat_server(echo) as server:
+    with chat_server(play) as server:
         model = endpoint(server.url, cache=tmp_path)
-        monkeypatch.setattr(module, "wait", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            model.ask([request("a"), request("b")])
-        monkeypatch.undo()
-        assert texts(endpoint(server.url, cache=tmp_path).ask([request("a"), request("b")])) == ["a", "b"]
-        assert len(server.requests) == 2
+            model.ask([request("a"), request("b"), request("c")])
+        assert texts(endpoint(server.url, cache=tmp_path).ask([request("a"), request("b"), request("c")])) == [*"abc"]
+        assert sorted(each["messages"][0]["content"] for each in server.requests) == [*"abbc"]
 
 
 def test_a_cache_that_cannot_be_written_costs_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -293,12 +293,23 @@ def test_keys_go_only_where_they_belong(monkeypatch: pytest.MonkeyPatch) -> None
         ChatEndpoint("m")
 
 
-def test_another_http_client_may_be_given() -> None:
-    import openai
+def test_a_proxy_may_be_given() -> None:
+    with chat_server(echo) as proxy:
+        assert texts(endpoint("http://elsewhere.invalid/v1", proxy=proxy.url).ask([request("q")])) == ["q"]
+        assert proxy.paths == ["http://elsewhere.invalid/v1/chat/completions"]
 
-    with chat_server(raw(b"", 503), echo) as server:
-        model = endpoint(server.url, http_client=openai.DefaultHttpxClient(), retries=1)
-        assert texts(model.ask([request("q")])) == ["q"]
+
+def test_it_may_be_asked_where_an_event_loop_runs_and_from_many_threads() -> None:
+    async def ask(model: ChatEndpoint) -> list[str]:
+        return texts(model.ask([request("q")]))
+
+    with chat_server(echo) as server:
+        model = endpoint(server.url)
+        assert asyncio.run(ask(model)) == ["q"]
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(lambda i: texts(model.ask([request(str(i))])), range(32))) == [
+                [str(i)] for i in range(32)
+            ]
 
 
 @pytest.mark.parametrize(

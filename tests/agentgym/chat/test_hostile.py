@@ -24,7 +24,7 @@ from tests.agentgym.chat.chat_server import (
 )
 from tests.agentgym.chat.test_endpoint import endpoint, failure, request, texts
 
-pytest.importorskip("openai")
+pytest.importorskip("aiohttp")
 
 
 @pytest.mark.parametrize(
@@ -34,13 +34,14 @@ pytest.importorskip("openai")
         (raw(b""), "not JSON"),
         (raw(b"\xff\xfe\x00"), "not UTF-8"),
         (raw(b"[" * 200_000), "nested too deeply"),
+        (raw(b"x" * 17_000_000), "more than 16,000,000 bytes"),
         (raw(b"[" * 600 + b'"\\u0041"' + b"]" * 600), "nested too deeply"),
         (raw(completion("x").replace(b"10", b"1" + b"0" * 400)), "an integer of 401 digits"),
         (raw(completion("x").replace(b"10", b"1e400")), "beyond all floats"),
         (raw(completion("x").replace(b"10", b"NaN")), "NaN is not a JSON number"),
         (raw(gzip.compress(b"[" * 50_000_000, 1), Content_Encoding="gzip"), "not UTF-8"),
         (raw(gzip.compress(b"[" * 50_000_000, 1), 400, Content_Encoding="gzip"), "status 400"),
-        (raw(b"no", 400, Content_Type="text/plain; charset=zlib"), "Error ("),
+        (raw(b"no", 400, Content_Type="text/plain; charset=zlib"), "status 400 (no)"),
         (garbage, "no connection"),
         (raw(b"{}"), "no choices[0].message.content"),
         (raw(b"[]"), "no choices[0].message.content"),
@@ -63,11 +64,6 @@ def test_what_another_try_would_not_change_is_a_failure_at_once(play: Play, word
         assert len(found.reason) < 400
         assert found.reason.isprintable()
         assert (found.attempts, len(server.requests)) == (1, 1)
-
-
-def test_an_answer_has_a_limit() -> None:
-    with chat_server(raw(b"x" * 17_000_000)) as server:
-        assert "more than 16,000,000 bytes" in failure(endpoint(server.url).ask([request("q")])[0]).reason
 
 
 @pytest.mark.parametrize("play", [slow(30.0, echo), drip_head, drip_body])

@@ -13,7 +13,7 @@ from agentgym.chat.endpoint import ChatEndpoint
 from tests.agentgym.chat.chat_server import chat_server, echo, raw, say
 from tests.agentgym.chat.test_endpoint import endpoint, failure, request, texts
 
-pytest.importorskip("openai")
+pytest.importorskip("aiohttp")
 
 KEY = "sk-0123456789abcdef"
 
@@ -132,11 +132,9 @@ def test_a_copy_within_the_process_keeps_its_key() -> None:
         assert {head["authorization"] for head in server.headers} == {f"Bearer {KEY}"}
 
 
-def test_an_endpoint_with_a_client_of_its_own_cannot_be_pickled() -> None:
-    import openai
-
-    model = endpoint("http://127.0.0.1:1/v1", http_client=openai.DefaultHttpxClient())
-    with pytest.raises(TypeError, match="was given an http_client, which cannot be pickled"):
+def test_an_endpoint_whose_proxy_holds_credentials_cannot_be_pickled() -> None:
+    model = endpoint("http://127.0.0.1:1/v1", proxy="http://me:hunter2@127.0.0.1:2")
+    with pytest.raises(TypeError, match="its proxy's URL holds credentials"):
         pickle.dumps(model)
     copy.deepcopy(model)
 

@@ -21,7 +21,7 @@ from tests.agentgym.sotopia.judges.test_verdict import FIRST, FORMATS, SECOND
 from tests.agentgym.sotopia.made_up import first, make_task, second
 from tests.agentgym.sotopia.made_up import say as said
 
-pytest.importorskip("openai")
+pytest.importorskip("aiohttp")
 
 HELLO = write(Act("speak", "Hello."))
 GOOD = json.dumps(FORMATS["mappings"])

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 from benchmarks.run import app
 from benchmarks.studies.endpoint import EndpointSpeed
 
-pytest.importorskip("openai")
+pytest.importorskip("aiohttp")
 
 
 def test_the_command_plays_scored_dialogues_and_writes_its_figures(tmp_path: Path) -> None:

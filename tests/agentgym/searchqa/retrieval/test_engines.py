@@ -7,10 +7,10 @@ import pytest
 from agentgym.searchqa.official.corpus import CorpusError
 from agentgym.searchqa.retrieval import engines
 from agentgym.searchqa.retrieval.engines import find_retriever
-from agentgym.searchqa.retrieval.http_client import HttpRetriever
 from agentgym.searchqa.retrieval.index_folder import build_index
 from agentgym.searchqa.retrieval.lexical import LexicalRetriever
 from agentgym.searchqa.retrieval.passage_file import PassageFile
+from agentgym.searchqa.retrieval.remote import HttpRetriever
 from agentgym.searchqa.retriever import Found, Passage
 from tests.agentgym.searchqa.corpus_files import WORDS, random_passages, write_corpus
 

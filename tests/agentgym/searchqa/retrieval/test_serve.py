@@ -13,12 +13,14 @@ from typing import Any
 
 import pytest
 
-from agentgym.searchqa.retrieval.http_client import HttpRetriever
 from agentgym.searchqa.retrieval.lexical import LexicalRetriever
+from agentgym.searchqa.retrieval.remote import HttpRetriever
 from agentgym.searchqa.retrieval.serve import RetrievalServer, main
 from agentgym.searchqa.retriever import Found, Hit, Passage, SearchFailure
 from tests.agentgym.searchqa.corpus_files import ROOT, WORDS, random_passages, write_corpus
 from tests.agentgym.searchqa.retrieval.loopback import searching
+
+pytest.importorskip("aiohttp")
 
 PASSAGES = random_passages(40, seed=2)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from agentgym.searchqa.retrieval.http_client import HttpRetriever
+from agentgym.searchqa.retrieval.remote import HttpRetriever
 from agentgym.searchqa.retriever import Hit, Passage, Retriever, SearchFailure
 from tests.agentgym.searchqa.retrieval.loopback import (
     Play,
@@ -17,6 +17,8 @@ from tests.agentgym.searchqa.retrieval.loopback import (
     stay_silent,
     unused_port,
 )
+
+pytest.importorskip("aiohttp")
 
 HIT = {"document": {"id": "4", "contents": '"T"\ntext'}, "score": 2.5}
 GOOD = {"result": [[HIT]]}
