@@ -12,10 +12,9 @@ from functools import lru_cache
 from agentgym.core import suggest
 from agentgym.draws import Draws
 from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain, dollars
-from agentgym.sotopia.games.divide import Divide
+from agentgym.sotopia.games.divide import Divide, Pile, Share
 from agentgym.sotopia.games.friend import Friend, MutualFriend
 from agentgym.sotopia.games.game import Game
-from agentgym.sotopia.games.pile import Pile, Share
 from agentgym.sotopia.games.schedule import Calendar, Schedule
 from agentgym.sotopia.generated import wording
 from agentgym.sotopia.profiles import Person, Relationship, Scenario, Task

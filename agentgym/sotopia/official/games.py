@@ -9,10 +9,9 @@ from __future__ import annotations
 import re
 
 from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain
-from agentgym.sotopia.games.divide import Divide
+from agentgym.sotopia.games.divide import Divide, Pile
 from agentgym.sotopia.games.friend import Friend, MutualFriend
 from agentgym.sotopia.games.game import Game
-from agentgym.sotopia.games.pile import Pile
 from agentgym.sotopia.profiles import Scenario
 from agentgym.sotopia.text import JUDGE, ROLES, render
 

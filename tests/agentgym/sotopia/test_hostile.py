@@ -17,7 +17,7 @@ from agentgym.sotopia.acts import LONGEST, NONE, Act, Turn, parse, told, write
 from agentgym.sotopia.dialogue import Dialogue
 from agentgym.sotopia.env import SotopiaEnv
 from agentgym.sotopia.exchange import DIMENSIONS, Failure, Rating, Verdict
-from agentgym.sotopia.games.pile import Pile
+from agentgym.sotopia.games.divide import Pile
 from agentgym.sotopia.judges.model import verdict_request
 from agentgym.sotopia.judges.verdict import VerdictError, read_verdict
 from agentgym.sotopia.players.model import act_request, read_act

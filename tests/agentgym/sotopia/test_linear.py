@@ -13,10 +13,9 @@ import pytest
 from agentgym.sotopia.acts import Turn, parse, told, write
 from agentgym.sotopia.dialogue import Dialogue, quote
 from agentgym.sotopia.games.bargain import Bargain
-from agentgym.sotopia.games.divide import Divide
+from agentgym.sotopia.games.divide import Divide, Pile
 from agentgym.sotopia.games.friend import Friend, MutualFriend
 from agentgym.sotopia.games.phrases import read
-from agentgym.sotopia.games.pile import Pile
 from agentgym.sotopia.games.schedule import Calendar, Schedule
 from agentgym.sotopia.judges.rules import RulesJudge
 from agentgym.sotopia.judges.verdict import read_verdict

@@ -4,8 +4,7 @@ import itertools
 
 import pytest
 
-from agentgym.sotopia.games.divide import Divide
-from agentgym.sotopia.games.pile import Pile
+from agentgym.sotopia.games.divide import Divide, Pile
 from tests.agentgym.sotopia.played import outcome
 
 PILE = Pile((("book", "books"), ("hat", "hats"), ("ball", "balls")), (3, 2, 1))
