@@ -229,9 +229,8 @@ def finite_numbers(name: str, values: ArrayLike, length: int, unit: str = "row")
         raise ValueError(f"{expected} ({error})") from error
     if array.shape != (length,):
         raise ValueError(f"{expected}, got shape {array.shape}")
-    good = np.abs(array) <= LARGEST
-    if not good.all():
-        number = int(np.argmin(good))
+    if length and not (array.max() <= LARGEST and array.min() >= -LARGEST):
+        number = int(np.argmin(np.abs(array) <= LARGEST))
         raise ValueError(f"{expected}; {unit} {number} has {array[number]}{_beyond(array[number])}")
     return array
 

@@ -109,26 +109,17 @@ def propagated_values(table: StepTable, graph: StateGraph, gamma: float) -> Floa
     reward = np.stack((before[rows], table.reward[rows]), axis=1).ravel()
     value = np.zeros(graph.n_nodes)
     value[seen[::-1]] = reward[::-1]  # the last assignment stays: that of the first sight
-    # Edges in order of the node they lead to: `source[first[v]:first[v + 1]]` are the nodes before v.
-    _, example = number_pairs(graph.target[rows], graph.n_nodes, graph.source[rows], graph.n_nodes)
+    _, example = number_pairs(graph.source[rows], graph.n_nodes, graph.target[rows], graph.n_nodes)
     source, target = graph.source[rows[example]], graph.target[rows[example]]
-    first = np.searchsorted(target, np.arange(graph.n_nodes + 1))
-    changed = np.arange(graph.n_nodes)
+    raised = np.ones(graph.n_nodes, np.bool_)
     for _ in range(_SWEEPS):
-        # Only what leads to a node that the last sweep has raised can rise in this one.
-        n_before = first[changed + 1] - first[changed]
-        ends = np.cumsum(n_before)
-        if not len(ends) or not ends[-1]:
+        edges = np.flatnonzero(raised[target])  # a sweep raises only what leads to what the last one has raised
+        swept = value.copy()
+        np.maximum.at(swept, source[edges], gamma * value[target[edges]])
+        rise = swept - value
+        if np.max(rise, initial=0.0) <= 1e-12:
             break
-        edges = np.arange(ends[-1]) + np.repeat(first[changed] - ends + n_before, n_before)
-        before = np.unique(source[edges])
-        old = value[before]
-        np.maximum.at(value, source[edges], gamma * np.repeat(value[changed], n_before))
-        rise = value[before] - old
-        if np.max(rise) <= 1e-12:
-            value[before] = old
-            break
-        changed = before[rise > 0]
+        value, raised = swept, rise > 0
     return value
 
 
