@@ -17,22 +17,14 @@ import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.group import episode_advantages
-from wrappers.credit.options import (
-    StatisticsOptions,
-    choose,
-    documented,
-    finite_numbers,
-    is_number,
-    option,
-    presets,
-)
-from wrappers.credit.pruning import PruningOptions, transitions
+from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.pruning import transitions
 from wrappers.credit.returns import episode_scores, penalties
-from wrappers.credit.state_graph import GraphCredit, StateGraph, Unit, Unreachable, step_advantages
+from wrappers.credit.state_graph import GraphCredit, GraphOptions, StateGraph, step_advantages, step_costs
 from wrappers.credit.wrapper import CreditWrapper
 
 
-class GraphGPOOptions(StatisticsOptions, PruningOptions, total=False):
+class GraphGPOOptions(StatisticsOptions, GraphOptions, total=False):
     """Options of `graphgpo`."""
 
     omega: Annotated[
@@ -45,7 +37,6 @@ class GraphGPOOptions(StatisticsOptions, PruningOptions, total=False):
             high=1,
         ),
     ]
-    success_value: Annotated[float, option(1.0, "value at success", authors=10.0)]
     cost: Annotated[
         float | Floats | Mapping[Hashable, float],
         option(1.0, "of a step: one number, float64 (N,), or a mapping from action to cost (1 for actions not in it)"),
@@ -54,27 +45,15 @@ class GraphGPOOptions(StatisticsOptions, PruningOptions, total=False):
         Literal["next_plus_cost", "next"],
         option("next_plus_cost", "d(s') + c (paper), or d(s') alone (authors' code)", authors="next"),
     ]
-    unreachable: Annotated[
-        Unreachable,
-        option(
-            "d_max+1",
-            'distance of a state without a way to success: one more than the largest of its group, or "infinite", so '
-            "that R = 0",
-        ),
-    ]
-    unit: Annotated[
-        Unit,
-        option(
-            "edge",
-            'what is compared at a state: every distinct "edge" once (paper, Eq. 5), or every "visit" (authors\' code)',
-            authors="visit",
-        ),
-    ]
     beta_graph: Annotated[float, option(1.0, "weight of the step level")]
     beta_episode: Annotated[float, option(1.0, "weight of the episode level")]
 
 
-PRESETS: dict[str, GraphGPOOptions] = presets(GraphGPOOptions, paper={"outcome": "won", "invalid": "keep"})
+PRESETS: dict[str, GraphGPOOptions] = presets(
+    GraphGPOOptions,
+    paper={"outcome": "won", "invalid": "keep", "unreachable": "d_max+1", "unit": "edge"},
+    authors={"success_value": 10.0, "unreachable": "d_max+1"},
+)
 
 
 @documented(GraphGPOOptions, PRESETS)
@@ -119,7 +98,7 @@ def _credit(table: StepTable, options: GraphGPOOptions) -> GraphCredit:
     steps = transitions(table, options["invalid"], options["no_change_actions"], options["noise_states"])
     graph = StateGraph.from_table(table, steps)
     given: Any = options["cost"]
-    cost = _costs(table, given)
+    cost = step_costs(table, given)
     found = float(given) * graph.hop_distance() if isinstance(given, numbers.Real) else graph.cost_distance(cost)
     distance = graph.fill_unreachable(found, options["unreachable"])
     success_value = options["success_value"]
@@ -130,26 +109,6 @@ def _credit(table: StepTable, options: GraphGPOOptions) -> GraphCredit:
     if options["exponent"] == "next_plus_cost":
         step_reward = step_reward * omega**cost
     return GraphCredit(graph, distance, value, step_reward)
-
-
-def _costs(table: StepTable, cost: Any) -> Floats:
-    """Return float64 (N,): the cost of every row; a wrong one is an error even where no row has it."""
-    if isinstance(cost, Mapping):
-        for action, value in cost.items():
-            _check_cost(f"action {action!r}", value)
-        per_action = np.fromiter((cost.get(action, 1.0) for action in table.actions), np.float64, len(table.actions))
-        return per_action[table.action]
-    if np.ndim(cost) == 0:
-        _check_cost("every step", cost)
-        return np.full(len(table), float(cost))
-    if np.shape(cost) != (len(table),):
-        raise ValueError(f"cost must be a number, a mapping or have shape ({len(table)},), got {np.shape(cost)}")
-    return finite_numbers("cost", cost, len(table))
-
-
-def _check_cost(what: str, value: Any) -> None:
-    if not (isinstance(value, numbers.Real) and is_number(value) and float(value) > 0):
-        raise ValueError(f"costs must be positive and finite; {what} costs {value!r:.200}")
 
 
 class GraphGPO(CreditWrapper):

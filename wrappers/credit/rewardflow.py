@@ -16,26 +16,17 @@ import numpy as np
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.group import episode_advantages
 from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
-from wrappers.credit.pruning import PruningOptions, transitions
+from wrappers.credit.pruning import transitions
 from wrappers.credit.published.rewardflow import ReleaseOptions, is_released, released_flow
 from wrappers.credit.returns import episode_scores, penalties
-from wrappers.credit.state_graph import Aggregate, GraphCredit, StateGraph, Unit, Unreachable, step_advantages
+from wrappers.credit.state_graph import Aggregate, GraphCredit, GraphOptions, StateGraph, step_advantages
 from wrappers.credit.wrapper import CreditWrapper
 
 
-class RewardFlowOptions(StatisticsOptions, PruningOptions, ReleaseOptions, total=False):
+class RewardFlowOptions(StatisticsOptions, GraphOptions, ReleaseOptions, total=False):
     """Options of `rewardflow`; std, ddof and eps are those of both levels."""
 
     gamma: Annotated[float, option(0.9, "share of the value kept per step of distance, above 0", low=0, high=1)]
-    success_value: Annotated[float, option(1.0, 'value of a success state, by "distance"')]
-    unreachable: Annotated[
-        Unreachable,
-        option(
-            "infinite",
-            'distance of a state without a way to success: "infinite", so that R = 0, or one more than the largest '
-            "of its group",
-        ),
-    ]
     aggregate: Annotated[
         Aggregate,
         option(
@@ -47,7 +38,6 @@ class RewardFlowOptions(StatisticsOptions, PruningOptions, ReleaseOptions, total
     shaping_gamma: Annotated[
         float, option(1.0, "factor of R(s') in the step reward; the paper has 1, gamma makes it potential-based")
     ]
-    unit: Annotated[Unit, option("visit", 'what is compared at a state: every "visit", or every distinct "edge" once')]
     alpha_action: Annotated[float, option(1.0, "weight of the step level")]
     alpha_trajectory: Annotated[float, option(1.0, "weight of the episode level")]
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import numbers
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +15,29 @@ from scipy.sparse.csgraph import breadth_first_order, dijkstra
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.group import counting_sort, number_pairs, visit_advantages
-from wrappers.credit.options import StatisticsOptions
-from wrappers.credit.pruning import Transitions, transitions
+from wrappers.credit.options import StatisticsOptions, finite_numbers, is_number, option
+from wrappers.credit.pruning import PruningOptions, Transitions, transitions
 
 Unreachable = Literal["infinite", "d_max+1"]
 Aggregate = Literal["min", "mean"]
 Unit = Literal["visit", "edge"]
+
+
+class GraphOptions(PruningOptions, total=False):
+    """What graph methods share."""
+
+    success_value: Annotated[float, option(1.0, "value at success, where values go by distance")]
+    unreachable: Annotated[
+        Unreachable,
+        option(
+            "infinite",
+            'distance of a state without a way to success: "infinite", so that it is worth 0, or one more than the '
+            "largest of its group",
+        ),
+    ]
+    unit: Annotated[
+        Unit, option("visit", 'what is compared at a state: every "visit", or every distinct "edge" out of it once')
+    ]
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,6 +249,26 @@ def step_advantages(graph: StateGraph, values: Floats, unit: Unit, options: Stat
     return visit_advantages(
         values, graph.source, graph.n_nodes, options, scored=graph.is_edge, members=members, member_values=means
     )
+
+
+def step_costs(table: StepTable, cost: Any) -> Floats:
+    """Return float64 (N,): the cost of every row; a wrong one is an error even where no row has it."""
+    if isinstance(cost, Mapping):
+        for action, value in cost.items():
+            _check_cost(f"action {action!r}", value)
+        per_action = np.fromiter((cost.get(action, 1.0) for action in table.actions), np.float64, len(table.actions))
+        return per_action[table.action]
+    if np.ndim(cost) == 0:
+        _check_cost("every step", cost)
+        return np.full(len(table), float(cost))
+    if np.shape(cost) != (len(table),):
+        raise ValueError(f"cost must be a number, a mapping or have shape ({len(table)},), got {np.shape(cost)}")
+    return finite_numbers("cost", cost, len(table))
+
+
+def _check_cost(what: str, value: Any) -> None:
+    if not (isinstance(value, numbers.Real) and is_number(value) and float(value) > 0):
+        raise ValueError(f"costs must be positive and finite; {what} costs {value!r:.200}")
 
 
 class StepDistances(NamedTuple):
