@@ -7,10 +7,9 @@
 
 from __future__ import annotations
 
-import difflib
 import string
 from abc import abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 import gymnasium as gym
@@ -18,6 +17,8 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 
 from agentgym.foreign_text import clean
+from agentgym.tasks import Tasks, check_split
+from agentgym.tasks import suggest as suggest
 
 ObsT = TypeVar("ObsT")
 Info = dict[str, Any]
@@ -33,18 +34,6 @@ INFO_TYPES: dict[str, type] = {
 }
 
 _PRINTABLE = string.ascii_letters + string.digits + string.punctuation + " \n"
-
-
-def suggest(given: object, known: Iterable[str]) -> str:
-    """Return the tail of an error message: what exists, and the nearest name to what was given.
-
-    >>> suggest("trian", ["test", "train"])
-    "known: 'test', 'train'; did you mean 'train'?"
-    """
-    names = list(known)
-    tail = "known: " + (", ".join(repr(name) for name in names) or "none")
-    close = difflib.get_close_matches(str(given), names, n=1)
-    return f"{tail}; did you mean {close[0]!r}?" if close else tail
 
 
 class TextSpace(gym.Space[str]):
@@ -115,15 +104,14 @@ class TextSpace(gym.Space[str]):
 class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     """Base class of the environments: actions are strings, and so are observations unless there is a picture.
 
-    A subclass sets `observation_space`, `action_space`, `instructions`, `OPTIONS` and writes
+    A subclass sets `observation_space`, `action_space`, `instructions`, `OPTIONS`, `tasks` and writes
 
     * `begin(options)`: choose and load the task of a new episode; randomness only from `self.np_random`;
     * `act(command)`: play one command and return `(reward, terminated, is_action_valid)`. A command the world does
       not accept is an invalid action: it is never an exception;
     * `observe()`: the current observation;
     * `describe(valid)`: the info dict, with at least the keys of `INFO_TYPES`, the same keys at every step;
-    * `get_state()` / `set_state(state)`: the exact latent state as a small picklable value;
-    * `num_tasks(split)`: how many tasks there are.
+    * `get_state()` / `set_state(state)`: the exact latent state as a small picklable value.
 
     Info keys: `admissible_actions` (commands that the world accepts now), `is_action_valid` (the last command was
     accepted; `True` after a reset), `state_key` (exact latent state), `task_id` (accepted back by
@@ -141,6 +129,8 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     """Rules and action format of the task, in words, for the prompt."""
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id")
     """Names that `reset(options=...)` accepts."""
+    tasks: Tasks[Any]
+    """What episodes are drawn from, see `agentgym.tasks`."""
     command_tags: ClassVar[tuple[str, ...]] = ()
     """Tags whose whole block is a command, such as `<search>...</search>`; `wrappers.reply` finds them in replies."""
 
@@ -186,9 +176,13 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     def set_state(self, state: Any) -> None:
         """Load what `get_state` returned, of any episode of an environment built with the same arguments."""
 
-    @abstractmethod
     def num_tasks(self, split: str) -> int:
-        """Return the number of tasks in a split: indices from 0 on, and what a reset without index draws from."""
+        """Return the number of tasks in a split: what a reset without index draws from, and indices from 0 on."""
+        return self.tasks.count(check_split(self.tasks, split))
+
+    def task_ids(self, split: str) -> Iterator[str]:
+        """Yield the ids of a split's tasks, in the order of their indices."""
+        return self.tasks.ids(check_split(self.tasks, split))
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ObsT, Info]:
         """Start an episode.

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import difflib
 import numbers
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from agentgym.core import suggest
-
 TaskT_co = TypeVar("TaskT_co", covariant=True)
+
+
+def suggest(given: object, known: Iterable[str]) -> str:
+    """Return the tail of an error message: what exists, and the nearest name to what was given.
+
+    >>> suggest("trian", ["test", "train"])
+    "known: 'test', 'train'; did you mean 'train'?"
+    """
+    names = list(known)
+    tail = "known: " + (", ".join(repr(name) for name in names) or "none")
+    close = difflib.get_close_matches(str(given), names, n=1)
+    return f"{tail}; did you mean {close[0]!r}?" if close else tail
 
 
 class Tasks(Protocol[TaskT_co]):
@@ -92,7 +103,7 @@ def choose(tasks: Tasks[TaskT_co], split: str, options: Mapping[str, Any], rng: 
         raise ValueError(f"option 'index' must be an integer of at least 0, got {index!r}")
     try:
         return tasks.by_index(split, int(index))
-    except IndexError:
+    except (IndexError, OverflowError):  # what a list says, and what an array says of integers beyond 64 bits
         raise ValueError(
             f"index {index} is out of range: split {split!r} of {tasks.name} has {count} tasks, use 0 to {count - 1}"
         ) from None

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from agentgym.alfworld.expert import distance, optimal_commands, plan
 from agentgym.alfworld.game import Game
 from agentgym.alfworld.rules import Outcome, World, check_repairs
-from agentgym.alfworld.tasks import check_task_types, find_games
+from agentgym.alfworld.tasks import Games, check_task_types, find_games
 from agentgym.alfworld.text import NOTHING_HAPPENS, introduction
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.tasks import check_split, choose, given
@@ -129,7 +129,7 @@ class ALFWorldEnv(TextEnv[str]):
     ) -> None:
         super().__init__(render_mode=render_mode, expert=expert)
         generator = {"game_seed": game_seed, "num_games": num_games, "dialect": dialect, "ghosts": ghosts}
-        self.tasks = find_games(data, cache, generator)
+        self.tasks: Games = find_games(data, cache, generator)
         self.split = check_split(self.tasks, split)
         if task_types is not None:
             self.tasks = self.tasks.of_types(check_task_types(task_types))
@@ -146,10 +146,6 @@ class ALFWorldEnv(TextEnv[str]):
         kind = options.get("task_type")
         tasks = self.tasks if kind is None else self.tasks.of_types(check_task_types(kind))
         self._load(choose(tasks, self.split, options, self.np_random))
-
-    def num_tasks(self, split: str) -> int:
-        """Return the number of games of the environment's task types in a split."""
-        return self.tasks.count(check_split(self.tasks, split))
 
     def _load(self, game: Game) -> None:
         self.world = World(game, self.repairs)

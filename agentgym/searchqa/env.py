@@ -17,7 +17,7 @@ from agentgym.searchqa.question import Question
 from agentgym.searchqa.retrieval.engines import Corpus
 from agentgym.searchqa.retriever import MOST_ID, Found, Hit, Retriever, SearchFailure, search_all
 from agentgym.searchqa.scoring import FormatReward, exact_match, f1, normalise, sub_match
-from agentgym.searchqa.tasks import find_data
+from agentgym.searchqa.tasks import QuestionTasks, find_data
 from agentgym.tasks import check_split, choose
 from agentgym.vector import TextVectorEnv
 
@@ -149,7 +149,7 @@ class SearchQAEnv(TextEnv[str]):
         self.questions, self.retriever = find_data(corpus, questions, retriever, world_seed, answerable)
         self.sources = self.questions.check_sources(sources)
         self.kinds = self.questions.check_kinds(kinds)
-        self.tasks = self.questions.narrowed(self.sources, self.kinds)
+        self.tasks: QuestionTasks = self.questions.narrowed(self.sources, self.kinds)
         self.split = self.questions.first_split() if split is None else check_split(self.tasks, split)
         self.observation_space = TextSpace()
         self.action_space = TextSpace(samples=("<search>capital</search>", "<answer>yes</answer>"))
@@ -164,10 +164,6 @@ class SearchQAEnv(TextEnv[str]):
         if options.get("data_source") is not None and options.get("task_id") is None:
             tasks = self.questions.narrowed(self.questions.check_sources(options["data_source"]), self.kinds)
         self._load(choose(tasks, self.split, options, self.np_random))
-
-    def num_tasks(self, split: str) -> int:
-        """Return the number of questions of the environment's sources and kinds in a split."""
-        return self.tasks.count(check_split(self.tasks, split))
 
     def _load(self, question: Question) -> None:
         self.question = question

@@ -13,7 +13,7 @@ from agentgym.core import Info, ObsT, TextEnv, TextSpace
 from agentgym.sokoban.expert.solver import Solver
 from agentgym.sokoban.picture import Image, Painter
 from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Board, Level
-from agentgym.sokoban.tasks import choose_level, find_levels
+from agentgym.sokoban.tasks import Levels, choose_level, find_levels
 from agentgym.sokoban.text import WITH_BOX, WITH_PLAYER, Style, placed, static_cells
 from agentgym.tasks import check_split
 from agentgym.vector import TextVectorEnv
@@ -47,7 +47,7 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
         super().__init__(render_mode=render_mode, expert=expert)
         generator = {"size": size, "boxes": boxes, "min_length": min_length, "max_length": max_length}
         generator |= {"level_seed": level_seed, "num_levels": num_levels}
-        self.tasks = find_levels(levels, generator)
+        self.tasks: Levels = find_levels(levels, generator)
         self.split = check_split(self.tasks, split)
         self.style = Style(symbols, separator)
         self._painter = Painter(tile_size)
@@ -62,10 +62,6 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
         """Load a level; without options its index is drawn from `self.np_random`."""
         task_id, level = choose_level(self.tasks, self.split, options, self.np_random)
         self._load(task_id, level, level.player, level.boxes)
-
-    def num_tasks(self, split: str) -> int:
-        """Return the number of levels in a split (of generated ones, `num_levels`; larger indices exist)."""
-        return self.tasks.count(check_split(self.tasks, split))
 
     def _load(self, task_id: str, level: Level, player: int, boxes: int) -> None:
         self._task_id = task_id

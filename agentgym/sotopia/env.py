@@ -132,10 +132,6 @@ class SotopiaEnv(TextEnv[str]):
         if self._alone:
             converse((self,), self.partner, self.judge)
 
-    def num_tasks(self, split: str) -> int:
-        """Return the number of tasks of the environment's families in a split."""
-        return self.tasks.count(check_split(self.tasks, split))
-
     def _load(self, task: Task, me: int, schedule: tuple[int, ...]) -> None:
         check_playable(task, self.partner, self.judge)
         self.task, self.me = task, me

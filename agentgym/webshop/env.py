@@ -239,10 +239,6 @@ class WebShopEnv(TextEnv[str]):
         self.session = Session(self.tasks.shop, goal, str(index), seed, self._brackets)
         self._info = {**NO_INFO, "task_id": self.tasks.task_id(index), "instruction": goal.instruction}
 
-    def num_tasks(self, split: str) -> int:
-        """Return the number of goals in a split."""
-        return self.tasks.count(check_split(self.tasks, split))
-
     def act(self, command: str) -> tuple[float, bool, bool]:
         """Play one command; see the class page for the reward."""
         session = self.session

@@ -1,7 +1,9 @@
 """What every registered environment promises, tested over the whole registry."""
 
+import itertools
 import json
 import pickle
+import re
 import subprocess
 import sys
 from typing import Any
@@ -62,6 +64,89 @@ def test_task_id_and_index_are_accepted_back(env_id: str) -> None:
         again, same = other.reset(seed=1, options={"task_id": info["task_id"]})
         assert data_equivalence(first, again)
         assert same == info
+
+
+def test_every_task_of_a_split_has_an_index_and_an_id(env_id: str) -> None:
+    env: Any = gym.make(env_id).unwrapped
+    for split in env.tasks.splits:
+        count = env.num_tasks(split)
+        first = list(itertools.islice(env.task_ids(split), 5))
+        assert len(first) == min(count, 5)
+        for index, task_id in enumerate(first):
+            assert env.reset(seed=0, options={"split": split, "index": index})[1]["task_id"] == task_id
+            assert env.reset(seed=0, options={"task_id": task_id})[1]["task_id"] == task_id
+        if count > 0 and count < 20_000:
+            assert sum(1 for _ in env.task_ids(split)) == count
+            env.reset(options={"split": split, "index": count - 1})
+    for wrong in ("no such split", 3, None):
+        for method in (env.num_tasks, env.task_ids):
+            with pytest.raises(ValueError, match=r"unknown split .*known: "):
+                method(wrong)
+
+
+def test_an_option_that_is_none_is_not_given(env_id: str) -> None:
+    env = gym.make(env_id)
+    for given in ({}, {"index": 1}, {"split": env.unwrapped.tasks.splits[0], "index": 0}):
+        expected = env.reset(seed=7, options=given)
+        names = set(env.unwrapped.OPTIONS) - set(given)
+        for options in ({**given, **dict.fromkeys(names)}, *({**given, name: None} for name in sorted(names))):
+            found = env.reset(seed=7, options=options)
+            assert data_equivalence(found[0], expected[0])
+            assert found[1] == expected[1]
+    task_id = env.reset(seed=7, options={"index": 2})[1]["task_id"]
+    others = set(env.unwrapped.OPTIONS) - {"task_id"}
+    assert env.reset(options={"task_id": task_id, **dict.fromkeys(others)})[1]["task_id"] == task_id
+
+
+def test_indices_and_ids_may_be_of_numpy(env_id: str) -> None:
+    env = gym.make(env_id)
+    expected = env.reset(seed=0, options={"index": 2})[1]["task_id"]
+    for index in (np.int64(2), np.int8(2), np.uint64(2)):
+        assert env.reset(seed=0, options={"index": index})[1]["task_id"] == expected
+    info = env.reset(seed=0, options={"task_id": np.str_(expected)})[1]
+    assert info["task_id"] == expected
+    assert type(info["task_id"]) is str
+
+
+@pytest.mark.parametrize(
+    "index", [-1, np.int64(-1), 1.0, np.float64(0), True, np.True_, "0", [0], np.array([0]), (), b"0"]
+)
+def test_an_index_that_is_none_is_refused(env_id: str, index: object) -> None:
+    with pytest.raises(ValueError, match="option 'index' must be an integer of at least 0"):
+        gym.make(env_id).reset(seed=0, options={"index": index})
+
+
+@pytest.mark.parametrize("index", [10**30, 2**63, 2**31])
+def test_an_index_that_is_out_of_range_says_what_the_range_is(env_id: str, index: int) -> None:
+    env = gym.make(env_id)
+    split = env.unwrapped.tasks.splits[0]
+    words = ""
+    try:
+        info = env.reset(seed=0, options={"split": split, "index": index})[1]
+    except ValueError as error:
+        words = str(error)
+    if words:
+        assert re.search(r"index \d+ is out of range: .* has \d+ tasks, use 0 to \d+", words)
+    else:  # a generator may know more tasks than it draws from
+        assert env.reset(seed=0, options={"task_id": info["task_id"]})[1] == info
+
+
+@pytest.mark.parametrize(
+    "task_id", ["", "no/such/task/7", "\x00", "train/-1", "9" * 5000, "train/" + "9" * 5000, 3, b"x", [], True]
+)
+def test_a_task_id_that_is_none_is_refused(env_id: str, task_id: object) -> None:
+    with pytest.raises(ValueError, match="task") as caught:
+        gym.make(env_id).reset(seed=0, options={"task_id": task_id})
+    assert len(str(caught.value)) < 15_000
+
+
+def test_two_ways_to_name_a_task_exclude_each_other(env_id: str) -> None:
+    env = gym.make(env_id)
+    task_id = env.reset(seed=0)[1]["task_id"]
+    with pytest.raises(ValueError, match="name the task in more than one way"):
+        env.reset(options={"task_id": task_id, "index": 0})
+    with pytest.raises(ValueError, match="known"):
+        env.reset(options={"split": "no such split"})
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
