@@ -19,6 +19,8 @@ from agentgym.sokoban.rules import DIRECTIONS, Level, cells_of
 
 State = tuple[int, int]
 _FAR = 1_000_000  # more pushes than any real assignment
+#: Work of a search before it gives up, in steps of some 30 microseconds whatever the size of the board.
+BUDGET = 400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +38,14 @@ class Solution:
     expanded: int
 
 
-def solve(level: Level, player: int, boxes: int, budget: int = 100_000) -> Solution | None:
+def solve(level: Level, player: int, boxes: int, budget: int = BUDGET) -> Solution | None:
     r"""Find a shortest solution from a state of the level's room.
 
     Args:
         level: the room.
         player: cell of the player.
         boxes: bit set of the boxes.
-        budget: largest number of nodes to expand, a few ten microseconds each.
+        budget: work before it gives up; a node of a small board, and the estimate for one set of boxes, cost 1 each.
 
     Returns:
         The solution, or None when the budget did not suffice.
@@ -53,21 +55,24 @@ def solve(level: Level, player: int, boxes: int, budget: int = 100_000) -> Solut
     >>> solve(level, level.player, level.boxes)
     Solution(distance=3, moves=('right', 'right', 'right'), expanded=2)
     """
-    return _Search(level).run((player, boxes), budget)
+    budget -= level.targets.bit_count() * level.floor.bit_count() // 25  # the table of pushes
+    return _Search(level, budget).run((player, boxes)) if budget > 0 else None
 
 
 class _Search:
-    def __init__(self, level: Level) -> None:
+    def __init__(self, level: Level, budget: int) -> None:
         self._level = level
+        self._left = budget
         self._floor = level.floor
         self._targets = level.targets
         self._deltas = level.deltas
+        self._count = level.targets.bit_count()
         self._pushes = self._push_counts()
         #: cells from which a box can be brought to some target
         self._alive = sum(1 << cell for cell in self._pushes)
         self._estimates: dict[int, int] = {}
 
-    def run(self, start: State, budget: int) -> Solution | None:
+    def run(self, start: State) -> Solution | None:
         cost: dict[State, int] = {start: 0}
         parent: dict[State, State] = {}
         estimate = self._estimate(start[1])
@@ -81,11 +86,12 @@ class _Search:
             if state[1] == self._targets:
                 moves = self._moves(state, parent)
                 return Solution(len(moves), moves, expanded)
-            if expanded == budget:
-                return None
+            self._left -= 1
             expanded += 1
             closed.add(state)
             for steps, after in self._successors(*state):
+                if self._left <= 0:
+                    return None
                 total = cost[state] + steps
                 if total < cost.get(after, _FAR) and (estimate := self._estimate(after[1])) < _FAR:
                     cost[after] = total
@@ -120,6 +126,7 @@ class _Search:
             rings.append(ring)
             ring = (ring << 1 | ring >> 1 | ring << stride | ring >> stride) & left
             left ^= ring
+        self._left -= len(rings) * self._floor.bit_length() >> 16
         return rings
 
     def _stuck(self, cell: int, boxes: int) -> bool:
@@ -167,6 +174,7 @@ class _Search:
             else:
                 pushes = np.array([self._pushes[cell] for cell in cells_of(boxes)])
                 estimate = int(pushes[linear_sum_assignment(pushes)].sum())
+            self._left -= 1 + (self._count * self._count >> 8)
             self._estimates[boxes] = estimate
         return estimate
 

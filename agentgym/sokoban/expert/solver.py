@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from math import inf, nan
 
+from agentgym.sokoban.expert.search import BUDGET, solve
 from agentgym.sokoban.expert.tables import MAX_STATES, BitTable, RankTable
 from agentgym.sokoban.rules import DIRECTIONS, Level, LevelError, successor
 
@@ -62,7 +63,7 @@ class Solver:
 
     Args:
         level: the room; the start state plays no part.
-        budget: nodes a search may expand before it gives up (large rooms only).
+        budget: work of a search before it gives up (large rooms only), see `search.solve`.
 
     >>> from agentgym.sokoban.text import parse_level
     >>> level = parse_level("#######\n#  $ .#\n# @   #\n#######")
@@ -71,7 +72,7 @@ class Solver:
     (3, ('up',))
     """
 
-    def __init__(self, level: Level, budget: int = 100_000) -> None:
+    def __init__(self, level: Level, budget: int = BUDGET) -> None:
         self._level = level
         self._budget = budget
         self._table = None
@@ -108,8 +109,6 @@ class Solver:
         known = self._known.get((player, boxes))
         if known is not None:
             return known
-        from agentgym.sokoban.expert.search import solve  # loads scipy
-
         solution = solve(self._level, player, boxes, self._budget)
         start = player, boxes
         if solution is None or solution.distance == inf:

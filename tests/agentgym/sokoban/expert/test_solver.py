@@ -1,5 +1,6 @@
 """Solver: all optimal moves, and the same answers with and without a table."""
 
+import random
 from math import inf, isnan
 
 import pytest
@@ -7,8 +8,8 @@ import pytest
 from agentgym.sokoban.expert import solver
 from agentgym.sokoban.expert.solver import Solver, room_table
 from agentgym.sokoban.generated import LevelSpec, generate_level
-from agentgym.sokoban.rules import DIRECTIONS, LevelError, successor
-from agentgym.sokoban.text import parse_level
+from agentgym.sokoban.rules import DIRECTIONS, Level, LevelError, successor
+from agentgym.sokoban.text import MOST_SIDE, parse_level
 
 
 def test_optimal_moves_by_hand() -> None:
@@ -55,3 +56,25 @@ def test_search_answers_as_the_table_does(monkeypatch: pytest.MonkeyPatch) -> No
     assert isnan(Solver(levels[0], budget=1).distance(levels[0].player, levels[0].boxes))
     with pytest.raises(LevelError, match="use fewer boxes or a smaller room"):
         room_table(levels[0])
+
+
+def open_room(side: int, boxes: int) -> Level:
+    """A hall with boxes and targets anywhere."""
+    places = random.Random(0).sample([(r, c) for r in range(2, side - 2) for c in range(2, side - 2)], 2 * boxes + 1)
+    rows = [["#" if {r, c} & {0, side - 1} else " " for c in range(side)] for r in range(side)]
+    for (row, column), symbol in zip(places, "$" * boxes + "." * boxes + "@", strict=True):
+        rows[row][column] = symbol
+    return parse_level("\n".join(map("".join, rows)))
+
+
+@pytest.mark.parametrize(("side", "boxes"), [(20, 10), (40, 30), (MOST_SIDE, 3), (MOST_SIDE, 100), (MOST_SIDE, 5000)])
+def test_halls_full_of_boxes_end_in_a_shrug(side: int, boxes: int) -> None:
+    level = open_room(side, boxes)
+    found = Solver(level, budget=20_000)
+    assert isnan(found.distance(level.player, level.boxes))
+    assert found.optimal_moves(level.player, level.boxes) == ()
+
+
+def test_one_box_in_the_largest_hall_is_brought_home() -> None:
+    level = open_room(MOST_SIDE, 1)
+    assert Solver(level).distance(level.player, level.boxes) == 166
