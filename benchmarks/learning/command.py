@@ -169,8 +169,8 @@ def _learn(config: Any, folder: Path, processes: int) -> None:
 
 def _show(found: Any, folder: Path, console: Console) -> None:
     from benchmarks.environments.registry import settings_of
+    from benchmarks.learning.report import write_report
     from benchmarks.learning.table import learned_tables, rich_table
-    from benchmarks.report.page import write_report
 
     console.print(rich_table(found, console.width))
     for table in learned_tables(found, settings_of(found.config.env).kind_names):

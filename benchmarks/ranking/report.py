@@ -10,7 +10,7 @@ from benchmarks.ranking.credit import BASELINE
 from benchmarks.ranking.results import PlayerResult, Ranking, Score, credit_names
 from benchmarks.ranking.table import CORRELATIONS, EXPLAINED, caption, player_words
 from benchmarks.report import assemble
-from benchmarks.report.curves import colour_of
+from benchmarks.report.assemble import colour_of
 
 PICTURE, PAGE = "ranking.png", "report.html"
 #: Rows of the picture.

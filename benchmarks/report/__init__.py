@@ -1,1 +1,1 @@
-"""Pages and pictures of the results."""
+"""How pages and pictures are put together: templates, styles, scripts, colours; what they show is each study's."""

@@ -14,6 +14,20 @@ import markupsafe
 from agentgym.disk_cache import new_file, write_file
 from agentgym.foreign_text import clean
 
+#: One colour per method, told apart also by readers who see few colours (Okabe and Ito's palette, then Tol's muted).
+COLOURS = {
+    "grpo": "#E69F00",
+    "rloo": "#CC79A7",
+    "gigpo": "#56B4E9",
+    "rewardflow": "#009E73",
+    "graphgpo": "#D55E00",
+    "hgpo": "#0072B2",
+    "dapo": "#332288",
+    "ppo": "#999933",
+    "reinforce_plus_plus": "#882255",
+    "reinforce_plus_plus_baseline": "#AA4499",
+}
+_SPARE = ("#F0E442", "#999999")
 #: Characters of one text that a page shows; longer ones are cut.
 LONGEST = 10_000
 
@@ -84,3 +98,8 @@ def write_picture(figure: Any, path: Path) -> None:
     """Write a figure as a PNG; an interrupted write leaves the old one."""
     with new_file(path) as stream:
         figure.savefig(stream, format="png")
+
+
+def colour_of(method: str) -> str:
+    """Colour of a method, stable between pictures."""
+    return COLOURS.get(method) or _SPARE[sum(map(ord, method)) % len(_SPARE)]

@@ -13,11 +13,11 @@ pytest.importorskip("torch")
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
 
+from benchmarks.learning.report import write_report
 from benchmarks.learning.results import load, save
 from benchmarks.ranking.report import write_ranking_report
 from benchmarks.ranking.study import make_config, run_ranking
 from benchmarks.report.assemble import LONGEST
-from benchmarks.report.page import write_report
 from benchmarks.shaping.report import write_shaping_report
 from tests.benchmarks.shaping.test_study import made_up
 

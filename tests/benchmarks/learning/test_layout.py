@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from benchmarks.learning.layout import layered_positions
 from benchmarks.learning.results import Edge, Graph, Node
-from benchmarks.report.layout import layered_positions
 
 
 def graph(depths, edges):

@@ -13,11 +13,12 @@ from typing import Any
 from benchmarks.config import Config
 from benchmarks.console import NONE
 from benchmarks.environments.registry import settings_of
+from benchmarks.learning.curves import band_words, curve_series, draw_curves
+from benchmarks.learning.layout import layered_positions
 from benchmarks.learning.results import CLONE, EXPERT, RANDOM, Graph, Results
 from benchmarks.learning.table import Row, caption, percent, points, table_rows
 from benchmarks.report import assemble
-from benchmarks.report.curves import band_words, colour_of, curve_series, draw_curves
-from benchmarks.report.layout import layered_positions
+from benchmarks.report.assemble import colour_of
 
 _SCRIPTS = ("board.js", "chart.js", "episodes.js", "graph.js")
 _PLAIN = "#8a94a3"

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 
+from benchmarks.learning.report import page_data, render, tile_names
 from benchmarks.learning.results import load
-from benchmarks.report.page import page_data, render, tile_names
 
 
 @pytest.fixture

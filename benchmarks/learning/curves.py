@@ -11,21 +11,6 @@ from benchmarks.learning.results import Results
 from benchmarks.report import assemble
 from benchmarks.statistics import seed_band
 
-#: One colour per method, told apart also by readers who see few colours (Okabe and Ito's palette, then Tol's muted).
-COLOURS = {
-    "grpo": "#E69F00",
-    "rloo": "#CC79A7",
-    "gigpo": "#56B4E9",
-    "rewardflow": "#009E73",
-    "graphgpo": "#D55E00",
-    "hgpo": "#0072B2",
-    "dapo": "#332288",
-    "ppo": "#999933",
-    "reinforce_plus_plus": "#882255",
-    "reinforce_plus_plus_baseline": "#AA4499",
-}
-_SPARE = ("#F0E442", "#999999")
-
 
 @dataclass(frozen=True)
 class CurveSeries:
@@ -38,11 +23,6 @@ class CurveSeries:
     mean: list[float]
     low: list[float]
     high: list[float]
-
-
-def colour_of(method: str) -> str:
-    """Colour of a method, stable between pictures."""
-    return COLOURS.get(method) or _SPARE[sum(map(ord, method)) % len(_SPARE)]
 
 
 def curve_series(results: Results, mode: str) -> list[CurveSeries]:
@@ -64,7 +44,7 @@ def curve_series(results: Results, mode: str) -> list[CurveSeries]:
         series.append(
             CurveSeries(
                 method,
-                colour_of(method),
+                assemble.colour_of(method),
                 [float(iteration) for iteration in shared],
                 [float(np.mean([points[iteration].seconds for points in at])) for iteration in shared],
                 [band.mean for band in bands],

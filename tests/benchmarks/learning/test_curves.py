@@ -6,8 +6,9 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
+from benchmarks.learning.curves import band_words, curve_series, draw_curves
 from benchmarks.learning.results import CurvePoint, load
-from benchmarks.report.curves import band_words, colour_of, curve_series, draw_curves
+from benchmarks.report.assemble import colour_of
 
 
 @pytest.fixture
