@@ -189,13 +189,13 @@ def encode_folder(
 def _read_head(path: Path) -> dict[str, Any]:
     """Return what is noted beside vectors: `model`, and `dimensions` when they are complete."""
     try:
-        head = read_json(path.read_bytes())
+        head: Any = read_json(path.read_bytes())
     except ForeignError as error:
         raise IndexFolderError(f"{path} is damaged ({error}); remove it and encode again") from error
     dimensions = head.get("dimensions", 1) if isinstance(head, dict) else 0
     if type(dimensions) is not int or dimensions < 1 or not isinstance(head.get("model"), str):
         raise IndexFolderError(f"{path} is damaged: expected a model and its dimensions; remove it and encode again")
-    return head
+    return dict(head)
 
 
 def normalised(vectors: Any) -> Vectors:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from agentgym.core import suggest
 from agentgym.foreign_text import ForeignError, read_json
@@ -109,6 +110,10 @@ class HttpRetriever:
 
     def _failure(self, reason: str) -> SearchFailure:
         return SearchFailure(f"{self.url}: {self._client.tell(reason)}")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> HttpRetriever:
+        """Return the client itself: a copy of an environment in this process keeps its credentials."""
+        return self
 
     def __repr__(self) -> str:
         """Show where it asks."""

@@ -2,7 +2,7 @@
 
     python -m agentgym.searchqa.retrieval.serve --corpus wiki-18.jsonl.gz --port 8000
 
-`POST /retrieve` speaks both published formats (see `wire`); `GET /health` says how many passages there are. Each
+`POST /retrieve` speaks both published formats (see `formats`); `GET /health` says how many passages there are. Each
 connection has its thread; the search itself runs outside Python's global lock. A request is limited in bytes, in
 queries and in time, and has to name this machine as its host: a page in a browser whose name was bent to this address
 names another.
@@ -20,9 +20,9 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -95,16 +95,20 @@ class RetrievalServer(ThreadingHTTPServer):
 
     def search(self, request: Request, until: float) -> list[Any]:
         """Return what the retriever finds, or raise a TimeoutError at a time of `time.monotonic`."""
+        search = self._searches.submit(self.retriever.search, request.queries, request.k)
+        try:
+            return list(search.result(max(until - time.monotonic(), 0.0)))
+        except TimeoutError:
+            search.cancel()
+            raise TimeoutError(f"not searched within {self.seconds:g} s") from None
+
+    @contextmanager
+    def answering(self) -> Iterator[None]:
+        """Count a request that is being answered."""
         with self._idle:
             self._running += 1
         try:
-            search = self._searches.submit(self.retriever.search, request.queries, request.k)
-            try:
-                return list(search.result(max(until - time.monotonic(), 0.0)))
-            except FutureTimeoutError:
-                if not search.cancel() and search.done():
-                    raise
-                raise TimeoutError(f"not searched within {self.seconds:g} s") from None
+            yield
         finally:
             with self._idle:
                 self._running -= 1
@@ -167,7 +171,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         self._incoming.until = time.monotonic() + self.server.seconds
-        super().handle_one_request()
+        with self.server.answering():
+            super().handle_one_request()
 
     def parse_request(self) -> bool:
         """Read the head; refuse a request that is addressed to another host."""

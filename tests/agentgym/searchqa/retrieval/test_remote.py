@@ -1,3 +1,4 @@
+import copy
 import hashlib
 import pickle
 import socket
@@ -257,3 +258,8 @@ def test_wrong_urls_and_headers_are_refused_without_showing_them() -> None:
 
 def test_a_host_that_cannot_be_is_a_failure() -> None:
     assert reason(client(f"http://{'a' * 80}.example").search(["q"], 1)[0])
+
+
+def test_a_copy_in_the_same_process_is_the_client_itself() -> None:
+    remote = client("http://localhost", headers={"Authorization": f"Bearer {KEY}"})
+    assert copy.deepcopy([remote])[0] is remote
