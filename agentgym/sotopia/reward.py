@@ -50,14 +50,19 @@ class Result(NamedTuple):
         return sum(self.dimensions) / len(self.dimensions)
 
 
-def result_of(given: Verdict | Failure, role: int) -> Result:
-    """Return what a judge's answer means for a role."""
+def result_of(given: object, role: int) -> Result:
+    """Return what a judge's answer means for a role: a verdict, a `Failure`, or anything else, which is one too."""
     if isinstance(given, Failure):
         return failed("judge", given)
-    mine, theirs = given.ratings[role], given.ratings[1 - role]
-    if not all(map(math.isfinite, (*mine, theirs.goal))):
-        return failed("judge", Failure(f"a score is no finite number: {mine!r:.300}"))
-    return Result(tuple([float(each) for each in mine]), float(theirs.goal))
+    if not isinstance(given, Verdict):
+        return failed("judge", Failure(f"its answer, a {type(given).__name__}, is no verdict"))
+    try:
+        mine, theirs = (tuple([float(score) for score in given.ratings[each]]) for each in (role, 1 - role))
+    except (TypeError, ValueError, OverflowError):
+        mine = theirs = (math.nan,)
+    if not all(map(math.isfinite, mine + theirs)):
+        return failed("judge", Failure("a score of its verdict is no finite number"))
+    return Result(mine, theirs[-1])
 
 
 def failed(who: str, failure: Failure) -> Result:

@@ -90,17 +90,31 @@ def test_what_is_nested_deeply_is_refused_and_cut_in_the_message(given: Any) -> 
     assert len(str(caught.value)) < 600
 
 
-def test_a_judge_without_numbers_is_a_failure() -> None:
+def _verdict(goal: Any) -> Verdict:
+    rating = Rating(1, 1, 1, 0, 0, 1, goal)
+    return Verdict((rating, rating))
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (_verdict(float("nan")), "no finite number"),
+        (_verdict(10**5_000), "no finite number"),
+        (_verdict(None), "no finite number"),
+        (None, "a NoneType, is no verdict"),
+        ("10", "a str, is no verdict"),
+    ],
+)
+def test_a_judge_without_numbers_is_a_failure(given: Any, words: str) -> None:
     class Mad:
         def score(self, dialogues: Any) -> list[Verdict | Failure]:
-            rating = Rating(1, 1, 1, 0, 0, 1, float("nan"))
-            return [Verdict((rating, rating))] * len(dialogues)
+            return [given] * len(dialogues)
 
     env = SotopiaEnv(judge=Mad(), max_turns=2)
     env.reset(seed=0)
     _, reward, *_, info = env.step(write(say("Hello.")))
     assert (reward, info["unscored"], info["goal"]) == (0.0, True, 0.0)
-    assert "no finite number" in info["failure"]
+    assert words in info["failure"]
 
 
 @pytest.mark.parametrize("given", ["Hello", None, ("speak", "Hello"), Act("shout"), Act("speak", 5)])  # type: ignore[arg-type]
