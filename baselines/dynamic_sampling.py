@@ -31,7 +31,7 @@ class Sample:
 
     Attributes:
         table: exactly as many groups as were asked for. Groups and trajectories that were played later are named
-            after their round: ``"task 7, round 2"``.
+            after their round: `"task 7, round 2"`.
         first: what the first round played, unfiltered: the figures of a learning curve must come from here, or the
             choice of groups would bend it.
         played: steps of all rounds.

@@ -1,5 +1,7 @@
 """A policy as the partner in SOTOPIA: self-play, also of one model with itself."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -19,20 +21,20 @@ from wrappers.reply import parse_reply
 class PolicyPartner:
     """Plays the other side with a policy, which is shown what it would be shown as the agent.
 
-    The policy reads the messages of ``wrappers.VectorPromptWindow`` and its replies are read as by
-    ``wrappers.VectorReplyParser``; give both the same options as the agent's wrappers. A policy that is being
+    The policy reads the messages of `wrappers.VectorPromptWindow` and its replies are read as by
+    `wrappers.VectorReplyParser`; give both the same options as the agent's wrappers. A policy that is being
     trained is used as it is at that moment. A reply without a readable command is a turn in which the partner does
-    nothing. In the history its own commands stand in the form of ``acts.write``.
+    nothing. In the history its own commands stand in the form of `acts.write`.
 
-    Nothing is kept between calls. The policy draws from a generator that is made from ``seed`` and the dialogues of
+    Nothing is kept between calls. The policy draws from a generator that is made from `seed` and the dialogues of
     the call (their task, role and turn), so a run with the same dialogues at the same time repeats.
 
     Args:
         policy: who acts.
         order: of turns in the environment; it tells which turns were the partner's own.
-        reply: options of ``wrappers.parse_reply``.
+        reply: options of `wrappers.parse_reply`.
         seed: of the policy's draws.
-        **style: options of ``wrappers.PromptStyle``.
+        **style: options of `wrappers.PromptStyle`.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class PolicyPartner:
         parse_reply("", **self.reply)  # wrong options are said now
 
     def act(self, views: Sequence[View]) -> list[Act | Failure]:
-        """The next act of each dialogue; see ``agentgym.sotopia.exchange.Player``."""
+        """Return the next act of each dialogue; see `agentgym.sotopia.exchange.Player`."""
         if not views:
             return []
         admissible = np.empty(len(views), np.object_)
@@ -70,7 +72,7 @@ class PolicyPartner:
         return [parse(parse_reply(reply.text, **self.reply).command)[0] for reply in replies]
 
     def messages(self, view: View) -> Messages:
-        """What the policy reads in a dialogue."""
+        """Return what the policy reads in a dialogue."""
         own = [turn.number for turn in view.turns if self._was_in_turn(view, turn.number)]
         # An observation ends before each of the own turns, and now.
         ends = [*own, view.turn]

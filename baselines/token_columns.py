@@ -37,7 +37,7 @@ class TokenColumns:
     """Where the reply tokens of N steps in M trajectories stand.
 
     Two trajectories of two turns and one, with replies of 1, 2 and 1 tokens: `reply_mask` has shape (3, 2), `mask` is
-    ``[[True, True, True], [True, False, False]]`` and `turn_ends` ``[[True, False, True], [True, False, False]]``.
+    `[[True, True, True], [True, False, False]]` and `turn_ends` `[[True, False, True], [True, False, False]]`.
 
     Attributes:
         order: int64 (N,), rows by trajectory, then t.

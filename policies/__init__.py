@@ -1,5 +1,5 @@
 """Who acts: scripted players, any Hugging Face language model, and a tiny one built from scratch.
 
 Importing this package loads neither torch nor transformers; import the file you need, for example
-``from policies.scripted import ExpertPolicy`` or ``from policies.tiny import tiny_policy``.
+`from policies.scripted import ExpertPolicy` or `from policies.tiny import tiny_policy`.
 """

@@ -1,5 +1,7 @@
 """A language model behind an OpenAI-compatible endpoint as a policy, for all environments."""
 
+from __future__ import annotations
+
 import base64
 import io
 from collections.abc import Mapping, Sequence
@@ -14,19 +16,21 @@ from agentgym.trajectory import Reply
 
 
 class EndpointError(RuntimeError):
-    """The endpoint did not answer for some places; `failures` says why, one for each of them."""
+    """The endpoint did not answer for some sub-environments; `failures` says why, one for each of them."""
 
     def __init__(self, failures: Sequence[ChatFailure], asked: int) -> None:
         self.failures = tuple(failures)
         first = self.failures[0]
-        super().__init__(f"no answer for {len(failures)} of {asked} places; {first.reason} (tries: {first.attempts})")
+        super().__init__(
+            f"no answer for {len(failures)} of {asked} sub-environments; {first.reason} (tries: {first.attempts})"
+        )
 
 
 class ChatPolicy:
-    """Asks a model for the reply of every place, all at the same time.
+    """Asks a model for the reply of every sub-environment, all at the same time.
 
-    An outage is not an action: where the endpoint does not answer after all its tries, :class:`EndpointError` is
-    raised. With a cache (``ChatEndpoint(..., cache=...)``) the same run continues where it stopped, as the answers
+    An outage is not an action: where the endpoint does not answer after all its tries, `EndpointError` is
+    raised. With a cache (`ChatEndpoint(..., cache=...)`) the same run continues where it stopped, as the answers
     that came are kept and the seeds are the same. Replies have no tokens, so they can be compared and cloned, but
     not trained by policy gradients.
 
@@ -40,16 +44,16 @@ class ChatPolicy:
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """One reply per running place.
+        """Return one reply per running sub-environment.
 
         Args:
-            observations: one per place: a str (taken as one user message) or a sequence of chat messages, whose
+            observations: one each: a str (taken as one user message) or a sequence of chat messages, whose
                 pictures (uint8, height x width x 3) are sent as PNG.
             infos: not used.
-            rng: gives a seed to each request, in place order.
+            rng: gives a seed to each request, in their order.
 
         Raises:
-            EndpointError: the endpoint did not answer for a place.
+            EndpointError: the endpoint did not answer for one.
             TypeError: an observation is neither a str nor a sequence of messages.
         """
         seeds = rng.integers(2**31, size=len(observations)).tolist()
@@ -83,7 +87,7 @@ def _content(content: Any) -> Any:
 
 
 def data_url(picture: NDArray[np.uint8]) -> str:
-    """A picture as a PNG in a data URL.
+    """Return a picture as a PNG in a data URL.
 
     Args:
         picture: uint8 (height, width, 3).

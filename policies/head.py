@@ -1,5 +1,7 @@
 """A padded forward pass of a causal language model whose output head runs only where logits are wanted."""
 
+from __future__ import annotations
+
 import contextlib
 import inspect
 from collections.abc import Iterator, Sequence
@@ -19,7 +21,7 @@ def pad(sequences: Sequence[Sequence[int]], *, fill: int, left: bool, device: to
         device: where the tensors go.
 
     Returns:
-        ``ids`` int64 (n, S) and ``mask`` bool (n, S), True = a real token; S is the longest length.
+        `ids` int64 (n, S) and `mask` bool (n, S), True = a real token; S is the longest length.
     """
     longest = max(map(len, sequences))
     if left:
@@ -33,12 +35,12 @@ def pad(sequences: Sequence[Sequence[int]], *, fill: int, left: bool, device: to
 
 
 def takes_positions(model: nn.Module) -> bool:
-    """Whether the model's forward has ``position_ids`` (models with relative biases have not)."""
+    """Return whether the model's forward has `position_ids` (models with relative biases have not)."""
     return "position_ids" in inspect.signature(model.forward).parameters
 
 
 def autocast(device: torch.device, dtype: torch.dtype | None) -> contextlib.AbstractContextManager[Any]:
-    """Mixed precision in ``dtype``; None computes in the weights' own type."""
+    """Return the context of mixed precision in `dtype`; None computes in the weights' own type."""
     if dtype is None:
         return contextlib.nullcontext()
     return torch.autocast(device.type, dtype=dtype)
@@ -84,7 +86,7 @@ def _head_only_at(model: Any, rows: Tensor, columns: Tensor) -> Iterator[None]:
 
 
 def logits_at(model: Any, ids: Tensor, rows: Tensor, columns: Tensor, **arguments: Any) -> Tensor:
-    """Next-token logits after the tokens at ``(rows, columns)`` of ``ids``, and at no other position.
+    """Return next-token logits after the tokens at `(rows, columns)` of `ids`, and at no other position.
 
     Right padding needs no mask here: attention is causal, so what stands after a position cannot reach it.
 

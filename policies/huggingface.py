@@ -1,8 +1,9 @@
 """Any Hugging Face causal language model as a policy: render, sample, score, save."""
 
+from __future__ import annotations
+
 import dataclasses
 import itertools
-import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,14 +13,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from agentgym.foreign_text import clean, read_text
+from agentgym.foreign_text import clean
 from agentgym.trajectory import Reply
 from policies.head import check_finite
-from policies.memo import LogitsMemo, weights_version
+from policies.pretrained import SETTINGS_FILE, Settings, load_model, read_settings, write_settings
 from policies.prompts import Prompt, PromptEncoder
-from policies.sampler import Completion, Decoding, complete, first_logits, pick
+from policies.sampler import Completion, Decoding, LogitsCache, complete, first_logits, pick, weights_version
 from policies.scoring import TokenScores, score_replies
-from policies.settings import SETTINGS_FILE, Settings, read_settings, write_settings
 
 __all__ = ["SETTINGS_FILE", "HuggingFacePolicy", "Settings"]
 
@@ -27,9 +27,9 @@ __all__ = ["SETTINGS_FILE", "HuggingFacePolicy", "Settings"]
 class HuggingFacePolicy:
     """A causal language model that reads chat messages and writes replies.
 
-    A worked example, with ``prefix="<action>"``, ``suffix="</action>"`` and ``max_new_tokens=1``: the messages
-    are rendered by the tokenizer's chat template, ``<action>`` is appended, the model draws one token, say
-    ``up``, and the reply is ``Reply(text="<action>up</action>", prompt_ids=(..., <action>), token_ids=(up,))``.
+    A worked example, with `prefix="<action>"`, `suffix="</action>"` and `max_new_tokens=1`: the messages
+    are rendered by the tokenizer's chat template, `<action>` is appended, the model draws one token, say
+    `up`, and the reply is `Reply(text="<action>up</action>", prompt_ids=(..., <action>), token_ids=(up,))`.
 
     The model is kept in evaluation mode (no dropout), also while it is trained, so that the log-probabilities of
     sampling and scoring agree.
@@ -37,7 +37,7 @@ class HuggingFacePolicy:
     Args:
         model: a Hugging Face causal language model.
         tokenizer: its tokenizer. Without a chat template the messages' contents are joined by newlines.
-        temperature, max_new_tokens, prefix, suffix, stop, batch_size: see :class:`Settings`.
+        temperature, max_new_tokens, prefix, suffix, stop, batch_size: see `Settings`.
         device: where the model is moved; None leaves it where it is.
         autocast: mixed-precision type; "auto" is bfloat16 on a CUDA device and none elsewhere (on a CPU full
             precision is faster for small models).
@@ -77,7 +77,7 @@ class HuggingFacePolicy:
         ends = [ends] if isinstance(ends, int) else list(ends or ())
         self._ends = frozenset([*ends, *([] if tokenizer.eos_token_id is None else [tokenizer.eos_token_id])])
         self._fill = tokenizer.pad_token_id if tokenizer.pad_token_id is not None else 0
-        self._memo = LogitsMemo(self.model)
+        self._cache = LogitsCache(self.model)
         self._encoder = PromptEncoder(
             tokenizer,
             prefix=prefix,
@@ -91,14 +91,14 @@ class HuggingFacePolicy:
 
     @property
     def device(self) -> torch.device:
-        """Where the weights are."""
+        """The device of the weights."""
         device: torch.device = next(self.model.parameters()).device
         return device
 
-    def with_settings(self, **changes: Any) -> "HuggingFacePolicy":
-        """The same model and tokenizer (shared, not copied) under other settings.
+    def with_settings(self, **changes: Any) -> HuggingFacePolicy:
+        """Return the same model and tokenizer (shared, not copied) under other settings.
 
-        ``policy.with_settings(temperature=0.0)`` is the greedy player.
+        `policy.with_settings(temperature=0.0)` is the greedy player.
         """
         known = {field.name for field in dataclasses.fields(Settings)}
         if unknown := sorted(set(changes) - known):
@@ -107,20 +107,20 @@ class HuggingFacePolicy:
         return HuggingFacePolicy(self.model, self.tokenizer, autocast=self.precision, **settings)
 
     def forget(self) -> None:
-        """Drop remembered logits.
+        """Empty the cache of logits.
 
         Weights that change are noticed without this call. It is for runs that must agree to the last bit although
         one of them met some prompts earlier, in other company: call it at the same moments in both.
         """
-        self._memo.clear()
+        self._cache.clear()
 
     # -- prompts ----------------------------------------------------------------------------------------------
 
     def encode(self, observation: Any) -> Prompt:
-        """Token ids of the prompt for one observation, prefix included.
+        """Return the token ids of the prompt for one observation, prefix included.
 
         Args:
-            observation: a str (taken as one user message) or a sequence of ``{"role": ..., "content": ...}``.
+            observation: a str (taken as one user message) or a sequence of `{"role": ..., "content": ...}`.
 
         Raises:
             TypeError: the observation is neither.
@@ -133,13 +133,13 @@ class HuggingFacePolicy:
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """One reply per running place.
+        """Return one reply per running sub-environment.
 
-        A place's reply depends on its observation and its own random numbers alone: ``max_new_tokens`` uniform
-        numbers per place, in place order, whatever length the replies get; none when greedy.
+        A reply depends on its observation and its own random numbers alone: `max_new_tokens` uniform
+        numbers each, in order, whatever length the replies get; none when greedy.
 
         Args:
-            observations: one per place, each as :meth:`encode` takes it.
+            observations: one each, as `encode` takes it.
             infos: not used.
             rng: the only source of randomness.
 
@@ -155,7 +155,7 @@ class HuggingFacePolicy:
         prompts = [self.encode(observation) for observation in observations]
         uniforms = rng.random((len(prompts), settings.max_new_tokens)) if settings.temperature > 0 else None
         if settings.max_new_tokens == 1:
-            logits = self._memo(prompts, lambda missing: first_logits(self.model, missing, self._decoding), version)
+            logits = self._cache(prompts, lambda missing: first_logits(self.model, missing, self._decoding), version)
             drawn = None if uniforms is None else torch.from_numpy(uniforms[:, 0]).to(logits.device)
             tokens, logprobs = pick(logits, drawn, settings.temperature)
             pairs = zip(tokens.tolist(), logprobs.tolist(), strict=True)
@@ -210,13 +210,13 @@ class HuggingFacePolicy:
     # -- learning ---------------------------------------------------------------------------------------------
 
     def demonstrate(self, observation: Any, text: str) -> Reply:
-        """The reply this policy would have given, had it written ``text``.
+        """Return the reply this policy would have given, had it written `text`.
 
         The tokens are those the model itself has to produce: without prefix and suffix, and closed by the end
         token where no stop text ends the reply and the length limit leaves room.
 
         Args:
-            observation: as :meth:`encode` takes it.
+            observation: as `encode` takes it.
             text: the complete reply, prefix and suffix included.
 
         Returns:
@@ -248,15 +248,15 @@ class HuggingFacePolicy:
         replies: Sequence[Sequence[int]],
         temperature: float | None = None,
     ) -> TokenScores:
-        """Log-probabilities and entropies of reply tokens, differentiable in the weights.
+        """Return log-probabilities and entropies of reply tokens, differentiable in the weights.
 
         Args:
-            prompts: n token sequences, as in ``Reply.prompt_ids``.
-            replies: n token sequences, as in ``Reply.token_ids``.
-            temperature: None = the policy's own (1 for a greedy policy, as in :meth:`act`).
+            prompts: n token sequences, as in `Reply.prompt_ids`.
+            replies: n token sequences, as in `Reply.token_ids`.
+            temperature: None = the policy's own (1 for a greedy policy, as in `act`).
 
         Returns:
-            :class:`~policies.scoring.TokenScores`: float32 (n, L) each, with a bool mask.
+            `policies.scoring.TokenScores`: float32 (n, L) each, with a bool mask.
         """
         if temperature is None:
             temperature = self.settings.temperature or 1.0
@@ -284,61 +284,21 @@ class HuggingFacePolicy:
         download: bool = False,
         **settings: Any,
     ) -> Self:
-        """Read a folder written by :meth:`save_pretrained` or any other Hugging Face model.
+        """Read a folder written by `save_pretrained` or any other Hugging Face model.
 
         Args:
             path: a folder, or a model name on the Hugging Face Hub.
             device: None = CUDA where there is one, else the CPU.
             dtype: type of the weights; "auto" = as stored.
-            download: fetch the model when ``path`` is a name that is not in the local cache.
-            **settings: override the stored :class:`Settings` (or ``autocast``).
+            download: fetch the model when `path` is a name that is not in the local cache.
+            **settings: override the stored `Settings` (or `autocast`).
 
         Raises:
             FileNotFoundError: there is no such model here.
             ValueError: the folder does not hold a usable causal language model, all of its weights included.
         """
-        from safetensors import SafetensorError
-        from transformers import AutoModelForCausalLM
-
         stored = read_settings(Path(path))
-        if not Path(path).is_dir() and not download and (Path(path).is_absolute() or str(path).startswith(".")):
-            raise FileNotFoundError(f"no model folder at {path}: train one first, or check the path")
-        try:
-            tokenizer = _tokenizer_class(Path(path)).from_pretrained(path, local_files_only=not download)
-            loaded: Any = AutoModelForCausalLM.from_pretrained(
-                path, dtype=dtype, local_files_only=not download, output_loading_info=True
-            )
-        except OSError as error:
-            kind = ValueError if Path(path).is_dir() else FileNotFoundError
-            raise kind(
-                f"{str(path)!r} holds no complete Hugging Face model (config.json, weights and tokenizer files), "
-                f"and the local cache has none of that name; pass download=True to fetch it. Cause: {error}"
-            ) from error
-        except (ValueError, RuntimeError, KeyError, SafetensorError) as error:
-            raise ValueError(
-                f"{str(path)!r} cannot be loaded as a causal language model with its tokenizer: {error}"
-            ) from error
-        model, loading = loaded
-        # transformers fills in both without an error: random weights, and a tokenizer that knows nothing.
-        if missing := sorted(loading["missing_keys"]):
-            raise ValueError(f"{str(path)!r} lacks {len(missing)} weights of its model, the first is {missing[0]!r}")
-        if not tokenizer("a", add_special_tokens=False)["input_ids"]:
-            raise ValueError(f"{str(path)!r} holds no tokenizer that can read text: its tokenizer files are missing")
+        model, tokenizer = load_model(path, dtype, download)
         if device is None:
             device = "cuda" if torch.cuda.is_available() else "cpu"
         return cls(model, tokenizer, device=device, **(stored | settings))
-
-
-def _tokenizer_class(folder: Path) -> Any:
-    """Class that reads the folder's tokenizer as it was saved."""
-    from transformers import AutoTokenizer, PreTrainedTokenizerFast
-
-    file = folder / "tokenizer_config.json"
-    saved = None
-    if file.is_file():
-        try:
-            saved = json.loads(read_text(file)).get("tokenizer_class")  # with integers of 31 digits: not read_json
-        except (ValueError, RecursionError, AttributeError) as error:
-            raise ValueError(f"{file} is no JSON object ({error}): save the tokenizer again") from error
-    # AutoTokenizer goes by the model's type: a tokenizer of our own beside a Qwen2 model would be cut as Qwen2 cuts.
-    return PreTrainedTokenizerFast if saved in ("TokenizersBackend", "PreTrainedTokenizerFast") else AutoTokenizer

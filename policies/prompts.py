@@ -1,5 +1,7 @@
 """From an observation to the prompt's token ids: chat template, prefix, and a cache, because observations repeat."""
 
+from __future__ import annotations
+
 from typing import Any
 
 from agentgym.foreign_text import clean
@@ -11,7 +13,7 @@ _MOST_IDS = 2**21
 
 
 class PromptEncoder:
-    """Renders observations with a tokenizer's chat template and remembers the result.
+    """Renders observations with a tokenizer's chat template and keeps the result.
 
     Args:
         tokenizer: a Hugging Face tokenizer; without a chat template the contents are joined by newlines.
@@ -33,7 +35,7 @@ class PromptEncoder:
         self._ids = 0
 
     def __call__(self, observation: Any) -> Prompt:
-        """Token ids of one observation; errors as in :meth:`policies.huggingface.HuggingFacePolicy.encode`."""
+        """Return the token ids of one observation; errors as in `policies.huggingface.HuggingFacePolicy.encode`."""
         key = _key(observation)
         found = self._known.get(key)
         if found is None:
@@ -70,7 +72,7 @@ class PromptEncoder:
 
 
 def _key(observation: Any) -> Any:
-    """A hashable form of an observation."""
+    """Return a hashable form of an observation."""
     if isinstance(observation, str):
         return observation
     try:

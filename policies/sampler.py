@@ -1,4 +1,9 @@
-"""Sampling of replies with one prefill per distinct prompt and an own decode loop over the key-value cache."""
+"""Sampling of replies: one prefill per distinct prompt, then a decode loop over the key-value cache.
+
+Where a reply is one token, a `LogitsCache` answers repeated prompts without the model.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -7,10 +12,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from policies.head import autocast, logits_at, pad, takes_positions
 from policies.prompts import Prompt
+
+#: Entries of a `LogitsCache` are float32 rows over the vocabulary; 2**24 numbers are 64 MiB.
+_MOST_NUMBERS = 2**24
 
 
 @dataclass
@@ -56,7 +64,7 @@ def pick(logits: Tensor, uniforms: Tensor | None, temperature: float) -> tuple[T
         temperature: 0 = greedy.
 
     Returns:
-        ``tokens`` int64 (n,) and ``logprobs`` float32 (n,) at the temperature (at 1 when greedy).
+        `tokens` int64 (n,) and `logprobs` float32 (n,) at the temperature (at 1 when greedy).
 
     Raises:
         FloatingPointError: the logits hold nan or infinity.
@@ -84,7 +92,7 @@ def pick(logits: Tensor, uniforms: Tensor | None, temperature: float) -> tuple[T
 
 @torch.no_grad()
 def first_logits(model: Any, prompts: Sequence[Prompt], decoding: Decoding) -> Tensor:
-    """Logits of the first reply token: float32 (n, V) for n prompts. No cache is built."""
+    """Return the logits of the first reply token, float32 (n, V) for n prompts; no cache is built."""
     device = next(model.parameters()).device
     # Neighbours in length share a pass, so little of a rectangle is padding.
     order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
@@ -106,7 +114,7 @@ def complete(
 ) -> list[Completion]:
     """Write one completion per prompt; equal prompts share their prefill.
 
-    Place i's tokens depend on its prompt and on row i of ``uniforms``, never on the other places (up to the
+    The tokens of prompt i depend on it and on row i of `uniforms`, never on the other prompts (up to the
     rounding of differently shaped matrix products).
 
     Args:
@@ -119,15 +127,15 @@ def complete(
     # Sorting puts equal prompts into the same pass.
     order = sorted(range(len(prompts)), key=lambda i: (len(prompts[i]), prompts[i]))
     for start in range(0, len(order), decoding.batch_size):
-        places = order[start : start + decoding.batch_size]
-        _complete_chunk(model, prompts, places, uniforms, decoding, completions)
+        indices = order[start : start + decoding.batch_size]
+        _complete_chunk(model, prompts, indices, uniforms, decoding, completions)
     return completions
 
 
 def _complete_chunk(
     model: Any,
     prompts: Sequence[Prompt],
-    places: list[int],
+    indices: list[int],
     uniforms: NDArray[np.float64] | None,
     decoding: Decoding,
     completions: list[Completion],
@@ -135,7 +143,7 @@ def _complete_chunk(
     from transformers import DynamicCache
 
     device = next(model.parameters()).device
-    distinct = list(dict.fromkeys(prompts[i] for i in places))
+    distinct = list(dict.fromkeys(prompts[i] for i in indices))
     index = {prompt: row for row, prompt in enumerate(distinct)}
     # Left padding: the newest tokens line up, and a sliding attention window covers the right tokens.
     ids, mask = pad(distinct, fill=decoding.fill, left=True, device=device)
@@ -155,17 +163,17 @@ def _complete_chunk(
     positions = (mask.long().cumsum(1) - 1).clamp(min=0)
     with autocast(device, decoding.precision):
         logits = logits_at(model, ids, every, torch.full_like(every, ids.shape[1] - 1), **arguments(mask, positions))
-    owner = torch.tensor([index[prompts[i]] for i in places], device=device)
+    owner = torch.tensor([index[prompts[i]] for i in indices], device=device)
     cache.batch_select_indices(owner)
     logits, mask, position = logits[owner], mask[owner], positions[owner, -1]
 
-    live = places
+    live = indices
     for step in range(decoding.max_new_tokens):
         drawn = None if uniforms is None else torch.from_numpy(uniforms[live, step]).to(device)
         tokens, logprobs = pick(logits, drawn, decoding.temperature)
         keep = []
-        for row, (place, token, logprob) in enumerate(zip(live, tokens.tolist(), logprobs.tolist(), strict=True)):
-            completion = completions[place]
+        for row, (i, token, logprob) in enumerate(zip(live, tokens.tolist(), logprobs.tolist(), strict=True)):
+            completion = completions[i]
             completion.token_ids.append(token)
             completion.logprobs.append(logprob)
             if not decoding.is_end(completion.token_ids):
@@ -182,3 +190,70 @@ def _complete_chunk(
         with autocast(device, decoding.precision):
             step_logits = model(input_ids=tokens[:, None], **arguments(mask, position[:, None])).logits
         logits = step_logits[:, -1].float()
+
+
+@torch.no_grad()
+def weights_version(model: nn.Module) -> tuple[float, ...]:
+    """Return a value that changes when anything writes into the weights.
+
+    Torch counts most writes, but not those of fused optimisers or through `parameter.data`: the sum of every
+    tensor is compared as well. For the tiny model this costs a hundredth of a forward pass.
+    """
+    weights = list(model.parameters())
+    counters = [number for weight in weights for number in (weight.data_ptr(), weight._version)]
+    return (*counters, *torch.stack([weight.sum(dtype=torch.float32) for weight in weights]).tolist())
+
+
+class LogitsCache:
+    """Answers repeated prompts without the model.
+
+    In a group of rollouts the same board is met again and again, in other sub-environments and at later steps; while
+    the policy is fixed the answer is the same. Empties itself when the weights change, and when it is full.
+
+    Args:
+        model: whose logits are kept.
+    """
+
+    def __init__(self, model: nn.Module) -> None:
+        self._model = model
+        self._rows: dict[Prompt, Tensor] = {}
+        self._version: tuple[float, ...] = ()
+
+    def __len__(self) -> int:
+        """Return how many prompts it holds."""
+        return len(self._rows)
+
+    def clear(self) -> None:
+        """Drop everything."""
+        self._rows = {}
+
+    def __call__(
+        self,
+        prompts: Sequence[Prompt],
+        compute: Callable[[list[Prompt]], Tensor],
+        version: tuple[float, ...] | None = None,
+    ) -> Tensor:
+        """Return the logits of every prompt.
+
+        Args:
+            prompts: n prompts, repeats allowed.
+            compute: called once with the distinct prompts that it does not hold; returns float32 (k, V).
+            version: what `weights_version` says now, where the caller has asked already.
+
+        Returns:
+            float32 (n, V).
+        """
+        version = version or weights_version(self._model)
+        if version != self._version:
+            self.clear()
+            self._version = version
+        distinct = list(dict.fromkeys(prompts))
+        missing = [prompt for prompt in distinct if prompt not in self._rows]
+        if missing:
+            rows = compute(missing)
+            if (len(self._rows) + len(missing)) * rows.shape[1] > _MOST_NUMBERS:
+                known = [prompt for prompt in distinct if prompt in self._rows]
+                # A row is a view that keeps its whole computation alive; the few that stay are copied.
+                self._rows = {prompt: self._rows[prompt].clone() for prompt in known}
+            self._rows.update(zip(missing, rows.unbind(0), strict=True))
+        return torch.stack([self._rows[prompt] for prompt in prompts])

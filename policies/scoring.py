@@ -1,5 +1,7 @@
 """Log-probabilities of given replies: the differentiable side of a policy."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +19,7 @@ _SIMILAR = 1.5
 class TokenScores:
     """Scores of n replies, each padded at its end to the longest length L.
 
-    A batch of two replies of lengths 1 and 2 has mask ``[[True, False], [True, True]]``; padded entries of the
+    A batch of two replies of lengths 1 and 2 has mask `[[True, False], [True, True]]`; padded entries of the
     other tensors are 0 (False).
 
     Attributes:
@@ -95,7 +97,7 @@ def score_replies(
 def _logits(
     model: Any, sequences: Sequence[Sequence[int]], slots: Sequence[tuple[int, int]], fill: int, device: torch.device
 ) -> Tensor:
-    """Logits at (sequence, column) of each slot: float32 (slots, vocabulary)."""
+    """Return logits at (sequence, column) of each slot: float32 (slots, vocabulary)."""
     parts: list[Tensor] = []
     order: list[int] = []
     for group in _alike(sequences):
@@ -114,7 +116,7 @@ def _logits(
 
 
 def _alike(sequences: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Rows in groups of similar length: a short row does not pay for the padding to a long one.
+    """Return rows in groups of similar length: a short row does not pay for the padding to a long one.
 
     >>> _alike([[0] * length for length in (30, 100, 31, 140, 29)])
     [[4, 0, 2], [1, 3]]

@@ -1,5 +1,7 @@
 """Players without a model: uniformly random, and the environment's own expert."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +12,7 @@ from agentgym.trajectory import Reply
 
 
 def tagged(command: str) -> str:
-    """The reply that asks for ``command``, in the form the reply parser reads.
+    """Return the reply that asks for `command`, in the form the reply parser reads.
 
     >>> tagged("up")
     '<action>up</action>'
@@ -25,7 +27,7 @@ SILENT = tagged("")
 class RandomPolicy:
     """Plays one of the admissible actions, each with the same probability.
 
-    Reads ``infos["admissible_actions"]``. Where nothing is admissible the reply is an empty action, which
+    Reads `infos["admissible_actions"]`. Where nothing is admissible the reply is an empty action, which
     every environment counts as invalid: the policy then draws no random number.
 
     >>> infos = {"admissible_actions": np.array([("up", "down"), ()], dtype=object)}
@@ -37,25 +39,25 @@ class RandomPolicy:
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """One reply per running place, drawn in place order.
+        """Return one reply per running sub-environment, drawn in their order.
 
         Args:
-            observations: one per place; not looked at.
-            infos: the vector environment's infos; ``admissible_actions`` holds one tuple of str per place.
+            observations: one each; not looked at.
+            infos: the vector environment's infos; `admissible_actions` holds one tuple of str each.
             rng: the only source of randomness.
 
         Raises:
-            KeyError: the infos hold no ``admissible_actions``.
+            KeyError: the infos hold no `admissible_actions`.
         """
         options = _column(infos, "admissible_actions", "use an environment that follows the info contract")
         return [Reply(tagged(given[rng.integers(len(given))]) if given else SILENT) for given in options]
 
 
 class ExpertPolicy:
-    """Plays what the environment's expert recommends: ``infos["expert_action"]``.
+    """Plays what the environment's expert recommends: `infos["expert_action"]`.
 
     The expert sees the latent state, so this is an upper bound and a source of demonstrations, not a competitor.
-    A place where the expert has no answer (for example a dead end) gets an empty, invalid action.
+    A sub-environment where the expert has no answer (for example a dead end) gets an empty, invalid action.
 
     >>> infos = {"expert_action": np.array(["left"], dtype=object)}
     >>> ExpertPolicy().act(["board"], infos, np.random.default_rng(0))[0].text
@@ -65,10 +67,10 @@ class ExpertPolicy:
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """One reply per running place; ``observations`` and ``rng`` are not used.
+        """Return one reply per running sub-environment; `observations` and `rng` are not used.
 
         Raises:
-            KeyError: the environments were not made with ``expert=True``.
+            KeyError: the environments were not made with `expert=True`.
         """
         advice = _column(infos, "expert_action", "make the environments with expert=True")
         return [Reply(tagged(command)) for command in advice]

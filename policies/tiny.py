@@ -1,5 +1,8 @@
 """A language model of about 0.2 million parameters, built from a config: nothing is downloaded."""
 
+from __future__ import annotations
+
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +10,6 @@ from typing import Any
 import torch
 
 from agentgym.foreign_text import clean
-from policies.copying import start_copying
 from policies.huggingface import HuggingFacePolicy
 
 PAD, END, UNKNOWN = "<|pad|>", "<|end|>", "<|unknown|>"
@@ -23,6 +25,13 @@ _PIECES = r"</?[a-z_]+>|[A-Z]?[a-z]+|[\s\S]"
 # which is why a wall inside the room is never merged.
 FRAME = (r"\A#+\n#", r"#\n#+\z", r"#\n#")
 
+#: Largest score of the token before the current one in the head that looks back.
+_SHARPNESS = 12.0
+#: What remains of the random weights of that head's queries and keys, so that it can still learn to look elsewhere.
+_KEPT = 0.1
+#: Scale of queries and keys that find the same token again.
+_MATCH = 0.7
+
 # The shortest template that keeps the speakers apart: the tiny model pays for every token.
 _TEMPLATE = (
     "{% for message in messages %}<|{{ message['role'] }}|>{{ message['content'] }}{% endfor %}"
@@ -37,10 +46,10 @@ def tiny_tokenizer(
     pieces: Sequence[str] = FRAME,
     lower_case: bool = False,
 ) -> Any:
-    r"""A tokenizer whose words are the words of the environment's text.
+    r"""Build a tokenizer whose words are the words of the environment's text.
 
-    Every word, every tag and every other character is one token. A word that was not in ``texts`` is spelled
-    letter by letter; a character that is neither printable ASCII nor in ``texts`` becomes the unknown token.
+    Every word, every tag and every other character is one token. A word that was not in `texts` is spelled
+    letter by letter; a character that is neither printable ASCII nor in `texts` becomes the unknown token.
     Everything known decodes to the text it came from.
 
     Args:
@@ -50,7 +59,7 @@ def tiny_tokenizer(
         lower_case: everything is read in lower case, so that a word and its title form are one token.
 
     Returns:
-        A ``transformers.PreTrainedTokenizerFast`` with a minimal chat template; deterministic in its arguments.
+        A `transformers.PreTrainedTokenizerFast` with a minimal chat template; deterministic in its arguments.
 
     Example:
         >>> tokenizer = tiny_tokenizer(["####\n#PO#\n####"], ["up"])
@@ -114,33 +123,33 @@ def tiny_policy(
     max_new_tokens: int = 1,
     **settings: Any,
 ) -> HuggingFacePolicy:
-    """An untrained policy of the Qwen2 architecture with its own tokenizer.
+    """Build an untrained policy of the Qwen2 architecture with its own tokenizer.
 
     By default it answers with one token: the tag that opens the action ends the prompt, so that a turn costs one
     forward pass over a short prompt. That is what makes reinforcement learning feasible on a CPU.
 
     Args:
-        texts: examples of what the policy will read, see :func:`tiny_tokenizer`.
+        texts: examples of what the policy will read, see `tiny_tokenizer`.
         seed: of the weights; the global torch generator is left as it was.
-        extra_words: further words it must know, see :func:`tiny_tokenizer`.
+        extra_words: further words it must know, see `tiny_tokenizer`.
         width: of the residual stream.
         layers: number of transformer blocks.
         heads: attention heads.
-        kv_heads: key-value heads; each serves ``heads / kv_heads`` attention heads.
+        kv_heads: key-value heads; each serves `heads / kv_heads` attention heads.
         head_size: width of one head; None = width / heads. Wide heads tell more words apart.
         copying: begin with weights that soon learn to copy words of the prompt, see
-            :func:`~policies.copying.start_copying`; for commands that name what the prompt names.
+            `start_copying`; for commands that name what the prompt names.
         mlp: hidden units of a block's feed-forward part.
         positions: longest context in tokens.
         rope_base: base of the rotary position angles; 100 tells positions apart within some hundred tokens.
         initial_scale: standard deviation of the initial weights; None = 1 / sqrt(width). The 0.02 that large models
             use leaves a network of this width almost silent, and learning takes several times as long.
-        pieces: text kept in one token, see :func:`tiny_tokenizer`.
+        pieces: text kept in one token, see `tiny_tokenizer`.
         lower_case: read everything in lower case.
-        prefix: put before every reply, see :class:`~policies.huggingface.Settings`.
+        prefix: put before every reply, see `policies.huggingface.Settings`.
         suffix: put after every reply.
         max_new_tokens: length limit of what the model itself writes.
-        **settings: further arguments of :class:`~policies.huggingface.HuggingFacePolicy`.
+        **settings: further arguments of `policies.huggingface.HuggingFacePolicy`.
 
     Raises:
         ValueError: a head's size is odd, or the width no multiple of the heads, or they of the key-value heads.
@@ -177,3 +186,63 @@ def tiny_policy(
     if copying:
         start_copying(model, seed=seed)
     return HuggingFacePolicy(model, tokenizer, prefix=prefix, suffix=suffix, max_new_tokens=max_new_tokens, **settings)
+
+
+def start_copying(model: Any, *, seed: int) -> None:
+    """Change the attention weights of an untrained model so that copying needs not be discovered.
+
+    Commands name things that the prompt names: a product, a person, a room. Pretrained models copy by attention heads
+    that look for a token seen before and repeat what followed it. A model of two or three layers with random weights
+    finds that late, and nothing else improves until it does. Here
+
+    * the first head of the first layer begins by looking at the token before the current one;
+    * the values of every head, seen through its output weights, begin as the token itself, in a random subspace;
+    * queries and keys of all layers but the first begin alike, so that a token finds itself.
+
+    All of it is a beginning: every weight is trained as before.
+
+    Args:
+        model: an untrained causal language model with Llama's module names, rotary positions and biases in its query
+            and key projections (the Qwen2 architecture).
+        seed: of the random subspaces.
+
+    Source:
+        Olsson et al., "In-context Learning and Induction Heads", 2022; queries and keys, values and outputs alike:
+        Trockman and Kolter, "Mimetic Initialization of Self-Attention Layers", ICML 2023.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    config = model.config
+    heads, kv_heads, width = config.num_attention_heads, config.num_key_value_heads, config.hidden_size
+    with torch.no_grad():
+        for number, layer in enumerate(model.model.layers):
+            attention = layer.self_attn
+            size = attention.q_proj.weight.shape[0] // heads
+            for kv in range(kv_heads):
+                values, keys = (_subspace(width, size, generator) for _ in range(2))
+                key_rows = slice(kv * size, (kv + 1) * size)
+                attention.v_proj.weight[key_rows] = values
+                if number:
+                    attention.k_proj.weight[key_rows] = _MATCH * keys
+                for head in range(kv * heads // kv_heads, (kv + 1) * heads // kv_heads):
+                    rows = slice(head * size, (head + 1) * size)
+                    attention.o_proj.weight[:, rows] = values.T
+                    if number:
+                        attention.q_proj.weight[rows] = _MATCH * keys
+        _look_back(model.model.layers[0].self_attn, model.model.rotary_emb.inv_freq)
+
+
+def _subspace(width: int, size: int, generator: torch.Generator) -> torch.Tensor:
+    """Draw a (size, width) matrix with orthonormal rows, or columns where a head is wider than the model."""
+    drawn = torch.randn(max(width, size), min(width, size), generator=generator)
+    basis: torch.Tensor = torch.linalg.qr(drawn)[0]
+    return basis.T if size <= width else basis
+
+
+def _look_back(attention: Any, frequencies: torch.Tensor) -> None:
+    """Let the first head prefer the token before: its query's bias is its key's, turned by one position."""
+    half = len(frequencies)
+    length = math.sqrt(_SHARPNESS * math.sqrt(2 * half) / half)
+    attention.q_proj.weight[: 2 * half] *= _KEPT
+    attention.k_proj.weight[: 2 * half] *= _KEPT
+    attention.q_proj.bias[: 2 * half] = length * torch.cat([torch.cos(frequencies), -torch.sin(frequencies)])
+    attention.k_proj.bias[: 2 * half] = length * torch.cat([torch.ones(half), torch.zeros(half)])

@@ -25,9 +25,9 @@ class CloneResult:
     """What happened while cloning.
 
     Attributes:
-        history: one dict per epoch: ``epoch`` (from 1), ``loss`` (mean cross-entropy of the expert's tokens in nats,
-            measured while learning), ``accuracy`` (share of these tokens that were the most probable one) and
-            ``seconds`` since the first update.
+        history: one dict per epoch: `epoch` (from 1), `loss` (mean cross-entropy of the expert's tokens in nats,
+            measured while learning), `accuracy` (share of these tokens that were the most probable one) and
+            `seconds` since the first update.
         rows: demonstrated steps.
         collect_seconds: time spent playing the expert.
     """
@@ -62,7 +62,7 @@ def demonstrations(
     seed: int,
     progress: Callable[[int], None] | None = None,
 ) -> list[Reply]:
-    """Expert steps as (prompt ids, token ids) of the policy, episode by episode.
+    """Return expert steps as (prompt ids, token ids) of the policy, episode by episode.
 
     Args:
         policy: whose chat template, prefix, suffix and tokenizer are used; its weights are not.
@@ -72,7 +72,7 @@ def demonstrations(
         progress: called with the number of finished episodes.
 
     Raises:
-        KeyError: the environments were not made with ``expert=True``.
+        KeyError: the environments were not made with `expert=True`.
         ValueError: the expert had no answer anywhere, or an answer the policy cannot write.
     """
     table = collect(envs, _Demonstrator(policy), tasks=tasks, seed=seed, progress=progress)
@@ -105,7 +105,7 @@ def clone(
 
     Args:
         policy: the student.
-        envs: a vector environment with autoreset `DISABLED`, made with ``expert=True`` and wrapped (reply parser,
+        envs: a vector environment with autoreset `DISABLED`, made with `expert=True` and wrapped (reply parser,
             prompt window) exactly as it is for the student later on.
         tasks: reset options of the demonstrated episodes.
         epochs: passes over the demonstrated steps.
@@ -121,7 +121,7 @@ def clone(
         Loss and accuracy per epoch.
 
     Raises:
-        KeyError: the environments were not made with ``expert=True``.
+        KeyError: the environments were not made with `expert=True`.
         ValueError: a number is out of range, or the policy cannot write the expert's actions.
         FloatingPointError: the gradient is not finite; the weights are those of the last good update.
     """
@@ -175,7 +175,7 @@ def clone(
 
 
 def _schedule(step: int, warmup: int, total: int) -> float:
-    """Factor on the learning rate at update ``step`` (from 0): linear up, then half a cosine down to 0."""
+    """Factor on the learning rate at update `step` (from 0): linear up, then half a cosine down to 0."""
     if step < warmup:
         return (step + 1) / warmup
     return 0.5 * (1.0 + math.cos(math.pi * (step - warmup) / max(1, total - warmup)))

@@ -58,7 +58,7 @@ def test_an_outage_is_no_action(tmp_path: Path) -> None:
     with chat_server(play) as server:
         model = policy(server.url, cache=tmp_path)
         with pytest.raises(
-            EndpointError, match=r"no answer for 1 of 3 places; m at http.*status 500.*tries: 1"
+            EndpointError, match=r"no answer for 1 of 3 sub-environments; m at http.*status 500.*tries: 1"
         ) as caught:
             act(model, ["a", "b", "c"])
         assert len(caught.value.failures) == 1
@@ -83,5 +83,5 @@ def test_episodes_are_collected_with_it() -> None:
 
 
 def test_one_failed_place_is_named_even_when_all_fail() -> None:
-    with chat_server(raw(b"{}", 400)) as server, pytest.raises(EndpointError, match="2 of 2 places"):
+    with chat_server(raw(b"{}", 400)) as server, pytest.raises(EndpointError, match="2 of 2 sub-environments"):
         act(policy(server.url), ["a", "b"])

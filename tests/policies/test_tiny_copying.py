@@ -3,9 +3,8 @@
 import pytest
 import torch
 
-from policies.copying import start_copying
 from policies.scoring import score_replies
-from policies.tiny import tiny_policy
+from policies.tiny import start_copying, tiny_policy
 
 WORDS = [f"w{chr(97 + i)}{chr(97 + j)}" for i in range(8) for j in range(8)]
 

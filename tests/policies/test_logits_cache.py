@@ -1,7 +1,7 @@
 import torch
 
-from policies import memo
-from policies.memo import LogitsMemo
+from policies import sampler
+from policies.sampler import LogitsCache
 
 
 def counting(model):
@@ -18,7 +18,7 @@ def counting(model):
 def test_a_prompt_is_computed_once_while_the_weights_stay():
     model = torch.nn.Linear(1, 1, bias=False)
     compute, asked = counting(model)
-    remember = LogitsMemo(model)
+    remember = LogitsCache(model)
     first = remember([(1,), (2,), (1,)], compute)
     second = remember([(2,), (3,), (1,)], compute)
     assert first[:, 0].tolist() == [1, 2, 1]
@@ -29,7 +29,7 @@ def test_a_prompt_is_computed_once_while_the_weights_stay():
 def test_every_kind_of_write_into_the_weights_empties_it():
     model = torch.nn.Linear(1, 1, bias=False)
     compute, asked = counting(model)
-    remember = LogitsMemo(model)
+    remember = LogitsCache(model)
     remember([(1,)], compute)
     for fused in (False, True):
         model.weight.grad = torch.ones_like(model.weight)
@@ -47,10 +47,10 @@ def test_every_kind_of_write_into_the_weights_empties_it():
 
 def test_it_stays_within_its_bound(monkeypatch):
     # Room for 4 rows of 2 numbers.
-    monkeypatch.setattr(memo, "_MOST_NUMBERS", 8)
+    monkeypatch.setattr(sampler, "_MOST_NUMBERS", 8)
     model = torch.nn.Linear(1, 1, bias=False)
     compute, asked = counting(model)
-    remember = LogitsMemo(model)
+    remember = LogitsCache(model)
     for start in range(0, 20, 2):
         rows = remember([(start,), (start + 1,), (max(start - 1, 0),)], compute)
         assert rows[:, 0].tolist() == [start, start + 1, max(start - 1, 0)]
@@ -59,10 +59,10 @@ def test_it_stays_within_its_bound(monkeypatch):
 
 
 def test_a_full_memory_lets_go_of_the_rows_it_drops(monkeypatch):
-    monkeypatch.setattr(memo, "_MOST_NUMBERS", 8)
+    monkeypatch.setattr(sampler, "_MOST_NUMBERS", 8)
     model = torch.nn.Linear(1, 1, bias=False)
     compute, _ = counting(model)
-    remember = LogitsMemo(model)
+    remember = LogitsCache(model)
     remember([(1,), (2,), (3,), (4,)], compute)
     remember([(1,), (5,)], compute)
     assert len(remember) == 2

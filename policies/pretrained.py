@@ -1,9 +1,13 @@
-"""What a language-model policy adds to its model, and the small file that stores it beside the weights."""
+"""A policy's folder: a Hugging Face model, its tokenizer, and what the policy adds to them, in `policy.json`."""
+
+from __future__ import annotations
 
 import dataclasses
 import json
 from pathlib import Path
 from typing import Any
+
+import torch
 
 from agentgym.foreign_text import ForeignError, read_json, read_text
 
@@ -12,7 +16,7 @@ SETTINGS_FILE = "policy.json"
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """What a policy adds to its model; stored beside the weights as ``policy.json``.
+    """What a policy adds to its model; stored beside the weights as `policy.json`.
 
     Attributes:
         temperature: sampling temperature; 0 = greedy.
@@ -50,7 +54,7 @@ class Settings:
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """The settings stored in a folder, as keyword arguments; empty where there is no file.
+    """Return the settings stored in a folder, as keyword arguments; empty where there is no file.
 
     Raises:
         ValueError: the file is not JSON, or holds something else than settings.
@@ -80,3 +84,49 @@ def write_settings(folder: Path, settings: Settings) -> None:
     """Store the settings in a folder that exists."""
     text = json.dumps(dataclasses.asdict(settings), indent=2, sort_keys=True)
     (folder / SETTINGS_FILE).write_text(text + "\n", encoding="utf-8")
+
+
+def load_model(path: str | Path, dtype: torch.dtype | str, download: bool) -> tuple[Any, Any]:
+    """Load a causal language model with its tokenizer; see `policies.huggingface.HuggingFacePolicy.from_pretrained`."""
+    from safetensors import SafetensorError
+    from transformers import AutoModelForCausalLM
+
+    if not Path(path).is_dir() and not download and (Path(path).is_absolute() or str(path).startswith(".")):
+        raise FileNotFoundError(f"no model folder at {path}: train one first, or check the path")
+    try:
+        tokenizer = _tokenizer_class(Path(path)).from_pretrained(path, local_files_only=not download)
+        loaded: Any = AutoModelForCausalLM.from_pretrained(
+            path, dtype=dtype, local_files_only=not download, output_loading_info=True
+        )
+    except OSError as error:
+        kind = ValueError if Path(path).is_dir() else FileNotFoundError
+        raise kind(
+            f"{str(path)!r} holds no complete Hugging Face model (config.json, weights and tokenizer files), "
+            f"and the local cache has none of that name; pass download=True to fetch it. Cause: {error}"
+        ) from error
+    except (ValueError, RuntimeError, KeyError, SafetensorError) as error:
+        raise ValueError(
+            f"{str(path)!r} cannot be loaded as a causal language model with its tokenizer: {error}"
+        ) from error
+    model, loading = loaded
+    # transformers fills in both without an error: random weights, and a tokenizer that knows nothing.
+    if missing := sorted(loading["missing_keys"]):
+        raise ValueError(f"{str(path)!r} lacks {len(missing)} weights of its model, the first is {missing[0]!r}")
+    if not tokenizer("a", add_special_tokens=False)["input_ids"]:
+        raise ValueError(f"{str(path)!r} holds no tokenizer that can read text: its tokenizer files are missing")
+    return model, tokenizer
+
+
+def _tokenizer_class(folder: Path) -> Any:
+    """Return the class that reads the folder's tokenizer as it was saved."""
+    from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+    file = folder / "tokenizer_config.json"
+    saved = None
+    if file.is_file():
+        try:
+            saved = json.loads(read_text(file)).get("tokenizer_class")  # with integers of 31 digits: not read_json
+        except (ValueError, RecursionError, AttributeError) as error:
+            raise ValueError(f"{file} is no JSON object ({error}): save the tokenizer again") from error
+    # AutoTokenizer goes by the model's type: a tokenizer of our own beside a Qwen2 model would be cut as Qwen2 cuts.
+    return PreTrainedTokenizerFast if saved in ("TokenizersBackend", "PreTrainedTokenizerFast") else AutoTokenizer
