@@ -11,16 +11,15 @@ token, and one discount, all three are the same.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Unpack
+from typing import Annotated, Literal, Unpack
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.trajectory import StepTable
 from baselines.token_columns import TokenColumns
-from wrappers.credit.gae import PRESETS as GAE_PRESETS
 from wrappers.credit.gae import GAEOptions, gae, lambda_returns
-from wrappers.credit.options import choose
+from wrappers.credit.options import choose, documented, option, presets
 from wrappers.credit.returns import episode_scores, penalties
 from wrappers.credit.token_gae import bi_level_gae, token_gae, whiten
 
@@ -28,24 +27,27 @@ Level = Literal["turn", "token", "bi-level"]
 
 
 class PPOOptions(GAEOptions, total=False):
-    """Those of `GAEOptions` (gamma, lam, horizon, invalid_penalty, penalty) and of the levels.
+    """Options of `ppo`: those of `gae`, and of the levels."""
 
-    level: "turn", "token" or "bi-level".
-    token_gamma: discount per token, in 0..1; gamma is the discount per turn and has no part in level "token".
-    whiten: advantages of a batch get mean 0 and variance 1, over steps at level "turn", else over reply tokens. The
-        penalty "advantage" is taken off afterwards.
-    """
-
-    level: Level
-    token_gamma: float
-    whiten: bool
+    level: Annotated[Level, option("turn", "what is estimated over", authors="token")]
+    token_gamma: Annotated[
+        float,
+        option(
+            1.0, 'discount per token; gamma is the discount per turn and has no part in level "token"', low=0, high=1
+        ),
+    ]
+    whiten: Annotated[
+        bool,
+        option(
+            True,
+            'advantages of a batch get mean 0 and variance 1, over steps at level "turn", else over reply tokens; the '
+            'penalty "advantage" is taken off afterwards',
+        ),
+    ]
 
 
 #: "authors" is verl-agent: tokens of one reply only, every reply rewarded with its episode's return.
-PRESETS: dict[str, PPOOptions] = {
-    "paper": {**GAE_PRESETS["paper"], "level": "turn", "token_gamma": 1.0, "whiten": True},
-    "authors": {**GAE_PRESETS["authors"], "level": "token", "token_gamma": 1.0, "whiten": True},
-}
+PRESETS: dict[str, PPOOptions] = presets(PPOOptions)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +63,7 @@ class Estimate:
     returns: NDArray[np.float64]
 
 
+@documented(PPOOptions, PRESETS)
 def ppo(
     table: StepTable,
     values: NDArray[np.float64] | None = None,
@@ -78,8 +81,7 @@ def ppo(
         values: float64 (N,) at level "turn", V of the state each reply answers; else (N, K), V before each reply
             token. None: all 0, as an untrained critic says.
         preset: "paper" or "authors".
-        **options: any of `PPOOptions` (level, gamma, token_gamma, lam, whiten, horizon, invalid_penalty, penalty),
-            instead of the preset's.
+        **options: instead of the preset's; listed below.
 
     Raises:
         ValueError: on an unknown preset, an option's value out of range, values of another shape or not finite, or

@@ -30,8 +30,9 @@ from wrappers.invalid_action import InvalidActionPenalty, VectorInvalidActionPen
 from wrappers.prompt import MessageSpace, PromptStyle, PromptWindow, VectorPromptWindow
 from wrappers.reply import ParsedReply, ReplyError, ReplyParser, VectorReplyParser, parse_reply
 from wrappers.shaping import GraphShaping, VectorGraphShaping
-from wrappers.similar_states import cosine_clusters, merge_similar_states
+from wrappers.similar_states import SentenceEncoder, cosine_clusters, merge_similar_states
 from wrappers.symbols import DiscreteActions, SymbolPlanes
+from wrappers.vector_wrapper import SubEnvWrapper
 
 __all__ = [
     "DAPO",
@@ -54,7 +55,9 @@ __all__ = [
     "ReplyError",
     "ReplyParser",
     "RewardFlow",
+    "SentenceEncoder",
     "StateGraph",
+    "SubEnvWrapper",
     "SymbolPlanes",
     "TaskGraphs",
     "VectorAdvice",

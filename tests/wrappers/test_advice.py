@@ -1,4 +1,4 @@
-"""Advice: asked for once per step in every place, with a new adviser per episode, in every autoreset mode."""
+"""Advice: asked for once per step in every sub-environment, with a new adviser per episode, in every autoreset mode."""
 
 import gymnasium as gym
 import numpy as np

@@ -25,7 +25,7 @@ def _envs(mode: AutoresetMode, key=_parity) -> CanonicalStates:
     return CanonicalStates(CorridorVectorEnv(2, autoreset_mode=mode), key=key)
 
 
-def test_keys_follow_the_places_under_disabled() -> None:
+def test_keys_follow_the_sub_envs_under_disabled() -> None:
     envs = _envs(AutoresetMode.DISABLED)
     _, infos = envs.reset(options=[{"index": 3}, {"index": 2}])
     assert infos["canonical_key"].tolist() == ["odd", "even"]
@@ -118,7 +118,7 @@ def test_labels_that_would_swallow_an_end_are_refused() -> None:
 
 @pytest.mark.parametrize("key", [observation_key, rewardflow_key, graphgpo_key])
 def test_the_papers_keys_tell_apart_what_they_name_in_a_household(key) -> None:
-    """A clean and a dirty apple in hand, and a refused command in two places: who sees the difference."""
+    """A clean and a dirty apple in hand, and a refused command at two receptacles: who sees the difference."""
     import gymnasium as gym
 
     envs = gym.make_vec("AgentRL/ALFWorld-v0", num_envs=2, autoreset_mode="Disabled", data="generated", expert=True)

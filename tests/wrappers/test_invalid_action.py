@@ -52,7 +52,7 @@ def test_same_step_charges_the_last_action_of_an_episode() -> None:
     envs.reset(options=[{"index": 2}, {"index": 2}])
     _, rewards, *_, infos = envs.step(["jump", "right"])
     assert (rewards.tolist(), infos["invalid_actions"].tolist()) == ([-0.75, 0.0], [1, 0])
-    # Both episodes end here: place 0 by an invalid action at the time limit, place 1 by winning.
+    # Both episodes end here: 0 by an invalid action at the time limit, 1 by winning.
     _, rewards, *_, infos = envs.step(["jump", "right"])
     assert rewards.tolist() == [-0.75, 1.0]
     assert infos["invalid_actions"].tolist() == [0, 0]
@@ -68,7 +68,7 @@ def test_next_step_does_not_charge_the_reset() -> None:
     assert infos["invalid_actions"].tolist() == [0, 2]
 
 
-def test_disabled_does_not_charge_finished_places() -> None:
+def test_disabled_does_not_charge_finished_sub_envs() -> None:
     envs = _vector(AutoresetMode.DISABLED, limit=2)
     envs.reset(options=[{"index": 2}, {"index": 2}])
     envs.step(["jump", "left"])

@@ -227,7 +227,7 @@ def test_next_step_starts_a_new_history_at_the_reset() -> None:
     assert "Step 2" in _user(observations[1])
 
 
-def test_disabled_keeps_the_messages_of_finished_places_until_they_are_reset() -> None:
+def test_disabled_keeps_the_messages_of_finished_sub_envs_until_they_are_reset() -> None:
     envs = _vector(AutoresetMode.DISABLED, history=None)
     envs.reset(options=[{"index": 3}, {"index": 2}])
     end, *_ = envs.step([RIGHT, RIGHT])

@@ -249,7 +249,7 @@ def test_same_step_puts_the_last_command_into_final_info() -> None:
     assert infos["command"].tolist()[1] == "left"
 
 
-def test_next_step_does_not_read_the_reply_of_a_place_that_resets() -> None:
+def test_next_step_does_not_read_the_reply_of_a_sub_env_that_resets() -> None:
     envs = _vector(AutoresetMode.NEXT_STEP)
     envs.reset(options=[{"index": 3}, {"index": 2}])
     *_, infos = envs.step([RIGHT, RIGHT])
@@ -258,7 +258,7 @@ def test_next_step_does_not_read_the_reply_of_a_place_that_resets() -> None:
     assert (infos["command"].tolist(), infos["reply_error"].tolist()) == (["", "left"], ["", ""])
 
 
-def test_disabled_keeps_the_entries_of_finished_places_until_they_are_reset() -> None:
+def test_disabled_keeps_the_entries_of_finished_sub_envs_until_they_are_reset() -> None:
     envs = _vector(AutoresetMode.DISABLED)
     envs.reset(options=[{"index": 3}, {"index": 2}])
     envs.step([RIGHT, RIGHT])

@@ -198,7 +198,7 @@ class Singles:
         self.envs, self.mode, self.over = envs, mode, [False] * len(envs)
 
     def step(self, actions: list[Any]) -> list[tuple[float, bool, bool, dict[str, Any] | None, dict[str, Any]]]:
-        """Reward, flags, info of the step (None: nothing was played), and info of the place as it stands."""
+        """Reward, flags, info of the step (None: nothing was played), and info as it stands."""
         rows = []
         for i, env in enumerate(self.envs):
             if self.over[i]:
@@ -250,13 +250,13 @@ def test_a_vector_environment_equals_single_ones(kind: str, mode: AutoresetMode)
     assert shaped > 50
 
 
-def test_finished_places_are_left_alone_when_nothing_resets_them() -> None:
+def test_finished_sub_envs_are_left_alone_when_nothing_resets_them() -> None:
     envs = VectorGraphShaping(CorridorVectorEnv(2, autoreset_mode=AutoresetMode.DISABLED), gamma=0.5, decay=0.5)
     for _ in range(2):
         envs.reset(options={"index": 2})
         envs.step(["right", "left"])
         _, rewards, *_, infos = envs.step(["right", "right"])
-    # Second round: place 0 wins and gives back phi(3) = 1/2; place 1 comes back to cell 2, for which 1/4 is paid at
+    # Second round: 0 wins and gives back phi(3) = 1/2; 1 comes back to cell 2, for which 1/4 is paid at
     # half its value, from cell 1, for which phi = 1/8 was paid (its way back was seen in the first round).
     assert rewards.tolist() == [0.5, 0.0]
     _, rewards, *_, infos = envs.step(["", "left"])

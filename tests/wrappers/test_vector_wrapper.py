@@ -222,7 +222,7 @@ def test_a_masked_reset_of_gymnasiums_own_vector_environment_adds_to_the_table()
     envs = GRPO(SyncVectorEnv([CorridorEnv] * 2, autoreset_mode=AutoresetMode.DISABLED))
     envs.reset(seed=0, options={"index": 2})
     envs.step(("right", "left"))
-    envs.step(("right", "right"))  # place 0 has reached the end, place 1 is back at its start
+    envs.step(("right", "right"))  # 0 has reached the end, 1 is back at its start
     envs.reset(options={"index": 2, "reset_mask": FIRST.copy()})
     for _ in range(2):
         envs.step(("left", "right"))

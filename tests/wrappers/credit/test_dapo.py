@@ -126,10 +126,10 @@ def _tasks(*numbers, size=4):
 
 
 def _play(envs, infos, playing):
-    """Tasks up to 3 are always lost, up to 6 always won, and in the others every second place wins."""
+    """Tasks up to 3 are always lost, up to 6 always won, and in the others every second sub-environment wins."""
     while playing.any():
         number = [int(task.removeprefix("task-")) for task in infos["task_id"]]
-        right = [n > 3 and (n <= 6 or place % 2) for place, n in enumerate(number)]
+        right = [n > 3 and (n <= 6 or i % 2) for i, n in enumerate(number)]
         _, _, terminated, truncated, infos = envs.step(np.where(right, "right", "left").tolist())
         playing = playing & ~(terminated | truncated)
 
@@ -159,7 +159,7 @@ def test_sub_envs_without_contrast_are_played_again_until_there_are_enough_group
     assert contrasting_groups(table).sum() == 3
 
 
-def test_which_places_hold_no_contrast():
+def test_which_sub_envs_hold_no_contrast():
     envs = _corridors()
     _, infos = envs.reset(options=_tasks(7, 1, 4))
     _play(envs, infos, np.ones(12, bool))
@@ -171,7 +171,7 @@ def test_which_places_hold_no_contrast():
 
 
 def test_a_task_drawn_again_adds_to_its_group():
-    # Of task 7, four odd and even places win and lose; played in even places only, it would be lost.
+    # Of task 7, four odd and even sub-environments win and lose; played in even ones only, it would be lost.
     envs = _corridors()
     _, infos = envs.reset(options=_tasks(1, 7, 4))
     _play(envs, infos, np.ones(12, bool))
@@ -195,7 +195,7 @@ def test_the_wrapper_filters_by_its_own_options():
     assert DAPO.method is dapo
     envs = DAPO(_NumberedCorridors(4, autoreset_mode=AutoresetMode.DISABLED), contrast="return")
     envs.reset(options=_tasks(1))
-    # All are lost; one of the places jumped first, which costs 0.5.
+    # All are lost; one sub-environment jumped first, which costs 0.5.
     envs.step(["jump", "left", "left", "left"])
     envs.step(["left", "left", "left", "left"])
     envs.step(["left", "", "", ""])

@@ -34,7 +34,7 @@ def _envs(mode=AutoresetMode.DISABLED):
 
 
 def _play(envs, seed=0):
-    """Random commands until every place has ended once; returns what happened."""
+    """Random commands until every sub-environment has ended once; returns what happened."""
     rng = np.random.default_rng(seed)
     _, infos = envs.reset(seed=0, options=TASKS)
     history, playing = [infos], np.ones(8, bool)
