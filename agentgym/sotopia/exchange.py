@@ -166,6 +166,7 @@ def _sound(act: Act | Failure, partner: Player) -> Act | Failure:
     if isinstance(act, Failure):
         return act
     if not isinstance(act, Act) or act.kind not in KINDS or not isinstance(act.text, str):
-        return Failure(f"{type(partner).__name__}: {act!r:.200} is no act: its kind must be one of {', '.join(KINDS)}")
+        shown = f"kind {act.kind:.50}" if isinstance(act, Act) and isinstance(act.kind, str) else type(act).__name__
+        return Failure(f"{type(partner).__name__}: {shown} is no act: its kind must be one of {', '.join(KINDS)}")
     text = "" if act.kind in ("none", "leave") else clean(act.text, LONGEST)
     return act if text is act.text else Act(act.kind, text)
