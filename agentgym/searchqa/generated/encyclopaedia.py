@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 
 from agentgym.searchqa.generated.prose import passage_of
-from agentgym.searchqa.generated.questions import SOURCES, ask
+from agentgym.searchqa.generated.questions import SOURCES, make_questions
 from agentgym.searchqa.generated.world import Census, Names, make_world
 from agentgym.searchqa.question import Question
 from agentgym.searchqa.retriever import Passage
 
-#: What each split has: a world of this size, and at most so many questions of each of `asking.SOURCES`.
+#: What each split has: a world of this size, and at most so many questions of each of `questions.SOURCES`.
 SPLITS: dict[str, tuple[Census, tuple[int, ...]]] = {
     "train": (Census(people=1700, towns=560, countries=40, works=1000, events=500), (4000, 16000, 4000, 2000, 2000)),
     "validation": (Census(people=320, towns=110, countries=9, works=190, events=90), (150, 900, 150, 100, 100)),
@@ -58,7 +58,7 @@ def make_encyclopaedia(seed: Any = 0) -> Encyclopaedia:
             entity.passage = str(len(passages))
             passages.append(passage_of(entity, rng))
         counts: dict[str, Any] = dict(zip(SOURCES, most, strict=True))
-        questions += ask(world, rng, split, counts)
+        questions += make_questions(world, rng, split, counts)
     return Encyclopaedia(tuple(passages), tuple(questions))
 
 

@@ -23,7 +23,7 @@ from agentgym.searchqa.question import Question
 SOURCES = ("one_hop", "two_hop", "three_hop", "comparison", "bridge")
 
 
-class Asked(NamedTuple):
+class Draft(NamedTuple):
     """A question in the making: text, answers, what must be looked up in order, and its kind within the source."""
 
     text: str
@@ -85,7 +85,7 @@ _SHARED = {
 }
 
 
-def ask(world: World, rng: np.random.Generator, split: str, counts: dict[str, int]) -> list[Question]:
+def make_questions(world: World, rng: np.random.Generator, split: str, counts: dict[str, int]) -> list[Question]:
     """Return questions about a world in a random order, at most `counts[source]` of each source.
 
     Args:
@@ -98,14 +98,14 @@ def ask(world: World, rng: np.random.Generator, split: str, counts: dict[str, in
     for source in SOURCES:
         made = {"comparison": _comparisons, "bridge": _bridges}.get(source)
         drawn = (made or _chains)(world, rng, counts[source], SOURCES.index(source) + 1)
-        for number, asked in enumerate(drawn):
-            supports = tuple([entity.passage for entity in asked.path])
+        for number, draft in enumerate(drawn):
+            supports = tuple([entity.passage for entity in draft.path])
             named = f"{source}-{split}-{number}"
-            questions.append(Question(named, asked.text, asked.golds, source, split, supports, asked.kind))
+            questions.append(Question(named, draft.text, draft.golds, source, split, supports, draft.kind))
     return [questions[i] for i in rng.permutation(len(questions)).tolist()]
 
 
-def _chains(world: World, rng: np.random.Generator, count: int, hops: int) -> list[Asked]:
+def _chains(world: World, rng: np.random.Generator, count: int, hops: int) -> list[Draft]:
     """Questions of one length, every kind of chain in turn as long as there are some left of it."""
     by_kind: dict[tuple[str, ...], list[tuple[Entity, ...]]] = {}
     for entity in world.entities():
@@ -134,7 +134,7 @@ def _paths(
             yield from _paths((*path, here.links[fact]), (*facts, fact), hops)
 
 
-def _chain(path: tuple[Entity, ...], facts: tuple[str, ...], rng: np.random.Generator) -> Asked:
+def _chain(path: tuple[Entity, ...], facts: tuple[str, ...], rng: np.random.Generator) -> Draft:
     """The question for a chain of facts; sometimes it calls the first entity by its other name."""
     first = path[0]
     x = first.alias if first.alias and rng.random() < _BY_ALIAS else first.name
@@ -142,7 +142,7 @@ def _chain(path: tuple[Entity, ...], facts: tuple[str, ...], rng: np.random.Gene
     for entity, fact in zip(path, facts[:-1], strict=False):
         x = FACTS[entity.kind][fact].phrase.format(x=x, **_words(entity))
     text, golds = _final(path[-1], facts[-1], x)
-    return Asked(text, golds, path, "-".join(facts))
+    return Draft(text, golds, path, "-".join(facts))
 
 
 def _final(entity: Entity, fact: str, x: str) -> tuple[str, tuple[str, ...]]:
@@ -169,10 +169,10 @@ def _words(entity: Entity) -> dict[str, str]:
     return words
 
 
-def _comparisons(world: World, rng: np.random.Generator, count: int, _: int) -> list[Asked]:
+def _comparisons(world: World, rng: np.random.Generator, count: int, _: int) -> list[Draft]:
     kinds: dict[str, Sequence[Entity]] = {PERSON: world.people, WORK: world.works, TOWN: world.towns}
     forms = [(kind, True) for kind in _COMPARED] + [(kind, False) for kind in _SHARED]
-    found: dict[tuple[str, str, str], Asked] = {}
+    found: dict[tuple[str, str, str], Draft] = {}
     groups: dict[tuple[str, str], list[Entity]] = {}
     for kind, (fact, _wording) in _SHARED.items():
         for entity in kinds[kind]:
@@ -197,11 +197,11 @@ def _comparisons(world: World, rng: np.random.Generator, count: int, _: int) -> 
         key = (fact, *sorted((one.name, other.name)))
         if key not in found:
             text = wording.format(x=one.name, y=other.name)
-            found[key[0], key[1], key[2]] = Asked(text, golds, (one, other), "older" if older else "same")
+            found[key[0], key[1], key[2]] = Draft(text, golds, (one, other), "older" if older else "same")
     return list(found.values())
 
 
-def _bridges(world: World, rng: np.random.Generator, count: int, _: int) -> list[Asked]:
+def _bridges(world: World, rng: np.random.Generator, count: int, _: int) -> list[Draft]:
     """Facts about a person described by a work's type, year and setting, or by an event's place and year."""
     described: dict[str, list[Entity]] = {}
     for source in (*world.works, *world.events):
@@ -217,7 +217,7 @@ def _bridges(world: World, rng: np.random.Generator, count: int, _: int) -> list
             if known is None or known is source or known is source.links.get("setting", source.links.get("place")):
                 continue
             text, golds = _final(person, fact, description)
-            found.append(Asked(text, golds, (source, person), fact))
+            found.append(Draft(text, golds, (source, person), fact))
     return [found[i] for i in rng.permutation(len(found))[:count].tolist()]
 
 
