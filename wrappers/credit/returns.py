@@ -22,7 +22,7 @@ def discounted_returns(table: StepTable, gamma: float, reward: Floats | None = N
     """
     if len(table) == 0:
         return np.zeros(0)
-    rewards = _checked(table.reward if reward is None else reward)
+    rewards = checked_rewards(table.reward if reward is None else reward)
     order = table.order
     # R_t - gamma R_{t+1} = r_t is a banded triangular system; the band is cut where a trajectory ends.
     bands = np.empty((2, len(table)), order="F")
@@ -50,15 +50,15 @@ def episode_scores(table: StepTable, options: OutcomeOptions) -> Floats:
     if options["outcome"] == "won":
         per_trajectory = table.trajectory_won * 1.0
     else:
-        _checked(table.reward)
+        checked_rewards(table.reward)
         per_trajectory = table.trajectory_return
     lost = penalties(table, options, "discounted")
     per_trajectory = per_trajectory - np.bincount(table.trajectory, weights=lost, minlength=table.n_trajectories)
     return per_trajectory[table.trajectory] - penalties(table, options, "row")
 
 
-def _checked(reward: Floats) -> Floats:
-    """Return the rewards; their squares must not overflow in the statistics of groups."""
+def checked_rewards(reward: Floats) -> Floats:
+    """Return the rewards, none of which may be beyond `LARGEST`: their squares would overflow in statistics."""
     if len(reward) and not (reward.max() <= LARGEST and reward.min() >= -LARGEST):
         row = int(np.argmin(np.abs(reward) <= LARGEST))
         raise ValueError(f"rewards must be within +-{LARGEST:g}; the reward of row {row} is {reward[row]}")

@@ -18,6 +18,9 @@ from wrappers.credit.group import counting_sort, number_pairs, visit_advantages
 from wrappers.credit.options import StatisticsOptions, finite_numbers, is_number, option
 from wrappers.credit.pruning import PruningOptions, Transitions, transitions
 
+#: Success states of a group that `aggregate="mean"` takes.
+_MOST_GOALS = 1000
+
 Unreachable = Literal["infinite", "d_max+1"]
 Aggregate = Literal["min", "mean"]
 Unit = Literal["visit", "edge"]
@@ -127,6 +130,9 @@ class StateGraph:
         Args:
             aggregate: "min": to the nearest success node of the group, in O(V + E); "mean": the mean over the success
                 nodes of the group that can be reached, in O(V + E) for as many of them as the richest group has.
+
+        Raises:
+            ValueError: when a group has more than 1,000 success nodes to take the mean over.
         """
         goals = np.flatnonzero(self.success)
         if aggregate == "min":
@@ -134,6 +140,11 @@ class StateGraph:
         # Goals are in order of group: number them within it, and search for the first of every group, the second, ...
         first = np.searchsorted(self.node_group[goals], self.node_group[goals])
         rank = np.arange(len(goals)) - first
+        if rank.max(initial=0) >= _MOST_GOALS:
+            raise ValueError(
+                f"aggregate='mean' searches once for every success state of a group, at most {_MOST_GOALS} times; "
+                f"a group has {int(rank.max()) + 1}: merge them, or use aggregate='min'"
+            )
         total, count = np.zeros(self.n_nodes), np.zeros(self.n_nodes)
         for number in range(int(rank.max(initial=-1)) + 1):
             hops = self._hops_to(goals[rank == number])

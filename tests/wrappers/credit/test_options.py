@@ -1,4 +1,5 @@
 import math
+from typing import Annotated, TypedDict
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from wrappers.credit.gigpo import gigpo
 from wrappers.credit.graphgpo import graphgpo
 from wrappers.credit.grpo import grpo
 from wrappers.credit.hgpo import hgpo
+from wrappers.credit.options import choose, option, presets
 from wrappers.credit.reinforce_plus_plus import reinforce_plus_plus, reinforce_plus_plus_baseline
 from wrappers.credit.rewardflow import rewardflow
 from wrappers.credit.rloo import rloo
@@ -80,3 +82,42 @@ def test_numbers_may_be_of_numpy():
 def test_an_option_overrides_the_preset():
     table = random_table(0)
     assert (gigpo(table, preset="authors", omega=0.0) == grpo(table, preset="authors", std="none")).all()
+
+
+class Lunch(TypedDict, total=False):
+    plates: Annotated[int, option(2, "how many", authors=3, low=1, high=9)]
+    salt: Annotated[float, option(0.5, "in grams", above=0)]
+    hot: Annotated[bool, option(True, "or cold")]
+    guests: tuple[str, ...]
+
+
+def test_presets_are_made_of_the_options():
+    assert presets(Lunch) == {
+        "paper": {"plates": 2, "salt": 0.5, "hot": True},
+        "authors": {"plates": 3, "salt": 0.5, "hot": True},
+    }
+    changed = presets(Lunch, paper={"salt": 1.0}, authors={"hot": False})
+    assert changed == {
+        "paper": {"plates": 2, "salt": 1.0, "hot": True},
+        "authors": {"plates": 3, "salt": 0.5, "hot": False},
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"plates": 0}, ValueError, "plates must be between 1 and 9, got 0"),
+        ({"plates": 10}, ValueError, "plates must be between 1 and 9, got 10"),
+        ({"plates": 2.0}, TypeError, r"plates must be an integer, got 2\.0"),
+        ({"plates": True}, TypeError, "plates must be an integer, got True"),
+        ({"salt": 0}, ValueError, "salt must be above 0, got 0"),
+        ({"salt": 1e101}, ValueError, r"salt must be finite, got 1e\+101, beyond 1e\+100"),
+        ({"hot": 1}, TypeError, "hot must be True or False, got 1"),
+        ({"guests": "Ada"}, TypeError, "guests must be a tuple of words, got 'Ada'"),
+        ({"plate": 1}, TypeError, "unknown option 'plate'; known: .*; did you mean 'plates'"),
+    ],
+)
+def test_what_is_given_is_checked_by_the_declaration(given, error, message):
+    with pytest.raises(error, match=message):
+        choose(Lunch, presets(Lunch), "paper", given)
+    assert choose(Lunch, presets(Lunch), "authors", {"salt": 1})["salt"] == 1

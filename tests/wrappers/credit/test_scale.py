@@ -138,7 +138,7 @@ def test_a_million_rows(name: str, preset: str, shape: str) -> None:
     assert growth(work, 125_000, repeats=3) < 20
 
 
-HUGE = [1e301, -1e301, 1.7e308]
+HUGE = [1e101, 1e200, -1e300, 1.7e308]
 
 
 @pytest.mark.parametrize("value", HUGE)
@@ -154,6 +154,25 @@ def huge_reward(value: float) -> StepTable:
         group=[0] * 4, trajectory=[0, 0, 1, 1], t=[0, 1, 0, 1], state=[0, 1, 0, 1], action=[0] * 4,
         next_state=[1, 2, 1, 3], reward=[0, value, 0, 1], won=[1, 1, 0, 0],
     )  # fmt: skip
+
+
+@pytest.mark.parametrize("options", [{"values": "propagated"}, {"lose_last": True}, {"outcome": "return"}])
+def test_a_huge_reward_is_refused_where_rewards_flow(options: dict[str, Any]) -> None:
+    assert np.isfinite(rewardflow(huge_reward(1e200))).all()  # the paper's form does not look at rewards
+    with pytest.raises(ValueError, match="reward of row 1"):
+        rewardflow(huge_reward(1e200), **options)
+
+
+def test_a_mean_over_thousands_of_success_states_is_refused() -> None:
+    n = 2002
+    row = np.arange(n)
+    for count in (1000, 1001):
+        table = rows(np.zeros(n, int), row, np.zeros(n, int), np.zeros(n, int), 1 + np.minimum(row // 2, count - 1))
+        if count == 1000:
+            assert np.isfinite(rewardflow(table, aggregate="mean")).all()
+        else:
+            with pytest.raises(ValueError, match=r"at most 1000 times; a group has 1001"):
+                rewardflow(table, aggregate="mean")
 
 
 @pytest.mark.parametrize("value", [1e100, -1e100])

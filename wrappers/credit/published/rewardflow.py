@@ -14,6 +14,7 @@ import numpy as np
 from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.group import number_pairs
 from wrappers.credit.options import option
+from wrappers.credit.returns import checked_rewards
 from wrappers.credit.state_graph import GraphCredit, StateGraph
 
 _SWEEPS = 1000
@@ -73,6 +74,7 @@ def released_flow(
         gamma: discount per edge of what is propagated.
         shaping_gamma: factor of the next state's value in a step's reward.
     """
+    reward = checked_rewards(table.reward)
     lost = in_lost_transitions(table) if options["lose_last"] else np.zeros(len(table), np.bool_)
     flowing = dataclasses.replace(graph, is_edge=graph.is_edge & ~lost)
     distance, value = by_distance(flowing)
@@ -83,7 +85,7 @@ def released_flow(
         compared = StateGraph.from_table(table)
         looked_up = flowing.values_of(compared, value)
     gain = shaping_gamma * looked_up[compared.target] - looked_up[compared.source]
-    return GraphCredit(flowing, distance, value, np.where(lost, table.reward, gain)), compared
+    return GraphCredit(flowing, distance, value, np.where(lost, reward, gain)), compared
 
 
 def propagated_values(table: StepTable, graph: StateGraph, gamma: float) -> Floats:
