@@ -1,17 +1,24 @@
 """Checkpoints of a training run: written whole or not at all, refused when damaged and by any other run.
 
 A checkpoint is a file of torch with the digest of its bytes behind them. The one before it is kept beside it.
+A signal that asks for an end is held back until there is a checkpoint (`deferred`).
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import io
 import json
 import os
 import shutil
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
@@ -165,6 +172,21 @@ def describe_run(policy: Any, config: Any, method: str, tasks: Any) -> dict[str,
     }
 
 
+def describe_credit(credit: Any) -> str:
+    """Return name and options of a credit method, as a checkpoint keeps them.
+
+    >>> from functools import partial
+    >>> describe_credit(partial(sorted, reverse=True))
+    'sorted(reverse=True)'
+    """
+    if isinstance(credit, functools.partial):
+        options = ", ".join(f"{key}={value!r}" for key, value in sorted(credit.keywords.items()))
+        return f"{describe_credit(credit.func)}({options})"
+    if hasattr(credit, "describe"):
+        return str(credit.describe())
+    return str(getattr(credit, "__qualname__", type(credit).__qualname__))
+
+
 def differences(stored: Any, given: Any, path: str = "") -> list[str]:
     """Return one line per place where two nested descriptions differ.
 
@@ -191,3 +213,46 @@ def _plain(value: Any) -> Any:
 
 def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()[:16]
+
+
+class Interruption:
+    """Which signal asked to stop, if any."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+
+    def raise_if_asked(self) -> None:
+        """Raise KeyboardInterrupt after SIGINT, SystemExit (status 143) after SIGTERM, else nothing."""
+        if self.signal == signal.SIGINT:
+            raise KeyboardInterrupt
+        if self.signal is not None:
+            raise SystemExit(128 + self.signal)
+
+
+@contextmanager
+def deferred() -> Iterator[Interruption]:
+    """Hold back the first SIGINT or SIGTERM while the block runs; a second one acts at once.
+
+    Outside the main thread, where Python delivers no signals, the flag just stays unset.
+    """
+    asked = Interruption()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked
+        return
+    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+
+    def note(number: int, _: FrameType | None) -> None:
+        asked.signal = number
+        restore()
+
+    def restore() -> None:
+        for number, handler in kept.items():
+            # None: the handler was not installed from Python, and only its owner can put it back.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+
+    for number in kept:
+        signal.signal(number, note)
+    try:
+        yield asked
+    finally:
+        restore()

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.trajectory import StepTable
-from baselines.token_columns import TokenColumns
+from baselines.batch import TokenColumns
 from wrappers.credit.gae import GAEOptions, gae, lambda_returns
 from wrappers.credit.options import choose, documented, option, presets
 from wrappers.credit.returns import episode_scores, penalties

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import dataclasses
-import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -32,6 +31,8 @@ from baselines.batch import Batch, make_batch
 from baselines.checkpoint import (
     CHECKPOINT_FILE,
     Checkpoint,
+    deferred,
+    describe_credit,
     describe_run,
     load_checkpoint,
     remove_leftovers,
@@ -40,7 +41,6 @@ from baselines.checkpoint import (
 from baselines.config import TrainerConfig
 from baselines.dynamic_sampling import Sample, sample_groups
 from baselines.evaluation import Evaluation, at_temperature, evaluate
-from baselines.interrupt import deferred
 from baselines.metrics import LOG_FILE, MetricsLog, Row
 from baselines.ppo import Estimate
 from baselines.scorers.critic import Critic, CriticConfig
@@ -341,21 +341,6 @@ class Trainer:
         if self.critic is not None and checkpoint.critic is not None:
             self.critic.load_state_dict(checkpoint.critic)
         self.iteration, self.seconds = checkpoint.iteration, checkpoint.seconds
-
-
-def describe_credit(credit: Any) -> str:
-    """Return name and options of a credit method, as a checkpoint keeps them.
-
-    >>> from functools import partial
-    >>> describe_credit(partial(sorted, reverse=True))
-    'sorted(reverse=True)'
-    """
-    if isinstance(credit, functools.partial):
-        options = ", ".join(f"{key}={value!r}" for key, value in sorted(credit.keywords.items()))
-        return f"{describe_credit(credit.func)}({options})"
-    if hasattr(credit, "describe"):
-        return str(credit.describe())
-    return str(getattr(credit, "__qualname__", type(credit).__qualname__))
 
 
 def _sizes(sample: Sample, advantages: NDArray[np.float64], batch: Batch, resampling: bool) -> Row:

@@ -102,7 +102,7 @@ def _validator(kind: type) -> pydantic.TypeAdapter[Any]:
     import pydantic
 
     for each in _dataclasses(kind):
-        # The only way to tell pydantic about dataclasses that are not its own, such as `baselines.comparison.Interval`.
+        # The only way to tell pydantic about dataclasses that are not its own, such as `statistics.Interval`.
         each.__pydantic_config__ = pydantic.ConfigDict(extra="forbid", allow_inf_nan=False)
     return pydantic.TypeAdapter(kind)
 

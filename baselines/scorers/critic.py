@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from agentgym.trajectory import StepTable
-from baselines.token_columns import reply_lengths
+from baselines.batch import reply_lengths
 from policies.head import autocast, check_finite, not_finite, pad
 
 #: What a value is wanted for: every step's state (N,), or every reply token (N, K).

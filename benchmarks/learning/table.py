@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from rich.table import Table
 from rich.text import Text
 
-from baselines.comparison import Interval
 from benchmarks.console import NONE, table
 from benchmarks.environments.registry import settings_of
 from benchmarks.learning.results import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, Results, Score
-from benchmarks.statistics import paired_difference, success_interval
+from benchmarks.statistics import Interval, paired_difference, success_interval
 
 #: Columns that the table needs with every row on one line.
 _FULL_WIDTH = 120

@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.trajectory import Bools, Floats, Ints
-from baselines.comparison import Interval
-from benchmarks.statistics import CONFIDENCE
+from benchmarks.statistics import CONFIDENCE, Interval
 
 #: Name of each measure, in the order of `measures`.
 MEASURES = ("within", "same", "overall", "sign", "coverage", "sign_all")

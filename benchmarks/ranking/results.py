@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from baselines.comparison import Interval
 from benchmarks import json_files
 from benchmarks.json_files import ResultsError
 from benchmarks.machine import Machine
 from benchmarks.ranking.measures import MEASURES
+from benchmarks.statistics import Interval
 
 VERSION = 1
 

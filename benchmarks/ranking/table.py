@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from baselines.comparison import Interval
 from benchmarks.console import NONE, table
 from benchmarks.ranking.results import PlayerResult, Ranking, credit_names, score_of
+from benchmarks.statistics import Interval
 
 #: Title and explanation of every measure.
 EXPLAINED = {

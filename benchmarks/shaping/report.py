@@ -8,11 +8,10 @@ from pathlib import Path
 
 import markupsafe
 
-from baselines.comparison import Interval
 from benchmarks.report import assemble
 from benchmarks.shaping.results import ShapingResults
 from benchmarks.shaping.table import COLUMNS, NAMES, caption, cells, table_rows
-from benchmarks.statistics import seed_band
+from benchmarks.statistics import Interval, seed_band
 
 PICTURE, PAGE = "shaping.png", "report.html"
 #: One colour per reward (Okabe and Ito's palette).

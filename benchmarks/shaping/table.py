@@ -9,11 +9,10 @@ from rich.table import Table
 from rich.text import Text
 
 from agentgym.trajectory import Floats
-from baselines.comparison import Interval, paired_comparison
 from benchmarks.console import NONE, table
 from benchmarks.learning.table import percent, points
 from benchmarks.shaping.results import ShapingResults
-from benchmarks.statistics import CONFIDENCE, bits, paired_difference, success_interval
+from benchmarks.statistics import CONFIDENCE, Interval, bits, paired_comparison, paired_difference, success_interval
 
 #: What a reward is called in tables.
 NAMES = {

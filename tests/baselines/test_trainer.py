@@ -18,10 +18,11 @@ import torch
 from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
 from baselines.batch import make_batch
+from baselines.checkpoint import describe_credit
 from baselines.evaluation import evaluate
 from baselines.metrics import Row, read_log, without_times
 from baselines.recipes import RECIPES, Recipe
-from baselines.trainer import Trainer, describe_credit
+from baselines.trainer import Trainer
 from baselines.update import score_batch
 from policies.huggingface import HuggingFacePolicy
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
