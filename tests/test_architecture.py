@@ -1,11 +1,15 @@
 """The shape of the house: which folder may import which, what imports cost, how long and how named files are."""
 
 import ast
+import graphlib
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
+
+from agentgym.registry import ROWS
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("agentgym", "wrappers", "policies", "baselines", "benchmarks")
@@ -100,6 +104,123 @@ def test_importing_a_package_loads_nothing_heavy(statement: str, absent: list[st
     code = f"{statement}; import sys; print([name for name in {absent} if name in sys.modules])"
     result = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert result.stdout.strip() == "[]"
+
+
+def statements(nodes: Iterable[ast.stmt]) -> Iterator[ast.Import | ast.ImportFrom]:
+    """The imports that run with a module, and those under `TYPE_CHECKING`; not those inside functions."""
+    for node in nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif isinstance(node, ast.If | ast.Try | ast.With | ast.ClassDef):
+            for block in ("body", "orelse", "finalbody"):
+                yield from statements(getattr(node, block, ()))
+            for handler in getattr(node, "handlers", ()):
+                yield from statements(handler.body)
+
+
+def graph_of(sources: Mapping[str, str]) -> dict[str, set[str]]:
+    """Module -> modules it imports, for modules by their names; a name that a module holds stands for the module."""
+    graph: dict[str, set[str]] = {}
+    for module, source in sources.items():
+        graph[module] = set()
+        for node in statements(ast.parse(source).body):
+            whole = [alias.name for alias in node.names]
+            for name in whole if isinstance(node, ast.Import) else [f"{node.module}.{each}" for each in whole]:
+                while name and name not in sources:
+                    name = name.rpartition(".")[0]
+                if name and name != module:
+                    graph[module].add(name)
+    return graph
+
+
+def circle(graph: Mapping[str, Iterable[str]]) -> list[str]:
+    """One circle of a graph, or nothing."""
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def name_of(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+GRAPH = graph_of({name_of(path): path.read_text(encoding="utf-8") for path in SOURCES})
+FOLDER_OF = {name_of(path): ".".join(path.relative_to(ROOT).parent.parts) for path in SOURCES}
+
+
+def test_the_graph_itself() -> None:
+    sources = {
+        "a": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from b.c import Name",
+        "b": "",
+        "b.c": "import a\nclass X:\n    from b import other\ndef f():\n    import d",
+        "d": "try:\n    import b.c as short\nexcept ImportError:\n    import numpy",
+    }
+    assert graph_of(sources) == {"a": {"b.c"}, "b": set(), "b.c": {"a", "b"}, "d": {"b.c"}}
+    assert set(circle(graph_of(sources))) == {"a", "b.c"}
+    assert circle({"a": {"b"}, "b": set()}) == []
+
+
+def test_no_module_imports_itself_by_way_of_others() -> None:
+    assert circle(GRAPH) == []
+
+
+def test_no_folder_imports_itself_by_way_of_others() -> None:
+    """Between folders arrows have one direction; those within each other (an environment's `official/`) are one."""
+    folders: dict[str, set[str]] = {}
+    for module, others in GRAPH.items():
+        here = FOLDER_OF[module]
+        beside = {there for there in map(FOLDER_OF.__getitem__, others) if not (f"{here}.".startswith(f"{there}."))}
+        folders.setdefault(here, set()).update(there for there in beside if not there.startswith(f"{here}."))
+    assert circle(folders) == []
+
+
+def test_environments_do_not_know_each_other() -> None:
+    environments = {row.module.rpartition(".")[0] for row in ROWS}
+    for module, others in GRAPH.items():
+        own = next((each for each in environments if f"{module}.".startswith(f"{each}.")), None)
+        for other in others if own else ():
+            foreign = [each for each in environments - {own} if f"{other}.".startswith(f"{each}.")]
+            assert not foreign, f"{module} imports {other}"
+    core = [module for module, folder in FOLDER_OF.items() if folder == "agentgym"]
+    assert all(FOLDER_OF[other] == "agentgym" for module in core for other in GRAPH[module])
+
+
+#: Tests that are about no single source file, but about everything in the folder they lie in.
+CROSS_CUTTING = {
+    "contract", "traces", "hostile", "secrets", "leaks", "linear", "damage", "adversarial_text", "hostile_retrievers",
+    "foreign_text", "given_questions", "play", "models", "authors_oracles", "credit_names", "credit_properties",
+    "golden_figures", "graph_properties", "paper_reference", "scale", "policy_invariance", "round_trip", "resume",
+    "token_credit", "study_pages_browser", "hostile_texts", "porter", "logits_cache",
+    "option_tables",
+}  # fmt: skip
+
+
+def test_tests_mirror_the_sources() -> None:
+    """`tests/<folder>/test_<x>.py` is about `<folder>/<x>.py`, the folder `<folder>/<x>/`, or `<folder>` as a whole."""
+    astray = []
+    for folder in FOLDERS:
+        for path in (ROOT / "tests" / folder).rglob("test_*.py"):
+            beside = path.relative_to(ROOT / "tests").parent
+            topic = path.stem.removeprefix("test_")
+            known = [each.stem for each in (ROOT / beside).glob("*") if each.suffix == ".py" or each.is_dir()]
+            about = any(topic == name or topic.startswith(f"{name}_") for name in [*known, beside.name])
+            if not (about and (ROOT / beside).is_dir()) and topic not in CROSS_CUTTING:
+                astray.append(str(path.relative_to(ROOT)))
+    assert sorted(astray) == []
+
+
+def test_every_file_of_a_test_folder_is_a_test_or_imported_by_one() -> None:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests").rglob("*.py"))
+    unused = [
+        str(path.relative_to(ROOT))
+        for path in (ROOT / "tests").rglob("*.py")
+        if not path.stem.startswith(("test_", "conftest", "fuzz")) and f"{path.stem} import" not in text
+        and f"import {path.stem}" not in text and f", {path.stem}" not in text
+    ]  # fmt: skip
+    assert unused == []
 
 
 def _files() -> list[Path]:

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.robustness.trial import Trial, fragments
 
 OPTIONS = [
-    "--methods", "grpo", "--seeds", "0", "--steps", "1", "--groups", "2", "--group-size", "2", "--clone-levels", "10",
-    "--clone-epochs", "1", "--eval-levels", "4", "--validation-levels", "2", "--validation-every", "1", "--jobs", "1",
+    "--methods", "grpo", "--seeds", "0", "--steps", "1", "--groups", "2", "--group-size", "2", "--clone-tasks", "10",
+    "--clone-epochs", "1", "--eval-tasks", "4", "--validation-tasks", "2", "--validation-every", "1", "--jobs", "1",
 ]  # fmt: skip
 #: What would show itself if it ran: each sets a variable, opens a dialogue, or reaches for another host.
 LIVE = (
