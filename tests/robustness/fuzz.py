@@ -13,6 +13,7 @@ import fnmatch
 import os
 import random
 import resource
+import signal
 import sys
 import time
 import warnings
@@ -48,6 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     number = random.SystemRandom().randrange(2**32) if given.seed is None else given.seed
     print(f"seed {number}, {len(trials)} trials, {given.minutes:g} minutes", flush=True)
     warnings.simplefilter("ignore")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job inherits an ignored Ctrl-C
     tallies = {trial.name: Tally() for trial in trials if not trial.missing}
     try:
         run(trials, tallies, time.monotonic() + 60 * given.minutes, random.Random(number))

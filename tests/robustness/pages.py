@@ -81,7 +81,7 @@ def spoiled(value: Any, texts: list[str], names: tuple[str, ...]) -> Any:
 def check_report(texts: list[str]) -> None:
     """The report of a run in which observations, commands, task names and the machine hold the texts."""
     from benchmarks.learning import results
-    from benchmarks.report.page import write_report
+    from benchmarks.learning.report import write_report
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -119,9 +119,8 @@ def check_shaping(texts: list[str]) -> None:
     """The shaping study's page with the texts in the names of the machine."""
     from dataclasses import replace
 
-    from tests.benchmarks.shaping.test_shaping_study import made_up
-
     from benchmarks.shaping.report import write_shaping_report
+    from tests.benchmarks.shaping.test_study import made_up
 
     with tempfile.TemporaryDirectory() as name:
         study = made_up()
