@@ -163,11 +163,11 @@ class GeneratedLevels:
         # one name per level: "train/017" is not taken for "train/17", episodes are grouped by task_id
         if named not in BUCKETS or not re.fullmatch("0|[1-9][0-9]{0,99}", index):
             raise ValueError(
-                f"unknown task_id {task_id!r}: expected '<split>/<index>' such as 'train/17'; "
+                f"unknown task_id {task_id!r:.200}: expected '<split>/<index>' such as 'train/17'; "
                 f"splits: {suggest(named, BUCKETS)}"
             )
         if split not in (None, named):
-            raise ValueError(f"the level {task_id!r} is one of split {named!r}, not of {split!r}")
+            raise ValueError(f"the level {task_id!r:.200} is one of split {named!r}, not of {split!r}")
         return task_id, generate_level(self.spec, named, int(index))
 
     def ids(self, split: str) -> Iterator[str]:

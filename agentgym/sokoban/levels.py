@@ -140,10 +140,12 @@ class LevelFiles:
         number = self._by_id.get(task_id)
         if number is None:
             examples = f"'{self._entries[0].task_id}' to '{self._entries[-1].task_id}'"
-            raise ValueError(f"unknown task_id {task_id!r} in {self.path}; expected one of {len(self)}: {examples}")
+            raise ValueError(
+                f"unknown task_id {task_id!r:.200} in {self.path}; expected one of {len(self)}: {examples}"
+            )
         level = self[number]
         if split not in (None, "all", split_of(level)):
-            raise ValueError(f"the level {task_id!r} is one of split {split_of(level)!r}, not of {split!r}")
+            raise ValueError(f"the level {task_id!r:.200} is one of split {split_of(level)!r}, not of {split!r}")
         return task_id, level
 
     def ids(self, split: str) -> Iterator[str]:

@@ -83,15 +83,15 @@ class GeneratedGames:
         trial = _TRIAL.fullmatch(task_id.rpartition("/")[2])
         if not trial:
             raise ValueError(
-                f"unknown task_id {task_id!r}: expected '<task folder>/trial_<split>_<index>', such as "
+                f"unknown task_id {task_id!r:.200}: expected '<task folder>/trial_<split>_<index>', such as "
                 f"{self._game('train', 0).task_id!r}; splits: {', '.join(SPLITS)}"
             )
         if split is not None and split != trial[1]:
-            raise ValueError(f"the game {task_id!r} is one of split {trial[1]!r}, not of {split!r}")
+            raise ValueError(f"the game {task_id!r:.200} is one of split {trial[1]!r}, not of {split!r}")
         game = self._game(trial[1], int(trial[2]))
         if game.task_id != task_id:
             raise ValueError(
-                f"unknown task_id {task_id!r}: with game_seed={self._fixed['seed']}, game {trial[2]} of split "
+                f"unknown task_id {task_id!r:.200}: with game_seed={self._fixed['seed']}, game {trial[2]} of split "
                 f"{trial[1]!r} is {game.task_id!r}; was the task_id made with another game_seed?"
             )
         return game

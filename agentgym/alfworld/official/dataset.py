@@ -134,12 +134,12 @@ class OfficialGames:
                     return games[position]
                 reason = dict(games.games.left_out).get(task_id)
                 if reason:
-                    raise ValueError(f"the game {task_id!r} of split {name!r} is left out: it is one {reason}")
+                    raise ValueError(f"the game {task_id!r:.200} of split {name!r} is left out: it is one {reason}")
         where = self._folder if split is None else self._folder / split
         known = self._open(split).games.task_ids if split else ()
         near = f"; {suggest(task_id, known).rpartition('; ')[2]}" if known else ""
         raise ValueError(
-            f"unknown task_id {task_id!r}: {where} has no such game; expected '<task folder>/<trial folder>'{near}"
+            f"unknown task_id {task_id!r:.200}: {where} has no such game; expected '<task folder>/<trial folder>'{near}"
         )
 
     def ids(self, split: str) -> Iterator[str]:
@@ -276,7 +276,7 @@ def _task_type(trial: _Trial) -> str:
     trajectory = _json(_TRAJECTORY, content)
     kind = trajectory.get("task_type", "") if isinstance(trajectory, dict) else ""
     if not isinstance(kind, str):
-        raise GameError(f"'task_type' in {_TRAJECTORY} must be a text, got {kind!r}")
+        raise GameError(f"'task_type' in {_TRAJECTORY} must be a text, got {kind!r:.200}")
     return kind
 
 

@@ -78,10 +78,10 @@ def read_game(data: Any, task_id: str) -> Game:
         raise GameError(f"game.tw-pddl must hold a JSON object, got {type(data).__name__}")
     for key in ("pddl_problem", "grammar"):
         if not isinstance(data.get(key), str):
-            raise GameError(f"game.tw-pddl has no text {key!r} (it has {sorted(data)})")
+            raise GameError(f"game.tw-pddl has no text {key!r} (it has {sorted(data)!r:.200})")
     walkthrough = data.get("walkthrough") or ()
     if not isinstance(walkthrough, (list, tuple)) or not all(isinstance(command, str) for command in walkthrough):
-        raise GameError(f"'walkthrough' must be a list of commands, got {walkthrough!r}")
+        raise GameError(f"'walkthrough' must be a list of commands, got {walkthrough!r:.200}")
     task, dialect = _read_grammar(data["grammar"])
     problem = data["pddl_problem"].lower()
     start, goal = problem.find("(:init"), problem.find("(:goal")
@@ -100,9 +100,9 @@ def read_game(data: Any, task_id: str) -> Game:
     try:
         return _build(facts, _read_goal(problem[goal:]), task_id, task, dialect, tuple(map(intern, walkthrough)))
     except KeyError as error:
-        raise GameError(f"pddl_problem cannot be understood: it does not say enough about {error}") from error
+        raise GameError(f"pddl_problem cannot be understood: it does not say enough about {error!s:.200}") from error
     except ValueError as error:
-        raise GameError(f"pddl_problem cannot be understood: {error}") from error
+        raise GameError(f"pddl_problem cannot be understood: {error!s:.500}") from error
 
 
 def _read_grammar(grammar: str) -> tuple[str, str]:

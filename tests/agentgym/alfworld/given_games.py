@@ -42,9 +42,9 @@ def env_of(*games: Game, **options: Any) -> ALFWorldEnv:
     return env
 
 
-def envs_of(places: int, games: Iterable[Game], **options: Any) -> ALFWorldVectorEnv:
+def envs_of(count: int, games: Iterable[Game], **options: Any) -> ALFWorldVectorEnv:
     """A vector environment that plays these games."""
-    envs = ALFWorldVectorEnv(places, data="generated", **options)
+    envs = ALFWorldVectorEnv(count, data="generated", **options)
     tasks = GivenGames(games)
     for env in envs.envs:
         assert isinstance(env, ALFWorldEnv)

@@ -108,6 +108,24 @@ def test_files_that_cannot_be_read_are_explained(data: Any, message: str) -> Non
 
 
 @pytest.mark.parametrize(
+    "data",
+    [
+        {"x" * 5000: 1},
+        content(walkthrough="x" * 5000),
+        content(walkthrough=["look"] * 5000 + [1]),
+        content(pddl_problem=with_facts(f"(inReceptacle {'x' * 5000} Drawer_bar__plus_01)")),
+        content(pddl_problem=with_facts(*(f"(objectType {'x' * 5000} {kind}Type)" for kind in "ab"))),
+        content(pddl_problem=with_facts() + "x" * 5000, grammar="x" * 5000),
+        content(pddl_problem=PROBLEM.replace("GOAL", "x" * 5000)),
+    ],
+)
+def test_messages_stay_short(data: Any) -> None:
+    with pytest.raises(GameError) as caught:
+        read_game(data, "task/trial")
+    assert len(str(caught.value)) < 1000
+
+
+@pytest.mark.parametrize(
     "family",
     [
         lambda n: "(" * n,
