@@ -7,10 +7,8 @@ Source: the DAPO paper and verl-agent; see docs/credit/dapo.md for where they di
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Unpack
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -19,7 +17,6 @@ from wrappers.credit.group import TOLERANCE
 from wrappers.credit.grpo import grpo
 from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
 from wrappers.credit.wrapper import CreditWrapper
-from wrappers.vector_wrapper import reset_mask
 
 
 class DAPOOptions(StatisticsOptions, total=False):
@@ -121,20 +118,6 @@ class DAPO(CreditWrapper):
 
     method = staticmethod(dapo)
 
-    def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], *, preset: str = "paper", **options: Any) -> None:
-        super().__init__(env, preset=preset, **options)
-        self._tasks: list[str] = [""] * env.num_envs
-
-    def reset(
-        self, *, seed: int | Sequence[int | None] | None = None, options: Any = None
-    ) -> tuple[Any, dict[str, Any]]:
-        """Reset the environment, begin to record the episodes it starts, and note the task of each sub-environment."""
-        observations, infos = super().reset(seed=seed, options=options)
-        mask = reset_mask(options)
-        for i in range(self.num_envs) if mask is None else np.flatnonzero(mask):
-            self._tasks[i] = str(infos["task_id"][i])
-        return observations, infos
-
     def sub_envs_without_contrast(self) -> Bools:
         """Return bool (num_envs,): sub-environments whose last episode belongs to a group without contrast.
 
@@ -147,4 +130,4 @@ class DAPO(CreditWrapper):
         """
         table = self.table()
         contrast = dict(zip(table.groups, contrasting_groups(table, **self._options), strict=True))
-        return np.array([not contrast[task] for task in self._tasks], np.bool_)
+        return np.array([not contrast[task] for task in self.tasks], np.bool_)

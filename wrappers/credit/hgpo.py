@@ -13,9 +13,9 @@ from typing import Annotated, Literal, Unpack
 
 import numpy as np
 
-from agentgym.trajectory import Bools, Floats, Ints, StepTable
+from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.gigpo import GiGPOOptions, step_returns
-from wrappers.credit.group import episode_advantages, number_pairs, visit_advantages
+from wrappers.credit.group import contexts, episode_advantages, visit_advantages
 from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
 from wrappers.credit.returns import episode_scores, penalties
 from wrappers.credit.wrapper import CreditWrapper
@@ -103,40 +103,6 @@ def hgpo(table: StepTable, *, preset: str = "paper", **options: Unpack[HGPOOptio
         add(visit_advantages(values, groups, n_groups, inside, scored=has), weight, has)
     mean = np.divide(total, weights, out=np.zeros(len(table)), where=weights > 0)
     return mean - penalties(table, chosen, "advantage")
-
-
-def contexts(table: StepTable, k: int) -> list[tuple[Ints, int]]:
-    """Number the contexts of 0 to k previous states.
-
-    Two rows have the same context of length j when they belong to the same group and agree in the current state and
-    the j states before it in their trajectories; a row with fewer than j rows before it has none.
-
-    Args:
-        table: N rows.
-        k: longest context.
-
-    Returns:
-        For j = 0..k: int64 (N,) numbers, -1 where there is no context; and how many there are.
-
-    >>> table = StepTable.from_arrays(group=["g"] * 4, trajectory=["a", "a", "b", "b"], t=[0, 1, 0, 1],
-    ...     state=["s", "u", "v", "u"], action=["x"] * 4, next_state=["u", "w", "u", "w"], reward=[0] * 4, won=[0] * 4)
-    >>> contexts(table, 1)
-    [(array([0, 1, 2, 1]), 3), (array([-1,  0, -1,  1]), 2)]
-    """
-    previous = np.full(len(table), -1)
-    previous[table.order[1:]] = table.order[:-1]
-    previous[table.order[table.offsets[:-1]]] = -1
-    ids, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
-    result = [(ids, len(example))]
-    for _ in range(k):
-        shorter, n_shorter = result[-1]
-        # The context one state longer is the shorter context of the row before, and this row's state.
-        rows = np.flatnonzero(previous >= 0)
-        rows = rows[shorter[previous[rows]] >= 0]
-        ids = np.full(len(table), -1)
-        ids[rows], example = number_pairs(shorter[previous[rows]], n_shorter, table.state[rows], len(table.states))
-        result.append((ids, len(example)))
-    return result
 
 
 def _check(options: HGPOOptions) -> None:

@@ -41,6 +41,8 @@ class CreditWrapper(gym.vector.VectorWrapper[Any, Any, Array]):
         type(self).method(_NO_STEPS, **self._options)  # wrong options fail here, not after the first rollout
         self._builder: TableBuilder | None = None
         self._playing: Bools = np.zeros(env.num_envs, np.bool_)
+        #: Task of each sub-environment's last recorded episode, its group.
+        self.tasks: list[str] = [""] * env.num_envs
 
     def reset(
         self,
@@ -56,6 +58,8 @@ class CreditWrapper(gym.vector.VectorWrapper[Any, Any, Array]):
             self._builder = TableBuilder(self.num_envs, AutoresetMode.DISABLED)
         self._builder.reset(infos, mask)
         self._playing |= True if mask is None else mask
+        for i in range(self.num_envs) if mask is None else np.flatnonzero(mask):
+            self.tasks[i] = str(infos["task_id"][i])
         return observations, infos
 
     def step(self, actions: Any) -> tuple[Any, Array, Array, Array, dict[str, Any]]:

@@ -12,8 +12,9 @@ import pytest
 from tests.wrappers.credit.oracles import answers, assert_agree, build, cases, load, spans, step_groups, table
 from wrappers.credit.gigpo import gigpo
 from wrappers.credit.graphgpo import graphgpo, graphgpo_values
+from wrappers.credit.group import contexts
 from wrappers.credit.grpo import grpo
-from wrappers.credit.hgpo import contexts, hgpo
+from wrappers.credit.hgpo import hgpo
 from wrappers.credit.published.rewardflow import label_early_ends
 from wrappers.credit.reinforce_plus_plus import reinforce_plus_plus, reinforce_plus_plus_baseline
 from wrappers.credit.returns import discounted_returns

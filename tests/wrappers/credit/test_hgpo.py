@@ -6,8 +6,9 @@ from tests.wrappers.credit.naive import standard
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.gigpo import gigpo
+from wrappers.credit.group import contexts
 from wrappers.credit.grpo import grpo
-from wrappers.credit.hgpo import HGPO, contexts, hgpo
+from wrappers.credit.hgpo import HGPO, hgpo
 
 # u is reached from s twice (returns 1 and 0) and from v once (return 0).
 TABLE = episodes("s -a-> u -b-> goal +", "s -a-> u -c-> pit", "v -a-> u -d-> pit")
