@@ -1,10 +1,11 @@
-"""TrainerConfig: every number of a training run."""
+"""TrainerConfig: every number of a training run, each written once."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from baselines.batch import Weighting
 from baselines.losses import Aggregation
@@ -95,9 +96,22 @@ class TrainerConfig:
             ("checkpoint_every", self.checkpoint_every >= 0, "at least 0"),
             ("seed", self.seed >= 0, "at least 0"),
         )
-        for name, holds, expected in rules:
-            if not holds:
-                raise ValueError(f"TrainerConfig.{name} must be {expected}, got {getattr(self, name)!r}")
-        for name, value in vars(self).items():
-            if isinstance(value, float) and not math.isfinite(value):
-                raise ValueError(f"TrainerConfig.{name} must be finite, got {value!r}")
+        check_numbers(self, rules)
+
+
+def check_numbers(config: Any, rules: Iterable[tuple[str, bool, str]]) -> None:
+    """Check the fields of a configuration.
+
+    Args:
+        config: a dataclass.
+        rules: name of a field, whether its value can be, and what is expected.
+
+    Raises:
+        ValueError: a rule does not hold, or a number is not finite.
+    """
+    for name, holds, expected in rules:
+        if not holds:
+            raise ValueError(f"{type(config).__name__}.{name} must be {expected}, got {getattr(config, name)!r}")
+    for name, value in vars(config).items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{type(config).__name__}.{name} must be finite, got {value!r}")

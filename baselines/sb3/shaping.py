@@ -27,8 +27,8 @@ class SB3Config:
     Attributes:
         levels: which.
         steps: environment steps, a multiple of `evaluate_every`.
-        evaluate_every: environment steps between evaluations, a multiple of `places * rollout_steps`.
-        places: environments side by side.
+        evaluate_every: environment steps between evaluations, a multiple of `num_envs * rollout_steps`.
+        num_envs: environments side by side.
         rollout_steps: steps of each between updates.
         batch_size: steps per gradient step.
         epochs: passes over a rollout.
@@ -44,7 +44,7 @@ class SB3Config:
     levels: Levels = field(default_factory=Levels)
     steps: int = 122_880
     evaluate_every: int = 8_192
-    places: int = 32
+    num_envs: int = 32
     rollout_steps: int = 32
     batch_size: int = 256
     epochs: int = 4
@@ -57,11 +57,11 @@ class SB3Config:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        rollout = self.places * self.rollout_steps
+        rollout = self.num_envs * self.rollout_steps
         if self.evaluate_every % rollout or self.steps % self.evaluate_every:
             raise ValueError(
                 f"steps ({self.steps}) must be a multiple of evaluate_every ({self.evaluate_every}), and that of "
-                f"places * rollout_steps ({rollout}): the library trains on whole rollouts"
+                f"num_envs * rollout_steps ({rollout}): the library trains on whole rollouts"
             )
 
 
@@ -121,7 +121,7 @@ def train(
         )
 
     model = ppo(
-        "MlpPolicy", vector([make] * config.places), seed=seed, device="cpu", n_steps=config.rollout_steps,
+        "MlpPolicy", vector([make] * config.num_envs), seed=seed, device="cpu", n_steps=config.rollout_steps,
         batch_size=config.batch_size, n_epochs=config.epochs, learning_rate=config.learning_rate, gamma=config.gamma,
         gae_lambda=config.gae_lambda, ent_coef=config.entropy, policy_kwargs={"net_arch": list(config.layers)},
     )  # fmt: skip

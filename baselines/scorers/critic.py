@@ -20,6 +20,7 @@ from torch import Tensor, nn
 
 from agentgym.trajectory import StepTable
 from baselines.batch import reply_lengths
+from baselines.config import check_numbers
 from policies.head import autocast, check_finite, not_finite, pad
 
 #: What a value is wanted for: every step's state (N,), or every reply token (N, K).
@@ -66,9 +67,7 @@ class CriticConfig:
             ("weight_decay", self.weight_decay >= 0, "at least 0"),
             ("value_clip", self.value_clip is None or self.value_clip > 0, "None or above 0"),
         )
-        for name, holds, expected in rules:
-            if not holds:
-                raise ValueError(f"CriticConfig.{name} must be {expected}, got {getattr(self, name)!r}")
+        check_numbers(self, rules)
 
 
 class ValueModel(nn.Module):

@@ -24,7 +24,7 @@ from wrappers.credit.task_graph import TaskGraphs
 
 LEVELS = Levels(min_length=3, max_length=5, max_episode_steps=12, training=3, held_out=4)
 SHORT = SB3Config(
-    levels=LEVELS, steps=512, evaluate_every=256, places=4, rollout_steps=16, batch_size=32, epochs=2, layers=[16]
+    levels=LEVELS, steps=512, evaluate_every=256, num_envs=4, rollout_steps=16, batch_size=32, epochs=2, layers=[16]
 )
 
 
