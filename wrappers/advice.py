@@ -16,7 +16,7 @@ from wrappers.vector_wrapper import Array, Shown, Step, SubEnvWrapper, objects
 
 
 class Adviser(Protocol):
-    """Who advises in one sub-environment: `agentgym.alfworld.player.Explorer`, for example."""
+    """Who advises in one sub-environment: `agentgym.alfworld.player.ALFWorldPlayer`, for example."""
 
     def act(self, observation: str, admissible: Collection[str]) -> str:
         """Return a command for what is seen now; called once per step, with an episode's steps in order."""
@@ -41,8 +41,8 @@ class VectorAdvice(SubEnvWrapper[_Advised]):
         adviser: makes an adviser.
 
     >>> import agentgym
-    >>> from agentgym.alfworld.player import Explorer
-    >>> envs = VectorAdvice(gym.make_vec("AgentRL/ALFWorld-v0", num_envs=2, data="generated"), Explorer)
+    >>> from agentgym.alfworld.player import ALFWorldPlayer
+    >>> envs = VectorAdvice(gym.make_vec("AgentRL/ALFWorld-v0", num_envs=2, data="generated"), ALFWorldPlayer)
     >>> infos = envs.reset(seed=0)[1]
     >>> [advice in known for advice, known in zip(infos["expert_action"], infos["admissible_actions"])]
     [True, True]

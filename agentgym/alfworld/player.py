@@ -150,7 +150,7 @@ class Beliefs:
         return {name: things for name, things in found.items() if things}
 
 
-class Explorer:
+class ALFWorldPlayer:
     """Plays ALFWorld from observations and admissible commands alone.
 
     It looks into the likeliest receptacles first, for its steps, takes what it needs when it has seen it, and does the
@@ -161,9 +161,9 @@ class Explorer:
     >>> from agentgym.alfworld.text import introduction
     >>> from agentgym.alfworld.rules import World
     >>> world = World(generate(GameSpec("valid_unseen", 0)))
-    >>> explorer, text, steps = Explorer(), introduction(world.game), 0
+    >>> player, text, steps = ALFWorldPlayer(), introduction(world.game), 0
     >>> while not world.won and steps < 50:
-    ...     text, _ = world.step(explorer.act(text, world.admissible()))
+    ...     text, _ = world.step(player.act(text, world.admissible()))
     ...     steps += 1
     >>> world.won
     True

@@ -24,7 +24,7 @@ _NO_NAMES = frozenset(
 )
 
 
-class Reader:
+class SearchQAPlayer:
     """Plays Search-QA from observations alone: a baseline, not an expert.
 
     It searches for the name in the question, for the whole question where there are several names or none, then for
@@ -35,10 +35,10 @@ class Reader:
     Args:
         searches: how often it searches before it answers.
 
-    >>> reader = Reader(searches=1)
-    >>> reader.act("Where was Ada Bell born?", ())
+    >>> player = SearchQAPlayer(searches=1)
+    >>> player.act("Where was Ada Bell born?", ())
     '<search>Ada Bell</search>'
-    >>> reader.act('<information>Doc 1(Title: "Ada Bell") Ada Bell was born in Port Ulm.</information>', ())
+    >>> player.act('<information>Doc 1(Title: "Ada Bell") Ada Bell was born in Port Ulm.</information>', ())
     '<answer>Port Ulm</answer>'
     """
 

@@ -15,7 +15,7 @@ _TAG = re.compile(r"\$\d[\d.]*(?: to \$\d[\d.]*)?")
 _WRONG = 2
 
 
-class Shopper:
+class WebShopPlayer:
     """Buys in WebShop from observations ("text" or "text_rich") and admissible commands alone.
 
     It searches for the words of the request, options included, and opens the first affordable product. Where a wished
@@ -31,7 +31,7 @@ class Shopper:
     Raises:
         ValueError: a number is out of range.
 
-    >>> Shopper().act("WebShop [SEP] Instruction: [SEP] show me wool socks with size: large [SEP] Search", ())
+    >>> WebShopPlayer().act("WebShop [SEP] Instruction: [SEP] show me wool socks with size: large [SEP] Search", ())
     'search[wool socks large]'
     """
 

@@ -77,9 +77,9 @@ def _words() -> list[str]:
 
 
 def _explorer() -> Adviser:
-    from agentgym.alfworld.player import Explorer
+    from agentgym.alfworld.player import ALFWorldPlayer
 
-    return Explorer()
+    return ALFWorldPlayer()
 
 
 # Few layers, little history and two task types in rooms without a kitchen: what a CPU core can train on in minutes.

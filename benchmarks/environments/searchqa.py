@@ -44,9 +44,9 @@ def _words() -> list[str]:
 
 
 def _reader() -> Adviser:
-    from agentgym.searchqa.player import Reader
+    from agentgym.searchqa.player import SearchQAPlayer
 
-    return Reader()
+    return SearchQAPlayer()
 
 
 def _documents() -> Key:

@@ -105,15 +105,15 @@ def _words() -> list[str]:
 
 
 def _shopper() -> Adviser:
-    from agentgym.webshop.player import Shopper
+    from agentgym.webshop.player import WebShopPlayer
 
-    return Shopper()
+    return WebShopPlayer()
 
 
 def _quick_shopper() -> Adviser:
-    from agentgym.webshop.player import Shopper
+    from agentgym.webshop.player import WebShopPlayer
 
-    return Shopper(patience=0)
+    return WebShopPlayer(patience=0)
 
 
 def _page() -> Key:

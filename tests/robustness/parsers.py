@@ -14,12 +14,12 @@ import gymnasium as gym
 from hypothesis import strategies as st
 
 from agentgym.alfworld.official.problem import read_game
-from agentgym.alfworld.player import Explorer, read_task
+from agentgym.alfworld.player import ALFWorldPlayer, read_task
 from agentgym.chat.wire import read_answer
 from agentgym.foreign_text import ForeignError, clean, one_line, read_json
 from agentgym.redaction import redact
 from agentgym.registry import ROWS
-from agentgym.searchqa.player import Reader, names_in
+from agentgym.searchqa.player import SearchQAPlayer, names_in
 from agentgym.searchqa.protocol import escape_tags
 from agentgym.searchqa.protocol import parse as parse_search
 from agentgym.searchqa.scoring import exact_match, extract_answer, f1, is_well_formed, normalise, sub_match
@@ -30,7 +30,7 @@ from agentgym.sotopia.judges.verdict import read_verdict
 from agentgym.sotopia.players.model import read_act
 from agentgym.sotopia.text import render
 from agentgym.webshop.nouns import words as nouns
-from agentgym.webshop.player import Shopper, keywords, mentioned, price_limit, wished_options
+from agentgym.webshop.player import WebShopPlayer, keywords, mentioned, price_limit, wished_options
 from agentgym.webshop.search.analyser import terms
 from agentgym.webshop.session import parse as parse_shop
 from tests.agentgym.alfworld.game_files import PROBLEM, content
@@ -93,7 +93,7 @@ def search(text: str) -> None:
         score(f"{text}!", (text, "Ada"))
     extract_answer(text)
     is_well_formed(text)
-    Reader().act(f"<information>{text}</information>", ())
+    SearchQAPlayer().act(f"<information>{text}</information>", ())
 
 
 def shop(text: str) -> None:
@@ -102,7 +102,7 @@ def shop(text: str) -> None:
     terms(text)
     nouns(text)
     price_limit(text), wished_options(text), keywords(text), mentioned(text, ["red", "wool socks"])
-    Shopper().act(f"Instruction: [SEP] {text} [SEP] Search", ("search[x]", "click[buy now]"))
+    WebShopPlayer().act(f"Instruction: [SEP] {text} [SEP] Search", ("search[x]", "click[buy now]"))
 
 
 def social(text: str) -> None:
@@ -118,7 +118,7 @@ def social(text: str) -> None:
 def household(text: str) -> None:
     with contextlib.suppress(ValueError):
         read_task(text)
-    Explorer().act(f"You see {text}.\n\nYour task is to: put a mug in drawer.", ("look", "go to drawer 1"))
+    ALFWorldPlayer().act(f"You see {text}.\n\nYour task is to: put a mug in drawer.", ("look", "go to drawer 1"))
     for problem in (text, PROBLEM.replace("(pickupable", f"{text} (pickupable"), PROBLEM.replace("GOAL", text)):
         with contextlib.suppress(ValueError):
             read_game(content(pddl_problem=problem), "x/y")

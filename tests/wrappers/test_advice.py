@@ -56,9 +56,9 @@ def test_advice_for_a_new_episode_and_none_for_the_one_that_ended():
 
 
 def test_an_explorer_that_advises_wins_without_the_environments_expert():
-    from agentgym.alfworld.player import Explorer
+    from agentgym.alfworld.player import ALFWorldPlayer
 
-    envs = VectorReplyParser(VectorAdvice(make("Disabled"), Explorer))
+    envs = VectorReplyParser(VectorAdvice(make("Disabled"), ALFWorldPlayer))
     table = collect(envs, ExpertPolicy(), tasks=[{"split": "valid_unseen", "index": i} for i in range(6)], seed=0)
     assert table.trajectory_won.mean() > 0.6
 

@@ -9,7 +9,7 @@ import pytest
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO, Game
 from agentgym.alfworld.generated.generator import GameSpec, generate
 from agentgym.alfworld.generated.households import SENTENCES
-from agentgym.alfworld.player import Beliefs, Explorer, Task, read_task
+from agentgym.alfworld.player import ALFWorldPlayer, Beliefs, Task, read_task
 from agentgym.alfworld.rules import World
 from agentgym.alfworld.text import introduction
 from tests.agentgym.alfworld.official_games import games
@@ -18,10 +18,10 @@ from tests.growth import growth
 
 
 def play(
-    game: Game, limit: int = 50, repairs: tuple[str, ...] = (), explorer: Explorer | None = None
+    game: Game, limit: int = 50, repairs: tuple[str, ...] = (), explorer: ALFWorldPlayer | None = None
 ) -> tuple[bool, list[str]]:
     """Play an episode; returns (won, commands)."""
-    world, explorer = World(game, repairs), explorer or Explorer()
+    world, explorer = World(game, repairs), explorer or ALFWorldPlayer()
     text, commands = introduction(game), []
     while not world.won and len(commands) < limit:
         commands.append(explorer.act(text, world.admissible()))
@@ -69,7 +69,7 @@ def test_beliefs_follow_what_is_said() -> None:
 def test_an_open_receptacle_that_shares_the_place_is_seen_through_the_commands() -> None:
     rooms = [("desk", 0, False), ("shelf", 0, False), ("sofa", 1, False)]
     game = small_game(PICK, ("pen", "desk"), rooms, [("pen", [1])])
-    explorer = Explorer()
+    explorer = ALFWorldPlayer()
     world = World(game)
     text, _ = world.step("go to desk 1")
     assert text == "You arrive at desk 1. On the desk 1, you see nothing."
@@ -116,7 +116,7 @@ def test_it_does_not_know_what_it_has_not_seen() -> None:
     games = [
         small_game(PICK, ("pen", "sofa"), rooms, [("pen", [drawer])], task="put a pen in sofa") for drawer in (1, 4)
     ]
-    worlds, explorers = [World(game) for game in games], [Explorer(), Explorer()]
+    worlds, explorers = [World(game) for game in games], [ALFWorldPlayer(), ALFWorldPlayer()]
     texts, same = [introduction(game) for game in games], 0
     while texts[0] == texts[1] and worlds[0].admissible() == worlds[1].admissible():
         commands = [e.act(text, world.admissible()) for e, text, world in zip(explorers, texts, worlds, strict=True)]
@@ -142,17 +142,17 @@ def test_it_survives_texts_that_say_nothing() -> None:
     rng = np.random.default_rng(0)
     texts = ("Nothing happens.", "", "You arrive at", "On the moon, you see a cow 1.", "Your task is to: dance.")
     for index in range(6):
-        world, explorer = World(generate(GameSpec("train", index))), Explorer()
+        world, explorer = World(generate(GameSpec("train", index))), ALFWorldPlayer()
         for _ in range(60):
             commands = world.admissible()
             command = explorer.act(str(rng.choice(texts)), commands)
             assert command in commands
             world.step(str(rng.choice(commands)))
-    assert Explorer().act("Nothing happens.", ()) == "look"
+    assert ALFWorldPlayer().act("Nothing happens.", ()) == "look"
 
 
 def test_a_first_observation_begins_a_new_episode() -> None:
-    explorer = Explorer()
+    explorer = ALFWorldPlayer()
     games = [generate(GameSpec("train", index)) for index in range(6)]
     assert [play(game, explorer=explorer) for game in games] == [play(game) for game in games]
 
@@ -187,7 +187,7 @@ PREFIX = "Your task is to: "
 @pytest.mark.parametrize("form", ["{}", "{}x", FIRST + "{}", FIRST[:-1] + "{}x", PREFIX + "a{}b.", "Looking {}"])
 def test_reading_observations_is_linear(unit: str, form: str) -> None:
     def play_on(text: str) -> None:
-        explorer = Explorer()
+        explorer = ALFWorldPlayer()
         for observation in (FIRST, text, text, FIRST, text):
             assert explorer.act(observation, ("look", "go to desk 1")) in ("look", "go to desk 1")
         Beliefs(text, ()).update(text, ())
@@ -217,7 +217,7 @@ def test_rooms_with_many_receptacles_are_no_obstacle(command: str, held: bool, t
     def play_on(count: int) -> None:
         names = ", ".join(f"a desk {i}" for i in range(count))
         admissible = tuple(command.replace("{}", str(i)) for i in range(count))
-        explorer = Explorer()
+        explorer = ALFWorldPlayer()
         explorer.act(f"Looking quickly around you, you see {names}.\n\n{PREFIX}{task}.", admissible)
         for text in ("You pick up the pen 1 from the desk 1.", f"On the desk 1, you see {names}."):
             assert explorer.act(text if held else "", admissible) in admissible

@@ -8,7 +8,7 @@ import pytest
 from agentgym.foreign_text import ForeignError
 from agentgym.searchqa.official.corpus import CorpusError, PassageReader
 from agentgym.searchqa.official.questions import read_questions
-from agentgym.searchqa.player import Reader, names_in
+from agentgym.searchqa.player import SearchQAPlayer, names_in
 from agentgym.searchqa.protocol import Format, escape_tags, parse
 from agentgym.searchqa.question import QuestionError
 from agentgym.searchqa.retrieval.formats import read_answer, read_request
@@ -63,7 +63,7 @@ SIZE, MOST_GROWTH = 5_000, 20
 
 
 def read(observation: str) -> None:
-    player = Reader()
+    player = SearchQAPlayer()
     player.act(observation, ())
     player.act(f"<information>{observation}</information>", ())
     player.act(f"Was it {observation}, or Ada?", ())

@@ -3,7 +3,7 @@
 import pytest
 
 from agentgym.searchqa.env import SearchQAEnv
-from agentgym.searchqa.player import Reader, names_in
+from agentgym.searchqa.player import SearchQAPlayer, names_in
 
 
 def played(env, reader, **options):
@@ -21,7 +21,7 @@ def env():
 
 
 def test_it_finds_what_one_search_finds_and_answers_some_of_it(env):
-    reader, infos = Reader(), []
+    reader, infos = SearchQAPlayer(), []
     for source in ("one_hop", "comparison"):
         infos += [played(env, reader, data_source=source, index=index) for index in range(40)]
     assert sum(info["support_recall"] for info in infos) / 80 > 0.9
@@ -30,20 +30,20 @@ def test_it_finds_what_one_search_finds_and_answers_some_of_it(env):
 
 
 def test_one_reader_plays_many_episodes_like_fresh_ones(env):
-    reader = Reader(searches=2)
+    reader = SearchQAPlayer(searches=2)
     for index in range(6):
-        assert played(env, reader, index=index) == played(env, Reader(searches=2), index=index)
+        assert played(env, reader, index=index) == played(env, SearchQAPlayer(searches=2), index=index)
 
 
 def test_it_answers_in_the_last_turn():
     short = SearchQAEnv(split="test", max_turns=1, last_turn="counted")
-    assert played(short, Reader(), index=0)["search_count"] == 0
+    assert played(short, SearchQAPlayer(), index=0)["search_count"] == 0
     with pytest.raises(ValueError, match="at least 1"):
-        Reader(searches=0)
+        SearchQAPlayer(searches=0)
 
 
 def test_comparisons_go_by_the_years_of_the_passages():
-    reader = Reader(searches=1)
+    reader = SearchQAPlayer(searches=1)
     reader.act("Who was born earlier, Ada Bell or Iva Moll?", ())
     passages = (
         'Doc 1(Title: "Ada Bell") Ada Bell was born in Port Ulm in 1880.\n'

@@ -8,7 +8,7 @@ import pytest
 
 from agentgym.webshop.catalogue.product import read_tag
 from agentgym.webshop.nouns import words as nouns
-from agentgym.webshop.player import Shopper, keywords, mentioned, price_limit, wished_options
+from agentgym.webshop.player import WebShopPlayer, keywords, mentioned, price_limit, wished_options
 from agentgym.webshop.reward import _words, alike
 from agentgym.webshop.search.analyser import terms
 from agentgym.webshop.search.bm25 import Bm25
@@ -76,7 +76,7 @@ def play(text: str) -> object:
 
 def shop(text: str) -> object:
     page = f"Instruction: [SEP] {text} [SEP] Back to Search [SEP] < Prev [SEP] {text}"
-    player = Shopper()
+    player = WebShopPlayer()
     offered = [f"click[{piece}]" for piece in text.split(" ")]
     player.act(page, [*offered, "click[buy now]"])
     return player.act(page, [*offered, "click[next >]"])

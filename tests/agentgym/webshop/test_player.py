@@ -12,7 +12,7 @@ from agentgym.webshop.catalogue.product import Product
 from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.expert import best_query, wished
 from agentgym.webshop.goals import Goal
-from agentgym.webshop.player import Shopper, keywords, mentioned, price_limit, wished_options
+from agentgym.webshop.player import WebShopPlayer, keywords, mentioned, price_limit, wished_options
 
 HAT = Product(
     asin="B000000001", title="Red Hat", description="", bullets=(), prices=(5.0,), price_text="$5.0",
@@ -28,7 +28,7 @@ def goal(*options: object) -> Goal:
 def play(env: WebShopEnv, index: int, patience: int | None = None) -> dict[str, object]:
     """Play a goal, by the expert or by a shopper; return the last info and the commands in `commands`."""
     observation, info = env.reset(seed=index, options={"split": "test", "index": index})
-    shopper = None if patience is None else Shopper(patience)
+    shopper = None if patience is None else WebShopPlayer(patience)
     commands = []
     for _ in range(15):
         commands.append(shopper.act(observation, info["admissible_actions"]) if shopper else info["expert_action"])
@@ -100,11 +100,11 @@ def test_a_patient_shopper_buys_in_time_and_mostly_well(arguments: dict[str, obj
 
 
 def test_a_shopper_begins_anew_with_the_next_request() -> None:
-    env, shopper = WebShopEnv(), Shopper()
+    env, shopper = WebShopEnv(), WebShopPlayer()
     for seed in range(4):
         observation, info = env.reset(seed=seed)
         first = shopper.act(observation, info["admissible_actions"])
-        assert first == Shopper().act(observation, info["admissible_actions"])
+        assert first == WebShopPlayer().act(observation, info["admissible_actions"])
         observation, *_, info = env.step(first)
         assert shopper.act(observation, info["admissible_actions"]).startswith("click[b0")
 
@@ -112,7 +112,7 @@ def test_a_shopper_begins_anew_with_the_next_request() -> None:
 @settings(max_examples=200, derandomize=True, deadline=None)
 @given(st.lists(st.tuples(st.text(max_size=80), st.lists(st.text(max_size=12), max_size=4)), max_size=6))
 def test_any_text_is_answered_with_a_command(pages: list[tuple[str, list[str]]]) -> None:
-    shopper = Shopper()
+    shopper = WebShopPlayer()
     for observation, clicks in pages:
         command = shopper.act(
             observation, [f"click[{click}]" for click in clicks] + ["click[next >]"] * (len(clicks) % 2)
@@ -123,13 +123,13 @@ def test_any_text_is_answered_with_a_command(pages: list[tuple[str, list[str]]])
 
 def test_price_tags_that_are_none_are_text() -> None:
     page = " [SEP] ".join(["Instruction:", "a hat", "Back to Search", "Page 1", "Next >", "B1", "Hat", "$.", "$1.2.3"])
-    assert Shopper().act(page, ["click[back to search]", "click[next >]", "click[b1]"]) == "click[b1]"
+    assert WebShopPlayer().act(page, ["click[back to search]", "click[next >]", "click[b1]"]) == "click[b1]"
 
 
 def test_arguments_out_of_range_are_refused() -> None:
     for arguments in ({"patience": -1}, {"steps": 0}):
         with pytest.raises(ValueError, match="at least"):
-            Shopper(**arguments)
+            WebShopPlayer(**arguments)
 
 
 def test_the_registered_environment_advises_in_every_sub_environment() -> None:
