@@ -1,15 +1,19 @@
-"""Learning curves: validation success over iterations and over wall seconds, with bands."""
+"""Learning curves: validation success over iterations and over wall seconds, with bands; a picture and charts."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+from agentgym.foreign_text import clean
 from benchmarks.learning.results import Results
 from benchmarks.report import assemble
 from benchmarks.statistics import seed_band
+
+_GREY = "#7c8796"
 
 
 @dataclass(frozen=True)
@@ -61,6 +65,51 @@ def band_words(results: Results) -> str:
     if seeds == 1:
         return f"one seed; band: 95 % Wilson interval over {tasks} validation tasks"
     return f"mean of {seeds} seeds; band: 95 % t interval over seeds; {tasks} validation tasks each"
+
+
+def charts(results: Results) -> dict[str, Any]:
+    """Bokeh's JSON of one chart per play and axis, by "greedy iteration" and so on; values on hover, names hide."""
+    from bokeh.embed import json_item
+
+    return {
+        f"{mode} {axis}": json_item(_chart(curve_series(results, mode), mode, axis))
+        for mode in ("greedy", "sampled")
+        for axis in ("iteration", "seconds")
+    }
+
+
+def _chart(series: list[CurveSeries], mode: str, axis: str) -> Any:
+    from bokeh.models import ColumnDataSource, HoverTool
+    from bokeh.plotting import figure
+
+    plot = figure(
+        height=400, sizing_mode="stretch_width", toolbar_location=None, tools="",
+        x_axis_label="iteration" if axis == "iteration" else "training time of one run [s]",
+        y_axis_label=f"validation success [%], {mode} play",
+        background_fill_color=None, border_fill_color=None, outline_line_color=None,
+    )  # fmt: skip
+    lines: list[Any] = []
+    for line in series:
+        x, (mean, low, high) = getattr(line, axis), map(_percent, (line.mean, line.low, line.high))
+        words = [f"{m:.1f} [{a:.1f}, {b:.1f}]" for m, a, b in zip(mean, low, high, strict=True)]
+        source = ColumnDataSource({"x": x, "mean": mean, "low": low, "high": high, "words": words})
+        name, colour = clean(line.method, 60), line.colour
+        alpha = min(0.14, 0.6 / len(series))
+        plot.varea("x", "low", "high", source=source, color=colour, alpha=alpha, legend_label=name)
+        drawn = plot.line("x", "mean", source=source, color=colour, line_width=2.2, legend_label=name, name=name)
+        plot.scatter("x", "mean", source=source, color=colour, size=6, legend_label=name)
+        lines.append(drawn)
+    plot.add_tools(HoverTool(renderers=lines, mode="vline", tooltips=[("$name", "@words")]))
+    # Grey reads on a light page as well as on a dark one.
+    for one in (*plot.axis, *plot.grid, plot.legend[0]):
+        for key in one.properties():
+            if key.endswith(("text_color", "tick_line_color")) or key == "axis_line_color":
+                setattr(one, key, _GREY)
+    plot.grid.grid_line_color, plot.grid.grid_line_alpha = _GREY, 0.25
+    plot.legend.click_policy, plot.legend.background_fill_alpha, plot.legend.border_line_alpha = "hide", 0.0, 0.0
+    plot.legend.orientation, plot.legend.location, plot.legend.spacing = "horizontal", "center", 14
+    plot.add_layout(plot.legend[0], "above")
+    return plot
 
 
 def draw_curves(results: Results, path: Path) -> None:

@@ -29,10 +29,18 @@ COLOURS = {
 }
 _SPARE = ("#F0E442", "#999999")
 #: Characters of one text that a page shows; longer ones are cut.
-LONGEST = 10_000
+LONGEST = 5_000
 
 
-def page(template: str, *, styles: Sequence[str], scripts: Sequence[str] = (), data: Any = None, **values: Any) -> str:
+def page(
+    template: str,
+    *,
+    styles: Sequence[str],
+    scripts: Sequence[str] = (),
+    data: Any = None,
+    libraries: Sequence[str] = (),
+    **values: Any,
+) -> str:
     """Return a page with its styles, scripts and data inside.
 
     Args:
@@ -40,6 +48,7 @@ def page(template: str, *, styles: Sequence[str], scripts: Sequence[str] = (), d
         styles: names of style sheets of this folder.
         scripts: names of scripts of this folder.
         data: JSON value that the scripts read.
+        libraries: scripts of others, in full.
         values: what else the template shows; escaped, unless it is markup.
     """
     files = resources.files("benchmarks.report")
@@ -50,7 +59,7 @@ def page(template: str, *, styles: Sequence[str], scripts: Sequence[str] = (), d
     environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
     shown = environment.from_string(read(template)).render(
         style=markupsafe.Markup("\n".join(map(read, styles))),
-        scripts=[markupsafe.Markup(read(name)) for name in scripts],
+        scripts=[markupsafe.Markup(script) for script in (*libraries, *map(read, scripts))],
         # No "<" of a text may be read as the end of the script element that holds the data.
         data=markupsafe.Markup(json.dumps(_short(data), ensure_ascii=False, allow_nan=False).replace("<", "\\u003c")),
         **_short(values),

@@ -43,7 +43,7 @@ def small_options() -> list[str]:
 @pytest.fixture(scope="session")
 def finished_run(tmp_path_factory: pytest.TempPathFactory, worker_id: str = "master") -> Path:
     """Folder of a finished run; treat it as read-only."""
-    for module in ("torch", "transformers", "typer", "rich", "matplotlib", "jinja2", "filelock"):
+    for module in ("torch", "transformers", "typer", "rich", "matplotlib", "bokeh", "jinja2", "filelock"):
         pytest.importorskip(module)
     from filelock import FileLock
     from typer.testing import CliRunner
