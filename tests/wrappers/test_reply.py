@@ -11,6 +11,7 @@ from gymnasium.vector import AutoresetMode
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentgym.foreign_text import clean
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from wrappers.reply import ReplyError, ReplyParser, VectorReplyParser, _tags, parse_reply
 
@@ -161,7 +162,7 @@ def _naive(text: str) -> tuple[str, ReplyError]:
 @given(replies)
 def test_random_replies_equal_the_naive_reading(text: str) -> None:
     parsed = parse_reply(text)
-    assert (parsed.command, parsed.error) == _naive(text)
+    assert (parsed.command, parsed.error) == _naive(clean(text))
 
 
 @given(replies, st.booleans(), st.sampled_from(["error", "first", "last"]), st.sampled_from(["ignore", "error"]))
