@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 
 class ObservationLog(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
-    """Remembers what every place showed since the last reset (autoreset `DISABLED`).
+    """Remembers what every sub-environment showed since the last reset (autoreset `DISABLED`).
 
     Place it directly around the environment and its state keys, below reply and prompt wrappers. Of `Dict` observations
     the text is kept.
 
     Attributes:
-        frames: per place, the observations in order; after the end of an episode the last one repeats.
+        frames: per sub-environment, the observations in order; after the end of an episode the last one repeats.
         texts: (task id, state key) -> the first observation with it.
     """
 
@@ -25,14 +25,14 @@ class ObservationLog(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]])
         self.texts: dict[tuple[str, str], str] = {}
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
-        """Reset, and begin the record of all places anew."""
+        """Reset, and begin the record of all sub-environments anew."""
         observations, infos = self.env.reset(seed=seed, options=options)
         self.frames = [[] for _ in range(self.num_envs)]
         self._note(observations, infos)
         return observations, infos
 
     def step(self, actions: Any) -> tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        """Step, and note what every place shows."""
+        """Step, and note what every sub-environment shows."""
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
         self._note(observations, infos)
         return observations, rewards, terminated, truncated, infos
@@ -40,6 +40,6 @@ class ObservationLog(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]])
     def _note(self, observations: Any, infos: dict[str, Any]) -> None:
         texts = observations["text"] if isinstance(observations, dict) else observations
         keys = infos.get("canonical_key", infos["state_key"])
-        for place, (text, task, key) in enumerate(zip(texts, infos["task_id"], keys, strict=True)):
-            self.frames[place].append(text)
+        for i, (text, task, key) in enumerate(zip(texts, infos["task_id"], keys, strict=True)):
+            self.frames[i].append(text)
             self.texts.setdefault((str(task), str(key)), text)

@@ -49,7 +49,7 @@ class NoisyExpert:
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """One reply per running place; the same numbers are drawn whatever the expert says."""
+        """One reply per running sub-environment; the same numbers are drawn whatever the expert says."""
         advice = infos["expert_action"]
         follows = rng.random(len(observations)) < self.optimal
         others = rng.integers(len(DIRECTIONS), size=len(observations))

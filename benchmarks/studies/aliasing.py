@@ -118,17 +118,17 @@ def measure_aliasing(
     for start in range(0, len(episodes), envs.num_envs):
         wave = episodes[start : start + envs.num_envs]
         padded = wave + [wave[-1]] * (envs.num_envs - len(wave))
-        observations, infos = envs.reset(seed=seed, options=padded)  # type: ignore[arg-type]  # per place
+        observations, infos = envs.reset(seed=seed, options=padded)  # type: ignore[arg-type]  # per sub-environment
         running = np.arange(envs.num_envs) < len(wave)
         while running.any():
             actions = [""] * envs.num_envs
-            for place in np.flatnonzero(running).tolist():
-                info = {name: column[place] for name, column in infos.items() if not name.startswith("_")}
+            for i in np.flatnonzero(running).tolist():
+                info = {name: column[i] for name, column in infos.items() if not name.startswith("_")}
                 task = info["task_id"]
                 states.append((task, info["state_key"]))
                 for name, key in keys.items():
-                    labels[name].append((task, key(observations[place], info)))
-                actions[place] = draw(info["admissible_actions"], rng)
+                    labels[name].append((task, key(observations[i], info)))
+                actions[i] = draw(info["admissible_actions"], rng)
             observations, _, terminated, truncated, infos = envs.step(actions)
             running &= ~(terminated | truncated)
         progress(start + len(wave), len(episodes))
@@ -154,8 +154,8 @@ def aliasing(
         raise typer.BadParameter(f"expected one of {', '.join(PLAYERS)}, got {player!r}", param_hint="--player")
     console = Console()
     try:
-        places, games = min(SIDE_BY_SIDE, number * repeats), "generated" if data is None else str(data)
-        envs: Any = gym.make_vec("AgentRL/ALFWorld-v0", places, autoreset_mode="Disabled", data=games, split=split)
+        num_envs, games = min(SIDE_BY_SIDE, number * repeats), "generated" if data is None else str(data)
+        envs: Any = gym.make_vec("AgentRL/ALFWorld-v0", num_envs, autoreset_mode="Disabled", data=games, split=split)
         found = measure_aliasing(envs, tasks(split, number), repeats=repeats, player=player, seed=seed)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None

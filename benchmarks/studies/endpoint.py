@@ -77,7 +77,7 @@ def measure_endpoint(dialogues: int, delay: float, turns: int, repeats: int) -> 
 
 
 def _play(envs: gym.vector.VectorEnv, seed: int) -> tuple[float, float]:
-    """Play one dialogue in every place; return seconds on the clock and of the processor."""
+    """Play one dialogue in every sub-environment; return seconds on the clock and of the processor."""
     command = write(Act("speak", "Let me think about what you said."))
     begin, worked = time.perf_counter(), time.process_time()
     envs.reset(seed=seed)

@@ -63,7 +63,7 @@ class Wanderer:
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """One command per place."""
+        """One command per sub-environment."""
         advice = zip(infos["expert_action"], infos["question"], strict=True)
         return [Reply(self._command(expert, question, rng)) for expert, question in advice]
 
@@ -184,8 +184,8 @@ def merging(
     from wrappers.similar_states import SentenceEncoder
 
     def make() -> Any:
-        places = min(SIDE_BY_SIDE, questions * group_size)
-        return gym.make_vec("AgentRL/SearchQA-v0", places, autoreset_mode="Disabled", expert=True)
+        num_envs = min(SIDE_BY_SIDE, questions * group_size)
+        return gym.make_vec("AgentRL/SearchQA-v0", num_envs, autoreset_mode="Disabled", expert=True)
 
     chosen = [{"split": "test", "index": i, "data_source": source} for i in range(questions)]
     embed: Any = SentenceEncoder(encoder) if encoder else bag_of_words

@@ -1,4 +1,4 @@
-"""ALFWorld steps per second: ours at one and many places, and the `alfworld` package's engine where it is installed.
+"""ALFWorld steps per second: one and many sub-environments, and the `alfworld` package's engine where installed.
 
 Both play random admissible commands and return observation and admissible commands at every step. Ours are generated
 games; the package needs official ones, in the folder that the variable ALFWORLD_DATA names.
@@ -24,7 +24,7 @@ from benchmarks.throughput.timing import Measurement, best_rate, single_rate, ve
 
 ENV = "AgentRL/ALFWorld-v0"
 SECTION = "households"
-_PLACES, _STEPS = 128, 50
+_NUM_ENVS, _STEPS = 128, 50
 
 
 def measure_households(quick: bool) -> list[Measurement]:
@@ -36,15 +36,15 @@ def measure_households(quick: bool) -> list[Measurement]:
         found.append(Measurement(f"households_{key}", SECTION, what, ours, value, unit))
 
     env = gym.make(ENV, disable_env_checker=True, data="generated")
-    add("1", "gym.make, 1 place", True, single_rate(env, 20 * waves, repeats))
-    envs = gym.make_vec(ENV, _PLACES, autoreset_mode="Disabled", data="generated")
-    words = "gym.make_vec, 128 places, text, commands and full info"
+    add("1", "gym.make, 1 env", True, single_rate(env, 20 * waves, repeats))
+    envs = gym.make_vec(ENV, _NUM_ENVS, autoreset_mode="Disabled", data="generated")
+    words = "gym.make_vec, 128 envs, text, commands and full info"
     add("vector_128", words, True, vector_rate(envs, _STEPS, waves, repeats))
-    add("reset_128", "reset of 128 places, games known", True, _reset_milliseconds(envs, repeats), "ms")
+    add("reset_128", "reset of 128 envs, games known", True, _reset_milliseconds(envs, repeats), "ms")
     play = package_stepper()
     if not isinstance(play, str):
         rate = best_rate(play, start=20, seconds=1.0 if quick else 4.0, repeats=2 if quick else 3)
-        add("package", "the alfworld package's engine, 1 place", False, rate)
+        add("package", "the alfworld package's engine, 1 env", False, rate)
     return found
 
 

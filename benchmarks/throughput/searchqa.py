@@ -21,7 +21,7 @@ from benchmarks.throughput.timing import Measurement, best_rate
 
 ENV = "AgentRL/SearchQA-v0"
 _PASSAGES, _QUESTIONS, _BATCH, _TOP = 30_000, 2_000, 256, 3
-_PLACES, _SEARCHES = 128, 3
+_NUM_ENVS, _SEARCHES = 128, 3
 
 
 class _AtHand:
@@ -41,11 +41,11 @@ def measure_questions(quick: bool) -> list[Measurement]:
     episodes, repeats = (2, 4) if quick else (10, 20)
     found = []
     rows: tuple[tuple[str, str, dict[str, Any]], ...] = (
-        ("bare", "gym.make_vec, 128 places, passages at hand, full info", {"retriever": _AtHand()}),
+        ("bare", "gym.make_vec, 128 envs, passages at hand, full info", {"retriever": _AtHand()}),
         ("index", "the same with the index of the generated encyclopaedia", {}),
     )
     for key, words, options in rows:
-        envs = gym.make_vec(ENV, _PLACES, autoreset_mode="Disabled", **options)
+        envs = gym.make_vec(ENV, _NUM_ENVS, autoreset_mode="Disabled", **options)
         rate = max(_rate(envs, episodes) for _ in range(repeats))
         found.append(Measurement(f"questions_{key}", "questions", words, True, rate, "steps/s"))
     return found

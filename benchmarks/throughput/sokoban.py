@@ -33,13 +33,18 @@ def measure_steps(quick: bool) -> list[Measurement]:
 
     kwargs: dict[str, Any] = {"size": SIZE, "boxes": BOXES}
     env = gym.make(ENV, disable_env_checker=True, **kwargs)
-    add("steps_1", "gym.make, 1 place", True, single_rate(env, 20 * waves, repeats))
-    for places in (1, 128):
-        envs = gym.make_vec(ENV, places, autoreset_mode="Disabled", **kwargs)
-        value = vector_rate(envs, 20, waves * (1 if places > 1 else 30), repeats)
-        add(f"steps_vector_{places}", f"gym.make_vec, {places} place{'s' * (places > 1)}", True, value)
+    add("steps_1", "gym.make, 1 env", True, single_rate(env, 20 * waves, repeats))
+    for num_envs in (1, 128):
+        envs = gym.make_vec(ENV, num_envs, autoreset_mode="Disabled", **kwargs)
+        value = vector_rate(envs, 20, waves * (1 if num_envs > 1 else 30), repeats)
+        add(f"steps_vector_{num_envs}", f"gym.make_vec, {num_envs} env{'s' * (num_envs > 1)}", True, value)
     envs = gym.make_vec(ENV, 128, **kwargs)
-    add("steps_autoreset_128", "gym.make_vec, 128 places, restarts included", True, vector_rate(envs, 60, 1, repeats))
+    add(
+        "steps_autoreset_128",
+        "gym.make_vec, 128 envs, restarts included",
+        True,
+        vector_rate(envs, 60, 1, repeats),
+    )
     stock = gym.make_vec(
         ENV,
         128,
@@ -48,12 +53,12 @@ def measure_steps(quick: bool) -> list[Measurement]:
         **kwargs,
     )
     stock_value = _stock_rate(stock, waves, repeats)
-    add("steps_stock_128", "the same environment in gymnasium's SyncVectorEnv, 128 places", False, stock_value)
+    add("steps_stock_128", "the same environment in gymnasium's SyncVectorEnv, 128 envs", False, stock_value)
     observation, info = env.reset(seed=0)
     loop = bare_loop(128, observation, info)
     add(
         "steps_bare",
-        "limit: bare Python loop, no rules, 128 places",
+        "limit: bare Python loop, no rules, 128 envs",
         False,
         best_rate(loop, start=20_000, seconds=0.3, repeats=repeats),
     )
@@ -70,8 +75,8 @@ def measure_steps(quick: bool) -> list[Measurement]:
     return found
 
 
-def bare_loop(places: int, text: str, info: dict[str, Any]) -> Callable[[int], int]:
-    """Return a function that hands `text` and a fresh copy of `info` around, one place at a time.
+def bare_loop(num_envs: int, text: str, info: dict[str, Any]) -> Callable[[int], int]:
+    """Return a function that hands `text` and a fresh copy of `info` around, one sub-environment after the other.
 
     It makes the calls and the containers that any environment in Python must make, and follows no rules at all.
     """
@@ -80,24 +85,24 @@ def bare_loop(places: int, text: str, info: dict[str, Any]) -> Callable[[int], i
         def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
             return text, -0.1, False, False, dict(info)
 
-    envs = [Nothing() for _ in range(places)]
+    envs = [Nothing() for _ in range(num_envs)]
 
     def play(steps: int) -> int:
-        actions = ["up"] * places
-        for _ in range(steps // places):
+        actions = ["up"] * num_envs
+        for _ in range(steps // num_envs):
             observations, rewards, infos = [], [], []
             for env, action in zip(envs, actions, strict=True):
                 observation, reward, _, _, after = env.step(action)
                 observations.append(observation)
                 rewards.append(reward)
                 infos.append(after)
-        return steps // places * places
+        return steps // num_envs * num_envs
 
     return play
 
 
 def _stock_rate(envs: gym.vector.VectorEnv[Any, Any, Any], waves: int, repeats: int) -> float:
-    """Steps per second of a stock vectoriser, until its first place finishes (it refuses to step finished ones)."""
+    """Steps per second of a stock vectoriser until its first episode ends (it refuses to step after that)."""
     plans = []
     for seed in range(waves):
         rng = np.random.default_rng(seed)
@@ -138,8 +143,14 @@ def measure_levels(quick: bool) -> list[Measurement]:
         if gym_sokoban.classes() is not None:
             work = gym_sokoban.generator(SIZE, boxes)
             add(f"levels_gym_sokoban_{boxes}", f"gym-sokoban 0.0.6 generator, {rooms}", False, work, 60)
-    add("levels_reset_1", "reset to a new level, 2 boxes, gym.make, 1 place", True, _single_resets(), 50)
-    add("levels_reset_128", "reset to a new level, 2 boxes, gym.make_vec, 128 places", True, _vector_resets(128), 128)
+    add("levels_reset_1", "reset to a new level, 2 boxes, gym.make, 1 env", True, _single_resets(), 50)
+    add(
+        "levels_reset_128",
+        "reset to a new level, 2 boxes, gym.make_vec, 128 envs",
+        True,
+        _vector_resets(128),
+        128,
+    )
     return found
 
 
@@ -162,16 +173,16 @@ def _single_resets() -> Callable[[int], int]:
     return work
 
 
-def _vector_resets(places: int) -> Callable[[int], int]:
+def _vector_resets(num_envs: int) -> Callable[[int], int]:
     fresh = _Counter()
-    envs: Any = gym.make_vec(ENV, places, size=SIZE, boxes=BOXES, level_seed=2)
+    envs: Any = gym.make_vec(ENV, num_envs, size=SIZE, boxes=BOXES, level_seed=2)
 
     def work(count: int) -> int:
-        rounds = -(-count // places)
+        rounds = -(-count // num_envs)
         for _ in range(rounds):
-            first = fresh(places)
-            envs.reset(options=[{"split": "train", "index": first + i} for i in range(places)])
-        return rounds * places
+            first = fresh(num_envs)
+            envs.reset(options=[{"split": "train", "index": first + i} for i in range(num_envs)])
+        return rounds * num_envs
 
     return work
 

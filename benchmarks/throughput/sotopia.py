@@ -20,7 +20,7 @@ from benchmarks.throughput.timing import Measurement
 ENV = "AgentRL/SOTOPIA-v0"
 SECTION = "dialogues"
 TURNS = 20
-_PLACES = 128
+_NUM_ENVS = 128
 #: Games in which two can talk on without end.
 _FAMILIES = ("bargain", "divide", "schedule")
 
@@ -44,15 +44,15 @@ def measure_dialogues(quick: bool) -> list[Measurement]:
     """Whole dialogues of twenty turns per second, with restart, partner and judge."""
     repeats = 3 if quick else 10
     envs = gym.make_vec(
-        ENV, _PLACES, autoreset_mode="Disabled", partner=Tireless(), families=_FAMILIES, max_turns=TURNS
+        ENV, _NUM_ENVS, autoreset_mode="Disabled", partner=Tireless(), families=_FAMILIES, max_turns=TURNS
     )
     known = new = 0.0
-    for first in range(0, _PLACES * repeats, _PLACES):
+    for first in range(0, _NUM_ENVS * repeats, _NUM_ENVS):
         plan = record_commands(envs, first)
         generate.cache_clear()  # what a task's game remembers of its dialogues goes with the task
         new = max(new, rate(envs, plan, first))
         known = max(known, rate(envs, plan, first))
-    words = "whole dialogues of 20 turns, 128 places, partner and judge by rules"
+    words = "whole dialogues of 20 turns, 128 envs, partner and judge by rules"
     found = [
         Measurement("dialogues_known", SECTION, f"{words}, said before", True, known, "episodes/s"),
         Measurement("dialogues_new", SECTION, f"{words}, tasks and words new", True, new, "episodes/s"),
@@ -68,7 +68,7 @@ def record_commands(envs: gym.vector.VectorEnv[Any, Any, Any], first: int) -> li
     """Return the commands of a tireless player in the tasks from an index on, one list per step."""
     player = Tireless()
     singles = envs.unwrapped.envs  # type: ignore[attr-defined]
-    envs.reset(options=_tasks(first))  # type: ignore[arg-type]  # per place
+    envs.reset(options=_tasks(first))  # type: ignore[arg-type]  # per sub-environment
     plan = []
     for _ in range(TURNS // 2):
         acts = player.act([env.world.view(0) for env in singles])
@@ -85,7 +85,7 @@ def rate(envs: gym.vector.VectorEnv[Any, Any, Any], plan: Sequence[list[str]], f
     """
     infos: dict[str, Any] = {}
     begin = time.process_time()
-    envs.reset(options=_tasks(first))  # type: ignore[arg-type]  # per place
+    envs.reset(options=_tasks(first))  # type: ignore[arg-type]  # per sub-environment
     for commands in plan:
         *_, infos = envs.step(commands)
     seconds = time.process_time() - begin
@@ -95,4 +95,4 @@ def rate(envs: gym.vector.VectorEnv[Any, Any, Any], plan: Sequence[list[str]], f
 
 
 def _tasks(first: int) -> list[dict[str, int]]:
-    return [{"index": first + i} for i in range(_PLACES)]
+    return [{"index": first + i} for i in range(_NUM_ENVS)]

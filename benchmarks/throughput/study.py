@@ -77,7 +77,7 @@ def ratios(found: Sequence[Measurement], sizes: Sequence[SizeTimes] = ()) -> lis
         "bare": "limit of a bare Python loop",
     }
     pairs = [
-        ("steps", "steps_vector_128", f"steps_{peer}", f"make_vec, 128 places / {words}")
+        ("steps", "steps_vector_128", f"steps_{peer}", f"make_vec, 128 envs / {words}")
         for peer, words in peers_of_steps.items()
     ]
     pairs += [
@@ -85,9 +85,14 @@ def ratios(found: Sequence[Measurement], sizes: Sequence[SizeTimes] = ()) -> lis
         for boxes in (1, 2, 3)
     ]
     pairs.append(
-        ("households", "households_vector_128", "households_package", "make_vec, 128 places / alfworld package")
+        (
+            "households",
+            "households_vector_128",
+            "households_package",
+            "make_vec, 128 envs / alfworld package",
+        )
     )
-    pairs.append(("dialogues", "dialogues_new", "dialogues_package", "128 places, all new / sotopia package"))
+    pairs.append(("dialogues", "dialogues_new", "dialogues_package", "128 envs, all new / sotopia package"))
     pairs.append(("searches", "searches_single", "searches_sqlite", "lexical / SQLite FTS5, one query at a time"))
     result = [
         Ratio(section, what, value[ours] / value[other])

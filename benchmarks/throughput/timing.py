@@ -73,10 +73,10 @@ def best_milliseconds(work: Callable[[], Any], repeats: int) -> float:
 
 
 def record_actions(envs: gym.vector.VectorEnv[Any, Any, Any], steps: int, seed: int) -> tuple[list[list[str]], int]:
-    """Play random admissible actions and return them, with the number of steps that running places made.
+    """Play random admissible actions and return them, with the number of steps that running sub-environments made.
 
     Returns:
-        `steps` lists of one action per place ("" for finished places when autoreset is off), and the count.
+        `steps` lists of one action per sub-environment ("" for finished ones when autoreset is off), and the count.
     """
     rng = np.random.default_rng(seed)
     _, infos = envs.reset(seed=seed)

@@ -19,7 +19,7 @@ from benchmarks.throughput.timing import Measurement
 ENV = "AgentRL/WebShop-v0"
 SECTION = "shops"
 PRODUCTS = 1000
-_PLACES, _STEPS = 128, 60
+_NUM_ENVS, _STEPS = 128, 60
 _MORE = 256
 #: Share of the steps, besides those on the index page, that search.
 _SEARCHES = 0.05
@@ -35,9 +35,9 @@ def measure_shops(quick: bool) -> list[Measurement]:
         found.append(Measurement(f"shops_{key}", SECTION, what, True, value, unit))
 
     add("start", "open the shop: products, goals, search index", _start_seconds(repeats), "s")
-    envs = gym.make_vec(ENV, _PLACES, num_products=PRODUCTS)
+    envs = gym.make_vec(ENV, _NUM_ENVS, num_products=PRODUCTS)
     plans = [record_visits(envs, _STEPS, seed) for seed in range(waves)]
-    words = "gym.make_vec, 128 places, text, commands and full info, restarts included"
+    words = "gym.make_vec, 128 envs, text, commands and full info, restarts included"
     add("vector_128", words, _vector_rate(envs, plans, repeats, new=False), "steps/s")
     add(
         "vector_128_new",

@@ -6,16 +6,16 @@ import gymnasium as gym
 import pytest
 
 from agentgym.sotopia.acts import parse
-from benchmarks.throughput.sotopia import _FAMILIES, _PLACES, ENV, TURNS, Tireless, rate, record_commands
+from benchmarks.throughput.sotopia import _FAMILIES, _NUM_ENVS, ENV, TURNS, Tireless, rate, record_commands
 from benchmarks.throughput.sotopia_package import VARIABLE, package_rate
 
 
 def test_whole_dialogues_with_offers_in_every_turn_are_measured() -> None:
     envs = gym.make_vec(
-        ENV, _PLACES, autoreset_mode="Disabled", partner=Tireless(), families=_FAMILIES, max_turns=TURNS
+        ENV, _NUM_ENVS, autoreset_mode="Disabled", partner=Tireless(), families=_FAMILIES, max_turns=TURNS
     )
     plan = record_commands(envs, 0)
-    assert [len(commands) for commands in plan] == [_PLACES] * (TURNS // 2)
+    assert [len(commands) for commands in plan] == [_NUM_ENVS] * (TURNS // 2)
     assert all(parse(command)[0].kind == "speak" for commands in plan for command in commands)
     assert rate(envs, plan, 0) > 0
     singles = envs.unwrapped.envs

@@ -68,7 +68,7 @@ def test_recorded_actions_are_those_of_running_places():
     envs = gym.make_vec(ENV, 8, autoreset_mode="Disabled", max_episode_steps=5)
     plan, count = record_actions(envs, 7, seed=0)
     assert len(plan) == 7
-    # Every episode is over after 5 steps at most; finished places get "".
+    # Every episode is over after 5 steps at most; finished sub-environments get "".
     assert count == sum(action != "" for actions in plan for action in actions) <= 40
     assert plan[5] == plan[6] == [""] * 8
 
@@ -78,8 +78,8 @@ def test_a_replay_meets_the_same_states():
     plan, _ = record_actions(envs, 10, seed=3)
     _, infos = envs.reset(seed=3)
     for actions in plan:
-        for place, action in enumerate(actions):
-            assert action == "" or action in infos["admissible_actions"][place]
+        for i, action in enumerate(actions):
+            assert action == "" or action in infos["admissible_actions"][i]
         *_, infos = envs.step(actions)
 
 
@@ -125,7 +125,7 @@ def test_ratios_compare_ours_with_the_peer():
         measured("credit_graphgpo", 10.0, "ms"),
     ])  # fmt: skip
     assert {ratio.what: ratio.value for ratio in found} == {
-        "make_vec, 128 places / limit of a bare Python loop": 0.2,
+        "make_vec, 128 envs / limit of a bare Python loop": 0.2,
         "generator / gym-sokoban, boxes: 2": 3.0,
         "rewardflow / sweeps over a dict graph": 100.0,
         "graphgpo / sweeps over a dict graph": 50.0,
