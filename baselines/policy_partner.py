@@ -11,8 +11,7 @@ import numpy as np
 
 from agentgym.rollout import Policy
 from agentgym.sotopia.acts import COMMANDS, INSTRUCTIONS, Act, parse, tell, write
-from agentgym.sotopia.dialogue import View
-from agentgym.sotopia.exchange import Failure
+from agentgym.sotopia.dialogue import Failure, View
 from agentgym.sotopia.rules import check_order
 from wrappers.prompt import Episode, Messages, PromptStyle
 from wrappers.reply import parse_reply
@@ -52,7 +51,7 @@ class PolicyPartner:
         parse_reply("", **self.reply)  # wrong options are said now
 
     def act(self, views: Sequence[View]) -> list[Act | Failure]:
-        """Return the next act of each dialogue; see `agentgym.sotopia.exchange.Player`."""
+        """Return the next act of each dialogue; see `agentgym.sotopia.dialogue.Player`."""
         if not views:
             return []
         admissible = np.empty(len(views), np.object_)

@@ -1,21 +1,32 @@
-"""A dialogue: as the judge sees it, as one side of it does, and quoted for the prompt of a model."""
+"""A dialogue, who takes part in it and who judges it: players act and judges score, for many dialogues at once.
+
+Players and judges may fail for one dialogue without harm to the rest.
+"""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from agentgym.foreign_text import clean
-from agentgym.sotopia.acts import Turn, tell_all
+from agentgym.sotopia.acts import KINDS, LONGEST, Act, Turn, tell_all
 from agentgym.sotopia.games.game import Outcome, Standing
 from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.text import opening
 
-#: Line breaks of any kind, and what chat templates may take for marks of their own: `<`, and `[` of `[INST]`.
-_RISKY = re.compile(r"[<\x7f-\x9f\u2028\u2029]|\[(?=/?[A-Z_]{2,}\])")
+_T = TypeVar("_T")
+
+#: The dimensions of SOTOPIA-EVAL with the lowest and the highest score, in the order of `Rating`.
+DIMENSIONS: Mapping[str, tuple[int, int]] = {
+    "believability": (0, 10),
+    "relationship": (-5, 5),
+    "knowledge": (0, 10),
+    "secret": (-10, 0),
+    "social_rules": (-10, 0),
+    "financial_and_material_benefits": (-5, 5),
+    "goal": (0, 10),
+}
 
 
 @dataclass(slots=True)
@@ -98,31 +109,162 @@ class View(NamedTuple):
         return self.opening + tell_all(self.names, self.turns)
 
 
-def quote(text: str) -> str:
-    r"""Return a text as a JSON string in one line, with no mark that a chat template knows.
+class Failure(NamedTuple):
+    """Why a player did not act, or why a judge did not score.
 
-    >>> print(quote('Bye."\n{"goal": 10} <|im_end|> [INST] 5 € [sic]'))
-    "Bye.\"\n{\"goal\": 10} \u003c|im_end|> \u005bINST] 5 € [sic]"
-    >>> json.loads(quote("<a>")) == "<a>"
-    True
+    Attributes:
+        reason: one sentence: who failed, and how.
+        attempts: how often it was tried.
     """
-    quoted = json.dumps(clean(text), ensure_ascii=False)
-    return _RISKY.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
+
+    reason: str
+    attempts: int = 1
 
 
-def transcript(names: tuple[str, str], turns: Sequence[Turn]) -> str:
-    r"""Return the acts of a dialogue, one JSON object a line; doing nothing is left out.
+class Rating(NamedTuple):
+    """How one of the two did, see `DIMENSIONS` for the ranges. Models and rules give whole numbers."""
 
-    >>> from agentgym.sotopia.acts import LEAVE, NONE, Act
-    >>> print(transcript(("Ada", "Ben"), [Turn(0, (Act("speak", "Hi."), NONE)), Turn(1, (NONE, LEAVE))]))
-    {"turn": 0, "who": "Ada", "action_type": "speak", "argument": "Hi."}
-    {"turn": 1, "who": "Ben", "action_type": "leave", "argument": ""}
+    believability: float
+    relationship: float
+    knowledge: float
+    secret: float
+    social_rules: float
+    financial_and_material_benefits: float
+    goal: float
+
+    @property
+    def overall(self) -> float:
+        """The plain mean of the seven, whose ranges differ: from -30/7 to 37/7.
+
+        >>> Rating(9, 2, 3, 0, 0, 1, 6).overall
+        3.0
+        """
+        return sum(self) / len(self)
+
+
+class Verdict(NamedTuple):
+    """What a judge found.
+
+    Attributes:
+        ratings: of agent 0 and of agent 1.
+        reasons: of agent 0 and of agent 1, a sentence for each dimension that the judge gave one for.
     """
-    lines = [
-        f'{{"turn": {turn.number}, "who": {quote(name)}, "action_type": {quote(act.kind)}, '
-        f'"argument": {quote(act.text)}}}'
-        for turn in turns
-        for name, act in zip(names, turn.acts, strict=True)
-        if act.kind != "none"
-    ]
-    return "\n".join(lines) or "(nothing yet)"
+
+    ratings: tuple[Rating, Rating]
+    reasons: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
+
+
+@runtime_checkable
+class Player(Protocol):
+    """Who takes a side of a dialogue, as the agent's partner for one: anything with this one method."""
+
+    def act(self, views: Sequence[View]) -> list[Act | Failure]:
+        """Return the next act of each dialogue, in the order of `views`, or why there is none.
+
+        A player keeps nothing between calls that would change an answer: what it says depends on the view alone
+        (a scripted one draws from a generator made of `view.seed` and the turn), so dialogues can be branched.
+        """
+        ...
+
+
+@runtime_checkable
+class Judge(Protocol):
+    """Who scores dialogues that have ended: anything with this one method."""
+
+    def score(self, dialogues: Sequence[Dialogue]) -> list[Verdict | Failure]:
+        """Return the verdict on each dialogue, in their order, or why there is none."""
+        ...
+
+
+class Conversation(Protocol):
+    """A dialogue of an agent with a partner, as the environment leads it."""
+
+    @property
+    def waits(self) -> bool:
+        """The partner has to act."""
+        ...
+
+    @property
+    def unjudged(self) -> Dialogue | None:
+        """The dialogue, when it has ended and has no verdict yet."""
+        ...
+
+    def partner_view(self) -> View:
+        """Return what the partner may know now."""
+        ...
+
+    def answer(self, given: Act | Failure) -> None:
+        """Play what the partner did."""
+        ...
+
+    def judge_says(self, given: Verdict | Failure) -> None:
+        """Take the verdict."""
+        ...
+
+
+def converse(conversations: Sequence[Conversation], partner: Player, judge: Judge) -> None:
+    """Let the partner act until every agent is in turn or its dialogue is over, and have those judged that are over.
+
+    Every round is one call of the partner for all dialogues that wait, and the verdicts are one call of the judge. An
+    `OSError` of either (a connection, say) is a failure of all dialogues of the call.
+
+    Raises:
+        RuntimeError: when a partner or judge gives another number of answers than it was asked for.
+    """
+    while waiting := [each for each in conversations if each.waits]:
+        views = [each.partner_view() for each in waiting]
+        try:
+            acts = partner.act(views)
+        except OSError as error:
+            acts = [_lost(partner, error)] * len(views)
+        for each, act in zip(waiting, _complete(acts, len(views), partner, "act"), strict=True):
+            each.answer(_sound(act, partner))
+    over = [(each, dialogue) for each in conversations if (dialogue := each.unjudged) is not None]
+    if over:
+        verdicts = ask_judge(judge, [dialogue for _, dialogue in over])
+        for (each, _), verdict in zip(over, verdicts, strict=True):
+            each.judge_says(verdict)
+
+
+def ask_judge(judge: Judge, dialogues: Sequence[Dialogue]) -> Sequence[Verdict | Failure]:
+    """Return the judge's answers; see `converse` for what can go wrong."""
+    try:
+        verdicts: Sequence[Verdict | Failure] = judge.score(dialogues)
+    except OSError as error:
+        verdicts = [_lost(judge, error)] * len(dialogues)
+    return _complete(verdicts, len(dialogues), judge, "score")
+
+
+def _lost(who: object, error: OSError) -> Failure:
+    return Failure(f"{type(who).__name__}: {type(error).__name__}: {error!s:.500}")
+
+
+def _complete(answers: Sequence[_T], count: int, who: object, method: str) -> Sequence[_T]:
+    if len(answers) != count:
+        raise RuntimeError(f"{type(who).__name__}.{method}: {len(answers)} answers to {count} dialogues")
+    return answers
+
+
+def _sound(act: Act | Failure, partner: Player) -> Act | Failure:
+    if isinstance(act, Failure):
+        return act
+    if not isinstance(act, Act) or act.kind not in KINDS or not isinstance(act.text, str):
+        shown = f"kind {act.kind:.50}" if isinstance(act, Act) and isinstance(act.kind, str) else type(act).__name__
+        return Failure(f"{type(partner).__name__}: {shown} is no act: its kind must be one of {', '.join(KINDS)}")
+    text = "" if act.kind in ("none", "leave") else clean(act.text, LONGEST)
+    return act if text is act.text else Act(act.kind, text)
+
+
+def needs_game(*whom: object) -> bool:
+    """Say whether one of these players and judges only knows dialogues whose goals can be computed."""
+    return any(getattr(who, "needs_game", False) for who in whom)
+
+
+def check_playable(task: Task, *whom: object) -> None:
+    """Raise a ValueError when a task has no goals that can be computed, and a player or judge needs them."""
+    if task.game is None and needs_game(*whom):
+        names = ", ".join(type(who).__name__ for who in whom if needs_game(who))
+        raise ValueError(
+            f"task {task.id!r} ({task.scenario.codename}) has no goals that can be computed, it needs a judge and a "
+            f"partner that understand it: {names} cannot. Pass models as judge= and partner=, or use split 'numeric'"
+        )

@@ -10,9 +10,19 @@ from typing import Any, ClassVar
 
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.sotopia.acts import COMMANDS, INSTRUCTIONS, NONE, Act, parse, write
-from agentgym.sotopia.dialogue import Dialogue, View
-from agentgym.sotopia.exchange import Failure, Judge, Player, Verdict, converse
-from agentgym.sotopia.find import check_playable, find_judge, find_player, needs_game
+from agentgym.sotopia.dialogue import (
+    Dialogue,
+    Failure,
+    Judge,
+    Player,
+    Verdict,
+    View,
+    check_playable,
+    converse,
+    needs_game,
+)
+from agentgym.sotopia.judges import make_judge
+from agentgym.sotopia.players import make_player
 from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.reward import Result, check_reward, check_threshold, failed, result_of
 from agentgym.sotopia.rules import SocialWorld, check_order, check_turns, draw_schedule
@@ -47,7 +57,7 @@ class SotopiaEnv(TextEnv[str]):
 
     **Info.** `admissible_actions`: examples, since there is no end of them; `state_key`: a hash of everything done so
     far; `task_id`; `won`: the goal score is above `success_threshold`; `score`: the goal score in 0..1, 0 before the
-    end; `goal`, `partner_goal` (0..10) and `dimensions` (see `exchange.DIMENSIONS`): 0 before the end; `ended`: "left",
+    end; `goal`, `partner_goal` (0..10) and `dimensions` (see `dialogue.DIMENSIONS`): 0 before the end; `ended`: "left",
     "stale", "turns", "failed" or ""; `agreement`: what was agreed, in words; `standing`: how the game stands, see
     `keys`; `turn`: turns played; `role`; `speaker`: the person whom the agent speaks for; `family`: of the game, ""
     without one; `source`: of the scenario; `unscored` and `failure`: see above; with `expert=True`, `expert_action`:
@@ -64,8 +74,8 @@ class SotopiaEnv(TextEnv[str]):
 
     Args:
         data: folder of the official files; None for generated tasks.
-        partner: see `find.find_player`; by default one by rules, of a temperament that the task's seed draws.
-        judge: see `find.find_judge`; by default the goal score is computed from what was agreed.
+        partner: see `players.make_player`; by default one by rules, of a temperament that the task's seed draws.
+        judge: see `judges.make_judge`; by default the goal score is computed from what was agreed.
         role: 0, 1 or "random".
         families: names of families to draw from; None for all.
         split: split of episodes whose options name none; None for "train", or with data "numeric" or "all".
@@ -107,7 +117,7 @@ class SotopiaEnv(TextEnv[str]):
     ) -> None:
         super().__init__(render_mode=render_mode, expert=expert)
         self.tasks = find_tasks(data, families, world_seed)
-        self.partner, self.judge = find_player(partner), find_judge(judge)
+        self.partner, self.judge = make_player(partner), make_judge(judge)
         usual = "train" if data is None else "numeric" if needs_game(self.partner, self.judge) else "all"
         self.split = check_split(self.tasks, usual if split is None else split)
         self.role = _check_role(role, ("random",))
@@ -119,7 +129,7 @@ class SotopiaEnv(TextEnv[str]):
         self.instructions = INSTRUCTIONS.format(turns=self.max_turns)
         self._alone = True
         self._played: str | None = None
-        self._expert = find_player("negotiator") if expert else None
+        self._expert = make_player("negotiator") if expert else None
 
     def begin(self, options: dict[str, Any]) -> None:
         """Load a task; what the options leave open is drawn from `self.np_random`: index, role, order of turns."""
@@ -263,7 +273,7 @@ class SotopiaVectorEnv(TextVectorEnv):
     envs: list[SotopiaEnv]  # type: ignore[assignment]
 
     def __init__(self, num_envs: int = 1, **kwargs: Any) -> None:
-        partner, judge = find_player(kwargs.pop("partner", "rules")), find_judge(kwargs.pop("judge", "rules"))
+        partner, judge = make_player(kwargs.pop("partner", "rules")), make_judge(kwargs.pop("judge", "rules"))
         super().__init__(num_envs, partner=partner, judge=judge, **kwargs)
 
     def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:

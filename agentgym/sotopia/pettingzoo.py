@@ -13,8 +13,8 @@ from pettingzoo import AECEnv, ParallelEnv
 
 from agentgym.core import TextSpace, suggest
 from agentgym.sotopia.acts import COMMANDS, INSTRUCTIONS, NONE, Act, parse
-from agentgym.sotopia.exchange import Judge, ask_judge
-from agentgym.sotopia.find import check_playable, find_judge, needs_game
+from agentgym.sotopia.dialogue import Judge, ask_judge, check_playable, needs_game
+from agentgym.sotopia.judges import make_judge
 from agentgym.sotopia.reward import Result, check_reward, check_threshold, result_of
 from agentgym.sotopia.rules import SocialWorld, check_order, check_turns, draw_schedule
 from agentgym.sotopia.tasks import find_tasks
@@ -49,7 +49,7 @@ class PairedDialogue:
     ) -> None:
         self.order = check_order(order)
         self.tasks = find_tasks(data, families, world_seed)
-        self.judge = find_judge(judge)
+        self.judge = make_judge(judge)
         usual = "train" if data is None else "numeric" if needs_game(self.judge) else "all"
         self.split = check_split(self.tasks, usual if split is None else split)
         self.max_turns = check_turns(max_turns)

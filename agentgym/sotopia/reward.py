@@ -7,7 +7,7 @@ import numbers
 from typing import Any, NamedTuple
 
 from agentgym.core import suggest
-from agentgym.sotopia.exchange import DIMENSIONS, Failure, Verdict
+from agentgym.sotopia.dialogue import DIMENSIONS, Failure, Verdict
 
 #: What a reward may be: the goal score in 0..1, whether it is high enough, or the mean of all dimensions.
 REWARDS = ("goal", "success", "overall")
@@ -17,7 +17,7 @@ class Result(NamedTuple):
     """A judge's verdict, seen from one side.
 
     Attributes:
-        dimensions: own scores, in the order of `exchange.DIMENSIONS`.
+        dimensions: own scores, in the order of `dialogue.DIMENSIONS`.
         partner_goal: goal score of the other.
         failure: why there is no verdict, all scores are then 0 and mean nothing; "" when there is one.
     """

@@ -13,8 +13,9 @@ from rich.console import Console
 from rich.table import Table
 
 from agentgym.sotopia.acts import NONE, Act
-from agentgym.sotopia.exchange import Failure, Judge, Player, Verdict
-from agentgym.sotopia.find import find_judge, find_player
+from agentgym.sotopia.dialogue import Failure, Judge, Player, Verdict
+from agentgym.sotopia.judges import make_judge
+from agentgym.sotopia.players import make_player
 from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.rules import SocialWorld
 from agentgym.sotopia.tasks import find_tasks
@@ -159,9 +160,9 @@ def crossplay(
         chosen = [known.by_index(named, index) for index in range(min(tasks, known.count(named)))]
         who, whom = _names(players), _names(partners)
         for name in (*who, *whom):
-            find_player(name)  # before minutes of playing
+            make_player(name)  # before minutes of playing
         with telling(console, "playing") as tell:
-            cells = cross_play(who, whom, chosen, find_judge(judge), find_player, tell)
+            cells = cross_play(who, whom, chosen, make_judge(judge), make_player, tell)
     except (ValueError, OSError, ImportError) as error:
         raise typer.BadParameter(str(error)) from None
     console.print(success_table(cells, chosen))

@@ -15,7 +15,7 @@ from rich.console import Console
 
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.sotopia.acts import Act, write
-from agentgym.sotopia.exchange import DIMENSIONS
+from agentgym.sotopia.dialogue import DIMENSIONS
 from agentgym.sotopia.judges.model import ModelJudge
 from agentgym.sotopia.players.model import ModelPlayer
 from benchmarks.console import save_figures, say

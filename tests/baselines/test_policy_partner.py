@@ -8,8 +8,8 @@ import pytest
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import collect
 from agentgym.sotopia.acts import NONE, Act, write
+from agentgym.sotopia.dialogue import Player
 from agentgym.sotopia.env import SotopiaEnv
-from agentgym.sotopia.exchange import Player
 from agentgym.sotopia.players.scripted import PLAYERS
 from agentgym.trajectory import Reply
 from baselines.policy_partner import PolicyPartner

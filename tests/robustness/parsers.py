@@ -26,7 +26,7 @@ from agentgym.searchqa.scoring import exact_match, extract_answer, f1, is_well_f
 from agentgym.sokoban.text import parse_level
 from agentgym.sotopia.acts import parse as parse_act
 from agentgym.sotopia.games.phrases import read as read_phrases
-from agentgym.sotopia.judges.verdict import read_verdict
+from agentgym.sotopia.judges.model import read_verdict
 from agentgym.sotopia.players.model import read_act
 from agentgym.sotopia.text import render
 from agentgym.webshop.nouns import words as nouns

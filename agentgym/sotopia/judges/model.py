@@ -1,18 +1,30 @@
-"""A language model behind an endpoint as the judge."""
+"""A language model behind an endpoint as the judge: what it is asked, and how its answer is read.
+
+Any of the three published formats is read:
+
+* `{"agent_1_evaluation": {"goal": ["why", 7], ...}, "agent_2_evaluation": {...}}` (the paper's);
+* `{"evaluations": {"agent_1": {"goal": ["why", 7], ...}, "agent_2": {...}}}`;
+* the same with `{"reasoning": "why", "score": 7}` in the place of the pairs, which is what is asked for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+import reprlib
+from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from agentgym.chat.endpoint import ChatEndpoint
 from agentgym.chat.wire import ChatRequest
-from agentgym.sotopia.dialogue import Dialogue, transcript
-from agentgym.sotopia.exchange import DIMENSIONS, Failure, Verdict
-from agentgym.sotopia.judges.verdict import read_verdict, verdict_schema
-from agentgym.sotopia.model_answers import ask_readable
+from agentgym.foreign_text import NUMBERS, clean
+from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Failure, Rating, Verdict
+from agentgym.sotopia.models import ask_readable, transcript
 from agentgym.sotopia.text import opening
 
+_FENCE = re.compile("`{3,}")
+_FENCED = re.compile(r"(?:json)?[ \t]*\n", re.IGNORECASE)
+_AGENTS = ("agent_1", "agent_2")
 #: What each dimension asks, in our words; the ranges are added from `DIMENSIONS`.
 _QUESTIONS = {
     "believability": "Does the person act naturally, and as their description says?",
@@ -87,3 +99,132 @@ def verdict_request(dialogue: Dialogue) -> ChatRequest:
     )
     messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
     return ChatRequest(messages, schema=verdict_schema())
+
+
+class VerdictError(ValueError):
+    """What a model wrote is no verdict; the message says what is wrong with it."""
+
+
+def verdict_schema() -> dict[str, Any]:
+    """Return the JSON schema of the third format, which is what is asked for."""
+    scored = {
+        name: {
+            "type": "object",
+            "properties": {
+                "reasoning": {"type": "string"},
+                "score": {"type": "integer", "minimum": lowest, "maximum": highest},
+            },
+            "required": ["reasoning", "score"],
+            "additionalProperties": False,
+        }
+        for name, (lowest, highest) in DIMENSIONS.items()
+    }
+    agents = {agent: _closed(scored) for agent in _AGENTS}
+    return _closed({"evaluations": _closed(agents)})
+
+
+def read_verdict(text: str) -> Verdict:
+    """Read a verdict.
+
+    It is the only JSON object of the text, with or without a Markdown fence; what a model thought aloud before
+    `</think>` does not count.
+
+    Raises:
+        VerdictError: when there is none or more than one, an agent or a dimension is missing, or a score is not a
+            whole number in its range.
+
+    >>> one = {name: ["", highest] for name, (_, highest) in DIMENSIONS.items()}
+    >>> read_verdict(json.dumps({"evaluations": {"agent_1": one, "agent_2": one}})).ratings[1].relationship
+    5
+    """
+    given = _only_object(text.rpartition("</think>")[2])
+    agents = given.get("evaluations", given)
+    if not isinstance(agents, Mapping):
+        raise VerdictError(f"'evaluations' holds no object but {_shown(agents)}")
+    suffix = "" if "evaluations" in given else "_evaluation"
+    if set(agents) != {agent + suffix for agent in _AGENTS}:
+        expected = " and ".join(f"'{agent}{suffix}'" for agent in _AGENTS)
+        raise VerdictError(f"expected exactly {expected}, got {list(agents)!r:.200}")
+    (first, why_first), (second, why_second) = (_rating(agent, agents[agent + suffix]) for agent in _AGENTS)
+    return Verdict((first, second), (why_first, why_second))
+
+
+def _rating(agent: str, given: object) -> tuple[Rating, dict[str, str]]:
+    if not isinstance(given, Mapping):
+        raise VerdictError(f"{agent} has no object of dimensions but {_shown(given)}")
+    scores, reasons = [], {}
+    for name, (lowest, highest) in DIMENSIONS.items():
+        if name not in given:
+            raise VerdictError(f"{agent} lacks the dimension {name!r}")
+        reason, score = _pair(given[name])
+        # A bool is an int in Python, but no score.
+        if isinstance(score, bool) or not isinstance(score, (int, float)) or score != score // 1:
+            raise VerdictError(f"{agent}: {name} has no whole number as its score but {_shown(score)}")
+        if not lowest <= score <= highest:
+            raise VerdictError(f"{agent}: {name} is {score}, outside {lowest}..{highest}")
+        scores.append(int(score))
+        reasons[name] = clean(reason) if isinstance(reason, str) else ""
+    return Rating(*scores), reasons
+
+
+def _pair(given: object) -> tuple[object, object]:
+    """Return reason and score of a dimension."""
+    if isinstance(given, Mapping):
+        return given.get("reasoning"), given.get("score")
+    if isinstance(given, list) and len(given) == 2:
+        return given[0], given[1]
+    raise VerdictError(f"expected [reasoning, score] or {{'reasoning', 'score'}}, got {_shown(given)}")
+
+
+def _only_object(text: str) -> dict[str, Any]:
+    """Return the JSON object of a text that holds one."""
+    fenced = _fenced(text)
+    if len(fenced) == 1:
+        text = fenced[0]
+    found = []
+    decoder = json.JSONDecoder(object_pairs_hook=_without_repeats, **NUMBERS)
+    at = text.find("{")
+    while at >= 0:
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except VerdictError:
+            raise
+        except (ValueError, RecursionError) as error:
+            raise VerdictError(f"no JSON: {error}") from None
+        found.append(value)
+        at = text.find("{", end)
+    if len(found) != 1:
+        raise VerdictError(f"expected one JSON object, got {len(found)} in {text[:200]!r}")
+    return dict(found[0])
+
+
+def _fenced(text: str) -> list[str]:
+    """Return what stands in the Markdown fences of a text."""
+    found = []
+    parts = iter(_FENCE.split(text)[1:-1])  # a fence opens behind the first mark and is closed by one
+    for part in parts:
+        head = _FENCED.match(part)
+        if head:
+            found.append(part[head.end() :])
+            next(parts, None)
+    return found
+
+
+def _shown(value: object) -> str:
+    return f"{reprlib.repr(value):.100}"  # which does not follow nesting all the way down
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise VerdictError(f"a key is there twice: {[name for name, _ in pairs]!r:.200}")
+    return made
+
+
+def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(properties),
+        "additionalProperties": False,
+    }

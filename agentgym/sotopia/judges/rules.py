@@ -20,8 +20,7 @@ import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from agentgym.sotopia.dialogue import Dialogue
-from agentgym.sotopia.exchange import Failure, Rating, Verdict
+from agentgym.sotopia.dialogue import Dialogue, Failure, Rating, Verdict
 from agentgym.sotopia.games.friend import MutualFriend
 from agentgym.sotopia.games.game import Game, Outcome
 
@@ -38,7 +37,7 @@ _GIVEN_AWAY = ((5, -10), (4, -5))
 class RulesJudge:
     """Scores dialogues about a game; see the module for the rules. Other dialogues it says it cannot score."""
 
-    #: Only dialogues whose goals can be computed, see `find.check_playable`.
+    #: Only dialogues whose goals can be computed, see `dialogue.check_playable`.
     needs_game = True
 
     def score(self, dialogues: Sequence[Dialogue]) -> list[Verdict | Failure]:

@@ -10,9 +10,8 @@ from agentgym.chat.endpoint import ChatEndpoint
 from agentgym.chat.wire import ChatRequest
 from agentgym.core import suggest
 from agentgym.sotopia.acts import KINDS, NONE, Act, parse
-from agentgym.sotopia.dialogue import View, transcript
-from agentgym.sotopia.exchange import Failure
-from agentgym.sotopia.model_answers import UnreadableFailure, ask_readable
+from agentgym.sotopia.dialogue import Failure, View
+from agentgym.sotopia.models import UnreadableFailure, ask_readable, transcript
 
 #: What to do with an answer that cannot be read.
 UNREADABLE = ("none", "failure")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from agentgym.sotopia.acts import LEAVE, NONE, Act
-from agentgym.sotopia.dialogue import View
-from agentgym.sotopia.exchange import Failure, Player
+from agentgym.sotopia.dialogue import Failure, Player, View
 from agentgym.sotopia.games.friend import FriendSide
 from agentgym.sotopia.games.game import DealSide
 from agentgym.sotopia.players.deal import Temperament, play_deal
@@ -30,7 +29,7 @@ class RulesPlayer:
         temperament: a name in `TEMPERAMENTS`; None: the task's seed chooses.
     """
 
-    #: Only dialogues whose goals can be computed, see `find.check_playable`.
+    #: Only dialogues whose goals can be computed, see `dialogue.check_playable`.
     needs_game = True
 
     def __init__(self, temperament: str | None = None) -> None:

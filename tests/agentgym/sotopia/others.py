@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentgym.sotopia.acts import NONE, Act
-from agentgym.sotopia.dialogue import Dialogue, View
-from agentgym.sotopia.exchange import Failure, Rating, Verdict
+from agentgym.sotopia.dialogue import Dialogue, Failure, Rating, Verdict, View
 
 
 class Script:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from agentgym.sotopia.acts import NONE, Act, Turn
-from agentgym.sotopia.dialogue import Dialogue
-from agentgym.sotopia.exchange import Failure, Player
+from agentgym.sotopia.dialogue import Dialogue, Failure, Player
 from agentgym.sotopia.games.game import Game, Outcome, Standing
 from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.rules import SocialWorld

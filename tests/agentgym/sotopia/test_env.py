@@ -8,9 +8,8 @@ import pytest
 
 from agentgym.rollout import collect
 from agentgym.sotopia.acts import LEAVE, NONE, Act, write
-from agentgym.sotopia.dialogue import Dialogue
+from agentgym.sotopia.dialogue import Dialogue, Failure
 from agentgym.sotopia.env import SotopiaEnv, SotopiaVectorEnv
-from agentgym.sotopia.exchange import Failure
 from agentgym.sotopia.keys import deal_key
 from agentgym.trajectory import Reply
 from tests.agentgym.sotopia.made_up import say

@@ -14,12 +14,10 @@ from agentgym.core import TextSpace
 from agentgym.foreign_text import MOST_CHARACTERS
 from agentgym.sotopia import aec_env, parallel_env
 from agentgym.sotopia.acts import LONGEST, NONE, Act, Turn, parse, told, write
-from agentgym.sotopia.dialogue import Dialogue
+from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Failure, Rating, Verdict
 from agentgym.sotopia.env import SotopiaEnv
-from agentgym.sotopia.exchange import DIMENSIONS, Failure, Rating, Verdict
 from agentgym.sotopia.games.divide import Pile
-from agentgym.sotopia.judges.model import verdict_request
-from agentgym.sotopia.judges.verdict import VerdictError, read_verdict
+from agentgym.sotopia.judges.model import VerdictError, read_verdict, verdict_request
 from agentgym.sotopia.players.model import act_request, read_act
 from agentgym.sotopia.rules import SocialWorld
 from tests.agentgym.sotopia.made_up import first, make_task, say

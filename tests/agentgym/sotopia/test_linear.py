@@ -11,14 +11,15 @@ from collections.abc import Callable
 import pytest
 
 from agentgym.sotopia.acts import Turn, parse, told, write
-from agentgym.sotopia.dialogue import Dialogue, quote
+from agentgym.sotopia.dialogue import Dialogue
 from agentgym.sotopia.games.bargain import Bargain
 from agentgym.sotopia.games.divide import Divide, Pile
 from agentgym.sotopia.games.friend import Friend, MutualFriend
 from agentgym.sotopia.games.phrases import read
 from agentgym.sotopia.games.schedule import Calendar, Schedule
+from agentgym.sotopia.judges.model import read_verdict
 from agentgym.sotopia.judges.rules import RulesJudge
-from agentgym.sotopia.judges.verdict import read_verdict
+from agentgym.sotopia.models import quote
 from agentgym.sotopia.official.games import read_game
 from agentgym.sotopia.players.model import read_act
 from agentgym.sotopia.profiles import Relationship, Scenario, Task

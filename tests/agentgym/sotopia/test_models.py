@@ -10,14 +10,15 @@ import pytest
 from agentgym.chat.endpoint import ChatEndpoint
 from agentgym.foreign_text import clean
 from agentgym.sotopia.acts import NONE, Act, Turn, write
-from agentgym.sotopia.dialogue import Dialogue, View, quote, transcript
-from agentgym.sotopia.exchange import Failure, Judge, Player, Verdict
-from agentgym.sotopia.find import find_judge, find_player
+from agentgym.sotopia.dialogue import Dialogue, Failure, Judge, Player, Verdict, View
+from agentgym.sotopia.judges import make_judge
 from agentgym.sotopia.judges.model import ModelJudge, verdict_request
+from agentgym.sotopia.models import quote, transcript
+from agentgym.sotopia.players import make_player
 from agentgym.sotopia.players.model import ModelPlayer, act_request
 from agentgym.sotopia.rules import SocialWorld
 from tests.agentgym.chat.chat_server import Handler, Play, chat_server, completion, hang_up, raw, say, slow
-from tests.agentgym.sotopia.judges.test_verdict import FIRST, FORMATS, SECOND
+from tests.agentgym.sotopia.judges.test_model import FIRST, FORMATS, SECOND
 from tests.agentgym.sotopia.made_up import first, make_task, second
 from tests.agentgym.sotopia.made_up import say as said
 
@@ -218,7 +219,7 @@ def test_quoted_text_is_one_line_of_json(text: str) -> None:
 
 
 def test_names_stand_for_models() -> None:
-    mine, theirs = find_player("org/m@http://127.0.0.1:9/v1"), find_judge("m@http://127.0.0.1:9/v1")
+    mine, theirs = make_player("org/m@http://127.0.0.1:9/v1"), make_judge("m@http://127.0.0.1:9/v1")
     assert isinstance(mine, ModelPlayer)
     assert isinstance(mine, Player)
     assert isinstance(theirs, ModelJudge)

@@ -14,8 +14,8 @@ from pettingzoo.utils.wrappers import BaseWrapper
 
 from agentgym.sotopia import aec_env, parallel_env
 from agentgym.sotopia.acts import COMMANDS, LEAVE, NONE, write
+from agentgym.sotopia.dialogue import Failure
 from agentgym.sotopia.env import SotopiaEnv
-from agentgym.sotopia.exchange import Failure
 from tests.agentgym.sotopia.made_up import say
 from tests.agentgym.sotopia.others import Down, Fixed, Script
 

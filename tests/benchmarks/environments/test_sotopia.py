@@ -7,8 +7,8 @@ import re
 import pytest
 
 from agentgym.sotopia.acts import LEAVE, Act, write
-from agentgym.sotopia.find import find_player
 from agentgym.sotopia.generated.scenarios import generate
+from agentgym.sotopia.players import make_player
 from benchmarks.environments.sotopia import SOTOPIA
 from tests.agentgym.sotopia.played import play
 
@@ -17,7 +17,7 @@ def test_no_word_of_a_meeting_is_spelled_out() -> None:
     tiny = pytest.importorskip("policies.tiny")
     tokenizer = tiny.tiny_tokenizer(SOTOPIA.words(), pieces=SOTOPIA.pieces)
     for index in range(30):
-        dialogue = play(generate("schedule", 0, index), find_player("negotiator"), find_player("rules"))
+        dialogue = play(generate("schedule", 0, index), make_player("negotiator"), make_player("rules"))
         texts = [dialogue.text.partition("Conversation Starts:")[2]]
         texts += [write(turn.acts[0]) for turn in dialogue.turns if turn.acts[0].kind in ("speak", "leave")]
         for text in texts:

@@ -10,11 +10,10 @@ import pytest
 from typer.testing import CliRunner
 
 from agentgym.sotopia.acts import Act
-from agentgym.sotopia.dialogue import View
-from agentgym.sotopia.exchange import Failure, Player
-from agentgym.sotopia.find import find_player
+from agentgym.sotopia.dialogue import Failure, Player, View
 from agentgym.sotopia.generated.scenarios import FAMILIES, generate
 from agentgym.sotopia.judges.rules import RulesJudge
+from agentgym.sotopia.players import make_player
 from benchmarks.run import app
 from benchmarks.studies.crossplay import cross_play
 from tests.agentgym.sotopia.played import play
@@ -23,7 +22,7 @@ TASKS = [generate(family, 0, index) for index in range(5) for family in FAMILIES
 
 
 def test_side_by_side_is_one_by_one() -> None:
-    (cell,) = cross_play(["fair"], ["yielding"], TASKS, RulesJudge(), find_player)
+    (cell,) = cross_play(["fair"], ["yielding"], TASKS, RulesJudge(), make_player)
     assert cell.families == list(FAMILIES)
     assert cell.played == [10, 10, 10, 10]
     for number, family in enumerate(FAMILIES):
@@ -32,7 +31,7 @@ def test_side_by_side_is_one_by_one() -> None:
             assert task.game is not None
             if task.game.family == family:
                 for role in (0, 1):
-                    pair = find_player("fair"), find_player("yielding")
+                    pair = make_player("fair"), make_player("yielding")
                     dialogue = play(task, *(pair if role == 0 else pair[::-1]))
                     goals.append(dialogue.outcome.goals[role])
         assert cell.goal[number] == pytest.approx(sum(goals) / 10)
@@ -40,7 +39,7 @@ def test_side_by_side_is_one_by_one() -> None:
 
 
 def test_self_play_gives_both_sides_the_same() -> None:
-    (cell,) = cross_play(["negotiator"], ["negotiator"], TASKS, RulesJudge(), find_player)
+    (cell,) = cross_play(["negotiator"], ["negotiator"], TASKS, RulesJudge(), make_player)
     assert cell.goal == pytest.approx(cell.partner_goal)
     assert cell.unscored == 0
 
@@ -54,7 +53,7 @@ class Absent:
 
 def test_what_failed_is_counted_and_left_out() -> None:
     def find(name: str) -> Player:
-        return Absent() if name == "absent" else find_player(name)
+        return Absent() if name == "absent" else make_player(name)
 
     (cell,) = cross_play(["absent"], ["fair"], TASKS, RulesJudge(), find)
     assert cell.unscored == 40

@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from agentgym.sotopia.acts import LEAVE, NONE, Act, Turn
-from agentgym.sotopia.dialogue import Dialogue
-from agentgym.sotopia.exchange import DIMENSIONS, Failure, Rating, Verdict
+from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Failure, Rating, Verdict
 from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain
 from agentgym.sotopia.games.game import Game
 from agentgym.sotopia.judges.rules import RulesJudge

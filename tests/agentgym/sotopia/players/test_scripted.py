@@ -8,11 +8,10 @@ import pickle
 import pytest
 
 from agentgym.sotopia.acts import LEAVE, NONE, Act, Turn
-from agentgym.sotopia.dialogue import View
-from agentgym.sotopia.exchange import Failure
-from agentgym.sotopia.find import find_player
+from agentgym.sotopia.dialogue import Failure, View
 from agentgym.sotopia.games.game import Game
 from agentgym.sotopia.generated.scenarios import FAMILIES, generate
+from agentgym.sotopia.players import make_player
 from agentgym.sotopia.players.scripted import PLAYERS, TEMPERAMENTS
 from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.rules import SocialWorld
@@ -185,7 +184,7 @@ def test_odd_utterances_do_no_harm() -> None:
 
 def test_names_are_found() -> None:
     for name in PLAYERS:
-        assert find_player(name).act([]) == []
+        assert make_player(name).act([]) == []
     with pytest.raises(ValueError, match="did you mean 'yielding'"):
-        find_player("yielded")
+        make_player("yielded")
     assert make_task().game is None

@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym.sotopia.exchange import DIMENSIONS, Rating
-from agentgym.sotopia.find import find_judge, find_player
-from agentgym.sotopia.judges.verdict import VerdictError, read_verdict, verdict_schema
+from agentgym.sotopia.dialogue import DIMENSIONS, Rating
+from agentgym.sotopia.judges import make_judge
+from agentgym.sotopia.judges.model import VerdictError, read_verdict, verdict_schema
+from agentgym.sotopia.players import make_player
 
 FIRST = Rating(9, 2, 3, -1, 0, 1, 7)
 SECOND = Rating(10, -5, 0, -10, -10, 5, 0)
@@ -126,14 +127,14 @@ def test_the_schema_asks_for_all_scores_in_their_ranges() -> None:
 
 
 def test_partners_and_judges_by_name() -> None:
-    mine = find_player("rules")
-    assert find_player(mine) is mine
-    assert find_judge("rules") is not None
+    mine = make_player("rules")
+    assert make_player(mine) is mine
+    assert make_judge("rules") is not None
     with pytest.raises(ValueError, match=r"unknown partner 'rule'.*did you mean 'rules'"):
-        find_player("rule")
+        make_player("rule")
     with pytest.raises(ValueError, match="unknown judge"):
-        find_judge("gpt")
+        make_judge("gpt")
     with pytest.raises(ValueError, match=r"must have act\(views\)"):
-        find_player(5)  # type: ignore[arg-type]
+        make_player(5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"must have score\(dialogues\)"):
-        find_judge(mine)  # type: ignore[arg-type]
+        make_judge(mine)  # type: ignore[arg-type]
