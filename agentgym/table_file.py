@@ -101,8 +101,8 @@ def _check(value: Any, fields: Mapping[str, tuple[str, Callable[[Any], bool]]], 
         raise ForeignError(f"{where or 'the line'} has {which}; expected {', '.join(fields)}")
     for name, (expected, fits) in fields.items():
         if not fits(value[name]):
-            place = f"{where}.{name}" if where else name
-            raise ForeignError(f"{place} must be {expected}, got {value[name]!r:.80}")
+            field = f"{where}.{name}" if where else name
+            raise ForeignError(f"{field} must be {expected}, got {value[name]!r:.80}")
 
 
 def _is_id(value: Any) -> bool:
