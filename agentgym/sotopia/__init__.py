@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from agentgym.sotopia.pettingzoo import SotopiaAECEnv, SotopiaParallelEnv
 
-_MISSING = "the two-agent forms of SOTOPIA need PettingZoo: pip install 'stepcredit[multiagent]'"
-
 
 def parallel_env(**kwargs: Any) -> SotopiaParallelEnv:
     """Return the form in which both agents are asked at once, see `pettingzoo.SotopiaParallelEnv` for the arguments.
@@ -20,11 +18,8 @@ def parallel_env(**kwargs: Any) -> SotopiaParallelEnv:
     Raises:
         ImportError: when PettingZoo is not installed.
     """
-    try:
-        from agentgym.sotopia.pettingzoo import SotopiaParallelEnv
-    except ModuleNotFoundError as error:
-        raise _explained(error) from error
-    return SotopiaParallelEnv(**kwargs)
+    env: SotopiaParallelEnv = _two_agents().SotopiaParallelEnv(**kwargs)
+    return env
 
 
 def aec_env(**kwargs: Any) -> SotopiaAECEnv:
@@ -33,12 +28,16 @@ def aec_env(**kwargs: Any) -> SotopiaAECEnv:
     Raises:
         ImportError: when PettingZoo is not installed.
     """
+    env: SotopiaAECEnv = _two_agents().SotopiaAECEnv(**kwargs)
+    return env
+
+
+def _two_agents() -> Any:
     try:
-        from agentgym.sotopia.pettingzoo import SotopiaAECEnv
+        from agentgym.sotopia import pettingzoo
     except ModuleNotFoundError as error:
-        raise _explained(error) from error
-    return SotopiaAECEnv(**kwargs)
-
-
-def _explained(error: ModuleNotFoundError) -> ImportError:
-    return ImportError(_MISSING) if (error.name or "").partition(".")[0] == "pettingzoo" else error
+        if (error.name or "").partition(".")[0] != "pettingzoo":
+            raise
+        message = "the two-agent forms of SOTOPIA need PettingZoo: pip install 'stepcredit[multiagent]'"
+        raise ImportError(message) from error
+    return pettingzoo

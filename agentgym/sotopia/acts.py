@@ -15,7 +15,6 @@ from agentgym.foreign_text import MOST_CHARACTERS, ForeignError, clean, one_line
 #: Kinds of acts, in the order in which they are offered.
 KINDS = ("none", "speak", "non-verbal communication", "action", "leave")
 
-_SILENT = frozenset({"none", "leave"})
 #: Characters of an act's text that count; the rest is cut off where it comes in.
 LONGEST = 10_000
 
@@ -57,7 +56,7 @@ def parse(command: str) -> tuple[Act, bool]:
     kind, argument = given.get("action_type"), given.get("argument")
     if not isinstance(kind, str) or kind not in KINDS:
         return NONE, False
-    if kind in _SILENT:
+    if kind in _WORDLESS:
         return _WORDLESS[kind], True
     return (Act(kind, clean(argument, LONGEST)), True) if isinstance(argument, str) else (NONE, False)
 

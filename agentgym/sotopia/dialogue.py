@@ -132,15 +132,6 @@ class Rating(NamedTuple):
     financial_and_material_benefits: float
     goal: float
 
-    @property
-    def overall(self) -> float:
-        """The plain mean of the seven, whose ranges differ: from -30/7 to 37/7.
-
-        >>> Rating(9, 2, 3, 0, 0, 1, 6).overall
-        3.0
-        """
-        return sum(self) / len(self)
-
 
 class Verdict(NamedTuple):
     """What a judge found.

@@ -26,7 +26,7 @@ from agentgym.sotopia.players import make_player
 from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.reward import Result, check_reward, check_threshold, failed, result_of
 from agentgym.sotopia.rules import SocialWorld, check_order, check_turns, draw_schedule
-from agentgym.sotopia.tasks import find_tasks
+from agentgym.sotopia.tasks import load_tasks
 from agentgym.tasks import check_split, choose
 from agentgym.vector import TextVectorEnv
 
@@ -116,7 +116,7 @@ class SotopiaEnv(TextEnv[str]):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(render_mode=render_mode, expert=expert)
-        self.tasks = find_tasks(data, families, world_seed)
+        self.tasks = load_tasks(data, families, world_seed)
         self.partner, self.judge = make_player(partner), make_judge(judge)
         usual = "train" if data is None else "numeric" if needs_game(self.partner, self.judge) else "all"
         self.split = check_split(self.tasks, usual if split is None else split)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from agentgym.chat.endpoint import ChatEndpoint
 from agentgym.chat.wire import ChatAnswer, ChatFailure, ChatRequest
@@ -104,3 +104,15 @@ def transcript(names: tuple[str, str], turns: Sequence[Turn]) -> str:
         if act.kind != "none"
     ]
     return "\n".join(lines) or "(nothing yet)"
+
+
+def chat(system: str, user: str) -> list[dict[str, Any]]:
+    """Return the messages of a chat that begins."""
+    return [{"role": "system", "content": system}, {"role": "user", "content": user}]
+
+
+def object_schema(**properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of an object with these properties and no others."""
+    return {
+        "type": "object", "properties": properties, "required": list(properties), "additionalProperties": False
+    }  # fmt: skip

@@ -17,7 +17,7 @@ from agentgym.sotopia.dialogue import Judge, ask_judge, check_playable, needs_ga
 from agentgym.sotopia.judges import make_judge
 from agentgym.sotopia.reward import Result, check_reward, check_threshold, result_of
 from agentgym.sotopia.rules import SocialWorld, check_order, check_turns, draw_schedule
-from agentgym.sotopia.tasks import find_tasks
+from agentgym.sotopia.tasks import load_tasks
 from agentgym.sotopia.text import ROLES
 from agentgym.tasks import check_split, choose
 
@@ -48,7 +48,7 @@ class PairedDialogue:
         world_seed: int = 0,
     ) -> None:
         self.order = check_order(order)
-        self.tasks = find_tasks(data, families, world_seed)
+        self.tasks = load_tasks(data, families, world_seed)
         self.judge = make_judge(judge)
         usual = "train" if data is None else "numeric" if needs_game(self.judge) else "all"
         self.split = check_split(self.tasks, usual if split is None else split)

@@ -59,14 +59,14 @@ class SocialWorld:
         ValueError: on an unknown order, or when "random" has no schedule of `max_turns` roles.
     """
 
-    __slots__ = ("_openings", "_private", "_schedule", "_stale", "dialogue", "max_turns", "names", "order", "task")
+    __slots__ = ("_openings", "_schedule", "_stale", "dialogue", "max_turns", "names", "order", "task")
 
     def __init__(
         self, task: Task, order: str = "round-robin", max_turns: int = 20, schedule: tuple[int, ...] = ()
     ) -> None:
         self.task, self.order, self.max_turns = task, check_order(order), max_turns
         self.names = task.names
-        self.dialogue = Dialogue(task, standing=_begin(task))
+        self.dialogue = Dialogue(task, standing=Standing())
         if len(schedule) != (max_turns if order == "random" else 0):
             raise ValueError(
                 f"order {order!r} with {max_turns} turns, but a schedule of {len(schedule)}: use draw_schedule"
@@ -74,7 +74,6 @@ class SocialWorld:
         self._schedule = schedule
         self._stale = 0
         self._openings: list[str | None] = [None, None]
-        self._private: list[Any] = [None, None]
 
     @property
     def turn(self) -> int:
@@ -130,11 +129,10 @@ class SocialWorld:
     def view(self, role: int) -> View:
         """Return what a role may know now."""
         game = self.task.game
-        if game is not None and self._private[role] is None:
-            self._private[role] = game.private(role)
+        private, standing = (None, None) if game is None else (game.sides[role], self.standing)
         return View(
             self.task.id, role, self.names, self.opening(role), tuple(self.dialogue.turns), self.kinds(role),
-            self.max_turns, self._private[role], self.task.seed, None if game is None else self.standing,
+            self.max_turns, private, self.task.seed, standing,
         )  # fmt: skip
 
     def play(self, acts: tuple[Act, Act]) -> Turn:
@@ -178,10 +176,6 @@ class SocialWorld:
         """Load what `get_state` returned, of a world of the same task, order and number of turns."""
         self._schedule, turns, ended, standing, self._stale = state
         self.dialogue = Dialogue(self.task, list(turns), ended, standing)
-
-
-def _begin(task: Task) -> Standing:
-    return Standing() if task.game is None else task.game.begin()
 
 
 def _follow(task: Task, standing: Standing, turn: Turn) -> Standing:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numbers
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from agentgym.core import suggest
 from agentgym.sotopia.generated.scenarios import FAMILIES, generate
-from agentgym.sotopia.official.games import ScenarioError, read_game
-from agentgym.sotopia.official.profile_files import HARD_SCENARIOS, Pairing, read_official
+from agentgym.sotopia.official.profile_files import HARD_SCENARIOS, read_official
 from agentgym.sotopia.profiles import Task
 from agentgym.tasks import Tasks
 
@@ -25,23 +24,15 @@ class GeneratedTasks:
     Splits share no number, hence no task.
 
     Args:
-        families: names of families; None for all.
-        world_seed: another number makes other tasks.
-
-    Raises:
-        ValueError: on an unknown family.
+        families: names of families, see `check_families`; None for all.
+        world_seed: another number makes other tasks; at least 0.
     """
 
     name = "the generated tasks"
     splits = tuple(_NUMBERS)
 
-    def __init__(self, families: Iterable[str] | str | None = None, world_seed: int = 0) -> None:
-        chosen = check_families(families) or FAMILIES
-        seed: Any = world_seed
-        if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
-            raise ValueError(f"world_seed must be an integer of at least 0, got {seed!r}")
-        self.families: tuple[str, ...] = chosen
-        self.world_seed = int(seed)
+    def __init__(self, families: tuple[str, ...] | None, world_seed: int) -> None:
+        self.families, self.world_seed = families or FAMILIES, world_seed
 
     def count(self, split: str) -> int:
         """Return the number of tasks in a split."""
@@ -87,26 +78,17 @@ class OfficialTasks:
 
     splits = ("all", "hard", "numeric")
 
-    def __init__(self, folder: str | Path, families: Iterable[str] | str | None = None) -> None:
-        chosen = check_families(families)
-        try:
-            tasks = [_official(i, pairing) for i, pairing in enumerate(read_official(folder))]
-        except ScenarioError as error:
-            raise ScenarioError(f"{folder}: {error}") from error
-        self.name = f"the pairings of {folder}" + (f" of families {', '.join(chosen)}" if chosen else "")
-        self.tasks = [each for each in tasks if chosen is None or (each.game and each.game.family in chosen)]
-
-    @cached_property
-    def _splits(self) -> dict[str, Sequence[Task]]:
-        return {
-            "all": self.tasks,
-            "hard": [each for each in self.tasks if each.scenario.id in HARD_SCENARIOS],
-            "numeric": [each for each in self.tasks if each.game is not None],
+    def __init__(self, folder: Path, families: tuple[str, ...] | None) -> None:
+        self.name = f"the pairings of {folder}" + (f" of families {', '.join(families)}" if families else "")
+        tasks = [
+            each for each in read_official(folder) if families is None or (each.game and each.game.family in families)
+        ]
+        self._by_id = {each.id: each for each in tasks}
+        self._splits = {
+            "all": tasks,
+            "hard": [each for each in tasks if each.scenario.id in HARD_SCENARIOS],
+            "numeric": [each for each in tasks if each.game is not None],
         }
-
-    @cached_property
-    def _by_id(self) -> dict[str, Task]:
-        return {each.id: each for each in self.tasks}
 
     def count(self, split: str) -> int:
         """Return the number of tasks in a split."""
@@ -120,19 +102,15 @@ class OfficialTasks:
         """Return a task by its id, that of the pairing."""
         task = self._by_id.get(task_id)
         if task is None:
-            example = f" such as {self.tasks[0].id!r}" if self.tasks else ""
+            example = f" such as {next(iter(self._by_id))!r}" if self._by_id else ""
             raise ValueError(f"unknown task_id {task_id!r}: it is the id of a pairing of {self.name}{example}")
-        if split is not None and all(each is not task for each in self._splits[split]):
+        if split is not None and task not in self._splits[split]:
             raise ValueError(f"the task {task_id!r} does not belong to split {split!r}")
         return task
 
     def ids(self, split: str) -> Iterator[str]:
         """Yield the ids of a split."""
         return iter([each.id for each in self._splits[split]])
-
-
-def _official(number: int, pairing: Pairing) -> Task:
-    return Task(pairing.id, pairing.scenario, pairing.people, read_game(pairing.scenario), number)
 
 
 def check_families(families: Iterable[str] | str | None) -> tuple[str, ...] | None:
@@ -149,15 +127,18 @@ def check_families(families: Iterable[str] | str | None) -> tuple[str, ...] | No
 
 
 @lru_cache(maxsize=64)
-def _find(data: str | None, families: tuple[str, ...] | None, world_seed: int) -> Tasks[Task]:
+def _tasks(data: Path | None, families: tuple[str, ...] | None, world_seed: int) -> Tasks[Task]:
     return GeneratedTasks(families, world_seed) if data is None else OfficialTasks(data, families)
 
 
-def find_tasks(data: str | Path | None, families: Iterable[str] | str | None, world_seed: int) -> Tasks[Task]:
+def load_tasks(data: str | Path | None, families: Iterable[str] | str | None, world_seed: Any) -> Tasks[Task]:
     """Return the official tasks of a folder, or without one the generated tasks; environments share them.
 
     Raises:
-        ValueError: on an unknown family, or a file that is not what it should be.
+        ValueError: on an unknown family, a `world_seed` that is none, or a file that is not what it should be.
         FileNotFoundError: when the folder or a file of it is not there.
     """
-    return _find(None if data is None else str(Path(data).expanduser().resolve()), check_families(families), world_seed)
+    if isinstance(world_seed, bool) or not isinstance(world_seed, numbers.Integral) or world_seed < 0:
+        raise ValueError(f"world_seed must be an integer of at least 0, got {world_seed!r}")
+    folder = None if data is None else Path(data).expanduser().resolve()
+    return _tasks(folder, check_families(families), int(world_seed))

@@ -18,7 +18,7 @@ from agentgym.sotopia.judges import make_judge
 from agentgym.sotopia.players import make_player
 from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.rules import SocialWorld
-from agentgym.sotopia.tasks import find_tasks
+from agentgym.sotopia.tasks import load_tasks
 from agentgym.tasks import check_split
 from benchmarks.config import SIDE_BY_SIDE
 from benchmarks.console import NONE as NOTHING
@@ -155,7 +155,7 @@ def crossplay(
     """Play every player against every partner and print success per family of tasks."""
     console = Console()
     try:
-        known = find_tasks(data, None, 0)
+        known = load_tasks(data, None, 0)
         named = check_split(known, split or ("test" if data is None else "numeric"))
         chosen = [known.by_index(named, index) for index in range(min(tasks, known.count(named)))]
         who, whom = _names(players), _names(partners)

@@ -161,10 +161,8 @@ class Bargain(Game):
     @cached_property
     def sides(self) -> tuple[BargainSide, BargainSide]:
         """What roles 0 and 1 know."""
-        return (
-            BargainSide(0, self.trades[0], self.list_price, self.targets[0]),
-            BargainSide(1, self.trades[1], self.list_price, self.targets[1]),
-        )
+        first, second = (BargainSide(role, self.trades[role], self.list_price, self.targets[role]) for role in (0, 1))
+        return first, second
 
     def settle(self, standing: Standing) -> Outcome:
         """Return the outcome."""

@@ -23,11 +23,6 @@ _held = 0
 _caches: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
-def _register(cache: Any) -> None:
-    """Have a cache emptied, by its method `clear`, when the budget is spent."""
-    _caches.add(cache)
-
-
 def _charge(characters: int) -> None:
     """Count an entry made from a text; when the budget is spent, all caches begin anew."""
     global _held
@@ -52,7 +47,7 @@ class UtteranceCache(Generic[_K, _V]):
     def __init__(self) -> None:
         self.known: dict[_K, _V] = {}
         self.get = self.known.get
-        _register(self)
+        _caches.add(self)
 
     def keep(self, key: _K, value: _V, text: str) -> None:
         """Remember what was read from a text, under a key."""
@@ -62,11 +57,6 @@ class UtteranceCache(Generic[_K, _V]):
     def clear(self) -> None:
         """Forget everything."""
         self.known.clear()
-
-    @staticmethod
-    def held() -> int:
-        """Return how many bytes all caches count for."""
-        return _held
 
     def __reduce__(self) -> Any:
         """Leave behind what is only remembered."""
@@ -106,7 +96,7 @@ class TurnTree(Generic[_V]):
         self._step = step
         self._root: tuple[_V, dict[Any, Any]] = (start, {})
         self._size = 0
-        _register(self)
+        _caches.add(self)
 
     def clear(self) -> None:
         """Forget all turns."""

@@ -77,9 +77,7 @@ class Pile:
         >>> Pile((("book", "books"), ("ball", "balls")), (3, 1)).tell((2, 1))
         '2 books and 1 ball'
         """
-        parts = [
-            f"{number} {kind[number != 1]}" for number, kind in zip(share, self.kinds, strict=True) if number
-        ]  # fmt: skip
+        parts = [f"{number} {kind[number != 1]}" for number, kind in zip(share, self.kinds, strict=True) if number]
         return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts or ["nothing"])
 
     def hear(self, role: int, text: str) -> Heard:
@@ -264,10 +262,7 @@ class Divide(Game):
     @cached_property
     def sides(self) -> tuple[DivideSide, DivideSide]:
         """What roles 0 and 1 know."""
-        return (
-            DivideSide(0, self.pile, self.values[0]),
-            DivideSide(1, self.pile, self.values[1]),
-        )
+        return DivideSide(0, self.pile, self.values[0]), DivideSide(1, self.pile, self.values[1])
 
     def points(self, role: int, terms: Share) -> int:
         """Return the points of a role."""

@@ -176,10 +176,7 @@ class MutualFriend(Game):
     @cached_property
     def sides(self) -> tuple[FriendSide, FriendSide]:
         """What roles 0 and 1 know."""
-        return (
-            FriendSide(0, self.attributes, self.friends[0]),
-            FriendSide(1, self.attributes, self.friends[1]),
-        )
+        return FriendSide(0, self.attributes, self.friends[0]), FriendSide(1, self.attributes, self.friends[1])
 
     def cost(self, things: tuple[str, ...]) -> float:
         """Return what bringing up these names and properties costs."""

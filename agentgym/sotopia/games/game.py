@@ -36,7 +36,7 @@ class Heard(NamedTuple):
 
 
 class Standing(NamedTuple):
-    """How a game stands after some turns; hashable.
+    """How a game stands after some turns, by default before the first; hashable.
 
     Attributes:
         offers: the latest terms of either role that were not refused since.
@@ -51,11 +51,6 @@ class Standing(NamedTuple):
     move: str = ""
     agreed: Any = None
     things: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-
-    @property
-    def offer(self) -> Any:
-        """The latest terms of who moved last."""
-        return self.offers[self.role] if self.role >= 0 else None
 
 
 class Outcome(NamedTuple):
@@ -86,10 +81,6 @@ class Reader(ABC):
     def hear(self, role: int, text: str) -> Heard:
         """Return what an utterance of a role says."""
 
-    def begin(self) -> Standing:
-        """Return how the game stands before the first turn."""
-        return Standing()
-
     def read(self, standing: Standing, turn: Turn) -> Standing:
         """Return how the game stands after a turn; of what is said at once, nothing answers the other."""
         before = standing
@@ -104,7 +95,7 @@ class Reader(ABC):
 
     def follow(self, turns: Iterable[Turn]) -> Standing:
         """Return how the game stands after all turns of a dialogue."""
-        standing = self.begin()
+        standing = Standing()
         for turn in turns:
             standing = self.read(standing, turn)
         return standing
@@ -193,11 +184,7 @@ class Game(Reader):
     @cached_property
     @abstractmethod
     def sides(self) -> tuple[Side, Side]:
-        """What roles 0 and 1 know."""
-
-    def private(self, role: int) -> Side:
-        """Return what a role knows, always the same object."""
-        return self.sides[role]
+        """What roles 0 and 1 know, always the same objects."""
 
     @abstractmethod
     def settle(self, standing: Standing) -> Outcome:

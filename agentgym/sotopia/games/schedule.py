@@ -140,10 +140,7 @@ class Schedule(Game):
     @cached_property
     def sides(self) -> tuple[ScheduleSide, ScheduleSide]:
         """What roles 0 and 1 know."""
-        return (
-            ScheduleSide(0, self.calendar, self.costs[0]),
-            ScheduleSide(1, self.calendar, self.costs[1]),
-        )
+        return ScheduleSide(0, self.calendar, self.costs[0]), ScheduleSide(1, self.calendar, self.costs[1])
 
     def settle(self, standing: Standing) -> Outcome:
         """Return the outcome."""

@@ -19,7 +19,7 @@ from agentgym.chat.endpoint import ChatEndpoint
 from agentgym.chat.wire import ChatRequest
 from agentgym.foreign_text import NUMBERS, clean
 from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Failure, Rating, Verdict
-from agentgym.sotopia.models import ask_readable, transcript
+from agentgym.sotopia.models import ask_readable, chat, object_schema, transcript
 from agentgym.sotopia.text import opening
 
 _FENCE = re.compile("`{3,}")
@@ -91,14 +91,9 @@ def verdict_request(dialogue: Dialogue) -> ChatRequest:
         f"- {name}, {lowest} to {highest}: {_QUESTIONS[name]}" for name, (lowest, highest) in DIMENSIONS.items()
     )
     system = _SYSTEM.format(first=first, second=second, dimensions=dimensions)
-    user = _USER.format(
-        opening=opening(dialogue.task, None).strip(),
-        transcript=transcript((first, second), dialogue.turns),
-        first=first,
-        second=second,
-    )
-    messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
-    return ChatRequest(messages, schema=verdict_schema())
+    told = transcript((first, second), dialogue.turns)
+    user = _USER.format(opening=opening(dialogue.task, None).strip(), transcript=told, first=first, second=second)
+    return ChatRequest(chat(system, user), schema=verdict_schema())
 
 
 class VerdictError(ValueError):
@@ -108,19 +103,12 @@ class VerdictError(ValueError):
 def verdict_schema() -> dict[str, Any]:
     """Return the JSON schema of the third format, which is what is asked for."""
     scored = {
-        name: {
-            "type": "object",
-            "properties": {
-                "reasoning": {"type": "string"},
-                "score": {"type": "integer", "minimum": lowest, "maximum": highest},
-            },
-            "required": ["reasoning", "score"],
-            "additionalProperties": False,
-        }
+        name: object_schema(
+            reasoning={"type": "string"}, score={"type": "integer", "minimum": lowest, "maximum": highest}
+        )
         for name, (lowest, highest) in DIMENSIONS.items()
     }
-    agents = {agent: _closed(scored) for agent in _AGENTS}
-    return _closed({"evaluations": _closed(agents)})
+    return object_schema(evaluations=object_schema(**{agent: object_schema(**scored) for agent in _AGENTS}))
 
 
 def read_verdict(text: str) -> Verdict:
@@ -219,12 +207,3 @@ def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) < len(pairs):
         raise VerdictError(f"a key is there twice: {[name for name, _ in pairs]!r:.200}")
     return made
-
-
-def _closed(properties: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": dict(properties),
-        "required": list(properties),
-        "additionalProperties": False,
-    }

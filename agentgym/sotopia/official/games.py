@@ -7,6 +7,7 @@ a scenario says otherwise than its own texts would have it, that is an error and
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain
 from agentgym.sotopia.games.divide import Divide, Pile
@@ -32,8 +33,9 @@ class ScenarioError(ValueError):
     """A scenario that looks like one with numbers, but cannot be read."""
 
 
+@lru_cache(maxsize=256)
 def read_game(scenario: Scenario) -> Game | None:
-    """Return the game of a scenario; None for one whose outcome only a judge can tell.
+    """Return the game of a scenario, always the same; None for one whose outcome only a judge can tell.
 
     Raises:
         ScenarioError: when a sale, a division or a search for a friend lacks a number.
@@ -67,18 +69,14 @@ def _bargain(scenario: Scenario) -> Bargain:
     return Bargain(_price(scenario.text), (_price(goals[0]), _price(goals[1])), (first, second))
 
 
-def _singular(word: str) -> str:
-    return word.removesuffix("s")
-
-
 def _divide(scenario: Scenario) -> Divide:
     kinds, counts = [], []
     for number, word in _COUNT.findall(scenario.text):
-        kinds.append((_singular(word), f"{_singular(word)}s"))
+        kinds.append((word.removesuffix("s"), f"{word.removesuffix('s')}s"))
         counts.append(int(number))
     values = []
     for goal in _goals(scenario):
-        worth = {_singular(word): int(points) for word, points in _VALUE.findall(goal.lower())}
+        worth = {word.removesuffix("s"): int(points) for word, points in _VALUE.findall(goal.lower())}
         values.append(tuple(worth[kind] for kind, _ in kinds))
     return Divide(Pile(tuple(kinds), tuple(counts)), (values[0], values[1]))
 

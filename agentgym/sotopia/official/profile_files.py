@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import reprlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 from agentgym.foreign_text import ForeignError, one_line, read_json_lines
 from agentgym.sotopia.official.games import read_game
-from agentgym.sotopia.profiles import Person, Relationship, Scenario
+from agentgym.sotopia.profiles import Person, Relationship, Scenario, Task
 from agentgym.sotopia.text import JUDGE, ROLES, render
 
 #: Files of the folder: scenarios, characters, pairings.
@@ -36,30 +36,17 @@ class DataError(ValueError):
     """A file that is not what it should be; the message names file and line."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pairing:
-    """Two people in a scenario."""
-
-    id: str
-    scenario: Scenario
-    people: tuple[Person, Person]
+_RecordT = TypeVar("_RecordT", Scenario, Person, Task)
 
 
-_RecordT = TypeVar("_RecordT", Scenario, Person, Pairing)
-
-
-def read_official(folder: str | Path) -> tuple[Pairing, ...]:
-    """Return the pairings in the order of their file; a folder that was read is remembered by its path.
+@lru_cache(maxsize=8)
+def read_official(folder: Path) -> tuple[Task, ...]:
+    """Return the pairings in the order of their file, whose numbers are their seeds; a folder is read once.
 
     Raises:
         FileNotFoundError: when the folder or one of `FILES` is not there.
         DataError: on a line that is not such a record, has the id of another, or names a record that is not there.
     """
-    return _read(Path(folder).expanduser().resolve())
-
-
-@lru_cache(maxsize=8)
-def _read(folder: Path) -> tuple[Pairing, ...]:
     for name in FILES:
         if not (folder / name).is_file():
             raise FileNotFoundError(
@@ -68,12 +55,15 @@ def _read(folder: Path) -> tuple[Pairing, ...]:
     scenarios = _records(folder / FILES[0], _scenario)
     people = _records(folder / FILES[1], _person)
 
-    def pairing(row: Mapping[str, Any]) -> Pairing:
+    numbers = itertools.count()
+
+    def pairing(row: Mapping[str, Any]) -> Task:
         env_id, agent_ids = row["env_id"], row["agent_ids"]
         if not (isinstance(agent_ids, list) and len(agent_ids) == 2):
             raise ValueError(f"agent_ids must be a list of two ids, got {agent_ids!r:.100}")
         first, second = (_known(people, each, FILES[1]) for each in agent_ids)
-        return Pairing(_id(row, "combo_id"), _known(scenarios, env_id, FILES[0]), (first, second))
+        scenario = _known(scenarios, env_id, FILES[0])
+        return Task(_id(row, "combo_id"), scenario, (first, second), read_game(scenario), next(numbers))
 
     return tuple(_records(folder / FILES[2], pairing).values())
 
@@ -113,10 +103,6 @@ def _name(row: Mapping[str, Any], name: str) -> str:
     return one_line(_checked(row[name], name, MOST_NAME))
 
 
-def _text(row: Mapping[str, Any], name: str) -> str:
-    return _checked(row[name], name)
-
-
 def _checked(text: object, name: str, most: int = MOST_TEXT) -> str:
     if not isinstance(text, str) or len(text) > most:
         raise ValueError(f"{name} must be a text of at most {most:,} characters, got {reprlib.repr(text)}")
@@ -145,10 +131,10 @@ def _scenario(row: Mapping[str, Any]) -> Scenario:
         id=_id(row, "env_id"),
         codename=_name(row, "codename"),
         source=_name(row, "source"),
-        text=_text(row, "scenario"),
+        text=_checked(row["scenario"], "scenario"),
         goals=(goals[0], goals[1]),
         relationship=Relationship(_integer(row, "relationship")),
-        **{name: _text(row, name) for name in _CONSTRAINTS if row.get(name) is not None},
+        **{name: _checked(row[name], name) for name in _CONSTRAINTS if row.get(name) is not None},
     )
     for text in (scenario.text, *scenario.goals):
         for viewer in (*ROLES, JUDGE):
@@ -160,8 +146,8 @@ def _scenario(row: Mapping[str, Any]) -> Scenario:
 def _person(row: Mapping[str, Any]) -> Person:
     fields: dict[str, Any] = {"age": _integer(row, "age")}
     fields |= {name: _name(row, name) for name in _NAMES}
-    fields |= {name: _text(row, name) for name in _TEXTS}
-    fields |= {name: _text(row, name) for name in _MORE_TEXTS if row.get(name) is not None}
+    fields |= {name: _checked(row[name], name) for name in _TEXTS}
+    fields |= {name: _checked(row[name], name) for name in _MORE_TEXTS if row.get(name) is not None}
     fields |= {name: tuple(each.strip() for each in _texts(row[name], name)) for name in _VALUES if row.get(name)}
     person = Person(id=_id(row, "agent_id"), **fields)
     for viewer in (*ROLES, JUDGE):

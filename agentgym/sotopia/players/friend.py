@@ -66,7 +66,7 @@ def play_friend(view: View, side: FriendSide, temper: Temperament) -> Act:
 def _tree(side: FriendSide) -> TurnTree[_Search]:
     tree: TurnTree[_Search] | None = side.notes.get("friend")
     if tree is None:
-        start = _Search(side.begin(), tuple([friend.name for friend in side.friends]))
+        start = _Search(Standing(), tuple([friend.name for friend in side.friends]))
         tree = side.notes["friend"] = TurnTree(start, lambda search, turn: _step(side, search, turn))
     return tree
 

@@ -11,7 +11,7 @@ from agentgym.chat.wire import ChatRequest
 from agentgym.core import suggest
 from agentgym.sotopia.acts import KINDS, NONE, Act, parse
 from agentgym.sotopia.dialogue import Failure, View
-from agentgym.sotopia.models import UnreadableFailure, ask_readable, transcript
+from agentgym.sotopia.models import UnreadableFailure, ask_readable, chat, object_schema, transcript
 
 #: What to do with an answer that cannot be read.
 UNREADABLE = ("none", "failure")
@@ -91,15 +91,12 @@ def act_request(view: View) -> ChatRequest:
     """Return what a model is asked in a turn: its side of the dialogue, and the format of an act."""
     system = _SYSTEM.format(name=view.name, other=view.partner_name)
     user = _USER.format(
-        opening=view.opening.strip(),
-        transcript=transcript(view.names, view.turns),
-        turn=view.turn,
-        turns=view.max_turns,
-        name=view.name,
-        kinds=", ".join(view.kinds),
-    )
-    messages = [{"role": "system", "content": system}, {"role": "user", "content": user}]
-    return ChatRequest(messages, _sample(view), _schema(view.kinds))
+        opening=view.opening.strip(), transcript=transcript(view.names, view.turns), turn=view.turn,
+        turns=view.max_turns, name=view.name, kinds=", ".join(view.kinds),
+    )  # fmt: skip
+    kinds = [kind for kind in KINDS if kind in view.kinds]
+    schema = object_schema(action_type={"type": "string", "enum": kinds}, argument={"type": "string"})
+    return ChatRequest(chat(system, user), _sample(view), schema)
 
 
 def read_act(text: str, kinds: Sequence[str]) -> Act:
@@ -121,15 +118,3 @@ def _sample(view: View) -> int:
     """A number of 31 bits for this turn of this dialogue, the same in every process."""
     text = f"{view.seed} {view.role} {view.turn}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) >> 1
-
-
-def _schema(kinds: Sequence[str]) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": {
-            "action_type": {"type": "string", "enum": [kind for kind in KINDS if kind in kinds]},
-            "argument": {"type": "string"},
-        },
-        "required": ["action_type", "argument"],
-        "additionalProperties": False,
-    }

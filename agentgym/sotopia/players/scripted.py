@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 
-from agentgym.sotopia.acts import LEAVE, NONE, Act
+from agentgym.sotopia.acts import NONE, Act
 from agentgym.sotopia.dialogue import Failure, Player, View
 from agentgym.sotopia.games.friend import FriendSide
 from agentgym.sotopia.games.game import DealSide
@@ -20,7 +21,19 @@ TEMPERAMENTS: dict[str, Temperament] = {
 _NAMES = tuple(TEMPERAMENTS)
 
 
-class RulesPlayer:
+class ScriptedPlayer(ABC):
+    """Plays each dialogue by itself, and does nothing while the other is in turn."""
+
+    def act(self, views: Sequence[View]) -> list[Act | Failure]:
+        """Return the next act of each dialogue."""
+        return [NONE if len(view.kinds) == 1 else self.play(view) for view in views]
+
+    @abstractmethod
+    def play(self, view: View) -> Act | Failure:
+        """Return the next act of a dialogue in which this side is in turn."""
+
+
+class RulesPlayer(ScriptedPlayer):
     """Plays every game by rules; what it does follows from the view alone.
 
     Where there is no game it cannot know what to say: that is a failure, and asks for a model as partner.
@@ -35,30 +48,19 @@ class RulesPlayer:
     def __init__(self, temperament: str | None = None) -> None:
         self.temperament = temperament
 
-    def act(self, views: Sequence[View]) -> list[Act | Failure]:
-        """Return the next act of each dialogue."""
-        return [self._act(view) for view in views]
-
-    def _act(self, view: View) -> Act | Failure:
-        if len(view.kinds) == 1:
-            return NONE
-        named = self.temperament or _NAMES[view.seed % len(_NAMES)]
-        return _play(view, TEMPERAMENTS[named])
+    def play(self, view: View) -> Act | Failure:
+        """Play as the temperament does."""
+        return _play(view, TEMPERAMENTS[self.temperament or _NAMES[view.seed % len(_NAMES)]])
 
 
-class Negotiator:
+class Negotiator(ScriptedPlayer):
     """A good player: it gives way step by step, so that the other does, and stops where it would no longer succeed."""
 
     needs_game = True
     _TEMPER = Temperament(start=0.0, floor=6.5, give=0.0, pace=1.2, patience=20, takes_last=True, plain=True)
 
-    def act(self, views: Sequence[View]) -> list[Act | Failure]:
-        """Return the next act of each dialogue."""
-        return [self._act(view) for view in views]
-
-    def _act(self, view: View) -> Act | Failure:
-        if len(view.kinds) == 1:
-            return NONE
+    def play(self, view: View) -> Act | Failure:
+        """Play down to terms that are good in this game."""
         return _play(view, self._TEMPER._replace(floor=getattr(view.private, "aim", 0.0)))
 
 
@@ -71,40 +73,29 @@ def _play(view: View, temper: Temperament) -> Act | Failure:
     return Failure(f"task {view.task_id!r} has no game that rules could play: name a model as partner (MODEL@URL)")
 
 
-class Silent:
+class Silent(ScriptedPlayer):
     """Never says anything."""
 
-    def act(self, views: Sequence[View]) -> list[Act | Failure]:
-        """Return one act per view."""
-        return [NONE for _ in views]
+    def play(self, view: View) -> Act:
+        """Do nothing."""
+        return NONE
 
 
-class AcceptsAll:
+class AcceptsAll(ScriptedPlayer):
     """Agrees with everything, from the first word on."""
 
-    def act(self, views: Sequence[View]) -> list[Act | Failure]:
-        """Return one act per view."""
-        return [NONE if len(view.kinds) == 1 else Act("speak", "Yes, deal.") for view in views]
+    def play(self, view: View) -> Act:
+        """Agree."""
+        return Act("speak", "Yes, deal.")
 
 
-class Repeats:
+class Repeats(Negotiator):
     """Says what a good player would say first, again and again."""
 
-    def act(self, views: Sequence[View]) -> list[Act | Failure]:
-        """Return one act per view."""
-        said = [
-            next((turn.acts[view.role] for turn in view.turns if turn.acts[view.role] != NONE), None) for view in views
-        ]
-        first = Negotiator().act([view._replace(turns=()) for view in views])
-        return [NONE if len(view.kinds) == 1 else act or new for view, act, new in zip(views, said, first, strict=True)]
-
-
-class Leaves:
-    """Leaves at once."""
-
-    def act(self, views: Sequence[View]) -> list[Act | Failure]:
-        """Return one act per view."""
-        return [NONE if len(view.kinds) == 1 else LEAVE for view in views]
+    def play(self, view: View) -> Act | Failure:
+        """Say the first words again."""
+        said = (turn.acts[view.role] for turn in view.turns if turn.acts[view.role] != NONE)
+        return next(said, None) or super().play(view._replace(turns=()))
 
 
 #: Names and what makes a player; "rules" and the temperaments are for training, the last ones for comparison.

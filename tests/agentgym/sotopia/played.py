@@ -17,7 +17,7 @@ def turns(*spoken: str | Act, first: int = 0) -> list[Turn]:
 
 def standing(game: Game, *spoken: str | Act, first: int = 0) -> Standing:
     """How a game stands after these utterances."""
-    found = game.begin()
+    found = Standing()
     for turn in turns(*spoken, first=first):
         found = game.read(found, turn)
     return found

@@ -124,15 +124,16 @@ def test_only_speech_counts() -> None:
 
 def test_what_is_said_at_once_answers_nothing() -> None:
     from agentgym.sotopia.acts import Act, Turn
+    from agentgym.sotopia.games.game import Standing
 
-    at_once = SALE.read(SALE.begin(), Turn(0, (Act("speak", "I pay $70."), Act("speak", "Deal."))))
+    at_once = SALE.read(Standing(), Turn(0, (Act("speak", "I pay $70."), Act("speak", "Deal."))))
     assert at_once.agreed is None
     assert at_once.offers == (70.0, None)
     assert SALE.read(at_once, Turn(1, (Act("speak", "Or $60."), Act("speak", "Deal.")))).agreed == 70.0
 
 
 def test_sides_know_their_own_target_only() -> None:
-    buyer, seller = SALE.private(0), SALE.private(1)
+    buyer, seller = SALE.sides[0], SALE.sides[1]
     assert "90" not in repr(buyer)
     assert "80" not in repr(seller)
     assert buyer.worth(80.0) == seller.worth(90.0) == 8.0

@@ -31,7 +31,7 @@ def test_what_is_remembered_of_long_dialogues_is_bounded(monkeypatch: pytest.Mon
         env.reset(seed=seed)
         for number in range(8):
             *_, terminated, truncated, _ = env.step(write(say(f"${number + 50}. " + "x" * (LONGEST - 10))))
-            assert UtteranceCache.held() <= 200_000
+            assert module._held <= 200_000
             if terminated or truncated:
                 break
 

@@ -45,7 +45,7 @@ def test_claims(text: str, share: tuple[int, ...] | None) -> None:
 
 def test_own_words_are_read_back() -> None:
     for role, share, form in itertools.product((0, 1), PILE.shares(), range(3)):
-        assert PILE.hear(role, GAME.private(role).phrase(share, form)).terms == share, (role, share, form)
+        assert PILE.hear(role, GAME.sides[role].phrase(share, form)).terms == share, (role, share, form)
 
 
 def test_goals_by_hand() -> None:
@@ -78,14 +78,14 @@ def test_the_best_that_leaves_the_other_half_against_all_divisions() -> None:
 
 
 def test_sides_know_their_own_values_only() -> None:
-    assert GAME.private(0).worth((0, 2, 0)) == 6.0
-    assert GAME.private(1).worth((0, 2, 0)) == 8.0
-    assert "(2, 1, 2)" not in repr(GAME.private(0))
-    assert "(1, 3, 1)" not in repr(GAME.private(1))
+    assert GAME.sides[0].worth((0, 2, 0)) == 6.0
+    assert GAME.sides[1].worth((0, 2, 0)) == 8.0
+    assert "(2, 1, 2)" not in repr(GAME.sides[0])
+    assert "(1, 3, 1)" not in repr(GAME.sides[1])
 
 
 def test_proposals_are_worth_the_level_and_give_what_was_asked_for() -> None:
-    first, second = GAME.private(0), GAME.private(1)
+    first, second = GAME.sides[0], GAME.sides[1]
     for level in (3.0, 5.0, 7.0, 9.0):
         assert first.worth(first.propose(level, (), ())) >= level
         assert second.worth(second.propose(level, (), ())) >= level

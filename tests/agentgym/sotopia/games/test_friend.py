@@ -62,7 +62,7 @@ def test_names_are_read_with_capitals_and_as_whole_words_and_properties_in_any_c
 
 
 def test_sides_know_the_names_of_their_own_friends_only() -> None:
-    side = GAME.private(0)
+    side = GAME.sides[0]
     assert side.names == {"Ann", "Don", "Kim"}
     assert "Eva" not in repr(side)
     assert side.hear(1, "Eva, Ann?").things == ("Ann",)

@@ -34,7 +34,7 @@ def test_slots(text: str, slot: int | None) -> None:
 def test_own_words_are_read_back() -> None:
     for slot in range(3):
         for form in range(3):
-            assert FREE.hear(GAME.private(0).phrase(slot, form)).terms == slot
+            assert FREE.hear(GAME.sides[0].phrase(slot, form)).terms == slot
 
 
 def test_goals_are_ten_less_the_cost() -> None:
@@ -47,7 +47,7 @@ def test_goals_are_ten_less_the_cost() -> None:
 def test_solvable_and_sides() -> None:
     assert GAME.solvable
     assert not Schedule(FREE, ((0, 8, 3), (9, 1, 4))).solvable
-    side = GAME.private(0)
+    side = GAME.sides[0]
     assert [side.worth(slot) for slot in range(3)] == [10.0, 2.0, 7.0]
     assert side.propose(6.0, (), ()) == 0
     assert side.propose(6.0, (), [0]) == 2

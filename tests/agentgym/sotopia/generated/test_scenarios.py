@@ -34,7 +34,7 @@ def test_goals_tell_the_private_numbers() -> None:
     for task in sample(40):
         for role in (0, 1):
             goal = render(task.scenario.goals[role], ROLES[role])
-            side = task.game.private(role)  # type: ignore[union-attr]
+            side = task.game.sides[role]  # type: ignore[union-attr]
             if side.family == "bargain":
                 assert f"${side.target:.0f}:" in goal  # type: ignore[attr-defined]
             elif side.family == "divide":

@@ -40,7 +40,7 @@ def test_poor_players_fail_and_a_good_one_succeeds(family: str) -> None:
 
 
 def view(game: Game | None, *acts: tuple[Act, Act], role: int = 1, seed: int = 0, task_id: str = "wait-0") -> View:
-    private = None if game is None else game.private(role)
+    private = None if game is None else game.sides[role]
     past = tuple(Turn(number, each) for number, each in enumerate(acts))
     kinds = ("none", "speak", "non-verbal communication", "action", "leave")
     return View(task_id, role, ("Ada Lund", "Ben Noor"), "", past, kinds, 20, private, seed)
@@ -148,7 +148,7 @@ def test_what_a_player_does_follows_from_the_view_alone() -> None:
             given = world.view(role)
             act = (player, other)[role].act([given])[0]
             # A new player that sees the dialogue for the first time, on a new copy of the game, does the same.
-            fresh = given._replace(private=pickle.loads(pickle.dumps(task.game)).private(role))
+            fresh = given._replace(private=pickle.loads(pickle.dumps(task.game)).sides[role])
             assert PLAYERS[name if role == 0 else "fair"]().act([fresh]) == [act]
             world.play((act, NONE) if role == 0 else (NONE, act))  # type: ignore[arg-type]
 
