@@ -167,58 +167,21 @@ class Judge(Protocol):
         ...
 
 
-class Conversation(Protocol):
-    """A dialogue of an agent with a partner, as the environment leads it."""
-
-    @property
-    def waits(self) -> bool:
-        """The partner has to act."""
-        ...
-
-    @property
-    def unjudged(self) -> Dialogue | None:
-        """The dialogue, when it has ended and has no verdict yet."""
-        ...
-
-    def partner_view(self) -> View:
-        """Return what the partner may know now."""
-        ...
-
-    def answer(self, given: Act | Failure) -> None:
-        """Play what the partner did."""
-        ...
-
-    def judge_says(self, given: Verdict | Failure) -> None:
-        """Take the verdict."""
-        ...
-
-
-def converse(conversations: Sequence[Conversation], partner: Player, judge: Judge) -> None:
-    """Let the partner act until every agent is in turn or its dialogue is over, and have those judged that are over.
-
-    Every round is one call of the partner for all dialogues that wait, and the verdicts are one call of the judge. An
-    `OSError` of either (a connection, say) is a failure of all dialogues of the call.
+def ask_player(player: Player, views: Sequence[View]) -> list[Act | Failure]:
+    """Return a player's acts, those that are none as failures; an `OSError` (a connection, say) fails all of them.
 
     Raises:
-        RuntimeError: when a partner or judge gives another number of answers than it was asked for.
+        RuntimeError: when it gives another number of answers than it was asked for.
     """
-    while waiting := [each for each in conversations if each.waits]:
-        views = [each.partner_view() for each in waiting]
-        try:
-            acts = partner.act(views)
-        except OSError as error:
-            acts = [_lost(partner, error)] * len(views)
-        for each, act in zip(waiting, _complete(acts, len(views), partner, "act"), strict=True):
-            each.answer(_sound(act, partner))
-    over = [(each, dialogue) for each in conversations if (dialogue := each.unjudged) is not None]
-    if over:
-        verdicts = ask_judge(judge, [dialogue for _, dialogue in over])
-        for (each, _), verdict in zip(over, verdicts, strict=True):
-            each.judge_says(verdict)
+    try:
+        acts: Sequence[Act | Failure] = player.act(views)
+    except OSError as error:
+        acts = [_lost(player, error)] * len(views)
+    return [_sound(act, player) for act in _complete(acts, len(views), player, "act")]
 
 
 def ask_judge(judge: Judge, dialogues: Sequence[Dialogue]) -> Sequence[Verdict | Failure]:
-    """Return the judge's answers; see `converse` for what can go wrong."""
+    """Return a judge's answers; see `ask_player` for what can go wrong."""
     try:
         verdicts: Sequence[Verdict | Failure] = judge.score(dialogues)
     except OSError as error:

@@ -11,16 +11,15 @@ from typing import Any, ClassVar
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.sotopia.acts import COMMANDS, INSTRUCTIONS, NONE, Act, parse, write
 from agentgym.sotopia.dialogue import (
-    Dialogue,
     Failure,
     Judge,
     Player,
     Verdict,
-    View,
+    ask_judge,
+    ask_player,
     check_playable,
-    converse,
     needs_game,
-)
+)  # fmt: skip
 from agentgym.sotopia.judges import make_judge
 from agentgym.sotopia.players import make_player
 from agentgym.sotopia.profiles import Task
@@ -140,7 +139,7 @@ class SotopiaEnv(TextEnv[str]):
         me = int(self.np_random.integers(2)) if role == "random" else int(role)
         self._load(task, me, draw_schedule(self.order, self.max_turns, self.np_random))
         if self._alone:
-            converse((self,), self.partner, self.judge)
+            _converse([self])
 
     def _load(self, task: Task, me: int, schedule: tuple[int, ...]) -> None:
         check_playable(task, self.partner, self.judge)
@@ -160,13 +159,9 @@ class SotopiaEnv(TextEnv[str]):
         return 1 - self.me in speakers and (self._pending is not None or self.me not in speakers)
 
     @property
-    def unjudged(self) -> Dialogue | None:
-        """The dialogue, when it has ended and has no verdict yet."""
-        return self.world.dialogue if self.world.ended and self._result is None else None
-
-    def partner_view(self) -> View:
-        """Return what the partner may know now."""
-        return self.world.view(1 - self.me)
+    def unjudged(self) -> bool:
+        """The dialogue has ended and has no verdict yet."""
+        return bool(self.world.ended) and self._result is None
 
     def submit(self, command: str) -> None:
         """Play the agent's act, or keep it until the partner's is there when both act at once."""
@@ -202,7 +197,7 @@ class SotopiaEnv(TextEnv[str]):
         played, self._played = self._played, None
         if played is None or played != command:
             self.submit(command)
-            converse((self,), self.partner, self.judge)
+            _converse([self])
         reward = 0.0 if self._result is None else self._result.reward(self.reward, self.success_threshold)
         return reward, self.world.terminated, self._valid
 
@@ -280,13 +275,9 @@ class SotopiaVectorEnv(TextVectorEnv):
         """Play the commands, then all partners' answers."""
         for i in running:
             self.envs[i].submit(commands[i])
-        self._converse([self.envs[i] for i in running])
+        _converse([self.envs[i] for i in running])
         for i in running:
             self.envs[i].hand(commands[i])
-
-    def _converse(self, envs: Sequence[SotopiaEnv]) -> None:
-        if envs:
-            converse(envs, envs[0].partner, envs[0].judge)
 
     def _restart(
         self,
@@ -303,9 +294,23 @@ class SotopiaVectorEnv(TextVectorEnv):
             for env in envs:
                 env._alone = True
         opened = [i for i in indices if self.envs[i].waits]
-        self._converse([self.envs[i] for i in opened])
+        _converse([self.envs[i] for i in opened])
         for i in opened:
             self._observations[i], self._infos[i] = self.envs[i].observe(), self.envs[i].describe(True)
+
+
+def _converse(envs: Sequence[SotopiaEnv]) -> None:
+    """Let the partner act until every agent is in turn or its dialogue is over, and have those judged that are over.
+
+    Every round is one call of the partner for all dialogues that wait, and the verdicts are one call of the judge.
+    """
+    while waiting := [env for env in envs if env.waits]:
+        views = [env.world.view(1 - env.me) for env in waiting]
+        for env, act in zip(waiting, ask_player(waiting[0].partner, views), strict=True):
+            env.answer(act)
+    if over := [env for env in envs if env.unjudged]:
+        for env, verdict in zip(over, ask_judge(over[0].judge, [env.world.dialogue for env in over]), strict=True):
+            env.judge_says(verdict)
 
 
 def _check_role(role: Any, more: tuple[str, ...]) -> int | str:

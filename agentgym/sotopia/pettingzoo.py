@@ -26,18 +26,22 @@ AGENTS = ROLES
 OPTIONS = ("split", "index", "task_id")
 
 
-class PairedDialogue:
-    """Two agents, a task, and what each observes and gets.
+class PairedEnv:
+    """What both forms have in common: a dialogue of two agents; a base before PettingZoo's class.
 
     Args:
         order: see `rules`.
+        render_mode: "ansi" or None.
         data, judge, families, split, max_turns, reward, success_threshold, world_seed: see `env.SotopiaEnv`.
     """
+
+    metadata: dict[str, Any] = {"name": "sotopia_v0", "render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
 
     def __init__(
         self,
         order: str,
         *,
+        render_mode: str | None = None,
         data: str | Path | None = None,
         judge: str | Judge = "rules",
         families: Iterable[str] | str | None = None,
@@ -47,6 +51,11 @@ class PairedDialogue:
         success_threshold: float = 6,
         world_seed: int = 0,
     ) -> None:
+        super().__init__()
+        modes = self.metadata["render_modes"]
+        if render_mode is not None and render_mode not in modes:
+            raise ValueError(f"unknown render_mode {render_mode!r}; {suggest(render_mode, modes)}")
+        self.render_mode = render_mode
         self.order = check_order(order)
         self.tasks = load_tasks(data, families, world_seed)
         self.judge = make_judge(judge)
@@ -55,11 +64,28 @@ class PairedDialogue:
         self.max_turns = check_turns(max_turns)
         self.reward, self.threshold = check_reward(reward), check_threshold(success_threshold)
         self.instructions = INSTRUCTIONS.format(turns=self.max_turns)
+        self.possible_agents = list(AGENTS)
+        self.agents: list[str] = []
         self.observation_spaces = {agent: TextSpace() for agent in AGENTS}
         self.action_spaces = {agent: TextSpace(samples=COMMANDS) for agent in AGENTS}
         self._rng: np.random.Generator | None = None
 
-    def begin(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
+    def observation_space(self, agent: str) -> TextSpace:
+        """Return an agent's space of observations."""
+        return self.observation_spaces[agent]
+
+    def action_space(self, agent: str) -> TextSpace:
+        """Return an agent's space of actions."""
+        return self.action_spaces[agent]
+
+    def render(self) -> str | None:
+        """Return the dialogue so far, as the judge sees it (render mode "ansi")."""
+        return None if self.render_mode is None else self.world.dialogue.text
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def _begin(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
         """Start a dialogue; what the options leave open is drawn from a generator that the seed sets.
 
         Options other than `OPTIONS` are left aside with a warning, as PettingZoo's tests expect.
@@ -81,8 +107,9 @@ class PairedDialogue:
         self.world = SocialWorld(task, self.order, self.max_turns, schedule)
         self.results = Result(), Result()
         self._valid = [True, True]
+        self.agents = list(AGENTS)
 
-    def play(self, commands: Mapping[int, str]) -> None:
+    def _play(self, commands: Mapping[int, str]) -> None:
         """Play one turn.
 
         Args:
@@ -101,17 +128,17 @@ class PairedDialogue:
             verdict = ask_judge(self.judge, [self.world.dialogue])[0]
             self.results = result_of(verdict, 0), result_of(verdict, 1)
 
-    def observation(self, role: int, since: int | None) -> str:
+    def _observation(self, role: int, since: int | None) -> str:
         """Return what has happened from a turn on; from the start, with the opening, for None."""
         if since is None:
             return self.world.opening(role) + self.world.lines(0)
         return self.world.lines(since)
 
-    def reward_of(self, role: int) -> float:
+    def _reward_of(self, role: int) -> float:
         """Return the reward of a role; 0 before the end."""
         return self.results[role].reward(self.reward, self.threshold) if self.world.ended else 0.0
 
-    def info(self, role: int) -> dict[str, Any]:
+    def _info(self, role: int) -> dict[str, Any]:
         """Return the info dict of a role, see `env.SotopiaEnv`; `kinds`: the acts allowed now."""
         world, result = self.world, self.results[role]
         return {
@@ -127,47 +154,6 @@ class PairedDialogue:
             "unscored": bool(result.failure),
             "failure": result.failure,
         }
-
-    def text(self) -> str:
-        """Return the dialogue as the judge sees it."""
-        return self.world.dialogue.text
-
-
-class PairedEnv:
-    """What both forms have in common: agents, spaces, rendering; a base before PettingZoo's class."""
-
-    metadata: dict[str, Any]
-
-    def prepare(self, order: str, render_mode: str | None, arguments: Mapping[str, Any]) -> None:
-        """Set up everything that does not change from dialogue to dialogue.
-
-        Raises:
-            ValueError: when there is no such render mode, and as `PairedDialogue`.
-        """
-        modes = self.metadata["render_modes"]
-        if render_mode is not None and render_mode not in modes:
-            raise ValueError(f"unknown render_mode {render_mode!r}; {suggest(render_mode, modes)}")
-        self.pair = PairedDialogue(order, **arguments)
-        self.render_mode = render_mode
-        self.instructions = self.pair.instructions
-        self.possible_agents = list(AGENTS)
-        self.agents: list[str] = []
-        self.observation_spaces, self.action_spaces = self.pair.observation_spaces, self.pair.action_spaces
-
-    def observation_space(self, agent: str) -> TextSpace:
-        """Return an agent's space of observations."""
-        return self.pair.observation_spaces[agent]
-
-    def action_space(self, agent: str) -> TextSpace:
-        """Return an agent's space of actions."""
-        return self.pair.action_spaces[agent]
-
-    def render(self) -> str | None:
-        """Return the dialogue so far (render mode "ansi")."""
-        return None if self.render_mode is None else self.pair.text()
-
-    def close(self) -> None:
-        """Nothing is held open."""
 
 
 class SotopiaParallelEnv(PairedEnv, ParallelEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo has no types
@@ -191,18 +177,15 @@ class SotopiaParallelEnv(PairedEnv, ParallelEnv[str, str, str]):  # type: ignore
     (2, {'agent_0': 0.0, 'agent_1': 0.0})
     """
 
-    metadata: dict[str, Any] = {"name": "sotopia_v0", "render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
-
-    def __init__(self, order: str = "simultaneous", *, render_mode: str | None = None, **kwargs: Any) -> None:
-        self.prepare(order, render_mode, kwargs)
+    def __init__(self, order: str = "simultaneous", **kwargs: Any) -> None:
+        super().__init__(order, **kwargs)
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[dict[str, str], dict[str, dict[str, Any]]]:
         """Start a dialogue; see `SotopiaEnv` for the options `split`, `index` and `task_id`."""
-        self.pair.begin(seed, options)
-        self.agents = list(AGENTS)
-        return self._each(lambda role: self.pair.observation(role, None)), self._each(self.pair.info)
+        self._begin(seed, options)
+        return self._each(lambda role: self._observation(role, None)), self._each(self._info)
 
     def step(
         self, actions: Mapping[str, str]
@@ -218,17 +201,16 @@ class SotopiaParallelEnv(PairedEnv, ParallelEnv[str, str, str]):  # type: ignore
                 raise KeyError(f"unknown agent {agent!r}; {suggest(agent, AGENTS)}")
         if not self.agents:
             return {}, {}, {}, {}, {}
-        pair = self.pair
-        turn = pair.world.turn
-        pair.play({AGENTS.index(agent): command for agent, command in actions.items()})
-        if pair.world.ended:
+        turn = self.world.turn
+        self._play({AGENTS.index(agent): command for agent, command in actions.items()})
+        if self.world.ended:
             self.agents = []
         return (
-            self._each(lambda role: pair.observation(role, turn)),
-            self._each(pair.reward_of),
-            self._each(lambda role: pair.world.terminated),
-            self._each(lambda role: pair.world.truncated),
-            self._each(pair.info),
+            self._each(lambda role: self._observation(role, turn)),
+            self._each(self._reward_of),
+            self._each(lambda _: self.world.terminated),
+            self._each(lambda _: self.world.truncated),
+            self._each(self._info),
         )
 
     @staticmethod
@@ -257,31 +239,27 @@ class SotopiaAECEnv(PairedEnv, AECEnv[str, str, str]):  # type: ignore[misc]  # 
     ('agent_1', True)
     """
 
-    metadata: dict[str, Any] = {  # noqa: RUF012
-        "name": "sotopia_v0", "render_modes": ["ansi"], "render_fps": 1, "is_parallelizable": True
-    }  # fmt: skip
+    metadata: dict[str, Any] = PairedEnv.metadata | {"is_parallelizable": True}
 
-    def __init__(self, order: str = "round-robin", *, render_mode: str | None = None, **kwargs: Any) -> None:
-        super().__init__()
+    def __init__(self, order: str = "round-robin", **kwargs: Any) -> None:
         if order == "simultaneous":
             raise ValueError("order 'simultaneous' is no order of turns: use agentgym.sotopia.parallel_env")
-        self.prepare(order, render_mode, kwargs)
+        super().__init__(order, **kwargs)
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Start a dialogue; see `SotopiaEnv` for the options `split`, `index` and `task_id`."""
-        self.pair.begin(seed, options)
-        self.agents = list(AGENTS)
+        self._begin(seed, options)
         self._acted: dict[str, int | None] = dict.fromkeys(AGENTS)
         self.rewards = dict.fromkeys(AGENTS, 0.0)
         self._cumulative_rewards = dict.fromkeys(AGENTS, 0.0)
         self.terminations = dict.fromkeys(AGENTS, False)
         self.truncations = dict.fromkeys(AGENTS, False)
         self._note()
-        self.agent_selection = AGENTS[self.pair.world.speakers[0]]
+        self.agent_selection = AGENTS[self.world.speakers[0]]
 
     def observe(self, agent: str) -> str:
         """Return what was done since the agent's last turn, that turn included; from the start before the first."""
-        return self.pair.observation(AGENTS.index(agent), self._acted[agent])
+        return self._observation(AGENTS.index(agent), self._acted[agent])
 
     def step(self, action: str | None) -> None:
         """Play the selected agent's act; at the end, None takes an agent out of the dialogue.
@@ -296,17 +274,17 @@ class SotopiaAECEnv(PairedEnv, AECEnv[str, str, str]):  # type: ignore[misc]  # 
         if self.terminations[agent] or self.truncations[agent]:
             self._was_dead_step(action)
             return
-        world = self.pair.world
+        world = self.world
         turn = world.turn
-        self.pair.play({AGENTS.index(agent): action})  # type: ignore[dict-item]  # play says what is wrong with it
+        self._play({AGENTS.index(agent): action})  # type: ignore[dict-item]  # play says what is wrong with it
         self._acted[agent] = turn
         self._cumulative_rewards[agent] = 0.0
         for role, each in enumerate(AGENTS):
-            self.rewards[each] = self.pair.reward_of(role)
+            self.rewards[each] = self._reward_of(role)
             self.terminations[each], self.truncations[each] = world.terminated, world.truncated
         self._note()
         self._accumulate_rewards()
         self.agent_selection = AGENTS[world.speakers[0] if world.speakers else 1 - AGENTS.index(agent)]
 
     def _note(self) -> None:
-        self.infos = {agent: self.pair.info(role) for role, agent in enumerate(AGENTS)}
+        self.infos = {agent: self._info(role) for role, agent in enumerate(AGENTS)}

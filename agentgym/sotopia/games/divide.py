@@ -22,7 +22,7 @@ from agentgym.sotopia.games.phrases import read
 
 #: How many of each kind a role gets: here always what role 0 gets.
 Share = tuple[int, ...]
-#: All ways to divide a pile are listed.
+#: All ways to divide a pool are listed.
 MOST_SHARES = 100_000
 
 _WORDS = {
@@ -45,7 +45,7 @@ _EVERYTHING = re.compile(r"\b(?:everything|it all|all of (?:it|them))\b(?! else)
 
 
 @dataclass(frozen=True)
-class Pile:
+class Pool:
     """The things to divide.
 
     Args:
@@ -59,7 +59,7 @@ class Pile:
     def __post_init__(self) -> None:
         """Check that there is something to divide."""
         if len(self.kinds) != len(self.counts) or min(self.counts, default=0) < 1:
-            raise ValueError(f"a pile needs at least one of each of its kinds, got {self}")
+            raise ValueError(f"a pool needs at least one of each of its kinds, got {self}")
         if prod(count + 1 for count in self.counts) > MOST_SHARES:
             raise ValueError(f"there are more than {MOST_SHARES:,} ways to divide {self}")
 
@@ -74,7 +74,7 @@ class Pile:
     def tell(self, share: Share) -> str:
         """Return a share in words.
 
-        >>> Pile((("book", "books"), ("ball", "balls")), (3, 1)).tell((2, 1))
+        >>> Pool((("book", "books"), ("ball", "balls")), (3, 1)).tell((2, 1))
         '2 books and 1 ball'
         """
         parts = [f"{number} {kind[number != 1]}" for number, kind in zip(share, self.kinds, strict=True) if number]
@@ -97,20 +97,20 @@ class Pile:
         return UtteranceCache()
 
 
-def claimed(pile: Pile, parts: Sequence[str]) -> Share | None:
+def claimed(pool: Pool, parts: Sequence[str]) -> Share | None:
     """Return what the speaker of these clauses would get; None where they propose nothing, or nothing clear.
 
     A claim says who takes, gets or keeps how many of what, or gives them to you; what no claim mentions goes to the
     other, and claims for both must agree.
 
-    >>> pile = Pile((("book", "books"), ("hat", "hats"), ("ball", "balls")), (3, 2, 1))
-    >>> claimed(pile, ["I would take two books and the ball, you get the rest."])
+    >>> pool = Pool((("book", "books"), ("hat", "hats"), ("ball", "balls")), (3, 2, 1))
+    >>> claimed(pool, ["I would take two books and the ball, you get the rest."])
     (2, 0, 1)
-    >>> claimed(pile, ["You can have all the hats."]), claimed(pile, ["I like books more than hats."])
+    >>> claimed(pool, ["You can have all the hats."]), claimed(pool, ["I like books more than hats."])
     ((3, 0, 1), None)
     """
-    mine: list[int | None] = [None] * len(pile.counts)
-    yours: list[int | None] = [None] * len(pile.counts)
+    mine: list[int | None] = [None] * len(pool.counts)
+    yours: list[int | None] = [None] * len(pool.counts)
     found = False
     for part in parts:
         marks = list(_CLAIM.finditer(part))
@@ -118,31 +118,31 @@ def claimed(pile: Pile, parts: Sequence[str]) -> Share | None:
         for mark, following in itertools.zip_longest(marks, marks[1:]):
             who = (mark["who"] or mark["whom"] or mark["mine"] or "you").lower()
             into = yours if who.startswith("you") else mine
-            behind = mark["mine"] or (mark["whom"] and _claim(pile, part[at : mark.start()], list(into)))
+            behind = mark["mine"] or (mark["whom"] and _claim(pool, part[at : mark.start()], list(into)))
             if behind:  # "two hats for me", "the books are mine"
                 said, at = part[at : mark.start()], mark.end()
             else:
                 at = following.start() if following else len(part)
                 said = part[mark.end() : at]
-            found |= _claim(pile, said, into)
-    return _settle(pile.counts, mine, yours) if found else None
+            found |= _claim(pool, said, into)
+    return _settle(pool.counts, mine, yours) if found else None
 
 
-def _claim(pile: Pile, said: str, into: list[int | None]) -> bool:
+def _claim(pool: Pool, said: str, into: list[int | None]) -> bool:
     """Write down what is claimed; say whether it was anything."""
     found = False
-    for i, kind in enumerate(pile.kinds):
+    for i, kind in enumerate(pool.kinds):
         for match in _pattern(kind).finditer(said):
             word = match[1].lower()
             if word.isdigit():
                 into[i] = int(word) if len(word) < 10 else MOST_SHARES  # more than there are
             else:
-                into[i] = _WORDS.get(word, pile.counts[i])
+                into[i] = _WORDS.get(word, pool.counts[i])
             found = True
     if _EVERYTHING.search(said):
-        into[:] = pile.counts
+        into[:] = pool.counts
     elif _NOTHING.search(said):
-        into[:] = [0] * len(pile.counts)
+        into[:] = [0] * len(pool.counts)
     elif not found:
         return _REST.search(said) is not None
     return True
@@ -176,27 +176,27 @@ class DivideSide(DealSide):
     aim: ClassVar[float] = 6.0
     novelty: ClassVar[float] = 0.4
     role: int
-    pile: Pile
+    pool: Pool
     values: tuple[int, ...]
 
     def hear(self, role: int, text: str) -> Heard:
         """Return what an utterance says, its terms as what role 0 would get."""
-        return self.pile.hear(role, text)
+        return self.pool.hear(role, text)
 
     def own(self, terms: Share) -> Share:
         """Return what this role gets."""
-        return terms if self.role == 0 else self.pile.rest(terms)
+        return terms if self.role == 0 else self.pool.rest(terms)
 
     def worth(self, terms: Share) -> float:
         """Return the points as a share of all points, 0..10."""
-        return BEST * _points(self.values, self.own(terms)) / _points(self.values, self.pile.counts)
+        return BEST * _points(self.values, self.own(terms)) / _points(self.values, self.pool.counts)
 
     @cached_property
     def _ranked(self) -> tuple[list[float], list[tuple[Share, Share]]]:
         """The worths of all divisions, ascending, and the divisions in this order, with what the other gets."""
-        total = _points(self.values, self.pile.counts)
-        ranked = sorted([(BEST * _points(self.values, share) / total, share) for share in self.pile.shares()])
-        pairs = [(share, self.pile.rest(share)) for _, share in ranked]
+        total = _points(self.values, self.pool.counts)
+        ranked = sorted([(BEST * _points(self.values, share) / total, share) for share in self.pool.shares()])
+        pairs = [(share, self.pool.rest(share)) for _, share in ranked]
         if self.role == 1:
             return [worth for worth, _ in ranked], [(rest, rest) for _, rest in pairs]
         return [worth for worth, _ in ranked], pairs
@@ -206,11 +206,11 @@ class DivideSide(DealSide):
         levels, divisions = self._ranked
         start = min(bisect_left(levels, level - 1e-9), len(levels) - 1)
         end = max(start + 1, bisect_left(levels, level + 2.0))
-        weights = [1 / count for count in self.pile.counts]
+        weights = [1 / count for count in self.pool.counts]
         for wish in wishes:
-            theirs = wish if self.role == 1 else self.pile.rest(wish)
+            theirs = wish if self.role == 1 else self.pool.rest(wish)
             weights = [
-                each + share / count**2 for each, share, count in zip(weights, theirs, self.pile.counts, strict=True)
+                each + share / count**2 for each, share, count in zip(weights, theirs, self.pool.counts, strict=True)
             ]
         best, chosen = -1.0, divisions[start][0]
         for terms, given in divisions[start:end]:
@@ -224,7 +224,7 @@ class DivideSide(DealSide):
     def phrase(self, terms: Share, form: int) -> str:
         """Return a sentence that proposes a division."""
         own = self.own(terms)
-        words, theirs = self.pile.tell(own), self.pile.tell(self.pile.rest(own))
+        words, theirs = self.pool.tell(own), self.pool.tell(self.pool.rest(own))
         return _FORMS[form % 3].format(words, theirs)
 
 
@@ -240,33 +240,33 @@ class Divide(Game):
     """Things to divide.
 
     Args:
-        pile: the things.
+        pool: the things.
         values: points of one thing of each kind, for roles 0 and 1, each known to itself.
     """
 
     family: ClassVar[str] = "divide"
     material: ClassVar[bool] = True
-    pile: Pile
+    pool: Pool
     values: tuple[tuple[int, ...], tuple[int, ...]]
 
     def __post_init__(self) -> None:
         """Check that all is worth something."""
         for values in self.values:
-            if len(values) != len(self.pile.counts) or min(values) < 0 or _points(values, self.pile.counts) == 0:
+            if len(values) != len(self.pool.counts) or min(values) < 0 or _points(values, self.pool.counts) == 0:
                 raise ValueError(f"a division needs a value of at least 0 for each kind and role, got {self.values}")
 
     def hear(self, role: int, text: str) -> Heard:
         """Return what an utterance says, its terms as what role 0 would get."""
-        return self.pile.hear(role, text)
+        return self.pool.hear(role, text)
 
     @cached_property
     def sides(self) -> tuple[DivideSide, DivideSide]:
         """What roles 0 and 1 know."""
-        return DivideSide(0, self.pile, self.values[0]), DivideSide(1, self.pile, self.values[1])
+        return DivideSide(0, self.pool, self.values[0]), DivideSide(1, self.pool, self.values[1])
 
     def points(self, role: int, terms: Share) -> int:
         """Return the points of a role."""
-        return _points(self.values[role], terms if role == 0 else self.pile.rest(terms))
+        return _points(self.values[role], terms if role == 0 else self.pool.rest(terms))
 
     def goals(self, terms: Share) -> tuple[int, int]:
         """Return the goal scores of a division."""
@@ -277,13 +277,13 @@ class Divide(Game):
     def _all_points(self) -> list[tuple[int, int]]:
         """The points of both roles, for every division."""
         first, second = self.values
-        total = _points(second, self.pile.counts)
-        return [(_points(first, share), total - _points(second, share)) for share in self.pile.shares()]
+        total = _points(second, self.pool.counts)
+        return [(_points(first, share), total - _points(second, share)) for share in self.pool.shares()]
 
     @cached_property
     def _fair_best(self) -> tuple[int, int]:
         """The most points of either role while the other has at least half of all its points."""
-        first, second = (_points(values, self.pile.counts) / 2 for values in self.values)
+        first, second = (_points(values, self.pool.counts) / 2 for values in self.values)
         return (
             max(1, *[mine for mine, other in self._all_points if other >= second]),
             max(1, *[mine for other, mine in self._all_points if other >= first]),
@@ -304,7 +304,7 @@ class Divide(Game):
 
     def tell(self, terms: Any) -> str:
         """Return a division in words."""
-        return f"{self.pile.tell(terms)} to one, {self.pile.tell(self.pile.rest(terms))} to the other"
+        return f"{self.pool.tell(terms)} to one, {self.pool.tell(self.pool.rest(terms))} to the other"
 
 
 def _points(values: Share, share: Share) -> int:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from agentgym.core import suggest
 from agentgym.draws import Draws
 from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain, dollars
-from agentgym.sotopia.games.divide import Divide, Pile, Share
+from agentgym.sotopia.games.divide import Divide, Pool, Share
 from agentgym.sotopia.games.friend import Friend, MutualFriend
 from agentgym.sotopia.games.game import Game
 from agentgym.sotopia.games.schedule import Calendar, Schedule
@@ -119,12 +119,12 @@ def _divide(draws: Draws) -> _Made:
     chosen = tuple(draws.sample(kinds, 3))
     solvable = False
     while not solvable:
-        pile = Pile(chosen, draws.pick(_COUNTS))
-        values = draws.pick(_values(pile.counts)), draws.pick(_values(pile.counts))
-        game = Divide(pile, values)
+        pool = Pool(chosen, draws.pick(_COUNTS))
+        values = draws.pick(_values(pool.counts)), draws.pick(_values(pool.counts))
+        game = Divide(pool, values)
         solvable = values[0] != values[1] and game.solvable
     text = (
-        f"{occasion} and divide what there is: {pile.tell(pile.counts)}. Each of them values these things differently."
+        f"{occasion} and divide what there is: {pool.tell(pool.counts)}. Each of them values these things differently."
     )
     first, second = (
         "Get as many points as you can (<extra_info>For you, "

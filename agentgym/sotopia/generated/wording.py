@@ -87,27 +87,17 @@ SALE = (
 
 #: Things to divide: the occasion, and kinds in singular and plural.
 OCCASIONS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
-    (
-        "Two people give up their shared flat",
-        (("lamp", "lamps"), ("chair", "chairs"), ("plant", "plants"), ("rug", "rugs")),
-    ),
-    (
-        "Two people have won the raffle together",
-        (("mug", "mugs"), ("puzzle", "puzzles"), ("kite", "kites"), ("scarf", "scarves")),
-    ),
-    (
-        "Two people are back from the orchard",
-        (("apple", "apples"), ("pear", "pears"), ("plum", "plums"), ("melon", "melons")),
-    ),
-    (
-        "Two people clear out a workshop",
-        (("hammer", "hammers"), ("saw", "saws"), ("drill", "drills"), ("vice", "vices")),
-    ),
-    (
-        "Two people share what is left after the fair",
-        (("book", "books"), ("candle", "candles"), ("basket", "baskets"), ("jar", "jars")),
-    ),
-)
+    ("Two people give up their shared flat",
+     (("lamp", "lamps"), ("chair", "chairs"), ("plant", "plants"), ("rug", "rugs"))),
+    ("Two people have won the raffle together",
+     (("mug", "mugs"), ("puzzle", "puzzles"), ("kite", "kites"), ("scarf", "scarves"))),
+    ("Two people are back from the orchard",
+     (("apple", "apples"), ("pear", "pears"), ("plum", "plums"), ("melon", "melons"))),
+    ("Two people clear out a workshop",
+     (("hammer", "hammers"), ("saw", "saws"), ("drill", "drills"), ("vice", "vices"))),
+    ("Two people share what is left after the fair",
+     (("book", "books"), ("candle", "candles"), ("basket", "baskets"), ("jar", "jars"))),
+)  # fmt: skip
 
 #: What people arrange to meet for.
 MEETINGS = (

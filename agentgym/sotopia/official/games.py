@@ -10,7 +10,7 @@ import re
 from functools import lru_cache
 
 from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain
-from agentgym.sotopia.games.divide import Divide, Pile
+from agentgym.sotopia.games.divide import Divide, Pool
 from agentgym.sotopia.games.friend import Friend, MutualFriend
 from agentgym.sotopia.games.game import Game
 from agentgym.sotopia.profiles import Scenario
@@ -78,7 +78,7 @@ def _divide(scenario: Scenario) -> Divide:
     for goal in _goals(scenario):
         worth = {word.removesuffix("s"): int(points) for word, points in _VALUE.findall(goal.lower())}
         values.append(tuple(worth[kind] for kind, _ in kinds))
-    return Divide(Pile(tuple(kinds), tuple(counts)), (values[0], values[1]))
+    return Divide(Pool(tuple(kinds), tuple(counts)), (values[0], values[1]))
 
 
 def _attributes(told: str) -> list[tuple[str, str]]:

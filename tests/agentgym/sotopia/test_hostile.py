@@ -16,7 +16,7 @@ from agentgym.sotopia import aec_env, parallel_env
 from agentgym.sotopia.acts import LONGEST, NONE, Act, Turn, parse, told, write
 from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Failure, Rating, Verdict
 from agentgym.sotopia.env import SotopiaEnv
-from agentgym.sotopia.games.divide import Pile
+from agentgym.sotopia.games.divide import Pool
 from agentgym.sotopia.judges.model import VerdictError, read_verdict, verdict_request
 from agentgym.sotopia.players.model import act_request, read_act
 from agentgym.sotopia.rules import SocialWorld
@@ -54,8 +54,8 @@ def test_no_act_raises(answer: str) -> None:
 
 
 def test_books_without_number_are_no_share() -> None:
-    pile = Pile((("book", "books"),), (3,))
-    assert pile.hear(0, f"I take {'9' * 5_000} books.").terms is None
+    pool = Pool((("book", "books"),), (3,))
+    assert pool.hear(0, f"I take {'9' * 5_000} books.").terms is None
 
 
 _DEEP: Any = 7

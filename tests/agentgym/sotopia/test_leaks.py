@@ -97,7 +97,7 @@ def test_random_episodes_of_all_official_pairings(order: str) -> None:
         observations, infos = env.reset(seed=index, options={"index": index})
         while True:
             for role, agent in enumerate(ROLES):
-                watch.see(env.pair.task, role, f"{observations[agent]} {infos[agent]}")
+                watch.see(env.task, role, f"{observations[agent]} {infos[agent]}")
             if not env.agents:
                 break
             actions = {agent: COMMANDS[rng.integers(len(COMMANDS))] for agent in env.agents}
@@ -110,5 +110,5 @@ def test_a_leak_would_be_found() -> None:
     env = parallel_env(families="bargain")
     observations, _ = env.reset(seed=0)
     watch = Watch()
-    watch.see(env.pair.task, 1, observations["agent_0"])
+    watch.see(env.task, 1, observations["agent_0"])
     assert len(watch.leaks) >= 3

@@ -13,7 +13,7 @@ import pytest
 from agentgym.sotopia.acts import Turn, parse, told, write
 from agentgym.sotopia.dialogue import Dialogue
 from agentgym.sotopia.games.bargain import Bargain
-from agentgym.sotopia.games.divide import Divide, Pile
+from agentgym.sotopia.games.divide import Divide, Pool
 from agentgym.sotopia.games.friend import Friend, MutualFriend
 from agentgym.sotopia.games.phrases import read
 from agentgym.sotopia.games.schedule import Calendar, Schedule
@@ -64,7 +64,7 @@ FAMILIES: dict[str, tuple[str, str, str]] = {
 }  # fmt: skip
 
 SALE = Bargain(100.0, (80.0, 90.0), ("buyer", "seller"))
-SHARES = Divide(Pile((("book", "books"), ("hat", "hats")), (3, 2)), ((1, 2), (2, 1)))
+SHARES = Divide(Pool((("book", "books"), ("hat", "hats")), (3, 2)), ((1, 2), (2, 1)))
 FRIENDS = MutualFriend(
     (("town", ("Old York", "Ham")), ("job", ("tailor", "cook"))),
     ((Friend("Kim", ("Ham", "cook")), Friend("Lee", ("Ham", "tailor"))), (Friend("Kim", ("Ham", "cook")),)),

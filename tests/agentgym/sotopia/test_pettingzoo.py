@@ -148,8 +148,8 @@ def test_each_agent_sees_its_own_goal_and_gets_its_own_reward() -> None:
     env = parallel_env(judge=Fixed((8, 3)), render_mode="ansi")
     observations, infos = env.reset(seed=0)
     for role, agent in enumerate(env.agents):
-        assert infos[agent]["speaker"] == env.pair.world.names[role]
-        assert f"{env.pair.world.names[1 - role]}'s goal: Unknown" in observations[agent]
+        assert infos[agent]["speaker"] == env.world.names[role]
+        assert f"{env.world.names[1 - role]}'s goal: Unknown" in observations[agent]
     first, second = infos["agent_0"]["speaker"], infos["agent_1"]["speaker"]
     observations, rewards, *_ = env.step({"agent_0": HI, "agent_1": HELLO})
     assert set(observations.values()) == {f'Turn #0: {first} said: "Hi";{second} said: "Hello"\n'}

@@ -4,12 +4,12 @@ import itertools
 
 import pytest
 
-from agentgym.sotopia.games.divide import Divide, Pile
+from agentgym.sotopia.games.divide import Divide, Pool
 from tests.agentgym.sotopia.played import outcome
 
-PILE = Pile((("book", "books"), ("hat", "hats"), ("ball", "balls")), (3, 2, 1))
+POOL = Pool((("book", "books"), ("hat", "hats"), ("ball", "balls")), (3, 2, 1))
 #: Worth 3*1 + 2*3 + 1*1 = 10 points to role 0, and 3*2 + 2*1 + 1*2 = 10 to role 1.
-GAME = Divide(PILE, ((1, 3, 1), (2, 1, 2)))
+GAME = Divide(POOL, ((1, 3, 1), (2, 1, 2)))
 
 
 @pytest.mark.parametrize(
@@ -39,13 +39,13 @@ GAME = Divide(PILE, ((1, 3, 1), (2, 1, 2)))
     ],
 )
 def test_claims(text: str, share: tuple[int, ...] | None) -> None:
-    assert PILE.hear(0, text).terms == share
-    assert PILE.hear(1, text).terms == (None if share is None else PILE.rest(share))
+    assert POOL.hear(0, text).terms == share
+    assert POOL.hear(1, text).terms == (None if share is None else POOL.rest(share))
 
 
 def test_own_words_are_read_back() -> None:
-    for role, share, form in itertools.product((0, 1), PILE.shares(), range(3)):
-        assert PILE.hear(role, GAME.sides[role].phrase(share, form)).terms == share, (role, share, form)
+    for role, share, form in itertools.product((0, 1), POOL.shares(), range(3)):
+        assert POOL.hear(role, GAME.sides[role].phrase(share, form)).terms == share, (role, share, form)
 
 
 def test_goals_by_hand() -> None:
@@ -62,7 +62,7 @@ def test_goals_by_hand() -> None:
 
 def test_the_best_that_leaves_the_other_half_against_all_divisions() -> None:
     for values in itertools.product([(1, 2, 3), (4, 1, 1), (2, 2, 2), (0, 0, 5)], repeat=2):
-        game = Divide(PILE, values)
+        game = Divide(POOL, values)
         best = [1, 1]
         for books, hats, ball in itertools.product(range(4), range(3), range(2)):
             first = books * values[0][0] + hats * values[0][1] + ball * values[0][2]
@@ -95,9 +95,9 @@ def test_proposals_are_worth_the_level_and_give_what_was_asked_for() -> None:
 @pytest.mark.parametrize("values", [((1, 1), (1, 1, 1)), ((0, 0, 0), (1, 1, 1)), ((1, 1, 1), (1, -1, 1))])
 def test_says_what_is_wrong_with_values(values: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
     with pytest.raises(ValueError, match="a value of at least 0 for each kind and role"):
-        Divide(PILE, values)
+        Divide(POOL, values)
 
 
 def test_says_what_is_wrong_with_a_pile() -> None:
     with pytest.raises(ValueError, match="at least one of each"):
-        Pile((("book", "books"),), (0,))
+        Pool((("book", "books"),), (0,))

@@ -42,11 +42,11 @@ def test_numbers_read_by_hand() -> None:
     assert (sale.list_price, sale.targets) == (650.0, (454.0, 610.0))
     fruit = found["01H7VFHP5H5GY9Z62J4NJYJQN1"]
     assert isinstance(fruit, Divide)
-    assert fruit.pile.counts == (1, 4, 3)
+    assert fruit.pool.counts == (1, 4, 3)
     assert fruit.values == ((5, 3, 7), (2, 4, 10))
     fruit = found["01H7VFHP7K0EN9QX5JTD8B9NSQ"]
     assert isinstance(fruit, Divide)
-    assert fruit.pile.counts == (3, 2, 1)
+    assert fruit.pool.counts == (3, 2, 1)
     assert fruit.values == ((1, 2, 3), (3, 1, 2))
     party = found["01H7VFHPQ1712DHGTMPQFTXH02"]
     assert isinstance(party, MutualFriend)
