@@ -6,6 +6,7 @@ environments for two agents.
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -34,10 +35,9 @@ def aec_env(**kwargs: Any) -> SotopiaAECEnv:
 
 def _two_agents() -> Any:
     try:
-        from agentgym.sotopia import pettingzoo
+        return importlib.import_module("agentgym.sotopia.pettingzoo")
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "pettingzoo":
             raise
         message = "the two-agent forms of SOTOPIA need PettingZoo: pip install 'stepcredit[multiagent]'"
         raise ImportError(message) from error
-    return pettingzoo
