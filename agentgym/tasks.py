@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 import numbers
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar
@@ -64,6 +65,21 @@ def check_split(tasks: Tasks[Any], split: object) -> str:
     return split
 
 
+def whole(name: str, value: Any, least: int) -> int:
+    """Return an argument as an int, or raise a ValueError that names it."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+    return int(value)
+
+
+def real(name: str, value: Any, least: float = -math.inf, most: float = math.inf, *, expected: str) -> float:
+    """Return an argument as a finite float within bounds, or raise a ValueError that names it."""
+    number: Any = value if isinstance(value, numbers.Real) and type(value) is not bool else math.nan
+    if not math.isfinite(number) or not least <= number <= most:
+        raise ValueError(f"{name} must be {expected}, got {value!r}")
+    return float(number)
+
+
 def given(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options of a reset that are given: one that is None is not."""
     return {name: value for name, value in options.items() if value is not None}
@@ -98,11 +114,9 @@ def choose(tasks: Tasks[TaskT_co], split: str, options: Mapping[str, Any], rng: 
     count = tasks.count(split)
     if not count:
         raise ValueError(f"split {split!r} of {tasks.name} holds no task; known splits: {', '.join(tasks.splits)}")
-    index: Any = options["index"] if "index" in options else int(rng.integers(count))
-    if isinstance(index, (bool, np.bool_)) or not isinstance(index, numbers.Integral) or index < 0:
-        raise ValueError(f"option 'index' must be an integer of at least 0, got {index!r}")
+    index = whole("option 'index'", options["index"], 0) if "index" in options else int(rng.integers(count))
     try:
-        return tasks.by_index(split, int(index))
+        return tasks.by_index(split, index)
     except (IndexError, OverflowError):  # what a list says, and what an array says of integers beyond 64 bits
         raise ValueError(
             f"index {index} is out of range: split {split!r} of {tasks.name} has {count} tasks, use 0 to {count - 1}"

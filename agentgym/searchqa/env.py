@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import math
-import numbers
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
@@ -18,7 +16,7 @@ from agentgym.searchqa.retrieval.engines import Corpus
 from agentgym.searchqa.retriever import MOST_ID, Found, Hit, Retriever, SearchFailure, search_all
 from agentgym.searchqa.scoring import FormatReward, exact_match, f1, normalise, sub_match
 from agentgym.searchqa.tasks import QuestionTasks, find_data
-from agentgym.tasks import check_split, choose
+from agentgym.tasks import check_split, choose, real, whole
 from agentgym.vector import TextVectorEnv
 
 INSTRUCTIONS = (
@@ -140,12 +138,10 @@ class SearchQAEnv(TextEnv[str]):
         super().__init__(render_mode=render_mode, expert=expert)
         self.format = Format(protocol, max_tokens, tokenizer, close_block, escape)
         self.turns = Turns(max_turns, last_turn or ("extra" if protocol == "searchr1" else "counted"))
-        if isinstance(top_k, bool) or not isinstance(top_k, int) or top_k < 1:
-            raise ValueError(f"top_k must be an integer of at least 1, got {top_k!r}")
-        self.top_k = top_k
+        self.top_k = whole("top_k", top_k, 1)
         self.reward = "format" if isinstance(reward, FormatReward) else check_name(reward, REWARDS, "reward")
         self._format_reward = reward if isinstance(reward, FormatReward) else FormatReward()
-        self.format_score = _finite(format_score)
+        self.format_score = real("format_score", format_score, expected="a finite number")
         self.questions, self.retriever = find_data(corpus, questions, retriever, world_seed, answerable)
         self.sources = self.questions.check_sources(sources)
         self.kinds = self.questions.check_kinds(kinds)
@@ -353,9 +349,3 @@ def _shown(form: Format, hits: tuple[Hit, ...]) -> tuple[str, tuple[str, ...], s
 
 #: Only short passages, so that what is remembered is bounded in bytes; all environments share it.
 _remembered = lru_cache(maxsize=4096)(_shown)
-
-
-def _finite(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not math.isfinite(value):
-        raise ValueError(f"format_score must be a finite number, got {value!r}")
-    return float(value)

@@ -132,7 +132,6 @@ class Turns:
     last: str
 
     def __post_init__(self) -> None:
-        """Refuse values that mean nothing."""
         if isinstance(self.number, bool) or not isinstance(self.number, int) or self.number < 1:
             raise ValueError(f"max_turns must be an integer of at least 1, got {self.number!r}")
         check_name(self.last, LAST_TURNS, "last_turn")
@@ -170,7 +169,6 @@ class Format:
     escape: bool = True
 
     def __post_init__(self) -> None:
-        """Refuse values that mean nothing."""
         check_name(self.protocol, PROTOCOLS, "protocol")
         limit = self.max_tokens
         if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 16):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from agentgym.core import Info, TextEnv, TextSpace, suggest
-from agentgym.tasks import check_split, choose
+from agentgym.tasks import check_split, choose, real, whole
 from agentgym.vector import TextVectorEnv
 from agentgym.webshop.expert import expert_action
 from agentgym.webshop.generated.noise import Adverts
@@ -35,33 +33,15 @@ INSTRUCTIONS = (
 MODES = ("text", "text_rich", "url")
 #: The parts of a score, before a purchase.
 NO_PARTS: Info = {
-    "r_type": 0.0,
-    "r_att": 0.0,
-    "w_att": 0.0,
-    "query_match": False,
-    "category_match": False,
-    "title_score": 0.0,
-    "r_option": 0.0,
-    "w_option": 0.0,
-    "r_price": False,
-    "w_price": 0.0,
-}
+    "r_type": 0.0, "r_att": 0.0, "w_att": 0.0, "query_match": False, "category_match": False, "title_score": 0.0,
+    "r_option": 0.0, "w_option": 0.0, "r_price": False, "w_price": 0.0,
+}  # fmt: skip
 #: The info keys in order, with what holds until something is chosen or bought.
 NO_INFO: Info = {
-    "admissible_actions": (),
-    "is_action_valid": True,
-    "state_key": "",
-    "task_id": "",
-    "won": False,
-    "score": 0.0,
-    "page": "",
-    "options": "nothing",
-    "has_search_bar": False,
-    "instruction": "",
-    **NO_PARTS,
-}
+    "admissible_actions": (), "is_action_valid": True, "state_key": "", "task_id": "", "won": False, "score": 0.0,
+    "page": "", "options": "nothing", "has_search_bar": False, "instruction": "", **NO_PARTS,
+}  # fmt: skip
 _ANY_QUERY = "search[<your query>]"
-
 
 #: What each repair changes. By default the shop behaves exactly as the original, quirks included.
 REPAIRS: dict[str, str] = {
@@ -143,9 +123,8 @@ class WebShopEnv(TextEnv[str]):
     original makes them; what products with a range of prices cost, and the limits that requests name, are drawn with
     `price_seed`: the original draws them unseeded, anew in every process, or reads them from `prices`.
 
-    **Repairs.** The quirks of the original are all there. `repairs` names those to be repaired, or "all": "brackets"
-    (values with a bracket can be clicked), "options" (pages show the chosen options), "winnable" (goals that cannot
-    score 1 are left out); `agentgym.webshop.env.REPAIRS` describes them.
+    **Repairs.** The quirks of the original are all there but those that `repairs` names: "brackets", "options",
+    "winnable", or "all"; `agentgym.webshop.env.REPAIRS` describes them.
 
     **Id.** `AgentRL/WebShop-v0`.
 
@@ -205,7 +184,7 @@ class WebShopEnv(TextEnv[str]):
         if observation_mode not in MODES:
             raise ValueError(f"unknown observation_mode {observation_mode!r}; {suggest(observation_mode, MODES)}")
         self.observation_mode = observation_mode
-        self.reward = None if reward is None else _finite(reward)
+        self.reward = None if reward is None else real("reward", reward, expected="a finite number or None")
         self.repairs = check_repairs(repairs)
         self.adverts = None if noise is None else Adverts(*_pair(noise))
         self._brackets, self._show_options = "brackets" in self.repairs, "options" in self.repairs
@@ -218,9 +197,9 @@ class WebShopEnv(TextEnv[str]):
             winnable="winnable" in self.repairs,
             search=search,
             noun_tagger=tagger,
-            num_products=_count("num_products", num_products, 1),
-            price_seed=_count("price_seed", price_seed, 0),
-            product_seed=_count("product_seed", product_seed, 0),
+            num_products=None if num_products is None else whole("num_products", num_products, 1),
+            price_seed=whole("price_seed", price_seed, 0),
+            product_seed=whole("product_seed", product_seed, 0),
             cache_in=cache,
         )
         self.split = check_split(self.tasks, split)
@@ -325,12 +304,6 @@ class WebShopVectorEnv(TextVectorEnv):
     env_class = WebShopEnv
 
 
-def _finite(reward: Any) -> float:
-    if isinstance(reward, bool) or not isinstance(reward, numbers.Real) or not math.isfinite(reward):
-        raise ValueError(f"reward must be a finite number or None, got {reward!r}")
-    return float(reward)
-
-
 def _pair(noise: Any) -> tuple[Any, Any]:
     if not isinstance(noise, (tuple, list)) or len(noise) != 2:
         raise ValueError(f"noise must be two probabilities, of a page and of a place, or None, got {noise!r}")
@@ -341,11 +314,3 @@ def _path(name: str, value: Any, what: str) -> str:
     if not isinstance(value, (str, os.PathLike)):
         raise ValueError(f"{name} must be {what} or None, got {value!r}")
     return str(os.fspath(value))
-
-
-def _count(name: str, value: Any, least: int) -> Any:
-    if value is None and name == "num_products":
-        return None
-    if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-    return int(value)

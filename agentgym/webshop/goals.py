@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import random
+from abc import ABC, abstractmethod
 from array import array
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.webshop.catalogue.catalogue import Catalogue
+from agentgym.webshop.catalogue.product import Product
 
 _LIMITS = tuple([10.0 * i for i in range(1, 100)])
 _CANDIDATES = 4
@@ -22,8 +23,6 @@ KINDS = ("synthetic", "human")
 ORDER_SEED = 233
 #: Most goals of one shop: about three gigabytes.
 MOST_GOALS = 100_000_000
-
-
 #: A limit that no price reaches: the request names no price.
 NO_LIMIT = 1_000_000.0
 
@@ -65,7 +64,7 @@ class HumanRequest:
     options: tuple[str, ...]
 
 
-class Goals(Protocol):
+class Goals(ABC):
     """Goals in the original's order.
 
     Attributes:
@@ -77,8 +76,9 @@ class Goals(Protocol):
     products: NDArray[np.int32]
 
     def __len__(self) -> int:
-        """Number of goals."""
+        return len(self.products)
 
+    @abstractmethod
     def __getitem__(self, index: int, /) -> Goal:
         """Return a goal by its index."""
 
@@ -93,8 +93,17 @@ def draw_limit(price: float, rng: random.Random) -> float:
     return max(rng.sample(candidates, 2)) if len(candidates) >= 2 else NO_LIMIT
 
 
-def _with_limit(request: str, limit: float) -> str:
-    return request if limit == NO_LIMIT else f"{request}, and price lower than {limit:.2f} dollars"
+def _goal(
+    product: Product,
+    request: str,
+    attributes: tuple[str, ...],
+    options: tuple[tuple[str, str], ...] | tuple[str, ...],
+    limit: float,
+) -> Goal:
+    if limit != NO_LIMIT:
+        request += f", and price lower than {limit:.2f} dollars"
+    hidden = (product.asin, product.title, product.category, product.query, product.product_category)
+    return Goal(*hidden, request, attributes, options, limit)
 
 
 def _order(count: int) -> NDArray[np.int64]:
@@ -103,7 +112,7 @@ def _order(count: int) -> NDArray[np.int64]:
     return np.array(order, np.int64)
 
 
-class SyntheticGoals:
+class SyntheticGoals(Goals):
     """One goal for every way to choose the options of every product that somebody asks for.
 
     Goals are numbers (product, choice, limit) until one is asked for.
@@ -132,12 +141,7 @@ class SyntheticGoals:
         self.products = np.repeat(asked.astype(np.int32), counts)[order]
         self._choices = (np.arange(len(order)) - starts)[order]
 
-    def __len__(self) -> int:
-        """Number of goals."""
-        return len(self.products)
-
     def __getitem__(self, index: int) -> Goal:
-        """Return a goal by its index."""
         position, rest = int(self.products[index]), int(self._choices[index])
         product, limit = self._catalogue[position], self._limits[position]
         assert product.instruction is not None
@@ -148,20 +152,10 @@ class SyntheticGoals:
         chosen.reverse()
         wishes = ", and ".join([f"{name}: {value}" for name, value in chosen])
         request = product.instruction + (f" with {wishes}" if wishes else "")
-        return Goal(
-            asin=product.asin,
-            name=product.title,
-            category=product.category,
-            query=product.query,
-            product_category=product.product_category,
-            instruction=_with_limit(request, limit),
-            attributes=product.instruction_attributes,
-            options=tuple(chosen),
-            price_upper=limit,
-        )
+        return _goal(product, request, product.instruction_attributes, tuple(chosen), limit)
 
 
-class HumanGoals:
+class HumanGoals(Goals):
     """One goal for every request that a person wrote and that names an attribute.
 
     Args:
@@ -188,28 +182,13 @@ class HumanGoals:
         self._requests = [(rows[i][1], limits[i]) for i in order]
         self.products = np.array([rows[i][0] for i in order], np.int32)
 
-    def __len__(self) -> int:
-        """Number of goals."""
-        return len(self.products)
-
     def __getitem__(self, index: int) -> Goal:
-        """Return a goal by its index."""
         request, limit = self._requests[index]
         product = self._catalogue[int(self.products[index])]
-        return Goal(
-            asin=product.asin,
-            name=product.title,
-            category=product.category,
-            query=product.query,
-            product_category=product.product_category,
-            instruction=_with_limit(request.instruction.strip("."), limit),
-            attributes=request.attributes,
-            options=request.options,
-            price_upper=limit,
-        )
+        return _goal(product, request.instruction.strip("."), request.attributes, request.options, limit)
 
 
-class GivenGoals:
+class GivenGoals(Goals):
     """Goals from a list.
 
     Args:
@@ -231,10 +210,5 @@ class GivenGoals:
             positions.append(position)
         self.products = np.array(positions, np.int32)
 
-    def __len__(self) -> int:
-        """Number of goals."""
-        return len(self._goals)
-
     def __getitem__(self, index: int) -> Goal:
-        """Return a goal by its index."""
         return self._goals[index]

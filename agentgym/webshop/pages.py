@@ -191,27 +191,25 @@ class Pages:
     """
 
     def __init__(self, catalogue: Catalogue) -> None:
-        self._catalogue = catalogue
-        self.item = lru_cache(_CACHED)(self._item)
-        self.sub = lru_cache(_CACHED)(self._sub)
-        self.results = lru_cache(_CACHED)(self._results)
-        self._result = lru_cache(4 * _CACHED)(self._one_result)
 
-    def _results(self, positions: tuple[int, ...], number: int, total: int) -> Page:
-        """Page of results with these products."""
-        return results_page(map(self._result, positions), number, total)
+        @lru_cache(_CACHED)
+        def item(position: int) -> Page:
+            return item_page(catalogue[position])
 
-    def _one_result(self, position: int) -> tuple[int, str, Nodes]:
-        product = self._catalogue[position]
-        return position, product.asin.lower(), result(product)
+        @lru_cache(_CACHED)
+        def sub(position: int, name: str) -> Page:
+            return sub_page(catalogue[position], name)
 
-    def _item(self, position: int) -> Page:
-        """Page of a product."""
-        return item_page(self._catalogue[position])
+        @lru_cache(4 * _CACHED)
+        def one(position: int) -> tuple[int, str, Nodes]:
+            product = catalogue[position]
+            return position, product.asin.lower(), result(product)
 
-    def _sub(self, position: int, name: str) -> Page:
-        """Page below a product's page."""
-        return sub_page(self._catalogue[position], name)
+        @lru_cache(_CACHED)
+        def results(positions: tuple[int, ...], number: int, total: int) -> Page:
+            return results_page(map(one, positions), number, total)
+
+        self.item, self.sub, self.results = item, sub, results
 
 
 def page_text(page: Page, request: str | None) -> str:

@@ -70,16 +70,12 @@ class Grader:
     """
 
     def __init__(self, catalogue: Catalogue, prices: NDArray[np.float64], nouns: Tagger) -> None:
-        self._catalogue, self._prices, self._nouns = catalogue, prices, nouns
-        self._match = lru_cache(maxsize=_MEMORY)(self._match_once)
+        self._prices = prices
+        self._match = lru_cache(_MEMORY)(lambda position, goal: compare(catalogue[position], goal, nouns))
 
     def __call__(self, position: int, options: Mapping[str, str], goal: Goal) -> Purchase:
         """Return the score and parts of buying a product with some options."""
-        match = self._match(position, goal)
-        return grade(match, float(self._prices[position]), tuple(options.values()), goal)
-
-    def _match_once(self, position: int, goal: Goal) -> Match:
-        return compare(self._catalogue[position], goal, self._nouns)
+        return grade(self._match(position, goal), float(self._prices[position]), tuple(options.values()), goal)
 
 
 def compare(product: Product, goal: Goal, nouns: Tagger) -> Match:

@@ -230,23 +230,12 @@ class Session:
             return f"{_BASE}/item_sub_page/{name}/{asin}/{words}/{self.number}/{self.sub}/{self.options}"
         return f"{_BASE}/done/{name}/{asin}/{self.options}"
 
-    def available(self) -> dict[str, Any]:
-        """Return what the original's `get_available_actions` does."""
-        return {"has_search_bar": self.page is INDEX, "clickables": list(self.page.clickables)}
-
     def get_state(self) -> tuple[Any, ...]:
         """Return the state as a small value."""
         return (
-            self.page.kind,
-            self.query,
-            self.number,
-            self.product,
-            tuple(self.options.items()),
-            tuple(self.visited),
-            self.purchase,
-            self.sub,
-            self.draws,
-        )
+            self.page.kind, self.query, self.number, self.product, tuple(self.options.items()), tuple(self.visited),
+            self.purchase, self.sub, self.draws,
+        )  # fmt: skip
 
     def set_state(self, state: tuple[Any, ...]) -> None:
         """Load what `get_state` returned of a session with the same shop, goal and seed."""

@@ -7,7 +7,6 @@ any process.
 
 from __future__ import annotations
 
-import numbers
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -19,6 +18,7 @@ from agentgym.searchqa.generated.questions import SOURCES, make_questions
 from agentgym.searchqa.generated.world import Census, Names, make_world
 from agentgym.searchqa.question import Question
 from agentgym.searchqa.retriever import Passage
+from agentgym.tasks import whole
 
 #: What each split has: a world of this size, and at most so many questions of each of `questions.SOURCES`.
 SPLITS: dict[str, tuple[Census, tuple[int, ...]]] = {
@@ -46,13 +46,12 @@ def make_encyclopaedia(seed: Any = 0) -> Encyclopaedia:
     >>> make_encyclopaedia(seed=1).passages[0] == made.passages[0]
     False
     """
-    if isinstance(seed, bool) or not isinstance(seed, numbers.Integral) or seed < 0:
-        raise ValueError(f"the seed of an encyclopaedia must be an integer of at least 0, got {seed!r}")
-    names = Names(_generator(int(seed), 0))
+    seed = whole("the seed of an encyclopaedia", seed, 0)
+    names = Names(_generator(seed, 0))
     passages: list[Passage] = []
     questions: list[Question] = []
     for number, (split, (census, most)) in enumerate(SPLITS.items(), 1):
-        rng = _generator(int(seed), number)
+        rng = _generator(seed, number)
         world = make_world(rng, names, census)
         for entity in world.entities():
             entity.passage = str(len(passages))

@@ -6,6 +6,7 @@ instance, has to be looked up in the passage of the town.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,12 +19,12 @@ from agentgym.searchqa.retriever import Passage
 def passage_of(entity: Entity, rng: np.random.Generator) -> Passage:
     """Return the passage of an entity; the wording is drawn."""
     writers = {PERSON: _person, TOWN: _town, COUNTRY: _country, EVENT: _event}
-    sentences = writers.get(entity.kind, _work)(entity, rng)
+
+    def either(*wordings: str) -> str:
+        return wordings[int(rng.integers(len(wordings)))]
+
+    sentences = writers.get(entity.kind, _work)(entity, either)
     return Passage(entity.passage, f'"{entity.name}"\n{" ".join(sentences)}')
-
-
-def _either(rng: np.random.Generator, *wordings: str) -> str:
-    return wordings[int(rng.integers(len(wordings)))]
 
 
 def article(noun: str) -> str:
@@ -31,15 +32,14 @@ def article(noun: str) -> str:
     return "an" if noun[0].lower() in "aeiou" else "a"
 
 
-def _person(person: Entity, rng: np.random.Generator) -> list[str]:
+def _person(person: Entity, either: Callable[..., str]) -> list[str]:
     values, links = person.values, person.links
     she, her = ("She", "Her") if values["woman"] else ("He", "His")
     job, born, town = values["occupation"], values["born"], links["birthplace"].name
     name = f"{person.alias}, known as {person.name}," if person.alias else person.name
     is_was = "was" if "died" in values else "is"
     text = [
-        _either(
-            rng,
+        either(
             f"{name} {is_was} {article(job)} {job}, born in {town} in {born}.",
             f"{name} was born in {town} in {born} and became {article(job)} {job}.",
             f"Born in {town} in {born}, {name} {is_was} {article(job)} {job}.",
@@ -48,28 +48,25 @@ def _person(person: Entity, rng: np.random.Generator) -> list[str]:
     if "parent" in links:
         parent = links["parent"]
         mother = "mother" if parent.values["woman"] else "father"
-        text.append(
-            _either(rng, f"{her} {mother} was {parent.name}.", f"{parent.name} was {her.lower()} {mother}.")
-        )  # fmt: skip
+        text.append(either(f"{her} {mother} was {parent.name}.", f"{parent.name} was {her.lower()} {mother}."))
     if "teacher" in links:
         teacher = links["teacher"].name
-        text.append(_either(rng, f"{she} was a pupil of {teacher}.", f"{she} was taught by {teacher}."))
+        text.append(either(f"{she} was a pupil of {teacher}.", f"{she} was taught by {teacher}."))
     if "masterpiece" in links:
         work = links["masterpiece"].name
-        text.append(_either(rng, f"{her} best-known work is {work}.", f"{she} is best known for {work}."))
+        text.append(either(f"{her} best-known work is {work}.", f"{she} is best known for {work}."))
     if "spouse" in links:
         spouse, year = links["spouse"].name, values["married"]
-        text.append(_either(rng, f"In {year} {she.lower()} married {spouse}.", f"{she} married {spouse} in {year}."))
+        text.append(either(f"In {year} {she.lower()} married {spouse}.", f"{she} married {spouse} in {year}."))
     if "died" in values:
         text.append(f"{she} died in {values['died']}.")
     return text
 
 
-def _town(town: Entity, rng: np.random.Generator) -> list[str]:
+def _town(town: Entity, either: Callable[..., str]) -> list[str]:
     values, country = town.values, town.links["country"].name
     text = [
-        _either(
-            rng,
+        either(
             f"{town.name} is a town in the {country}, founded in {values['founded']}.",
             f"{town.name} is a town on the river {values['river']} in the {country}. It was founded in "
             f"{values['founded']}.",
@@ -77,17 +74,16 @@ def _town(town: Entity, rng: np.random.Generator) -> list[str]:
         )
     ]
     if town.alias:
-        text.append(_either(rng, f"Its former name is {town.alias}.", f"It was once called {town.alias}."))
+        text.append(either(f"Its former name is {town.alias}.", f"It was once called {town.alias}."))
     text.append(f"It has about {values['inhabitants']:,} inhabitants.")
-    text.append(_either(rng, f"It is known for its {values['goods']}.", f"Its trade is in {values['goods']}."))
+    text.append(either(f"It is known for its {values['goods']}.", f"Its trade is in {values['goods']}."))
     return text
 
 
-def _country(country: Entity, rng: np.random.Generator) -> list[str]:
+def _country(country: Entity, either: Callable[..., str]) -> list[str]:
     values, capital = country.values, country.links["capital"].name
     text = [
-        _either(
-            rng,
+        either(
             f"The {country.name} is a country whose capital is {capital}.",
             f"{capital} is the capital of the {country.name}.",
         ),
@@ -97,19 +93,18 @@ def _country(country: Entity, rng: np.random.Generator) -> list[str]:
     return text
 
 
-def _work(work: Entity, rng: np.random.Generator) -> list[str]:
+def _work(work: Entity, either: Callable[..., str]) -> list[str]:
     values, links = work.values, work.links
     creator = links["creator"]
     kind, _, made = MAKERS[creator.values["occupation"]]
     text = [
-        _either(
-            rng,
+        either(
             f"{work.name} is {article(kind)} {kind} by {creator.name} from {values['year']}.",
             f"{work.name} is {article(kind)} {kind} that {creator.name} {made} in {values['year']}.",
         )
     ]
     if work.alias:
-        text.append(_either(rng, f"It is also known as {work.alias}.", f"Its first title was {work.alias}."))
+        text.append(either(f"It is also known as {work.alias}.", f"Its first title was {work.alias}."))
     shows = "It shows a scene in" if kind in ("painting", "statue") else "It is set in"
     text.append(f"{shows} {links['setting'].name}.")
     if "base" in links:
@@ -118,14 +113,12 @@ def _work(work: Entity, rng: np.random.Generator) -> list[str]:
     return text
 
 
-def _event(event: Entity, rng: np.random.Generator) -> list[str]:
+def _event(event: Entity, either: Callable[..., str]) -> list[str]:
     values, links = event.values, event.links
     town, winner, second = (links[name].name for name in ("place", "winner", "second"))
-    held = _either(rng, "was held", "took place")
+    held = either("was held", "took place")
     contest: Any = values["contest"]
     return [
         f"The {event.name} {held} in {town} in {values['year']}, where {CONTESTS[contest]}.",
-        _either(
-            rng, f"It was won by {winner}; {second} came second.", f"{winner} won it, and {second} came second."
-        ),
-    ]  # fmt: skip
+        either(f"It was won by {winner}; {second} came second.", f"{winner} won it, and {second} came second."),
+    ]

@@ -7,7 +7,7 @@ parent has the child's surname; a capital lies in its country.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -76,32 +76,17 @@ class Names:
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
-        self._towns = self._shuffled(names.SIDES, names.PLACES, "{} {}")
-        self._countries = self._shuffled(names.REALMS, names.PLACES, "{} of {}")
-        self._works = self._shuffled(names.ADJECTIVES, names.NOUNS, "The {} {}")
+        self.town = self._shuffled(names.SIDES, names.PLACES, "{} {}")
+        self.country = self._shuffled(names.REALMS, names.PLACES, "{} of {}")
+        self.work = self._shuffled(names.ADJECTIVES, names.NOUNS, "The {} {}")
         trophies = [f"{metal} {trophy}" for metal in names.METALS for trophy in names.TROPHIES]
-        self._events = self._shuffled(trophies, list(names.CONTESTS), "{} {}")
+        self.event = self._shuffled(trophies, list(names.CONTESTS), "{} {}")
         self._people: set[str] = set()
 
-    def _shuffled(self, first: Sequence[str], second: Sequence[str], form: str) -> Iterator[str]:
+    def _shuffled(self, first: Sequence[str], second: Sequence[str], form: str) -> Callable[[], str]:
+        """Return a function that gives the next name; that of an event ends in one of `names.CONTESTS`."""
         pairs = self._rng.permutation(len(first) * len(second)).tolist()
-        return (form.format(first[pair // len(second)], second[pair % len(second)]) for pair in pairs)
-
-    def town(self) -> str:
-        """Return a town's name."""
-        return next(self._towns)
-
-    def country(self) -> str:
-        """Return a country's name."""
-        return next(self._countries)
-
-    def work(self) -> str:
-        """Return a title."""
-        return next(self._works)
-
-    def event(self) -> str:
-        """Return the name of an event; it ends in one of `names.CONTESTS`."""
-        return next(self._events)
+        return (form.format(first[pair // len(second)], second[pair % len(second)]) for pair in pairs).__next__
 
     def person(self, first_names: Sequence[str], surname: str = "") -> str:
         """Return a first name and a surname, the given one if there is one."""

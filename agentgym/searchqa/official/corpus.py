@@ -48,7 +48,6 @@ class PassageReader:
         self.line = 0
 
     def __iter__(self) -> Iterator[Passage]:
-        """Yield the passages."""
         self.line = seen = 0
         try:
             with Unpacked(self.path) as stream:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agentgym.foreign_text import ForeignError, Unpacked, clean_json, read_json
+from agentgym.foreign_text import ForeignError, clean_json, read_json_lines
 from agentgym.searchqa.question import MOST_TEXT, Question, QuestionError
 from agentgym.searchqa.retriever import MOST_ID
 from agentgym.searchqa.scoring import countable
@@ -60,15 +60,8 @@ def _rows(path: Path) -> Iterator[tuple[int, Any]]:
         return
     number = 0
     try:
-        with Unpacked(path) as stream:
-            for number, line in enumerate(stream, 1):
-                if line.isspace():
-                    continue
-                try:
-                    row = read_json(line)
-                except ForeignError as error:
-                    raise QuestionError(f"questions {path}, line {number}: {error}") from error
-                yield number, row
+        for number, row in read_json_lines(path):
+            yield number, row
     except (OSError, ForeignError) as error:
         after = f" after line {number}" if number else ""
         raise QuestionError(
@@ -96,9 +89,7 @@ def _question(row: Any, where: str, stem: str) -> Question | None:
     verl = _mapping(_mapping(row.get("reward_model")).get("ground_truth"))
     extra = _mapping(row.get("extra_info"))
     golds = _texts(row.get("golden_answers", verl.get("target")), "golden_answers", where)
-    text = row.get("question")
-    if text is None:
-        text = _asked(row.get("prompt"))
+    text = _asked(row.get("prompt")) if row.get("question") is None else row["question"]
     if not isinstance(text, str) or not text.strip():
         raise QuestionError(
             f"questions {where}: no question; expected a text in 'question', or 'Question: ...' ending the 'prompt'; "
@@ -107,10 +98,7 @@ def _question(row: Any, where: str, stem: str) -> Question | None:
     _check_length(text, "question", where)
     split = row.get("split") or extra.get("split") or (stem if stem in _STEMS else "test")
     source = row.get("data_source") or "questions"
-    named = row.get("id")
-    named = extra.get("index") if named is None else named
-    if named is None:
-        named = where.rpartition(" ")[2]
+    named = next(each for each in (row.get("id"), extra.get("index"), where.rpartition(" ")[2]) if each is not None)
     names = {"id": named, "data_source": source, "split": split, "type": row.get("type") or ""}
     for field, name in names.items():
         if isinstance(name, bool) or not isinstance(name, (str, int)) or len(str(name)) > MOST_ID:

@@ -88,7 +88,7 @@ class DenseRetriever:
             raise ValueError(f"{self._index.ntotal} vectors for {len(passages)} passages: they do not belong together")
 
     @classmethod
-    def from_folder(cls, folder: str | os.PathLike[str], *, device: str | None = None) -> DenseRetriever:
+    def from_folder(cls, folder: str | os.PathLike[str], device: str | None = None) -> DenseRetriever:
         """Return the retriever of an index folder into which `encode_folder` has put vectors."""
         folder = Path(folder).expanduser()
         try:
@@ -109,7 +109,7 @@ class DenseRetriever:
         """Pickle as the folder that it was opened from."""
         if self._recipe is None:
             raise TypeError("a DenseRetriever can be pickled when it comes from an index folder (`from_folder`)")
-        return _opened, self._recipe
+        return DenseRetriever.from_folder, self._recipe
 
     def search(self, queries: Sequence[str], k: int) -> list[Found]:
         """Search for several queries at once, each different one once; see `Retriever.search`."""
@@ -125,10 +125,6 @@ class DenseRetriever:
                 best = sorted((-score, place) for score, place in zip(row, places, strict=True) if place >= 0)[:k]
                 found[query] = tuple([Hit(self.passages[int(place)], -float(score)) for score, place in best])
         return [found.get(query, ()) for query in queries]
-
-
-def _opened(folder: Path, device: str | None) -> DenseRetriever:
-    return DenseRetriever.from_folder(folder, device=device)
 
 
 def encode_folder(

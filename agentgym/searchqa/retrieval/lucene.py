@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ class LuceneRetriever:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle as the folder."""
-        return _opened, (self._folder, self._threads)
+        return partial(LuceneRetriever, threads=self._threads), (self._folder,)
 
     def search(self, queries: Sequence[str], k: int) -> list[Found]:
         """Search for several queries at once, each different one once; see `Retriever.search`."""
@@ -61,10 +62,6 @@ class LuceneRetriever:
                 return SearchFailure(f"document {hit.docid} keeps no text: build the Lucene index with --storeRaw")
             found.append(Hit(Passage(str(hit.docid), _contents(raw)), round(float(hit.score), 4)))
         return tuple(found)
-
-
-def _opened(folder: Path, threads: int) -> LuceneRetriever:
-    return LuceneRetriever(folder, threads=threads)
 
 
 def _contents(raw: str) -> str:

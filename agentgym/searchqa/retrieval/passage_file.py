@@ -42,7 +42,6 @@ class PassageFile(Sequence[Passage]):
             self._rows = mmap.mmap(rows.fileno(), 0, access=mmap.ACCESS_READ)
 
     def __len__(self) -> int:
-        """Number of passages."""
         return len(self._ends)
 
     @overload
@@ -50,7 +49,6 @@ class PassageFile(Sequence[Passage]):
     @overload
     def __getitem__(self, position: slice) -> Sequence[Passage]: ...
     def __getitem__(self, position: int | slice) -> Passage | Sequence[Passage]:
-        """Return the passage at a position, or those of a slice."""
         if isinstance(position, slice):
             return [self[i] for i in range(*position.indices(len(self)))]
         if not -len(self) <= position < len(self):
@@ -66,7 +64,6 @@ class PassageFile(Sequence[Passage]):
             raise ValueError(f"{self.folder} is damaged: passage {position} is no row of two texts ({error})") from None
 
     def __iter__(self) -> Iterator[Passage]:
-        """Yield all passages in order."""
         return (self[position] for position in range(len(self)))
 
 

@@ -116,5 +116,4 @@ class HttpRetriever:
         return self
 
     def __repr__(self) -> str:
-        """Show where it asks."""
         return f"HttpRetriever({self.url!r}, wire={self.wire!r})"

@@ -67,15 +67,12 @@ class MemoryCatalogue:
         self._queries = {name: tuple(positions) for name, positions in queries.items()}
 
     def __len__(self) -> int:
-        """Number of products."""
         return len(self._products)
 
     def __getitem__(self, position: int) -> Product:
-        """Return a product by its position."""
         return self._products[position]
 
     def __iter__(self) -> Iterator[Product]:
-        """Yield all products in order."""
         return iter(self._products)
 
     def find(self, asin: str) -> int | None:

@@ -84,24 +84,11 @@ def _pack(product: Product) -> bytes:
 
 
 def _unpack(data: bytes) -> Product:
-    row = json.loads(zlib.decompress(data))
-    asin, title, description, bullets, prices, price_text, options, attributes, *places, instruction, wishes = row
-    category, query, product_category = places
-    return Product(
-        asin,
-        title,
-        description,
-        tuple(bullets),
-        tuple(prices),
-        price_text,
-        tuple([(name, tuple(values)) for name, values in options]),
-        tuple(attributes),
-        category,
-        query,
-        product_category,
-        instruction,
-        tuple(wishes),
-    )
+    return Product(*_tuples(json.loads(zlib.decompress(data))))
+
+
+def _tuples(value: Any) -> Any:
+    return tuple([_tuples(each) for each in value]) if isinstance(value, list) else value
 
 
 class StoredCatalogue:
@@ -130,17 +117,14 @@ class StoredCatalogue:
         self._of = lru_cache(64)(self._select)
 
     def __len__(self) -> int:
-        """Number of products."""
         return len(self._columns["choices"])
 
     def __getitem__(self, position: int) -> Product:
-        """Return a product by its position."""
         if not 0 <= position < len(self):
             raise IndexError(f"position {position} is out of range: the catalogue has {len(self)} products")
         return self._product(int(position))
 
     def __iter__(self) -> Iterator[Product]:
-        """Yield all products in order."""
         return (self._read(position) for position in range(len(self)))
 
     def _ask(self, question: str, value: int | bytes) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.draws import Draws
+from agentgym.tasks import real
 from agentgym.webshop.catalogue.product import UNPRICED, Options, Product
 from agentgym.webshop.generated import wording
 from agentgym.webshop.generated.departments import KINDS, Kind
@@ -68,10 +69,9 @@ def generate(num_products: Any = NUM_PRODUCTS, *, seed: Any = 0, asked: Any = 1.
     for name, value, least, most in (("num_products", num_products, 1, MOST), ("seed", seed, 0, 2**63)):
         if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not least <= int(value) <= most:
             raise ValueError(f"{name} must be an integer in {least}..{most}, got {value!r}")
-    if isinstance(asked, bool) or not isinstance(asked, numbers.Real) or not 0 <= float(asked) <= 1:
-        raise ValueError(f"asked must be a share in 0..1, got {asked!r}")
+    share = real("asked", asked, 0, 1, expected="a share in 0..1")
     # Arguments are checked before the first product is asked for.
-    return (make_product(int(seed), index, float(asked)) for index in range(int(num_products)))
+    return (make_product(int(seed), index, share) for index in range(int(num_products)))
 
 
 def make_product(seed: int, index: int, asked: float = 1.0) -> Product:

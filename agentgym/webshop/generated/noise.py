@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
+from agentgym.tasks import real
 from agentgym.webshop.generated.departments import KINDS
 from agentgym.webshop.generated.wording import ENDINGS, OPENINGS
 from agentgym.webshop.pages import TEXT, Node
@@ -40,10 +40,8 @@ class Adverts:
     """
 
     def __init__(self, page: Any, slot: Any) -> None:
-        for name, value in (("page", page), ("slot", slot)):
-            if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 <= float(value) <= 1:
-                raise ValueError(f"noise: the probability of a {name} must be in 0..1, got {value!r}")
-        self.page, self.slot = float(page), float(slot)
+        self.page = real("noise: the probability of a page", page, 0, 1, expected="in 0..1")
+        self.slot = real("noise: the probability of a slot", slot, 0, 1, expected="in 0..1")
 
     def around(self, nodes: Iterable[Node], view: tuple[int, int]) -> list[Node]:
         """Return the nodes with adverts before, between and after them.

@@ -150,14 +150,8 @@ def read_human(path: Path) -> dict[str, tuple[HumanRequest, ...]]:
         if not isinstance(listed, list):
             raise ProductError(f"{path}: product {asin}: expected a list of requests, got {listed!r:.200}")
         rows = [_Fields(path, f"product {asin}, request {i}", row) for i, row in enumerate(listed)]
-        found[str(asin)] = tuple(
-            [
-                HumanRequest(
-                    row.text("instruction"), row.texts("instruction_attributes"), row.texts("instruction_options")
-                )
-                for row in rows
-            ]
-        )
+        names = ("instruction_attributes", "instruction_options")
+        found[str(asin)] = tuple([HumanRequest(row.text("instruction"), *map(row.texts, names)) for row in rows])
     return found
 
 
@@ -195,9 +189,7 @@ class _Fields:
 
 
 def _product(fields: _Fields, asin: str, request: Any) -> Product:
-    record = fields.record
-    bullets = record.get("small_description")
-    pricing = record.get("pricing")
+    bullets, pricing = fields.record.get("small_description"), fields.record.get("pricing")
     if pricing is not None and not isinstance(pricing, str):
         raise fields.fail("pricing", "a string")
     try:
@@ -209,19 +201,19 @@ def _product(fields: _Fields, asin: str, request: Any) -> Product:
     instruction_attributes = asked.texts("instruction_attributes") if has_request else ()
     if has_request and not instruction_attributes:
         raise asked.fail("instruction_attributes", "a list of at least one string")
+    known = "attributes" in asked.record
+    attributes = asked.texts("attributes", count=MOST_ATTRIBUTES) if known else UNKNOWN_ATTRIBUTES
+    one = isinstance(bullets, str)
+    bullets = (bullets,) if one else fields.texts("small_description", LONGEST_PAGE, MOST_PIECES)
     product = Product(
         asin=asin,
         title=fields.text("name"),
         description=fields.text("full_description", LONGEST_PAGE),
-        bullets=(bullets,)
-        if isinstance(bullets, str)
-        else fields.texts("small_description", LONGEST_PAGE, MOST_PIECES),
+        bullets=bullets,
         prices=prices,
         price_text=price_text,
         options=_options(fields),
-        attributes=asked.texts("attributes", count=MOST_ATTRIBUTES)
-        if "attributes" in asked.record
-        else UNKNOWN_ATTRIBUTES,
+        attributes=attributes,
         category=fields.text("category"),
         query=fields.text("query").lower().strip(),
         product_category=fields.text("product_category"),
@@ -246,16 +238,16 @@ def _options(fields: _Fields) -> Options:
         "an object of lists of objects with a string 'value' (or null), or '', of at most "
         f"{MOST_GROUPS} groups, with names and values of at most {LONGEST_VALUE:,} characters"
     )
-    if not isinstance(given, dict) or len(given) > MOST_GROUPS or any(len(name) > LONGEST_VALUE for name in given):
-        raise fields.fail("customization_options", problem)
+    fine = isinstance(given, dict) and len(given) <= MOST_GROUPS
     groups: dict[str, tuple[str, ...]] = {}
-    for name, contents in given.items():
-        if contents is None:
+    for name, contents in given.items() if fine else ():
+        if contents is None and len(name) <= LONGEST_VALUE:
             continue
-        if not isinstance(contents, list):
-            raise fields.fail("customization_options", problem)
-        values: list[Any] = [each.get("value") if isinstance(each, dict) else None for each in contents]
-        if not all(isinstance(value, str) and len(value) <= LONGEST_VALUE for value in values):
-            raise fields.fail("customization_options", problem)
-        groups[name.lower()] = tuple([value.strip().replace("/", " | ").lower() for value in values])
+        listed = contents if isinstance(contents, list) else [None]
+        values: list[Any] = [each.get("value") if isinstance(each, dict) else None for each in listed]
+        fine = fine and all(isinstance(text, str) and len(text) <= LONGEST_VALUE for text in (name, *values))
+        if fine:
+            groups[name.lower()] = tuple([value.strip().replace("/", " | ").lower() for value in values])
+    if not fine:
+        raise fields.fail("customization_options", problem)
     return tuple(groups.items())

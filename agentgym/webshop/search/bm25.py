@@ -143,7 +143,6 @@ class Bm25:
         self._rows = lru_cache(maxsize=_ROWS_KEPT)(self._rows_once)
 
     def __len__(self) -> int:
-        """Number of products."""
         return len(self._tie)
 
     def top(self, query: str, k: int) -> tuple[int, ...]:

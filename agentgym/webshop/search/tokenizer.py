@@ -104,7 +104,6 @@ class Classes(dict[int, str]):
     """A table for `str.translate` that turns a text into its class letters, character by character."""
 
     def __missing__(self, code: int) -> str:
-        """Look up a character for the first time."""
         self[code] = kind = class_of(code)
         return kind
 

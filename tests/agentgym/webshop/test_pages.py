@@ -38,7 +38,7 @@ def test_index() -> None:
     session = visit(shop_of(product("B1", "Wool Socks")))
     assert shown(session) == "WebShop [SEP] Instruction: [SEP] find me warm socks [SEP] Search"
     assert INDEX.commands == ()
-    assert session.available() == {"has_search_bar": True, "clickables": ["search"]}
+    assert (session.page is INDEX, list(session.page.clickables)) == (True, ["search"])
 
 
 def test_results() -> None:
