@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import numbers
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -65,6 +65,13 @@ def check_split(tasks: Tasks[Any], split: object) -> str:
     return split
 
 
+def check_name(value: object, known: Collection[str], what: str) -> str:
+    """Return a name that is known, or raise a ValueError that lists those there are."""
+    if not isinstance(value, str) or value not in known:
+        raise ValueError(f"unknown {what} {value!r}; {suggest(value, known)}")
+    return value
+
+
 def whole(name: str, value: Any, least: int) -> int:
     """Return an argument as an int, or raise a ValueError that names it."""
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral) or value < least:
@@ -74,10 +81,10 @@ def whole(name: str, value: Any, least: int) -> int:
 
 def real(name: str, value: Any, least: float = -math.inf, most: float = math.inf, *, expected: str) -> float:
     """Return an argument as a finite float within bounds, or raise a ValueError that names it."""
-    number: Any = value if isinstance(value, numbers.Real) and type(value) is not bool else math.nan
-    if not math.isfinite(number) or not least <= number <= most:
+    known = not isinstance(value, bool) and isinstance(value, numbers.Real) and math.isfinite(value)
+    if not known or not least <= value <= most:
         raise ValueError(f"{name} must be {expected}, got {value!r}")
-    return float(number)
+    return float(value)
 
 
 def given(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,13 +10,13 @@ from typing import Any, ClassVar
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.foreign_text import clean
 from agentgym.searchqa.expert import next_command
-from agentgym.searchqa.protocol import FAILED, INVALID, Command, Format, Tokenizer, Turns, check_name, parse
+from agentgym.searchqa.protocol import FAILED, INVALID, Command, Format, Tokenizer, Turns, parse
 from agentgym.searchqa.question import Question
 from agentgym.searchqa.retrieval.engines import Corpus
 from agentgym.searchqa.retriever import MOST_ID, Found, Hit, Retriever, SearchFailure, search_all
 from agentgym.searchqa.scoring import FormatReward, exact_match, f1, normalise, sub_match
 from agentgym.searchqa.tasks import QuestionTasks, find_data
-from agentgym.tasks import check_split, choose, real, whole
+from agentgym.tasks import check_name, check_split, choose, real, whole
 from agentgym.vector import TextVectorEnv
 
 INSTRUCTIONS = (
@@ -143,8 +143,8 @@ class SearchQAEnv(TextEnv[str]):
         self._format_reward = reward if isinstance(reward, FormatReward) else FormatReward()
         self.format_score = real("format_score", format_score, expected="a finite number")
         self.questions, self.retriever = find_data(corpus, questions, retriever, world_seed, answerable)
-        self.sources = self.questions.check_sources(sources)
-        self.kinds = self.questions.check_kinds(kinds)
+        self.sources = self.questions.check("data_source", sources)
+        self.kinds = self.questions.check("kind", kinds)
         self.tasks: QuestionTasks = self.questions.narrowed(self.sources, self.kinds)
         self.split = self.questions.first_split() if split is None else check_split(self.tasks, split)
         self.observation_space = TextSpace()
@@ -158,7 +158,7 @@ class SearchQAEnv(TextEnv[str]):
         """Load a question; without options its index is drawn from `self.np_random`."""
         tasks = self.tasks
         if options.get("data_source") is not None and options.get("task_id") is None:
-            tasks = self.questions.narrowed(self.questions.check_sources(options["data_source"]), self.kinds)
+            tasks = self.questions.narrowed(self.questions.check("data_source", options["data_source"]), self.kinds)
         self._load(choose(tasks, self.split, options, self.np_random))
 
     def _load(self, question: Question) -> None:

@@ -14,9 +14,9 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any, Literal, NamedTuple, Protocol
 
-from agentgym.core import suggest
 from agentgym.foreign_text import clean
 from agentgym.searchqa.retriever import Passage
+from agentgym.tasks import check_name
 
 Kind = Literal["search", "answer", ""]
 PROTOCOLS = ("searchr1", "verl_agent")
@@ -108,13 +108,6 @@ def blocks(text: str, tag: str) -> Iterator[tuple[int, str]]:
     while start >= 0 and (end := text.find(closing, start + len(opening))) >= 0:
         yield start, text[start + len(opening) : end]
         start = text.find(opening, end + len(closing))
-
-
-def check_name(value: object, known: Sequence[str], argument: str) -> str:
-    """Return a name that is known, or raise a ValueError."""
-    if value not in known:
-        raise ValueError(f"unknown {argument} {value!r}; {suggest(value, known)}")
-    return str(value)
 
 
 @dataclass(frozen=True)

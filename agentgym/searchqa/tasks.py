@@ -56,15 +56,9 @@ class Questions:
         """Pickle as a recipe where there is one: a file is read again, the encyclopaedia made again."""
         return self._recipe or (Questions, (self.all, self.name))
 
-    def check_sources(self, sources: Any) -> tuple[str, ...]:
-        """Return sources by name, sorted; None stands for all."""
-        return self._check(sources, self.sources, "data_source")
-
-    def check_kinds(self, kinds: Any) -> tuple[str, ...]:
-        """Return kinds by name, sorted; None stands for all."""
-        return self._check(kinds, self.kinds, "kind")
-
-    def _check(self, given: Any, known: tuple[str, ...], what: str) -> tuple[str, ...]:
+    def check(self, what: str, given: Any) -> tuple[str, ...]:
+        """Return names of sources ("data_source") or kinds ("kind"), sorted; None stands for all."""
+        known = self.sources if what == "data_source" else self.kinds
         if given is None:
             return known
         names = (given,) if isinstance(given, str) else tuple(given)

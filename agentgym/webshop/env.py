@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from agentgym.core import Info, TextEnv, TextSpace, suggest
-from agentgym.tasks import check_split, choose, real, whole
+from agentgym.core import Info, TextEnv, TextSpace
+from agentgym.tasks import check_name, check_split, choose, real, suggest, whole
 from agentgym.vector import TextVectorEnv
 from agentgym.webshop.expert import expert_action
 from agentgym.webshop.generated.noise import Adverts
@@ -17,7 +17,7 @@ from agentgym.webshop.nouns import Tagger
 from agentgym.webshop.pages import TEXT, nodes, page_text, text, text_rich
 from agentgym.webshop.session import Session
 from agentgym.webshop.shop import GENERATED, open_tasks
-from agentgym.webshop.tasks import Tasks, check_disjoint
+from agentgym.webshop.tasks import DISJOINT, Tasks
 
 INSTRUCTIONS = (
     "You are in a web shop and have a request to fulfil: find a product that is what is asked for, with the "
@@ -181,9 +181,7 @@ class WebShopEnv(TextEnv[str]):
         render_mode: str | None = None,
     ) -> None:
         super().__init__(render_mode=render_mode, expert=expert)
-        if observation_mode not in MODES:
-            raise ValueError(f"unknown observation_mode {observation_mode!r}; {suggest(observation_mode, MODES)}")
-        self.observation_mode = observation_mode
+        self.observation_mode = check_name(observation_mode, MODES, "observation_mode")
         self.reward = None if reward is None else real("reward", reward, expected="a finite number or None")
         self.repairs = check_repairs(repairs)
         self.adverts = None if noise is None else Adverts(*_pair(noise))
@@ -193,7 +191,7 @@ class WebShopEnv(TextEnv[str]):
             data=GENERATED if data is None else _path("data", data, "a folder"),
             goals=goals,
             record=None if prices is None else _path("prices", prices, "a file"),
-            split_by=check_disjoint(split_by),
+            split_by=check_name(split_by, DISJOINT, "split_by"),
             winnable="winnable" in self.repairs,
             search=search,
             noun_tagger=tagger,

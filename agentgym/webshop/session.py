@@ -208,9 +208,9 @@ class Session:
             rng = np.random.default_rng((self._seed, self.draws))
             return tuple(rng.choice(len(catalogue), count, replace=False).tolist())
         if first == "<c>":
-            return catalogue.of_category(rest[0].strip()) if rest else ()
+            return catalogue.having("category", rest[0].strip()) if rest else ()
         if first == "<q>":
-            return catalogue.of_query(" ".join(rest).strip())
+            return catalogue.having("query", " ".join(rest).strip())
         if first == "<a>":  # stops the original, as "<c>" alone does
             return ()
         return self.shop.search.top(self.query, RESULTS)

@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agentgym.core import suggest
 from agentgym.disk_cache import cache_folder, fingerprint, new_folder
+from agentgym.tasks import check_name
 from agentgym.webshop.catalogue import store
 from agentgym.webshop.catalogue.catalogue import Catalogue, MemoryCatalogue, draw_prices, known_prices
 from agentgym.webshop.catalogue.product import Product
@@ -103,9 +103,7 @@ def open_search(catalogue: Catalogue, name: str) -> Search:
         ImportError: "lucene" without pyserini.
         RuntimeError: "lucene" without a Java that fits it.
     """
-    if name not in SEARCHES:
-        raise ValueError(f"unknown search {name!r}; {suggest(name, SEARCHES)}")
-    if name == "lucene":
+    if check_name(name, SEARCHES, "search") == "lucene":
         return Recent(lucene.Lucene(catalogue, _lucene_index(catalogue)))
     if not isinstance(catalogue, store.StoredCatalogue):
         return Recent(bm25.Bm25(bm25_build.build(documents(catalogue))))
@@ -150,9 +148,7 @@ def open_tasks(
     Raises:
         ValueError: when an argument names nothing, or a file is malformed.
     """
-    if goals not in KINDS:
-        raise ValueError(f"unknown goals {goals!r}; {suggest(goals, KINDS)}")
-    if goals == "human" and data == GENERATED:
+    if check_name(goals, KINDS, "goals") == "human" and data == GENERATED:
         raise ValueError("goals='human' needs the official files: pass their folder as data=")
     catalogue = open_catalogue(data, num_products, product_seed, cache_in)
     rng = random.Random(price_seed)

@@ -97,13 +97,6 @@ def ideal_score(shop: Shop, goals: Goals, index: int) -> float:
     return shop.grade(position, dict(wished(goal, shop.catalogue[position])), goal).score
 
 
-def check_disjoint(by: object) -> str:
-    """Return what splits are disjoint by, or raise a ValueError that lists what there is."""
-    if by not in DISJOINT:
-        raise ValueError(f"split_by must be one of {', '.join(map(repr, DISJOINT))}, got {by!r}")
-    return str(by)
-
-
 def split_goals(products: NDArray[np.int32], by: str) -> dict[str, NDArray[np.int64]]:
     """Return the indices of each split's goals, ascending.
 

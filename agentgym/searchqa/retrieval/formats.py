@@ -23,8 +23,6 @@ FORMATS: tuple[str, ...] = ("searchr1", "verl_agent")
 MOST_HITS = 1000
 #: Most queries of one request.
 MOST_QUERIES = 1024
-
-
 _LARGEST = sys.float_info.max
 
 

@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from agentgym.core import suggest
 from agentgym.foreign_text import ForeignError, read_json
 from agentgym.http_client import HttpAnswer, HttpClient, HttpFailure
 from agentgym.searchqa.retrieval.formats import FORMATS, read_answer, write_request
 from agentgym.searchqa.retriever import Found, SearchFailure, check_search
+from agentgym.tasks import check_name
 
 #: An answer of more bytes is an error.
 _MOST_BYTES = 256_000_000
@@ -53,25 +53,17 @@ class HttpRetriever:
         threads: int = 8,
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        if wire not in FORMATS:
-            raise ValueError(f"unknown wire format {wire!r}; {suggest(wire, FORMATS)}")
         if timeout <= 0 or retries < 0 or backoff < 0 or batch < 1 or threads < 1:
             raise ValueError(
                 f"expected timeout > 0, retries >= 0, backoff >= 0, batch >= 1 and threads >= 1, "
                 f"got {timeout}, {retries}, {backoff}, {batch} and {threads}"
             )
-        self.wire = wire
+        self.wire = check_name(wire, FORMATS, "wire format")
         self._batch = batch if wire == "searchr1" else 1
         self._client = HttpClient(
-            url,
-            path="/retrieve",
-            headers=headers,
-            timeout=timeout,
-            retries=retries,
-            backoff=backoff,
-            concurrency=threads,
-            most_bytes=_MOST_BYTES,
-        )
+            url, path="/retrieve", headers=headers, timeout=timeout, retries=retries, backoff=backoff,
+            concurrency=threads, most_bytes=_MOST_BYTES,
+        )  # fmt: skip
 
     @property
     def url(self) -> str:
@@ -84,9 +76,8 @@ class HttpRetriever:
         different = list(dict.fromkeys(queries))
         parts = [different[i : i + self._batch] for i in range(0, len(different), self._batch)]
         came: dict[int, HttpAnswer | HttpFailure] = {}
-        self._client.post(
-            {i: json.dumps(write_request(self.wire, part, k)).encode() for i, part in enumerate(parts)}, came
-        )
+        requests = [json.dumps(write_request(self.wire, part, k)).encode() for part in parts]
+        self._client.post(dict(enumerate(requests)), came)
         found: dict[str, Found] = {}
         for i, part in enumerate(parts):
             found.update(zip(part, self._read(came[i], len(part), k), strict=True))

@@ -30,7 +30,7 @@ from typing import Any
 from agentgym.foreign_text import ForeignError, clean, read_json
 from agentgym.redaction import redact
 from agentgym.searchqa.retrieval.formats import Request, read_request, write_answer
-from agentgym.searchqa.retriever import Hit, Retriever, SearchFailure
+from agentgym.searchqa.retriever import Retriever, SearchFailure
 
 _PATHS = ("/", "/retrieve")
 #: A request of more bytes is refused.
@@ -219,21 +219,19 @@ class _Handler(BaseHTTPRequestHandler):
             raise _BadRequestError(HTTPStatus.BAD_REQUEST, str(error)) from error
 
     def _answer(self, request: Request) -> bytes:
-        hits: list[tuple[Hit, ...]] = []
+        status = HTTPStatus.SERVICE_UNAVAILABLE
         try:
-            for each in self.server.search(request, self._incoming.until):
-                if isinstance(each, SearchFailure):
-                    raise _BadRequestError(HTTPStatus.SERVICE_UNAVAILABLE, redact(each.reason))
-                hits.append(each)
-            return json.dumps(write_answer(request, hits), allow_nan=False).encode()
-        except _BadRequestError:
-            raise
+            found = self.server.search(request, self._incoming.until)
+            failed = next((each for each in found if isinstance(each, SearchFailure)), None)
+            if failed is None:
+                return json.dumps(write_answer(request, found), allow_nan=False).encode()
+            words = failed.reason
         except TimeoutError as error:
-            raise _BadRequestError(HTTPStatus.SERVICE_UNAVAILABLE, redact(str(error))) from error
+            words = str(error)
         except Exception as error:
             print(redact(f"search failed: {error!r}"), file=sys.stderr)
-            words = redact(f"search failed: {error}")
-            raise _BadRequestError(HTTPStatus.INTERNAL_SERVER_ERROR, words) from error
+            status, words = HTTPStatus.INTERNAL_SERVER_ERROR, f"search failed: {error}"
+        raise _BadRequestError(status, redact(words))
 
     def _send(self, status: HTTPStatus, content: dict[str, Any] | bytes) -> None:
         body = content if isinstance(content, bytes) else json.dumps(content).encode()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
@@ -29,11 +28,13 @@ class Catalogue(Protocol):
     def find(self, asin: str) -> int | None:
         """Return the position of an asin, None when there is none."""
 
-    def of_category(self, category: str) -> Sequence[int]:
-        """Return the positions of all products of a category, ascending; empty for an unknown one."""
+    def having(self, field: str, value: str) -> Sequence[int]:
+        """Return the positions of all products of a category or query, ascending; empty for an unknown one.
 
-    def of_query(self, query: str) -> Sequence[int]:
-        """Return the positions of all products of a query, ascending; empty for an unknown one."""
+        Args:
+            field: "category" or "query".
+            value: which one.
+        """
 
     def __hash__(self) -> int:
         """Two catalogues are the same only if they are one object."""
@@ -59,12 +60,10 @@ class MemoryCatalogue:
             seen: set[str] = set()
             repeated = next(p.asin for p in self._products if p.asin in seen or seen.add(p.asin))  # type: ignore[func-returns-value]
             raise ValueError(f"the asins of a catalogue must differ, {repeated!r} is there more than once")
-        categories, queries = defaultdict(list), defaultdict(list)
+        self._having: dict[tuple[str, str], list[int]] = {}
         for i, product in enumerate(self._products):
-            categories[product.category].append(i)
-            queries[product.query].append(i)
-        self._categories = {name: tuple(positions) for name, positions in categories.items()}
-        self._queries = {name: tuple(positions) for name, positions in queries.items()}
+            for key in (("category", product.category), ("query", product.query)):
+                self._having.setdefault(key, []).append(i)
 
     def __len__(self) -> int:
         return len(self._products)
@@ -79,13 +78,9 @@ class MemoryCatalogue:
         """Return the position of an asin, None when there is none."""
         return self._positions.get(asin)
 
-    def of_category(self, category: str) -> Sequence[int]:
-        """Return the positions of a category's products."""
-        return self._categories.get(category, ())
-
-    def of_query(self, query: str) -> Sequence[int]:
-        """Return the positions of a query's products."""
-        return self._queries.get(query, ())
+    def having(self, field: str, value: str) -> Sequence[int]:
+        """Return the positions of all products of a category or query."""
+        return self._having.get((field, value), ())
 
     def prices(self) -> NDArray[np.float64]:
         """Return every product's price and the other end of its range."""

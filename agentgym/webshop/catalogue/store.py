@@ -20,9 +20,9 @@ from agentgym.disk_cache import damage, new_folder, seal
 from agentgym.webshop.catalogue.product import Product, ends
 
 #: Raise it whenever the content of a store changes.
-VERSION = 2
+VERSION = 3
 _RECORDS, _NAMES = "products.db", "names.json"
-_COLUMNS = ("prices", "choices", "categories", "queries")
+_COLUMNS = ("prices", "choices", "category", "query")
 _UNPACKED = 2048
 
 
@@ -49,8 +49,8 @@ def _write(folder: Path, products: Iterable[Product]) -> None:
         for position, product in enumerate(products):
             prices.extend(ends(product))
             choices.append(product.choices())
-            for (names, column), name in zip(numbers.values(), (product.category, product.query), strict=True):
-                column.append(names.setdefault(name, len(names)))
+            for field, (names, column) in numbers.items():
+                column.append(names.setdefault(getattr(product, field), len(names)))
             yield position, _key(product.asin), _pack(product)
 
     with closing(sqlite3.connect(folder / _RECORDS)) as database:
@@ -144,16 +144,12 @@ class StoredCatalogue:
         found: int | None = self._ask("SELECT position FROM products WHERE asin = ?", _key(asin))
         return found
 
-    def of_category(self, category: str) -> Sequence[int]:
-        """Return the positions of a category's products."""
-        return self._of("categories", category)
+    def having(self, field: str, value: str) -> Sequence[int]:
+        """Return the positions of all products of a category or query."""
+        return self._of(field, value)
 
-    def of_query(self, query: str) -> Sequence[int]:
-        """Return the positions of a query's products."""
-        return self._of("queries", query)
-
-    def _select(self, column: str, name: str) -> Sequence[int]:
-        found: Any = np.flatnonzero(self._columns[column] == self._names[column].get(name, -1))
+    def _select(self, field: str, value: str) -> Sequence[int]:
+        found: Any = np.flatnonzero(self._columns[field] == self._names[field].get(value, -1))
         return found  # type: ignore[no-any-return]  # an array serves as a sequence
 
     def prices(self) -> NDArray[np.float64]:

@@ -38,10 +38,7 @@ def raw_request(product: Product) -> dict[str, Any]:
     """Return a product's entry in the file of attributes and requests."""
     entry: dict[str, Any] = {"attributes": list(product.attributes)}
     if product.instruction is not None:
-        entry |= {
-            "instruction": product.instruction,
-            "instruction_attributes": list(product.instruction_attributes),
-        }
+        entry |= {"instruction": product.instruction, "instruction_attributes": list(product.instruction_attributes)}
     return entry
 
 

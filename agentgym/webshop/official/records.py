@@ -68,14 +68,7 @@ def _goal(path: Path, number: int, data: Any) -> Goal:
         return not isinstance(value, str) or len(value) <= LONGEST_TEXT
 
     options = get("goal_options", (dict, list))
-    return Goal(
-        asin=get("asin", str),
-        name=get("name", str),
-        category=get("category", str),
-        query=get("query", str),
-        product_category=get("product_category", str),
-        instruction=get("instruction_text", str),
-        attributes=tuple(get("attributes", list)),
-        options=tuple(options.items()) if isinstance(options, dict) else tuple(options),
-        price_upper=float(get("price_upper", (int, float))),
-    )
+    texts = ("asin", "name", "category", "query", "product_category", "instruction_text")
+    wishes = tuple(options.items()) if isinstance(options, dict) else tuple(options)
+    values: list[Any] = [get(name, str) for name in texts]
+    return Goal(*values, *[tuple(get("attributes", list)), wishes, float(get("price_upper", (int, float)))])

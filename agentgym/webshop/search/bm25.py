@@ -28,7 +28,7 @@ FORMAT = 1
 _ROWS = ("documents", "divisors")
 _TERMS = ("starts", "largest", "order", "vocabulary", "ends", "numbers")
 #: Chunks of text (what spaces separate) whose terms are remembered, and their greatest length.
-_MEMORY, _CHUNK = 1 << 17, 64
+MEMORY, CHUNK = 1 << 17, 64
 _LOW = (1 << 32) - 1
 #: More candidates are parted before they are sorted.
 _SORTED = 512
@@ -174,10 +174,10 @@ class Bm25:
         for chunk in query.replace("\n", " ").split(" "):
             known = self._chunks.get(chunk)
             if known is None:
-                if len(self._chunks) >= _MEMORY:
+                if len(self._chunks) >= MEMORY:
                     self._chunks.clear()
                 known = tuple([number for number in map(self.index.find, terms(chunk)) if number >= 0])
-                if len(chunk) <= _CHUNK:
+                if len(chunk) <= CHUNK:
                     self._chunks[chunk] = known
             found += known
         return sorted([self._part(number, count) for number, count in Counter(found).items()])
@@ -187,7 +187,7 @@ class Bm25:
         if part is None:
             start, end = int(self._starts[number]), int(self._starts[number + 1])
             rarity = np.log(1 + (self.index.filled - (end - start) + 0.5) / (end - start + 0.5))
-            if len(self._terms) >= _MEMORY:
+            if len(self._terms) >= MEMORY:
                 self._terms.clear()
             self._terms[number] = part = _Part(end - start, start, np.float32(rarity), self._largest[number])
         return part if count == 1 else part._replace(weight=np.float32(count) * part.weight)

@@ -17,13 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.webshop.search.analyser import terms
-from agentgym.webshop.search.bm25 import K1, B, Index, load, write
+from agentgym.webshop.search.bm25 import CHUNK, K1, MEMORY, B, Index, load, write
 
 #: Number of terms in a block, and of rows that are merged at a time.
 BLOCK = 1 << 22
-#: Chunks of text (what spaces separate) whose terms are remembered, and their greatest length.
-_MEMORY, _CHUNK = 1 << 17, 64
-
 #: Terms of a run, ascending; where the rows of each start (one more than terms); products and counts of the rows.
 _Run = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]
 
@@ -124,11 +121,11 @@ class _Reader:
             yield _run(found, self.lengths[first:], first)
 
     def _read(self, chunk: str) -> tuple[int, ...]:
-        if len(self._chunks) >= _MEMORY:
+        if len(self._chunks) >= MEMORY:
             self._chunks.clear()
         numbers = self.numbers
         known = tuple([numbers.setdefault(term, len(numbers)) for term in terms(chunk)])
-        if len(chunk) <= _CHUNK:
+        if len(chunk) <= CHUNK:
             self._chunks[chunk] = known
         return known
 

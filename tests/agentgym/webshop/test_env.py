@@ -225,7 +225,7 @@ def test_odd_commands(command: str) -> None:
         ({"goals": "humane"}, "did you mean 'human'"),
         ({"goals": "human"}, "needs the official files"),
         ({"split": "dev"}, "unknown split 'dev'"),
-        ({"split_by": "shop"}, "split_by must be one of"),
+        ({"split_by": "shop"}, "unknown split_by 'shop'; known: 'goal', 'product'"),
         ({"observation_mode": "rich"}, "did you mean 'text_rich'"),
         ({"search": "google"}, "unknown search 'google'"),
         ({"noun_tagger": "wrods"}, "did you mean 'words'"),

@@ -23,9 +23,9 @@ def assert_equal(stored: store.StoredCatalogue, memory: MemoryCatalogue) -> None
     assert np.array_equal(stored.prices(), memory.prices(), equal_nan=True)
     assert stored.choices().tolist() == memory.choices().tolist()
     for name in {each.category for each in memory} | {"no such"}:
-        assert list(stored.of_category(name)) == list(memory.of_category(name))
+        assert list(stored.having("category", name)) == list(memory.having("category", name))
     for name in {each.query for each in memory} | {"no such"}:
-        assert list(stored.of_query(name)) == list(memory.of_query(name))
+        assert list(stored.having("query", name)) == list(memory.having("query", name))
     for position in (-1, len(memory)):
         with pytest.raises(IndexError):
             stored[position]

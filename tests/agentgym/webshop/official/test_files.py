@@ -151,7 +151,7 @@ def test_the_official_small_set() -> None:
     products = list(catalogue())
     assert len(products) == 1000
     categories = ("beauty", "electronics", "garden", "fashion", "grocery")
-    assert [len(catalogue().of_category(name)) for name in categories] == [238, 229, 216, 200, 117]
+    assert [len(catalogue().having("category", name)) for name in categories] == [238, 229, 216, 200, 117]
     assert sum(bool(product.options) for product in products) == 423
     assert max(len(product.options) for product in products) == 3
     assert len({value for product in products for _, values in product.options for value in values}) == 1945
