@@ -74,18 +74,8 @@ def render(text: str, viewer: str) -> str:
     return "".join(parts).strip()
 
 
-def whole_story(person: Person) -> str:
-    """Return all that is known of a person, as they themselves see it."""
-    return f"{known_story(person, Relationship.friend)} {person.first_name}'s secrets: {person.secret}"
-
-
 def known_story(person: Person, relationship: int) -> str:
-    """Return what another sees of a person in a relationship.
-
-    Args:
-        person: who is seen.
-        relationship: a `Relationship` or its number.
-    """
+    """Return what another sees of a person in a `Relationship`, or its number."""
     known = Relationship(relationship)
     if known == Relationship.stranger:
         return UNKNOWN
@@ -112,7 +102,9 @@ def opening(task: Task, role: int | None) -> str:
     stories, goals = [], []
     for i, person in enumerate(task.people):
         own = role is None or role == i
-        story = whole_story(person) if own else known_story(person, scenario.relationship)
+        story = known_story(person, Relationship.friend if own else scenario.relationship)
+        if own:
+            story += f" {person.first_name}'s secrets: {person.secret}"
         stories.append(render(story, viewer))
         goals.append(render(scenario.goals[i], viewer) if own else UNKNOWN)
     return (

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from agentgym.sotopia.games.caches import cached
-from agentgym.sotopia.games.game import DealSide, Game, Heard, Outcome, Standing, whole
+from agentgym.sotopia.games.game import DealSide, Game, Heard, whole
 from agentgym.sotopia.games.phrases import read
 
 BUYER, SELLER = "buyer", "seller"
@@ -86,7 +86,6 @@ def dollars(price: float) -> str:
 class BargainSide(DealSide):
     """The buyer or the seller: its own target, and the list price that both know."""
 
-    family: ClassVar[str] = "bargain"
     role: int
     trade: str
     list_price: float
@@ -164,19 +163,17 @@ class Bargain(Game):
         first, second = (BargainSide(role, self.trades[role], self.list_price, self.targets[role]) for role in (0, 1))
         return first, second
 
-    def settle(self, standing: Standing) -> Outcome:
-        """Return the outcome."""
-        if standing.agreed is None:
-            return Outcome(None, (0, 0))
-        first, second = (side.worth(standing.agreed) for side in self.sides)
-        return Outcome(standing.agreed, (whole(first), whole(second)))
+    def goals(self, terms: float) -> tuple[int, int]:
+        """Return the goal scores of a price."""
+        first, second = (whole(side.worth(terms)) for side in self.sides)
+        return first, second
 
     @property
     def solvable(self) -> bool:
         """Prices between the targets, and the targets, are tried."""
         low, high = sorted(self.targets)
         prices = (low, (low + high) / 2, high)
-        return any(min(whole(side.worth(price)) for side in self.sides) > 6 for price in prices)
+        return any(min(self.goals(price)) > 6 for price in prices)
 
     def tell(self, terms: Any) -> str:
         """Return a price in words."""

@@ -17,7 +17,7 @@ from math import prod
 from typing import Any, ClassVar
 
 from agentgym.sotopia.games.caches import UtteranceCache
-from agentgym.sotopia.games.game import BEST, DealSide, Game, Heard, Outcome, Standing, whole
+from agentgym.sotopia.games.game import BEST, DealSide, Game, Heard, whole
 from agentgym.sotopia.games.phrases import read
 
 #: How many of each kind a role gets: here always what role 0 gets.
@@ -172,7 +172,6 @@ def _settle(counts: Share, mine: Sequence[int | None], yours: Sequence[int | Non
 class DivideSide(DealSide):
     """One role: what each kind is worth to it; terms are always what role 0 gets."""
 
-    family: ClassVar[str] = "divide"
     aim: ClassVar[float] = 6.0
     novelty: ClassVar[float] = 0.4
     role: int
@@ -264,14 +263,11 @@ class Divide(Game):
         """What roles 0 and 1 know."""
         return DivideSide(0, self.pool, self.values[0]), DivideSide(1, self.pool, self.values[1])
 
-    def points(self, role: int, terms: Share) -> int:
-        """Return the points of a role."""
-        return _points(self.values[role], terms if role == 0 else self.pool.rest(terms))
-
     def goals(self, terms: Share) -> tuple[int, int]:
         """Return the goal scores of a division."""
-        first, second = self._fair_best
-        return whole(BEST * self.points(0, terms) / first), whole(BEST * self.points(1, terms) / second)
+        (first, second), (mine, theirs) = self._fair_best, self.values
+        other = self.pool.rest(terms)
+        return whole(BEST * _points(mine, terms) / first), whole(BEST * _points(theirs, other) / second)
 
     @cached_property
     def _all_points(self) -> list[tuple[int, int]]:
@@ -288,11 +284,6 @@ class Divide(Game):
             max(1, *[mine for mine, other in self._all_points if other >= second]),
             max(1, *[mine for other, mine in self._all_points if other >= first]),
         )
-
-    def settle(self, standing: Standing) -> Outcome:
-        """Return the outcome."""
-        agreed = standing.agreed
-        return Outcome(None, (0, 0)) if agreed is None else Outcome(agreed, self.goals(agreed))
 
     @property
     def solvable(self) -> bool:

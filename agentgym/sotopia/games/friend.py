@@ -15,14 +15,12 @@ from typing import Any, ClassVar
 
 from agentgym.sotopia.games.caches import UtteranceCache
 from agentgym.sotopia.games.game import BEST, Game, Heard, Outcome, Side, Standing, whole
-from agentgym.sotopia.games.phrases import read, words
+from agentgym.sotopia.games.phrases import read
 
 NAME_COST, PROPERTY_COST = 3.0, 0.5
 _KNOWN = re.compile(
     r"\bI (?:do )?know (?:him|her|them|that one)\b|\bme too\b|\bthat(?:'s| is) (?:right|the one|it)\b", re.IGNORECASE
 )
-
-
 #: Attributes, such as "town", each with the values that people may speak of.
 Attributes = tuple[tuple[str, tuple[str, ...]], ...]
 
@@ -82,8 +80,9 @@ class Directory:
 def _vocabulary(attributes: Attributes) -> tuple[frozenset[str], re.Pattern[str]]:
     """Return all properties, in lower case, and what finds them and words: properties of several words come first."""
     values = frozenset([value.lower() for _, values in attributes for value in values])
-    several = [value for value in values if not _WORD.fullmatch(value)]
-    return values, re.compile("|".join([*words(several), r"\w+(?:['\u2019]\w+)*"]), re.IGNORECASE)
+    several = sorted([value for value in values if not _WORD.fullmatch(value)], key=lambda each: (-len(each), each))
+    whole_words = [rf"(?<!\w){re.escape(value)}(?!\w)" for value in several]
+    return values, re.compile("|".join([*whole_words, r"\w+(?:['\u2019]\w+)*"]), re.IGNORECASE)
 
 
 _WORD = re.compile(r"\w+")
@@ -95,7 +94,6 @@ _POSSESSIVE = re.compile(r"['\u2019]s$", re.IGNORECASE)
 class FriendSide(Side):
     """One role and the friends it knows."""
 
-    family: ClassVar[str] = "friend"
     lapses: ClassVar[bool] = True
     role: int
     attributes: Attributes

@@ -122,15 +122,9 @@ class Reader(ABC):
 
 
 class Side(Reader):
-    """What one role knows of a game: what its own preferences are, never the other's.
-
-    Attributes:
-        role: 0 or 1.
-        family: the game's family.
-    """
+    """What one role, 0 or 1, knows of a game: what its own preferences are, never the other's."""
 
     role: int
-    family: ClassVar[str]
 
     @cached_property
     def notes(self) -> dict[str, Any]:
@@ -186,9 +180,14 @@ class Game(Reader):
     def sides(self) -> tuple[Side, Side]:
         """What roles 0 and 1 know, always the same objects."""
 
-    @abstractmethod
+    def goals(self, terms: Any) -> tuple[int, int]:
+        """Return the goal scores of terms, in a game in which nothing else matters."""
+        raise NotImplementedError
+
     def settle(self, standing: Standing) -> Outcome:
         """Return the outcome when the dialogue ends as it stands."""
+        agreed = standing.agreed
+        return Outcome(agreed, (0, 0) if agreed is None else self.goals(agreed))
 
     @property
     @abstractmethod

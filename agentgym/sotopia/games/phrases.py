@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from agentgym.sotopia.games.caches import cached
@@ -84,9 +83,3 @@ def _denies(part: str) -> bool:
 def _is_plain(part: str) -> bool:
     """Say whether a clause is neither question nor condition nor refusal."""
     return not (part.rstrip().endswith("?") or _CONDITION.search(part) or _DENIED.search(part) or _NO.match(part))
-
-
-def words(values: Iterable[str]) -> Iterator[str]:
-    """Yield patterns that match these values as whole words, longest first."""
-    for value in sorted(values, key=lambda each: (-len(each), each)):
-        yield rf"(?<!\w){re.escape(value)}(?!\w)"

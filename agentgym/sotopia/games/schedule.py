@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from agentgym.sotopia.games.caches import UtteranceCache
-from agentgym.sotopia.games.game import BEST, DealSide, Game, Heard, Outcome, Standing
+from agentgym.sotopia.games.game import BEST, DealSide, Game, Heard
 from agentgym.sotopia.games.phrases import read
 
 #: A day and a time, such as ("Monday", "noon"); terms are the number of a slot.
@@ -83,7 +83,6 @@ _WORD = re.compile(r"\w+")
 class ScheduleSide(DealSide):
     """One role: what each slot costs it."""
 
-    family: ClassVar[str] = "schedule"
     novelty: ClassVar[float] = 1.0
     role: int
     calendar: Calendar
@@ -142,12 +141,9 @@ class Schedule(Game):
         """What roles 0 and 1 know."""
         return ScheduleSide(0, self.calendar, self.costs[0]), ScheduleSide(1, self.calendar, self.costs[1])
 
-    def settle(self, standing: Standing) -> Outcome:
-        """Return the outcome."""
-        slot = standing.agreed
-        if slot is None:
-            return Outcome(None, (0, 0))
-        return Outcome(slot, (BEST - self.costs[0][slot], BEST - self.costs[1][slot]))
+    def goals(self, terms: int) -> tuple[int, int]:
+        """Return the goal scores of a slot."""
+        return BEST - self.costs[0][terms], BEST - self.costs[1][terms]
 
     @property
     def solvable(self) -> bool:

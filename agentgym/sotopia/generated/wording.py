@@ -121,17 +121,11 @@ FRIENDS = (
 )  # fmt: skip
 #: What is known of friends: values of each attribute, and how it is told and asked.
 ATTRIBUTES: dict[str, tuple[str, ...]] = {
-    "town": (
-        "Ashford", "Brambury", "Corvale", "Dunwick", "Elmstead", "Fernhill", "Glenmoor", "Harrowby", "Inverlea",
-        "Juniper",
-    ),
-    "job": (
-        "plumber", "dentist", "painter", "farmer", "lawyer", "barber", "miner", "sailor", "judge", "florist",
-    ),
-    "hobby": (
-        "chess", "fishing", "pottery", "fencing", "karate", "archery", "judo", "sailing", "origami", "surfing",
-    ),
-    "pet": (
-        "cat", "dog", "parrot", "rabbit", "tortoise", "goldfish", "hamster", "lizard", "pony", "canary",
-    ),
-}  # fmt: skip
+    name: tuple(values.split())
+    for name, values in (
+        ("town", "Ashford Brambury Corvale Dunwick Elmstead Fernhill Glenmoor Harrowby Inverlea Juniper"),
+        ("job", "plumber dentist painter farmer lawyer barber miner sailor judge florist"),
+        ("hobby", "chess fishing pottery fencing karate archery judo sailing origami surfing"),
+        ("pet", "cat dog parrot rabbit tortoise goldfish hamster lizard pony canary"),
+    )
+}

@@ -17,7 +17,7 @@ quality, on the scales of SOTOPIA:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 from agentgym.sotopia.dialogue import Dialogue, Failure, Rating, Verdict
@@ -52,13 +52,8 @@ def _verdict(dialogue: Dialogue) -> Verdict | Failure:
             f"the outcome of task {dialogue.task.id!r} cannot be computed: name a model as judge (MODEL@URL), or play "
             "the split 'numeric'"
         )
-    reasons = _reasons(game, outcome)
+    reasons = {"goal": "nothing was agreed" if outcome.agreed is None else f"agreed: {game.tell(outcome.agreed)}"}
     return Verdict((_rating(dialogue, game, outcome, 0), _rating(dialogue, game, outcome, 1)), (reasons, reasons))
-
-
-def _reasons(game: Game, outcome: Outcome) -> Mapping[str, str]:
-    agreed = "nothing was agreed" if outcome.agreed is None else f"agreed: {game.tell(outcome.agreed)}"
-    return {"goal": agreed}
 
 
 def _rating(dialogue: Dialogue, game: Game, outcome: Outcome, role: int) -> Rating:

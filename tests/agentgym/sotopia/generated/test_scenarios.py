@@ -35,12 +35,12 @@ def test_goals_tell_the_private_numbers() -> None:
         for role in (0, 1):
             goal = render(task.scenario.goals[role], ROLES[role])
             side = task.game.sides[role]  # type: ignore[union-attr]
-            if side.family == "bargain":
+            if task.game.family == "bargain":
                 assert f"${side.target:.0f}:" in goal  # type: ignore[attr-defined]
-            elif side.family == "divide":
+            elif task.game.family == "divide":
                 values = tuple(int(value) for value in re.findall(r"worth (\d+)", goal))
                 assert values == side.values  # type: ignore[attr-defined]
-            elif side.family == "schedule":
+            elif task.game.family == "schedule":
                 for number, cost in enumerate(side.costs):  # type: ignore[attr-defined]
                     assert f"{side.calendar.tell(number)} {cost}" in goal  # type: ignore[attr-defined]
             else:
