@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from agentgym.searchqa.generated.names import CONTESTS, MAKERS
-from agentgym.searchqa.generated.world import COUNTRY, EVENT, PERSON, TOWN, Entity
+from agentgym.searchqa.generated.world import COUNTRY, EVENT, PERSON, TOWN, Entity, pick
 from agentgym.searchqa.retriever import Passage
 
 
@@ -21,7 +21,7 @@ def passage_of(entity: Entity, rng: np.random.Generator) -> Passage:
     writers = {PERSON: _person, TOWN: _town, COUNTRY: _country, EVENT: _event}
 
     def either(*wordings: str) -> str:
-        return wordings[int(rng.integers(len(wordings)))]
+        return str(pick(rng, wordings))
 
     sentences = writers.get(entity.kind, _work)(entity, either)
     return Passage(entity.passage, f'"{entity.name}"\n{" ".join(sentences)}')
@@ -82,15 +82,14 @@ def _town(town: Entity, either: Callable[..., str]) -> list[str]:
 
 def _country(country: Entity, either: Callable[..., str]) -> list[str]:
     values, capital = country.values, country.links["capital"].name
-    text = [
+    return [
         either(
             f"The {country.name} is a country whose capital is {capital}.",
             f"{capital} is the capital of the {country.name}.",
         ),
         f"The language spoken there is {values['language']}, and its currency is the {values['currency']}.",
+        f"It has been independent since {values['independent']}.",
     ]
-    text.append(f"It has been independent since {values['independent']}.")
-    return text
 
 
 def _work(work: Entity, either: Callable[..., str]) -> list[str]:

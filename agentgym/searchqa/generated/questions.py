@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from agentgym.searchqa.generated.names import MAKERS
-from agentgym.searchqa.generated.world import COUNTRY, EVENT, PERSON, TOWN, WORK, Entity, World
+from agentgym.searchqa.generated.world import COUNTRY, EVENT, PERSON, TOWN, WORK, Entity, World, pick
 from agentgym.searchqa.question import Question
 
 #: Sources of generated questions, in the order of their tables.
@@ -181,16 +181,16 @@ def _comparisons(world: World, rng: np.random.Generator, count: int, _: int) -> 
         if len(found) == count:
             break
         kind, older = forms[tries % len(forms)]
-        one = _draw(rng, kinds[kind])
+        one = pick(rng, kinds[kind])
         if older:
             fact, wording = _COMPARED[kind]
-            other = _draw(rng, kinds[kind])
+            other = pick(rng, kinds[kind])
             if other is one or one.values[fact] == other.values[fact]:
                 continue
             golds = _golds(min(one, other, key=lambda entity: int(entity.values[fact])))
         else:
             fact, wording = _SHARED[kind]
-            other = _draw(rng, groups[fact, one.links[fact].name] if rng.random() < 0.6 else kinds[kind])
+            other = pick(rng, groups[fact, one.links[fact].name] if rng.random() < 0.6 else kinds[kind])
             if other is one:
                 continue
             golds = ("yes",) if one.links[fact] is other.links[fact] else ("no",)
@@ -227,7 +227,3 @@ def _description(source: Entity) -> str:
         return f"the winner of the {source.values['contest']} held in {source.links['place'].name} in {year}"
     maker, town = _words(source)["maker"], source.links["setting"].name
     return f"the {maker} of the {source.values['type']} from {year} set in {town}"
-
-
-def _draw(rng: np.random.Generator, choices: Sequence[Any]) -> Any:
-    return choices[int(rng.integers(len(choices)))]

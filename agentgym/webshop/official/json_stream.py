@@ -106,20 +106,18 @@ def entries(path: str | os.PathLike[str]) -> Iterator[tuple[str | int, Any]]:
 def _entries(text: _Text) -> Iterator[tuple[str | int, Any]]:
     is_list = text.take("[{") == "["
     end = "]" if is_list else "}"
-    number = 0
     more = text.peek() != end
     if not more:
         text.take(end)
     while more:
-        name: str | int = number
+        name: str | int = text.number
         if not is_list:
             if text.peek() != '"':
                 raise text.fail('expected a name in "quotes"')
             name = text.value()
             text.take(":")
         yield name, text.value()
-        number += 1
-        text.number = number
+        text.number += 1
         more = text.take("," + end) == ","
     if text.peek():
         raise text.fail("something follows the outermost value")
