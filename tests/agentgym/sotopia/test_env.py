@@ -310,3 +310,10 @@ def test_the_standing_that_is_followed_is_the_one_that_is_read_again(order: str)
         if game.family != "friend":
             assert [side.follow(dialogue.turns) for side in game.sides] == [dialogue.standing] * 2
     assert 20 < agreed < 60
+
+
+@pytest.mark.parametrize("seed", [True, 1.0, -1, "1", [1]])
+def test_a_world_seed_is_an_integer_even_where_its_tasks_are_known(seed: Any) -> None:
+    SotopiaEnv(world_seed=1)
+    with pytest.raises(ValueError, match="world_seed must be an integer of at least 0"):
+        SotopiaEnv(world_seed=seed)
