@@ -1,7 +1,5 @@
 """Columns of a table: the fast numbering against a dict filled row by row, numbers read exactly."""
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -9,6 +7,7 @@ from hypothesis import strategies as st
 
 from agentgym.columns import intern, numbers
 from agentgym.trajectory import StepTable
+from tests.growth import MOST_GROWTH, growth
 
 KEYS = st.one_of(
     st.sampled_from([0, 1, 2, True, False, 1.0, 0.0, -0.0, "1", "", "s", None, ("a", 1), b"s"]),
@@ -51,16 +50,6 @@ def test_nan_is_no_id(column):
         intern("state", column)
 
 
-def seconds(column):
-    """Processor time of numbering a column, the best of three."""
-    times = []
-    for _ in range(3):
-        start = time.process_time()
-        intern("state", column)
-        times.append(time.process_time() - start)
-    return max(min(times), 1e-3)
-
-
 @pytest.mark.parametrize(
     "value",
     [
@@ -72,7 +61,8 @@ def seconds(column):
     ],
 )
 def test_no_numbers_make_it_quadratic(value):
-    assert seconds([value(i) for i in range(40_000)]) < 20 * seconds([value(i) for i in range(5_000)])
+    small, large = ([value(i) for i in range(count)] for count in (5_000, 40_000))
+    assert growth(lambda column: intern("state", column), small, large) < MOST_GROWTH
 
 
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int64, np.uint64])

@@ -1,7 +1,6 @@
 """Credentials do not survive, whatever writes them down; ordinary text does."""
 
 import json
-import time
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -78,34 +77,3 @@ def test_nothing_raises_and_no_secret_stays(text: str, secrets: list[str]) -> No
     found = redact(text.join(secrets), secrets)
     for secret in secrets:
         assert secret in HIDDEN * 3 or secret not in found.replace(HIDDEN, "")
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        "://",
-        "://a",
-        "@",
-        "://@",
-        "key=",
-        "api_key:",
-        "api_key   ",
-        "bearer ",
-        "Bearer a",
-        "password: '",
-        "a",
-        "&",
-        " ",
-        "=",
-    ],
-)
-def test_it_is_linear(part: str) -> None:
-    def seconds(n: int) -> float:
-        best = []
-        for _ in range(3):
-            start = time.process_time()
-            redact(part * (n // len(part)), ["sk-1"])
-            best.append(time.process_time() - start)
-        return max(min(best), 1e-3)
-
-    assert seconds(160_000) < 20 * seconds(20_000)

@@ -1,6 +1,5 @@
 import copy
 import json
-import time
 
 import numpy as np
 import pytest
@@ -11,6 +10,7 @@ from agentgym.foreign_text import clean
 from policies.huggingface import SETTINGS_FILE, HuggingFacePolicy
 from policies.sampler import Completion
 from policies.tiny import tiny_policy, tiny_tokenizer
+from tests.growth import MOST_GROWTH, growth
 
 torch.set_num_threads(1)
 
@@ -336,18 +336,13 @@ def test_looking_for_stop_texts_takes_linear_time(writer):
     token = player.tokenizer("P")["input_ids"][0]
     other = player.tokenizer("x")["input_ids"][0]
 
-    def seconds(length):
-        found = []
-        for _ in range(3):
-            start = time.process_time()
-            ids = []
-            for _ in range(length):
-                ids.append(other if len(ids) % 5 == 4 else token)
-                assert not player._is_end(ids)
-            found.append(time.process_time() - start)
-        return min(found)
+    def write(length):
+        ids = []
+        for _ in range(length):
+            ids.append(other if len(ids) % 5 == 4 else token)
+            assert not player._is_end(ids)
 
-    assert seconds(8 * 400) < 20 * seconds(400)
+    assert growth(write, 400, 8 * 400) < MOST_GROWTH
     assert player._is_end([token] * 9 + [other])
 
 

@@ -1,11 +1,11 @@
 """All trials, in the order in which they are told."""
 
-from tests.robustness import crashes, files, network, pages, parsers, playing, tables
+from tests.robustness import crashes, files, linear, network, pages, playing, tables
 
 TRIALS = [
     *playing.TRIALS,
     *files.TRIALS,
-    *parsers.TRIALS,
+    *linear.TRIALS,
     *network.TRIALS,
     *tables.TRIALS,
     *crashes.TRIALS,

@@ -1,141 +1,94 @@
-"""Trials of time: eight times the text takes less than twenty times the processor's time, whatever the text."""
+"""Everything that reads text from outside, by name; `linear` tries each with every family of text."""
 
 from __future__ import annotations
 
 import contextlib
-import gc
+import itertools
 import json
-import time
+import tempfile
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
-from hypothesis import strategies as st
 
-from agentgym.alfworld.official.problem import read_game
-from agentgym.alfworld.player import ALFWorldPlayer, read_task
+from agentgym.alfworld.official.problem import read_game as read_problem
+from agentgym.alfworld.player import ALFWorldPlayer, Beliefs, read_task
 from agentgym.chat.wire import read_answer
-from agentgym.foreign_text import ForeignError, clean, one_line, read_json
+from agentgym.foreign_text import clean, one_line, read_json
 from agentgym.redaction import redact
 from agentgym.registry import ROWS
+from agentgym.searchqa.official.corpus import PassageReader
+from agentgym.searchqa.official.questions import read_questions
 from agentgym.searchqa.player import SearchQAPlayer, names_in
-from agentgym.searchqa.protocol import escape_tags
+from agentgym.searchqa.protocol import Format, escape_tags
 from agentgym.searchqa.protocol import parse as parse_search
-from agentgym.searchqa.scoring import exact_match, extract_answer, f1, is_well_formed, normalise, sub_match
+from agentgym.searchqa.retrieval.formats import read_answer as read_passages
+from agentgym.searchqa.retrieval.formats import read_request
+from agentgym.searchqa.retriever import Passage
+from agentgym.searchqa.scoring import (
+    FormatReward,
+    exact_match,
+    extract_answer,
+    f1,
+    is_well_formed,
+    normalise,
+    sub_match,
+)
+from agentgym.sokoban.levels import LevelFiles
 from agentgym.sokoban.text import parse_level
+from agentgym.sotopia.acts import Turn, told, write
 from agentgym.sotopia.acts import parse as parse_act
+from agentgym.sotopia.dialogue import Dialogue
+from agentgym.sotopia.games.bargain import Bargain
+from agentgym.sotopia.games.divide import Divide, Pool
+from agentgym.sotopia.games.friend import Friend, MutualFriend
 from agentgym.sotopia.games.phrases import read as read_phrases
+from agentgym.sotopia.games.schedule import Calendar, Schedule
 from agentgym.sotopia.judges.model import read_verdict
+from agentgym.sotopia.judges.rules import RulesJudge
+from agentgym.sotopia.models import quote
+from agentgym.sotopia.official.games import read_game
 from agentgym.sotopia.players.model import read_act
+from agentgym.sotopia.profiles import Relationship, Scenario, Task
 from agentgym.sotopia.text import render
+from agentgym.webshop.catalogue.product import read_tag
 from agentgym.webshop.nouns import words as nouns
 from agentgym.webshop.player import WebShopPlayer, keywords, mentioned, price_limit, wished_options
+from agentgym.webshop.reward import _words, alike
 from agentgym.webshop.search.analyser import terms
+from agentgym.webshop.search.bm25 import Bm25
+from agentgym.webshop.search.bm25_build import build
+from agentgym.webshop.search.search import documents
 from agentgym.webshop.session import parse as parse_shop
-from tests.agentgym.alfworld.game_files import PROBLEM, content
-from tests.robustness.trial import FRAGMENTS, Trial
+from tests.agentgym.alfworld.game_files import GOALS, PROBLEM, content, grammar
+from tests.agentgym.alfworld.small_games import small_game
+from tests.agentgym.chat.chat_server import completion
+from tests.agentgym.sotopia.made_up import ADA, BEN, first, say
+from tests.agentgym.webshop.small_shop import product, shop_of, visit
+from wrappers import PromptStyle, SymbolPlanes
+from wrappers.canonical import enriched_key
+from wrappers.prompt import Episode
 from wrappers.reply import parse_reply
 
-#: Beginning, what is repeated, and end.
-FAMILIES: dict[str, tuple[str, str, str]] = {
-    "one letter": ("", "a", ""),
-    "spaces": ("x", " ", "x"),
-    "line breaks": ("", "\r\n", "x"),
-    "digits": ("$", "1", "x"),
-    "groups of digits": ("$1", ",111", "."),
-    "open brackets": ("", "[", ""),
-    "open and closed": ("", "()", ""),
-    "open parentheses": ("", "(", ""),
-    "braces": ("", '{"a":', ""),
-    "tags that never close": ("", "<", ""),
-    "tag and spaces": ("<", " ", ">"),
-    "tags and spaces": ("", "< ", ""),
-    "search tags": ("", "<search>", ""),
-    "crossed tags": ("", "<think><answer></think>", "</answer>"),
-    "fences": ("", "```json\n", ""),
-    "fence and spaces": ("```json", " ", "x"),
-    "quotation marks": ("", '"', ""),
-    "backslashes": ('"', "\\", '"'),
-    "surrogates": ("", "\ud800", ""),
-    "control characters": ("", "\x1b[2J", ""),
-    "accents": ("e", "\u0301", ""),
-    "names": ("Is it ", "The King of ", ""),
-    "sentences": ("", "no. I cannot; deal? ", ""),
-    "wishes": ("", ", and price lower than 1", ""),
-    "commands": ("", "put a mug in/on ", "drawer"),
-    "lists": ("You see ", "a mug 1, ", "and a mug 2."),
-    "facts": ("", "(inReceptacle Mug_bar_1 Sink_bar_3)", ""),
-    "board": ("#", "@$.# ", "#"),
-    "rows": ("", "#####\n", ""),
-    "URLs": ("", "http://a:b@c/?key=1 ", ""),
-}
+Parser = Callable[[str], object]
 
 
-def quietly(run: Callable[[str], object]) -> Callable[[str], object]:
+def refusing(run: Parser) -> Parser:
     """Refusing a text is fine; it is the time that counts."""
 
-    def parse(text: str) -> object:
+    def parse(text: str) -> None:
         with contextlib.suppress(ValueError):
-            return run(text)
-        return None
+            run(text)
 
     return parse
 
 
-def search(text: str) -> None:
-    for protocol in ("searchr1", "verl_agent"):
-        parse_search(text, protocol)
-    escape_tags(text)
-    names_in(text)
-    normalise(text)
-    for score in (exact_match, f1, sub_match):
-        score(f"{text}!", (text, "Ada"))
-    extract_answer(text)
-    is_well_formed(text)
-    SearchQAPlayer().act(f"<information>{text}</information>", ())
-
-
-def shop(text: str) -> None:
-    parse_shop(text)
-    parse_shop(f"search[{text}]", True)
-    terms(text)
-    nouns(text)
-    price_limit(text), wished_options(text), keywords(text), mentioned(text, ["red", "wool socks"])
-    WebShopPlayer().act(f"Instruction: [SEP] {text} [SEP] Search", ("search[x]", "click[buy now]"))
-
-
-def social(text: str) -> None:
-    parse_act(text)
-    parse_act(json.dumps({"action_type": "speak", "argument": text}))
-    read_phrases(text)
-    render(text, "agent_0")
-    for read in (read_verdict, lambda given: read_act(given, ("none", "speak", "leave"))):
-        with contextlib.suppress(ValueError):
-            read(text)
-
-
-def household(text: str) -> None:
-    with contextlib.suppress(ValueError):
-        read_task(text)
-    ALFWorldPlayer().act(f"You see {text}.\n\nYour task is to: put a mug in drawer.", ("look", "go to drawer 1"))
-    for problem in (text, PROBLEM.replace("(pickupable", f"{text} (pickupable"), PROBLEM.replace("GOAL", text)):
-        with contextlib.suppress(ValueError):
-            read_game(content(pddl_problem=problem), "x/y")
-
-
-def reply(text: str) -> None:
-    parse_reply(text)
-    parse_reply(f"<think>{text}</think><action>up</action>")
-    parse_reply(text, command_tags=("search", "answer"))
-
-
-def door(text: str) -> None:
-    one_line(clean(text, len(text)))
-    redact(text, ["sk-123456"])
-    for given in (text, f'{{"a": "{text}"}}'):
-        with contextlib.suppress(ForeignError):
-            read_json(given)
+def fresh(run: Parser) -> Parser:
+    """Give each call a text that no cache knows."""
+    numbers = itertools.count()
+    return lambda text: run(f"{text}{next(numbers)}")
 
 
 @cache
@@ -151,73 +104,269 @@ def step(env_id: str, text: str) -> None:
     env.step(f"search[{text}]" if "Shop" in env_id else f"<search>{text}</search>")
 
 
-PARSERS: dict[str, Callable[[str], object]] = {
-    "door": door,
-    "reply": quietly(reply),
-    "answer": quietly(lambda text: read_answer(text.encode("utf-8", "surrogatepass"))),
-    "level": quietly(parse_level),
-    "search": quietly(search),
-    "shop": quietly(shop),
-    "social": quietly(social),
-    "household": quietly(household),
-    **{f"step of {row.id[8:]}": lambda text, env_id=row.id: step(env_id, text) for row in ROWS},
+# What models reply, and what they are shown
+
+
+@cache
+def planes() -> SymbolPlanes:
+    return SymbolPlanes(made("AgentRL/Sokoban-v0"))
+
+
+def prompt(text: str) -> None:
+    style = PromptStyle(instructions=False, max_chars=500, history=None, keep_first=True, admissible=True)
+    episode = Episode(text, text)
+    for _ in range(3):
+        style.remember(episode, text, text)
+    style.user_text(episode, [text], {"fact": text})
+
+
+REPLIES: dict[str, Parser] = {
+    "clean": lambda text: one_line(clean(text, len(text))),
+    "JSON": refusing(read_json),
+    "JSON of a text": refusing(lambda text: read_json(f'{{"a": "{text}"}}')),
+    "redact": lambda text: redact(text, ["sk-123456", "key"]),
+    "answer": refusing(lambda text: read_answer(text.encode("utf-8", "replace"))),
+    "answer of a text": refusing(lambda text: read_answer(completion(text))),
+    "answer of choices": refusing(lambda text: read_answer(b'{"choices": ' + text.encode("utf-8", "replace"))),
+    "reply": parse_reply,
+    "thought": lambda text: parse_reply(f"<think>{text}</think><action>up</action>"),
+    "strict reply": lambda text: parse_reply(text, require_think=True, outside="error", ignore_case=False),
+    "first action": lambda text: parse_reply(text, several="first", command_tags=("search", "answer")),
+    "last action": lambda text: parse_reply(text, several="last", command_tags=("search", "answer")),
+    "prompt": prompt,
+    "key": lambda text: enriched_key("fact")(text, {"fact": text}),
+    "symbols": refusing(lambda text: planes().observation(text)),
 }
-SMALL = 6_000
-#: What takes less than this at the greater length has no ratio worth the name.
-NOTHING = 0.03
+
+# Sokoban
 
 
-def seconds(run: Callable[[str], object], text: str, tries: int) -> float:
-    """Processor time of the best try."""
-    best = float("inf")
-    gc.disable()  # what a whole process holds by now is no part of the measure
+def level_file(text: str) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "levels.txt"
+        path.write_text("; 0\n#####\n#@$.#\n#####\n\n" + text, "utf-8", "replace")
+        files = LevelFiles(path)
+        assert files.size
+        files[len(files) - 1]
+
+
+BOARDS: dict[str, Parser] = {
+    "level": refusing(parse_level),
+    "level within": refusing(lambda text: parse_level(f"{text}\n#####\n#@$.#\n#####\n{text}")),
+    "level below": refusing(lambda text: parse_level("#" * len(text) + "\n" + text)),
+    "level file": refusing(level_file),
+}
+
+# SearchQA
+
+
+def researcher(text: str) -> None:
+    player = SearchQAPlayer()
+    player.act(text, ())
+    player.act(f"<information>{text}</information>", ())
+    player.act(f"Was it {text}, or Ada?", ())
+    for _ in range(4):
+        player.act(text + "</information>", ())
+
+
+def score(text: str) -> None:
+    normalise(text)
+    golds = (text, "Ada")
+    for each in (exact_match, f1, sub_match):
+        each(text + "!", golds)
+    extract_answer(text)
+    is_well_formed(text)
+    FormatReward(retrieval=0.1)("<think>x</think><answer>y</answer>" + text, text, golds)
+    FormatReward(retrieval=0.1)(text, "x", golds)
+
+
+def show(text: str) -> None:
+    for protocol, limit in itertools.product(("searchr1", "verl_agent"), (None, 500)):
+        Format(protocol, limit).show([Passage("1", text), Passage("2", f"T\n{text}")])
+
+
+def retrieval(text: str) -> None:
+    for given in (text, {"queries": [text], "topk": text}, {"query": text, "return_scores": True}, {"result": text}):
+        for read in (lambda value: read_request(value, 3), lambda value: read_passages(value, 1, 3)):
+            short(read, given)
+    read_passages({"result": [[{"document": {"id": text, "contents": text}, "score": text}, text]]}, 1, 3)
+
+
+def row(text: str) -> None:
+    fields = {"id": "1", "contents": text, "question": text, "golden_answers": text, "prompt": [{"content": text}]}
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "rows.jsonl"
+        path.write_text(json.dumps(fields) + "\n" + text, "utf-8", "surrogatepass")
+        short(lambda path: list(PassageReader(path)), path)
+        short(read_questions, path)
+
+
+def short(read: Callable[[Any], object], given: Any) -> None:
+    """Read, or refuse in less than a thousand characters."""
     try:
-        for _ in range(tries):
-            begin = time.process_time()
-            run(text)
-            best = min(best, time.process_time() - begin)
-    finally:
-        gc.enable()
-    return best
+        read(given)
+    except ValueError as error:
+        assert len(str(error)) < 1_000  # noqa: PT017
 
 
-def check(given: dict[str, Any]) -> None:
-    run, (begin, unit, end) = PARSERS[given["parser"]], given["family"]
+SEARCH: dict[str, Parser] = {
+    "searchr1": lambda text: parse_search(text, "searchr1"),
+    "verl_agent": lambda text: parse_search(text, "verl_agent"),
+    "escape tags": escape_tags,
+    "show": show,
+    "score": score,
+    "names in": names_in,
+    "researcher": researcher,
+    "retrieval": retrieval,
+    "row": row,
+}
 
-    def text(n: int) -> str:
-        return begin + unit * (n // max(len(unit), 1)) + end
+# WebShop
 
-    run(text(100))
-    long = seconds(run, text(8 * SMALL), 1)
-    if long > NOTHING:
-        short = seconds(run, text(SMALL), 3)
-        long = min(long, seconds(run, text(8 * SMALL), 2))
-        assert long < NOTHING or long < 20 * short, f"{short:.4f} s for {SMALL:,} characters, {long:.4f} s for 8 times"
-
-
-def check_all(parser: str) -> None:
-    """Try every family."""
-    for family in FAMILIES.values():
-        check({"parser": parser, "family": list(family)})
+SHOP = shop_of(product("B1", "Wool Socks", (("size", ("s", "m")),)), product("B2", "Hat"))
+INDEX = Bm25(build(documents(SHOP.catalogue)))
 
 
-_fragments = st.sampled_from([fragment for fragment in FRAGMENTS if fragment])
-TRIALS = [
-    *(Trial(f"time/{parser}", st.just(parser), check_all, 1, cheap=False) for parser in PARSERS),
-    Trial(
-        "time/any",
-        st.fixed_dictionaries(
-            {
-                "parser": st.sampled_from(list(PARSERS)),
-                "family": st.tuples(
-                    st.sampled_from(FRAGMENTS),
-                    st.lists(_fragments, min_size=1, max_size=3).map("".join),
-                    st.sampled_from(FRAGMENTS),
-                ).map(list),
-            }
-        ),
-        check,
-        40,
-        cheap=False,
+def visitor(text: str) -> None:
+    session = visit(SHOP)
+    for command in (f"search[{text}]", f"click[{text}]", text):
+        session.play(command)
+
+
+def shopper(text: str) -> None:
+    page = f"Instruction: [SEP] {text} [SEP] Back to Search [SEP] < Prev [SEP] {text}"
+    player = WebShopPlayer()
+    offered = [f"click[{piece}]" for piece in text.split(" ")]
+    player.act(page, [*offered, "click[buy now]"])
+    player.act(page, [*offered, "click[next >]"])
+
+
+def same(text: str) -> None:
+    _words.cache_clear()
+    alike.cache_clear()
+    alike(text, text[1:] + "b")
+    alike(text, f"{text[: len(text) // 2]}q{text[len(text) // 2 :]}")
+
+
+SHOPPING: dict[str, Parser] = {
+    "shop": lambda text: (
+        parse_shop(text), parse_shop(text, True), parse_shop(f"search[{text}]"), parse_shop(f"click[{text}]", True)
     ),
-]
+    "visitor": visitor,
+    "terms": terms,
+    "index": lambda text: INDEX.top(text, 50),
+    "tag": refusing(read_tag),
+    "alike": same,
+    "nouns": nouns,
+    "request": lambda text: (price_limit(text), wished_options(text), keywords(text)),
+    "mentioned": lambda text: (mentioned(text, text.split(" ")), mentioned(text, ["red", "wool socks"])),
+    "shopper": shopper,
+}  # fmt: skip
+
+# Sotopia
+
+SALE = Bargain(100.0, (80.0, 90.0), ("buyer", "seller"))
+SHARES = Divide(Pool((("book", "books"), ("hat", "hats")), (3, 2)), ((1, 2), (2, 1)))
+FRIENDS = MutualFriend(
+    (("town", ("Old York", "Ham")), ("job", ("tailor", "cook"))),
+    ((Friend("Kim", ("Ham", "cook")), Friend("Lee", ("Ham", "tailor"))), (Friend("Kim", ("Ham", "cook")),)),
+)
+MEETING = Schedule(Calendar((("Monday", "noon"), ("Friday", "evening"))), ((0, 5), (5, 0)))
+
+
+def scenario(source: str, text: str) -> Scenario:
+    return Scenario("s", "s", source, text, (f"Sell. {text}", f"Buy as a buyer. {text}"), Relationship.stranger)
+
+
+def judged(text: str) -> None:
+    task = Task("t", scenario("ours", "x"), (ADA, BEN), SALE, 0)
+    RulesJudge().score([Dialogue(task, [Turn(0, first(say(text))), Turn(1, first(say(text)))], "left")])
+
+
+TALK: dict[str, Parser] = {
+    name: refusing(fresh(run))
+    for name, run in {
+        "act": parse_act,
+        "act in JSON": lambda text: parse_act(write(say(text))),
+        "act in a fence": lambda text: parse_act(f"```json\n{write(say(text))}\n```"),
+        "player's answer": lambda text: read_act(text, ("speak",)),
+        "verdict": read_verdict,
+        "verdict with reasons": lambda text: read_verdict(
+            json.dumps({"evaluations": {"agent_1": {"goal": [text, 1]}}})
+        ),
+        "line": lambda text: told("Ada", say(text)),
+        "quote": quote,
+        "phrases": read_phrases,
+        "bargain": lambda text: SALE.hear(0, text),
+        "divide": lambda text: SHARES.hear(1, text),
+        "friend": lambda text: FRIENDS.hear(0, text),
+        "schedule": lambda text: MEETING.hear(0, text),
+        "judge": judged,
+        "markup": lambda text: render(text, "agent_0"),
+        "official sale": lambda text: read_game(scenario("craigslist_bargains", text)),
+        "official division": lambda text: read_game(scenario("deal-or-no-deal", text)),
+        "official friends": lambda text: read_game(scenario("mutual_friends", text)),
+    }.items()
+}
+
+# ALFWorld
+
+ROOM = "Looking quickly around you, you see a desk 1, and a shelf 1.\n\nYour task is to: put a pen in desk."
+VERBS = ("", "go to ", "take ", "move ", "clean ", "examine ", "use ", "slice ", "look ")
+
+
+def explorer(form: str, text: str) -> None:
+    text = form.replace("{}", text)
+    player = ALFWorldPlayer()
+    for observation in (ROOM, text, text, ROOM, text):
+        assert player.act(observation, ("look", "go to desk 1")) in ("look", "go to desk 1")
+    Beliefs(text, ()).update(text, ())
+    assert len(read_task(text)) == 3
+
+
+def problem(mark: str, text: str) -> None:
+    """Read a game with the text after a mark of its problem."""
+    found = PROBLEM.replace("GOAL", GOALS["look_at_obj_in_light"]).replace(mark, f"{mark} {text} ", 1)
+    read_problem(content(pddl_problem=found), "task/trial")
+
+
+def wording(form: str, text: str) -> None:
+    read_problem(content(grammar=form.format(text=text, grammar=grammar())), "task/trial")
+
+
+@cache
+def household() -> Any:
+    from tests.agentgym.alfworld.given_games import env_of
+
+    rooms = [("cabinet", 0, True), ("shelf", 1, False), ("sinkbasin", 2, False)]
+    things = [("desklamp", [1]), ("mug", [1]), ("mug", [2]), ("teddybear", [1])]
+    game = small_game("pick_two_obj_and_place", ("mug", "cabinet"), rooms, things)
+    env = env_of(game, repairs="all", expert=True)
+    env.reset()
+    return env
+
+
+HOUSEHOLD: dict[str, Parser] = {
+    **{
+        f"explorer {number}": partial(explorer, form)
+        for number, form in enumerate(
+            ("{}", "{}x", ROOM + "{}", ROOM[:-1] + "{}x", "Your task is to: a{}b.", "Looking {}", "You see {}.")
+        )
+    },
+    "problem": refusing(lambda text: read_problem(content(pddl_problem=text), "task/trial")),
+    "facts": refusing(partial(problem, "(:init")),
+    "start of a goal": refusing(partial(problem, "(:goal")),
+    "goal": refusing(partial(problem, "(and")),
+    **{
+        f"wording {number}": refusing(partial(wording, form))
+        for number, form in enumerate(
+            ("{text}", "{text}.", "{text}{grammar}", "{text}.{grammar}", '{grammar}"{text}')
+        )
+    },
+    **{f"command {verb or 'alone'}".strip(): lambda text, verb=verb: household().act(verb + text) for verb in VERBS},
+}  # fmt: skip
+
+PARSERS: dict[str, Parser] = {
+    **REPLIES, **BOARDS, **SEARCH, **SHOPPING, **TALK, **HOUSEHOLD,
+    **{f"step of {row.id[8:]}": partial(step, row.id) for row in ROWS},
+}  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tempfile
-import time
 import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +13,7 @@ from hypothesis import strategies as st
 
 import wrappers.credit as credit
 from agentgym.trajectory import StepTable
+from tests.growth import MOST_GROWTH, growth, seconds
 from tests.robustness.trial import Trial
 
 METHODS: dict[str, Callable[..., Any]] = {
@@ -116,29 +116,14 @@ def check_credit(given: dict[str, Any]) -> None:
     assert np.array_equal(method(table), advantages, equal_nan=True)
 
 
-def seconds(work: Callable[[], object], tries: int) -> float:
-    best = float("inf")
-    for _ in range(tries):
-        begin = time.process_time()
-        work()
-        best = min(best, time.process_time() - begin)
-    return best
-
-
 def check_time(given: dict[str, Any]) -> None:
     """Eight times the rows take less than twenty times the processor's time."""
-    method = METHODS[given["method"]]
-    n = given["rows"]
 
-    def spent(rows: int, tries: int) -> float:
-        def work() -> None:
-            method(made(given["kind"], "usual", rows, 0, False))
+    def work(rows: int) -> None:
+        METHODS[given["method"]](made(given["kind"], "usual", rows, 0, False))
 
-        return seconds(work, tries)
-
-    spent(100, 1)
-    short = max(spent(n, 3), 0.004)
-    assert spent(8 * n, 2) < 20 * short
+    work(100)
+    assert growth(work, given["rows"], 8 * given["rows"]) < MOST_GROWTH
 
 
 def check_file(given: dict[str, Any]) -> None:
@@ -157,7 +142,7 @@ def check_file(given: dict[str, Any]) -> None:
                 tracemalloc.stop()
 
     (short, little), (long, much) = spent(given["rows"]), spent(8 * given["rows"])
-    assert long < 20 * max(short, 0.01), (short, long)
+    assert long < MOST_GROWTH * max(short, 0.01), (short, long)
     assert much < 10 * max(little, 1 << 20), (little, much)
 
 
@@ -170,7 +155,7 @@ def check_million(given: dict[str, Any]) -> None:
     short = seconds(work(125_000), 3)
     long = seconds(work(1_000_000), 2)
     # What fits into the processor's cache at an eighth of the length does not at the whole one.
-    assert long < 20 * max(short, 0.1), (short, long)
+    assert long < MOST_GROWTH * max(short, 0.1), (short, long)
 
 
 _kinds, _methods = st.sampled_from(list(KINDS)), st.sampled_from(list(METHODS))

@@ -1,4 +1,4 @@
-"""What models and pages write reaches prompts and parsers: in linear time, without what cannot be encoded."""
+"""What models and pages write reaches prompts and parsers: without what cannot be encoded."""
 
 import json
 from collections.abc import Callable
@@ -10,10 +10,8 @@ import pytest
 
 import agentgym  # noqa: F401  registers the environments
 from agentgym.foreign_text import MOST_CHARACTERS
-from tests.wrappers.adversarial import FAMILIES, growth
-from wrappers import PromptStyle, PromptWindow, ReplyParser, SymbolPlanes, VectorPromptWindow, VectorReplyParser
-from wrappers.canonical import enriched_key
-from wrappers.prompt import Episode
+from tests.growth import FAMILIES, text_of
+from wrappers import PromptWindow, ReplyParser, SymbolPlanes, VectorPromptWindow, VectorReplyParser
 from wrappers.reply import parse_reply
 
 BOARD: gym.Env[Any, Any] = gym.make("AgentRL/Sokoban-v0")
@@ -28,40 +26,11 @@ def board(text: str) -> str:
     return ""
 
 
-def prompt(text: str) -> str:
-    style = PromptStyle(instructions=False, max_chars=500, history=None, keep_first=True, admissible=True)
-    episode = Episode(text, text)
-    for _ in range(3):
-        style.remember(episode, text, text)
-    return style.user_text(episode, [text], {"fact": text})
-
-
-PARSERS: dict[str, Callable[[str], object]] = {
-    "reply": parse_reply,
-    "strict reply": lambda text: parse_reply(text, require_think=True, outside="error", ignore_case=False),
-    "first action": lambda text: parse_reply(text, several="first", command_tags=("search", "answer")),
-    "last action": lambda text: parse_reply(text, several="last", command_tags=("search", "answer")),
-    "prompt": prompt,
-    "key": lambda text: enriched_key("fact")(text, {"fact": text}),
-    "board": board,
-}
-
-
-@pytest.mark.parametrize("parser", PARSERS)
-@pytest.mark.parametrize("family", FAMILIES)
-def test_parsing_takes_linear_time(parser: str, family: str) -> None:
-    def work(n: int) -> Callable[[], object]:
-        text = FAMILIES[family](n)
-        return lambda: PARSERS[parser](text)
-
-    assert growth(work, 10_000, repeats=3) < 20
-
-
 @pytest.mark.parametrize("family", FAMILIES)
 def test_a_reply_of_any_text_is_an_answer_that_can_be_encoded(family: str) -> None:
     for text in (
-        FAMILIES[family](500),
-        f"<think>{FAMILIES[family](60)}</think><action>{FAMILIES[family](60)}</action>",
+        text_of(FAMILIES[family], 500),
+        f"<think>{text_of(FAMILIES[family], 60)}</think><action>{text_of(FAMILIES[family], 60)}</action>",
     ):
         parsed = parse_reply(text)
         json.dumps(parsed, ensure_ascii=False).encode()

@@ -14,7 +14,6 @@ from agentgym.alfworld.game import CLEAN, LOOK, PICK, TASK_TYPES, TWO, Game
 from tests.agentgym.alfworld.given_games import env_of
 from tests.agentgym.alfworld.official_games import games
 from tests.agentgym.alfworld.small_games import small_game
-from tests.growth import growth
 from wrappers.canonical import CanonicalStates, enriched_key
 
 ROOMS = [("cabinet", 0, True), ("shelf", 1, False), ("sinkbasin", 2, False)]
@@ -221,11 +220,3 @@ def test_commands_leave_no_trace_in_observations(repairs: Any) -> None:
                 assert env.observation_space.contains(observation)
                 assert observation.replace("\n", "").isprintable()
                 assert len(observation) < 2000
-
-
-@pytest.mark.parametrize("verb", ["", "go to ", "take ", "move ", "clean ", "examine ", "use ", "slice ", "look "])
-@pytest.mark.parametrize("unit", [" ", "mug 1", " from ", " to ", " in/on ", " with ", "\ud800", "go to "])
-def test_reading_a_command_is_linear(verb: str, unit: str) -> None:
-    env = env_of(mugs(), repairs="all", expert=True)
-    env.reset()
-    assert growth(env.act, verb + unit * 30_000, verb + unit * 240_000) < 20

@@ -1,14 +1,11 @@
 """Hostile endpoints: whatever one answers, and however slowly, costs that answer and no other."""
 
-import contextlib
 import gzip
-import time
 from pathlib import Path
 
 import pytest
 
-from agentgym.chat.wire import ChatAnswer, ChatFailure, read_answer
-from agentgym.redaction import redact
+from agentgym.chat.wire import ChatAnswer, ChatFailure
 from tests.agentgym.chat.chat_server import (
     Handler,
     Play,
@@ -145,28 +142,3 @@ def test_a_cache_of_other_things_is_named(tmp_path: Path) -> None:
         with base:
             base.execute("UPDATE answers SET value = ?", ('{"text": "a\\ud800", "finish": [], "prompt_tokens": 1e9}',))
         assert endpoint(server.url, cache=tmp_path).ask([request("q")]) == [ChatAnswer("a\ufffd", "", 0, 0, 0)]
-
-
-FAMILIES = [
-    '"', "\\", "[", "{", "<", " ", "\n", "api_key=", "key=a&", "bearer ", "Basic  ", "http://", "://a", "a@", "\\ud800",
-    '{"a":', '[["', "1", "-", "\x00",
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_reading_and_redacting_answers_takes_linear_time(family: str) -> None:
-    def seconds(length: int) -> float:
-        text = family * (length // len(family))
-        bodies = [text.encode("utf-8", "replace"), completion(text), b'{"choices": ' + text.encode()]
-        found = []
-        for _ in range(3):
-            begin = time.process_time()
-            for body in bodies:
-                with contextlib.suppress(ValueError):
-                    read_answer(body)
-                redact(body.decode(errors="replace"), ["sk-123456", "key"])
-            found.append(time.process_time() - begin)
-        return min(found)
-
-    short = max(seconds(30_000), 1e-3)
-    assert seconds(240_000) < 20 * short

@@ -18,7 +18,6 @@ from agentgym.sokoban.picture import Painter
 from agentgym.sokoban.text import parse_level
 from tests.agentgym.sokoban import naive
 from tests.agentgym.sokoban.boxoban import FILES, boxoban
-from tests.growth import growth
 
 # targets at the player's right and at the far right; boxes beside them
 LEVEL = "########\n#PXO_XO#\n#______#\n########"
@@ -78,13 +77,6 @@ def test_commands_leave_no_trace_in_observations(env_class: Any, command: str) -
     assert (after if isinstance(after, str) else after["text"]) == (
         before if isinstance(before, str) else before["text"]
     )
-
-
-@pytest.mark.parametrize("unit", ["right", " ", "\ud800", "\n", "\u0130", " right ", "\x00"])
-def test_reading_a_command_is_linear(unit: str) -> None:
-    env = SokobanEnv()
-    env.reset(options={"level": LEVEL})
-    assert growth(env.act, unit * 30_000, unit * 240_000) < 20
 
 
 def test_info_at_the_start() -> None:

@@ -1,10 +1,8 @@
 """Levels: the split of each, files, formats, errors, the Boxoban samples."""
 
-import contextlib
 import lzma
 import os
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +15,6 @@ from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Board, Level, Leve
 from agentgym.sokoban.text import MOST_SIDE, board_text, parse_level
 from agentgym.tasks import check_split
 from tests.agentgym.sokoban.boxoban import FILES, boxoban
-from tests.growth import growth
 
 TWO = "; 0\n#####\n#@$.#\n#####\n\n; 1\n######\n#@ $.#\n######\n"
 TITLED = "A collection\n\nLevel 1\n  ####\n###. #\n#@$  #\n######\nAuthor: nobody\n\nLevel 2\n#####\n#@$.#\n#####"
@@ -159,35 +156,6 @@ def test_names_that_are_no_text_are_cleaned_and_stay_different(tmp_path: Path) -
     Path(os.fsdecode(os.fsencode(tmp_path / "a") + b"\xfe.txt")).write_text(TWO)
     with pytest.raises(LevelError, match=r"two files are named .*: rename one"):
         LevelFiles(tmp_path)
-
-
-@pytest.mark.parametrize(
-    "family",
-    [
-        lambda n: "#\n\n" * n,
-        lambda n: "\n" * n + TWO,
-        lambda n: "#" * n,
-        lambda n: ("#" * 100 + "\n") * (n // 100),
-        lambda n: " " * n + "#",
-        lambda n: (" " * 50 + "x\n") * (n // 50),
-        lambda n: TWO * (n // len(TWO)),
-        lambda n: "\r" * n + TWO,
-        lambda n: "-_\t" * n + "#\n",
-        lambda n: "\ufffd#" * n,
-    ],
-)
-def test_reading_is_linear(tmp_path: Path, family: Callable[[int], str]) -> None:
-    small, large = tmp_path / "small.txt", tmp_path / "large.txt"
-    small.write_text(TWO + family(20_000))
-    large.write_text(TWO + family(160_000))
-
-    def read(path: Path) -> None:
-        files = LevelFiles(path)
-        assert files.size
-        with contextlib.suppress(LevelError):
-            files[len(files) - 1]
-
-    assert growth(read, small, large) < 20
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gymnasium as gym
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agentgym  # noqa: F401  # registers the environments
-from agentgym.webshop.catalogue.product import Product
+from agentgym.webshop.catalogue.product import Product, read_tag
 from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.expert import best_query, wished
 from agentgym.webshop.goals import Goal
@@ -179,3 +180,10 @@ def test_any_text_is_a_request(request: str, values: list[str]) -> None:
     assert price_limit(request) >= 0
     assert set(mentioned(request, values)) <= set(values)
     assert all(name and value in request.lower() for name, value in wished_options(request).items())
+
+
+def test_numbers_of_many_digits_are_no_price() -> None:
+    for text in ("$" + "9" * 400, "$" + "0." + "1" * 10**6, "$" + "1" * 5000):
+        with pytest.raises(ValueError, match="expected amounts"):
+            read_tag(text)
+    assert np.isinf(price_limit("price lower than " + "9" * 400))

@@ -5,10 +5,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from agentgym.webshop.session import Session, Shop, parse
+from agentgym.webshop.session import LONGEST_COMMAND, Session, Shop, parse
 from tests.agentgym.webshop.small_shop import product, shop_of, visit
+from tests.growth import FAMILIES, text_of
 
 PATTERN = re.compile(r"(.+)\[(.+)\]")
+SOCKS_AND_HAT = shop_of(product("B1", "Wool Socks", (("size", ("s", "m")),)), product("B2", "Hat"))
 ODD = (("size", ("s", "m", "next >")), ("fit", ("m", "< prev", "description", "attributes", "search", "a [b]", "")))
 
 
@@ -164,3 +166,23 @@ def test_any_commands_are_steps_or_no_ops_and_states_continue_alike(
             session.get_state(), session.page.body, session.url(),
         )  # fmt: skip
         assert valid or (session.get_state() == before and command not in known)
+
+
+@pytest.mark.parametrize("command", ["search[{}]", "click[{}]", "{}"])
+def test_a_command_of_a_million_characters_changes_nothing(command: str) -> None:
+    session = visit(SOCKS_AND_HAT)
+    before = session.get_state()
+    for family in FAMILIES.values():
+        assert not session.play(command.format(text_of(family, 1_000_000)))
+    assert session.get_state() == before
+
+
+def test_the_longest_command() -> None:
+    session = visit(SOCKS_AND_HAT)
+    words = "wool " * (LONGEST_COMMAND // 5)
+    longest = f"search[{words[: LONGEST_COMMAND - 8]}]"
+    assert len(longest) == LONGEST_COMMAND
+    assert session.play(longest)
+    assert session.page.clickables["b1"] == 0
+    assert not session.play(f"{longest[:-1]}x]")
+    assert len(session.url()) < 1_000_000

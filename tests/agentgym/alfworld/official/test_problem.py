@@ -1,7 +1,5 @@
 """Game files: names, numbers, sets, goals, wordings, and what is said about those that cannot be read."""
 
-import contextlib
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,7 +7,6 @@ import pytest
 from agentgym.alfworld.game import LOOK, TASK_TYPES, GameError
 from agentgym.alfworld.official.problem import read_game
 from tests.agentgym.alfworld.game_files import GOALS, HELP, PROBLEM, content, grammar
-from tests.growth import growth
 
 
 def with_facts(*facts: str) -> str:
@@ -123,65 +120,3 @@ def test_messages_stay_short(data: Any) -> None:
     with pytest.raises(GameError) as caught:
         read_game(data, "task/trial")
     assert len(str(caught.value)) < 1000
-
-
-@pytest.mark.parametrize(
-    "family",
-    [
-        lambda n: "(" * n,
-        lambda n: "(" + " " * n,
-        lambda n: "( a" * (n // 3),
-        lambda n: "(" + "a" * n,
-        lambda n: "(a b " * (n // 5),
-        lambda n: "(a" + " " * n + "b" + " " * n + "c" + " " * n,
-        lambda n: "(objectType Mug_bar_1 MugType)\n" * (n // 31),
-        lambda n: "".join(f"(objectType Mug_bar_{i} MugType)\n" for i in range(n // 40)),
-        lambda n: "".join(f"(inReceptacle Mug_bar_1 Drawer_bar_{i})" for i in range(n // 40)),
-        lambda n: "".join(f"(canContain X{i}Type MugType)" for i in range(n // 30)),
-        lambda n: "".join(f"(objectAtLocation Mug_bar_1 loc_bar_{i})" for i in range(n // 40)),
-        lambda n: "(:goal" * (n // 6),
-        lambda n: "type" * (n // 4),
-    ],
-)
-def test_reading_a_problem_is_linear(family: Callable[[int], str]) -> None:
-    def read(text: str) -> None:
-        for problem in (with_facts(text), content()["pddl_problem"].replace("(:goal", "(:goal " + text)):
-            with contextlib.suppress(GameError):
-                read_game(content(pddl_problem=problem), "task/trial")
-
-    assert growth(read, family(30_000), family(240_000)) < 20
-
-
-@pytest.mark.parametrize(
-    "unit",
-    [
-        '"Your task is to: ',
-        '\\"Your task is to: ',
-        '"Your task is to: \\',
-        '"Your task is to: \\\n',
-        "\\",
-        '"',
-        '\\"',
-        " \n\t",
-        "You open the {r.name}",
-        'template :: "',
-        "\ud800",
-    ],
-)
-@pytest.mark.parametrize("form", ["{text}", "{text}.", "{text}{grammar}", "{text}.{grammar}", '{grammar}"{text}'])
-def test_reading_a_grammar_is_linear(unit: str, form: str) -> None:
-    def read(text: str) -> None:
-        with contextlib.suppress(GameError):
-            read_game(content(grammar=form.format(text=text, grammar=grammar())), "task/trial")
-
-    assert growth(read, unit * (30_000 // len(unit)), unit * (240_000 // len(unit))) < 20
-
-
-@pytest.mark.parametrize("unit", ["(objectType ?o ", "(objectType ?o xtype", "(objecttype ?o (", "?o typetype", "(= ?"])
-def test_reading_a_goal_is_linear(unit: str) -> None:
-    def read(text: str) -> None:
-        goal = GOALS[LOOK].replace("(and", f"(and {text} ", 1)
-        with contextlib.suppress(GameError):
-            read_game(content(pddl_problem=PROBLEM.replace("GOAL", goal)), "task/trial")
-
-    assert growth(read, unit * (30_000 // len(unit)), unit * (240_000 // len(unit))) < 20
