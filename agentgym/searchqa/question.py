@@ -48,15 +48,16 @@ def check_questions(questions: Iterable[Any]) -> tuple[Question, ...]:
     """Return questions that were given as objects, `clean`.
 
     Raises:
-        QuestionError: when one of them holds something else than texts, or too long ones.
+        QuestionError: when one of them holds something else than texts, too long ones, or no golden answer.
     """
     checked = []
     for position, each in enumerate(questions):
+        where = f"question {position} (from 0)"
+        if isinstance(each.golds, str) or not any(isinstance(gold, str) and normalise(gold) for gold in each.golds):
+            raise QuestionError(f"{where}: golds must hold at least one answer, such as ('Rome',), got {each!r:.200}")
         texts = (each.id, each.text, each.source, each.split, each.kind)
         if not all(isinstance(text, str) and len(text) <= MOST_TEXT for text in (*texts, *each.golds, *each.supports)):
-            raise QuestionError(
-                f"question {position} (from 0): expected texts of at most {MOST_TEXT:,} characters, got {each!r:.200}"
-            )
+            raise QuestionError(f"{where}: expected texts of at most {MOST_TEXT:,} characters, got {each!r:.200}")
         named, text, source, split, kind = map(clean, texts)
         golds, supports = tuple(map(clean, each.golds)), tuple(map(clean, each.supports))
         checked.append(Question(named, text, golds, source, split, supports, kind))

@@ -62,6 +62,12 @@ def result_of(given: object, role: int) -> Result:
         mine = theirs = (math.nan,)
     if not all(map(math.isfinite, mine + theirs)):
         return failed("judge", Failure("a score of its verdict is no finite number"))
+    for scores in (mine, theirs):
+        if len(scores) != len(DIMENSIONS):
+            return failed("judge", Failure(f"its verdict has {len(scores)} scores a side, expected {len(DIMENSIONS)}"))
+        for (name, (lowest, highest)), score in zip(DIMENSIONS.items(), scores, strict=True):
+            if not lowest <= score <= highest:
+                return failed("judge", Failure(f"its score of {name}, {score:g}, is not in {lowest} to {highest}"))
     return Result(mine, theirs[-1])
 
 

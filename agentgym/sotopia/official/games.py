@@ -59,7 +59,7 @@ def _goals(scenario: Scenario) -> tuple[str, str]:
 def _price(text: str) -> float:
     found = _PRICE.search(text)
     if found is None:
-        raise ValueError(f"no price in {text!r}")
+        raise ValueError(f"no price in {text!r:.200}")
     return float(found[1].replace(",", ""))
 
 
@@ -104,7 +104,7 @@ def _friend(scenario: Scenario) -> MutualFriend:
         for name, told in _FRIEND.findall(goal):
             attributes = _attributes(told.strip())
             if names and tuple(attribute for attribute, _ in attributes) != names:
-                raise ValueError(f"{name} has other attributes than {', '.join(names)}: {told!r}")
+                raise ValueError(f"{name} has other attributes than {', '.join(names)}: {told!r:.200}")
             names = tuple(attribute for attribute, _ in attributes)
             friends.append(Friend(name, tuple(value for _, value in attributes)))
         lists.append(tuple(friends))
@@ -113,7 +113,7 @@ def _friend(scenario: Scenario) -> MutualFriend:
     game = MutualFriend(tuple(zip(names, values, strict=True)), (lists[0], lists[1]))
     declared = _COMMON.search(render(scenario.text, JUDGE))
     if declared is None or declared[1] != game.mutual:
-        raise ValueError(f"both lists share {game.mutual}, which is not who the scenario names")
+        raise ValueError(f"both lists share {game.mutual!s:.200}, which is not who the scenario names")
     return game
 
 

@@ -99,6 +99,8 @@ def _verdict(goal: Any) -> Verdict:
         (_verdict(float("nan")), "no finite number"),
         (_verdict(10**5_000), "no finite number"),
         (_verdict(None), "no finite number"),
+        (_verdict(1_000), "its score of goal, 1000, is not in 0 to 10"),
+        (Verdict(((1, 1, 7), (1, 1, 7))), "3 scores a side, expected 7"),  # type: ignore[arg-type]
         (None, "a NoneType, is no verdict"),
         ("10", "a str, is no verdict"),
     ],

@@ -158,3 +158,9 @@ def test_texts_are_cleaned(tmp_path):
     assert check_questions([given]) == (expected,)
     with pytest.raises(QuestionError, match=r"question 0 .* expected texts"):
         check_questions([Question(3, "Who?", ("x",), "s", "test")])
+
+
+@pytest.mark.parametrize("golds", ["Rome", (), ("the", "?"), (3,)])
+def test_a_question_needs_a_golden_answer(golds: object) -> None:
+    with pytest.raises(QuestionError, match=r"question 0 \(from 0\)"):
+        check_questions([Question("q", "Where?", golds, "s", "test")])  # type: ignore[arg-type]
