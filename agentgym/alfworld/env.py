@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 
 from agentgym.alfworld.expert import distance, optimal_commands, plan
 from agentgym.alfworld.game import Game
-from agentgym.alfworld.rules import Outcome, World, check_repairs
+from agentgym.alfworld.rules import REPAIRS, Outcome, World
 from agentgym.alfworld.tasks import Games, check_task_types, find_games
 from agentgym.alfworld.text import NOTHING_HAPPENS, introduction
-from agentgym.core import Info, TextEnv, TextSpace
+from agentgym.core import Info, TextEnv, TextSpace, check_repairs
 from agentgym.tasks import check_split, choose, given
 from agentgym.vector import TextVectorEnv
 
@@ -134,7 +134,7 @@ class ALFWorldEnv(TextEnv[str]):
         if task_types is not None:
             self.tasks = self.tasks.of_types(check_task_types(task_types))
         self.reward = _finite(reward)
-        self.repairs = check_repairs(repairs)
+        self.repairs = check_repairs(repairs, REPAIRS)
         self._show_status = "status" in self.repairs
         self.observation_space = TextSpace()
         self.action_space = TextSpace(samples=("look", "inventory"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from agentgym.alfworld import commands
@@ -10,7 +10,6 @@ from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, TWO, Game
 from agentgym.alfworld.keys import carried, condition
 from agentgym.alfworld.state import Snapshot, State
 from agentgym.alfworld.text import EMPTY_HANDED, HELP, NOTHING_HAPPENS, closer_look, inside, room, surroundings
-from agentgym.core import suggest
 
 #: What each repair changes. By default the household behaves exactly as the original, quirks included.
 REPAIRS: dict[str, str] = {
@@ -24,23 +23,6 @@ REPAIRS: dict[str, str] = {
     "status": "every observation ends with a line that says where the agent is and what it carries, in what condition",
     "toggle": "`use` turns a lamp that is on off again",
 }
-
-
-def check_repairs(repairs: Iterable[str] | str) -> frozenset[str]:
-    """Return the named repairs as a set; "all" among them stands for every one.
-
-    Raises:
-        ValueError: on a name that is not in `REPAIRS`.
-
-    >>> sorted(check_repairs(["look", "toggle"]))
-    ['look', 'toggle']
-    """
-    given = (repairs,) if isinstance(repairs, str) or not isinstance(repairs, Iterable) else tuple(repairs)
-    known = ("all", *REPAIRS)
-    for name in given:
-        if name not in known:
-            raise ValueError(f"unknown repair {name!r}; {suggest(name, known)}")
-    return frozenset(REPAIRS if "all" in given else given)
 
 
 def reached(state: State) -> bool:

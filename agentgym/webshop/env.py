@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from agentgym.core import Info, TextEnv, TextSpace
-from agentgym.tasks import check_name, check_split, choose, real, suggest, whole
+from agentgym.core import Info, TextEnv, TextSpace, check_repairs
+from agentgym.tasks import check_name, check_split, choose, real, whole
 from agentgym.vector import TextVectorEnv
 from agentgym.webshop.expert import expert_action
 from agentgym.webshop.generated.noise import Adverts
@@ -57,24 +57,6 @@ REPAIRS: dict[str, str] = {
         "goals that buying exactly the wished product with exactly the wished options does not score 1.0 are left out"
     ),
 }
-
-
-def check_repairs(repairs: Iterable[str] | str) -> frozenset[str]:
-    """Return the named repairs as a set; "all" stands for every one of them.
-
-    Raises:
-        ValueError: on a name that is not in `REPAIRS`.
-
-    >>> sorted(check_repairs(["options", "brackets"]))
-    ['brackets', 'options']
-    """
-    if isinstance(repairs, str):
-        repairs = REPAIRS if repairs == "all" else (repairs,)
-    names = frozenset(repairs)
-    for name in sorted(names, key=str):
-        if name not in REPAIRS:
-            raise ValueError(f"unknown repair {name!r}; {suggest(name, ('all', *REPAIRS))}")
-    return names
 
 
 class WebShopEnv(TextEnv[str]):
@@ -183,7 +165,7 @@ class WebShopEnv(TextEnv[str]):
         super().__init__(render_mode=render_mode, expert=expert)
         self.observation_mode = check_name(observation_mode, MODES, "observation_mode")
         self.reward = None if reward is None else real("reward", reward, expected="a finite number or None")
-        self.repairs = check_repairs(repairs)
+        self.repairs = check_repairs(repairs, REPAIRS)
         self.adverts = None if noise is None else Adverts(*_pair(noise))
         self._brackets, self._show_options = "brackets" in self.repairs, "options" in self.repairs
         tagger: Any = noun_tagger

@@ -9,7 +9,7 @@ import pytest
 from agentgym.alfworld import commands, text
 from agentgym.alfworld.game import HEAT, LOOK, PICK, TWO, Game
 from agentgym.alfworld.generated.games import GeneratedGames
-from agentgym.alfworld.rules import REPAIRS, World, check_repairs
+from agentgym.alfworld.rules import REPAIRS, World
 from tests.agentgym.alfworld.naive import NaiveWorld
 from tests.agentgym.alfworld.official_games import games
 from tests.agentgym.alfworld.small_games import random_game, small_game
@@ -291,14 +291,3 @@ def every_command(game: Game) -> set[str]:
     found |= {f"{verb} {name}" for verb in ("go to", "open", "close", "examine", "use") for name in things}
     found |= {f"{verb} {a} with {b}" for verb in ("clean", "heat", "cool", "slice") for a, b in pairs}
     return found | {f"take {a} from {b}" for a, b in pairs} | {f"move {a} to {b}" for a, b in pairs}
-
-
-def test_names_of_repairs_are_checked() -> None:
-    assert check_repairs("all") == frozenset(REPAIRS)
-    assert check_repairs(["all"]) == check_repairs(("all", "look")) == frozenset(REPAIRS)
-    assert check_repairs("look") == {"look"}
-    for wrong in (None, 3, [["look"]], [None]):
-        with pytest.raises(ValueError, match=r"unknown repair .*known: 'all', 'colocated'"):
-            check_repairs(wrong)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="did you mean 'ghosts'"):
-        check_repairs(["ghost"])
