@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import string
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, Generic, TypeVar
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.error import ResetNeeded
 
+from agentgym.checks import suggest
 from agentgym.foreign_text import clean
 from agentgym.tasks import Tasks, check_split
-from agentgym.tasks import suggest as suggest
 
 ObsT = TypeVar("ObsT")
 Info = dict[str, Any]
@@ -34,23 +34,6 @@ INFO_TYPES: dict[str, type] = {
 }
 
 _PRINTABLE = string.ascii_letters + string.digits + string.punctuation + " \n"
-
-
-def check_repairs(repairs: Iterable[str] | str, known: Iterable[str]) -> frozenset[str]:
-    """Return the named repairs of an original's quirks as a set; "all" among them stands for every one.
-
-    Raises:
-        ValueError: on a name that is not known.
-
-    >>> sorted(check_repairs("all", ["look", "toggle"]))
-    ['look', 'toggle']
-    """
-    given = (repairs,) if isinstance(repairs, str) or not isinstance(repairs, Iterable) else tuple(repairs)
-    names = ("all", *known)
-    for name in given:
-        if name not in names:
-            raise ValueError(f"unknown repair {name!r}; {suggest(name, names)}")
-    return frozenset(known if "all" in given else given)
 
 
 class TextSpace(gym.Space[str]):

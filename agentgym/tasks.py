@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
-import math
-import numbers
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
+from agentgym.checks import suggest, whole
+
 TaskT_co = TypeVar("TaskT_co", covariant=True)
-
-
-def suggest(given: object, known: Iterable[str]) -> str:
-    """Return the tail of an error message: what exists, and the nearest name to what was given.
-
-    >>> suggest("trian", ["test", "train"])
-    "known: 'test', 'train'; did you mean 'train'?"
-    """
-    names = list(known)
-    tail = "known: " + (", ".join(repr(name) for name in names) or "none")
-    close = difflib.get_close_matches(str(given), names, n=1)
-    return f"{tail}; did you mean {close[0]!r}?" if close else tail
 
 
 class Tasks(Protocol[TaskT_co]):
@@ -63,28 +50,6 @@ def check_split(tasks: Tasks[Any], split: object) -> str:
     if not isinstance(split, str) or split not in tasks.splits:
         raise ValueError(f"unknown split {split!r} of {tasks.name}; {suggest(split, tasks.splits)}")
     return split
-
-
-def check_name(value: object, known: Collection[str], what: str) -> str:
-    """Return a name that is known, or raise a ValueError that lists those there are."""
-    if not isinstance(value, str) or value not in known:
-        raise ValueError(f"unknown {what} {value!r}; {suggest(value, known)}")
-    return value
-
-
-def whole(name: str, value: Any, least: int) -> int:
-    """Return an argument as an int, or raise a ValueError that names it."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
-    return int(value)
-
-
-def real(name: str, value: Any, least: float = -math.inf, most: float = math.inf, *, expected: str) -> float:
-    """Return an argument as a finite float within bounds, or raise a ValueError that names it."""
-    known = not isinstance(value, bool) and isinstance(value, numbers.Real) and math.isfinite(value)
-    if not known or not least <= value <= most:
-        raise ValueError(f"{name} must be {expected}, got {value!r}")
-    return float(value)
 
 
 def given(options: Mapping[str, Any]) -> dict[str, Any]:

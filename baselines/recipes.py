@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.core import suggest
+from agentgym.checks import suggest
 from agentgym.trajectory import Bools, StepTable
 from baselines.config import TrainerConfig
 from baselines.ppo import PRESETS, Estimate, ppo

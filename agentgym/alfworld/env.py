@@ -14,7 +14,8 @@ from agentgym.alfworld.game import Game
 from agentgym.alfworld.rules import REPAIRS, Outcome, World
 from agentgym.alfworld.tasks import Games, check_task_types, find_games
 from agentgym.alfworld.text import NOTHING_HAPPENS, introduction
-from agentgym.core import Info, TextEnv, TextSpace, check_repairs
+from agentgym.checks import check_repairs
+from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.tasks import check_split, choose, given
 from agentgym.vector import TextVectorEnv
 

@@ -11,7 +11,7 @@ import numpy as np
 from agentgym.alfworld.game import TASK_TYPES, Game
 from agentgym.alfworld.generated.games import GeneratedGames
 from agentgym.alfworld.official.dataset import VARIABLE, OfficialGames
-from agentgym.core import suggest
+from agentgym.checks import suggest
 from agentgym.disk_cache import cache_folder
 from agentgym.tasks import Tasks
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, ClassVar
 
+from agentgym.checks import check_name, real, whole
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.foreign_text import clean
 from agentgym.searchqa.expert import next_command
@@ -16,7 +17,7 @@ from agentgym.searchqa.retrieval.engines import Corpus
 from agentgym.searchqa.retriever import MOST_ID, Found, Hit, Retriever, SearchFailure, search_all
 from agentgym.searchqa.scoring import FormatReward, exact_match, f1, normalise, sub_match
 from agentgym.searchqa.tasks import QuestionTasks, find_data
-from agentgym.tasks import check_name, check_split, choose, real, whole
+from agentgym.tasks import check_split, choose
 from agentgym.vector import TextVectorEnv
 
 INSTRUCTIONS = (

@@ -14,9 +14,9 @@ from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any, Literal, NamedTuple, Protocol
 
+from agentgym.checks import check_name
 from agentgym.foreign_text import clean
 from agentgym.searchqa.retriever import Passage
-from agentgym.tasks import check_name
 
 Kind = Literal["search", "answer", ""]
 PROTOCOLS = ("searchr1", "verl_agent")

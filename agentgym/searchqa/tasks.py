@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from agentgym.core import suggest
+from agentgym.checks import suggest
 from agentgym.searchqa.generated.encyclopaedia import make_encyclopaedia
 from agentgym.searchqa.official.questions import read_questions
 from agentgym.searchqa.question import Question, QuestionError, check_questions, is_answerable

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 
-from agentgym.core import suggest
+from agentgym.checks import suggest
 from agentgym.sokoban.expert.solver import room_table
 from agentgym.sokoban.levels import BUCKETS, split_of
 from agentgym.sokoban.rules import Level, LevelError, cells_of, full_board

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from agentgym.core import suggest
+from agentgym.checks import suggest
 from agentgym.foreign_text import ForeignError, clean, read_text
 from agentgym.sokoban.rules import Level, LevelError, box_of_floor
 from agentgym.sokoban.text import MOST_SIDE, board_text, parse_level

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from agentgym.core import suggest
+from agentgym.checks import suggest
 from agentgym.foreign_text import MOST_CHARACTERS
 from agentgym.sokoban.rules import Level, LevelError, cells_of, full_board
 

@@ -11,7 +11,8 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from pettingzoo import AECEnv, ParallelEnv
 
-from agentgym.core import TextSpace, suggest
+from agentgym.checks import suggest
+from agentgym.core import TextSpace
 from agentgym.sotopia.acts import COMMANDS, INSTRUCTIONS, NONE, Act, parse
 from agentgym.sotopia.dialogue import Judge, ask_judge, check_playable, needs_game
 from agentgym.sotopia.judges import make_judge

@@ -6,7 +6,7 @@ import math
 import numbers
 from typing import Any, NamedTuple
 
-from agentgym.core import suggest
+from agentgym.checks import suggest
 from agentgym.sotopia.dialogue import DIMENSIONS, Failure, Verdict
 
 #: What a reward may be: the goal score in 0..1, whether it is high enough, or the mean of all dimensions.

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.core import suggest
+from agentgym.checks import suggest
 from agentgym.sotopia.acts import KINDS, NONE, Act, Turn, tell_all
 from agentgym.sotopia.dialogue import Dialogue, View
 from agentgym.sotopia.games.game import Standing

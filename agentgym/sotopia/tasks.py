@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from agentgym.core import suggest
+from agentgym.checks import suggest
 from agentgym.sotopia.generated.scenarios import FAMILIES, generate
 from agentgym.sotopia.official.profile_files import HARD_SCENARIOS, read_official
 from agentgym.sotopia.profiles import Task

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from agentgym.core import Info, TextEnv, TextSpace, check_repairs
-from agentgym.tasks import check_name, check_split, choose, real, whole
+from agentgym.checks import check_name, check_repairs, real, whole
+from agentgym.core import Info, TextEnv, TextSpace
+from agentgym.tasks import check_split, choose
 from agentgym.vector import TextVectorEnv
 from agentgym.webshop.expert import expert_action
 from agentgym.webshop.generated.noise import Adverts

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from agentgym.core import suggest
+from agentgym.checks import suggest
 from agentgym.foreign_text import read_file, read_json
 
 #: Returns the nouns of a title, lower-cased, in order, repeats included.

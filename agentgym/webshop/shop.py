@@ -13,8 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from agentgym.checks import check_name
 from agentgym.disk_cache import cache_folder, fingerprint, new_folder
-from agentgym.tasks import check_name
 from agentgym.webshop.catalogue import store
 from agentgym.webshop.catalogue.catalogue import Catalogue, MemoryCatalogue, draw_prices, known_prices
 from agentgym.webshop.catalogue.product import Product

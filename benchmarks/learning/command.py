@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from agentgym.core import suggest
+from agentgym.checks import suggest
 from benchmarks.console import explained, parse_seeds, say, stop
 from benchmarks.machine import usable_cores
 

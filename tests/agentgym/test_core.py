@@ -6,7 +6,7 @@ import gymnasium as gym
 import pytest
 from gymnasium.error import ResetNeeded
 
-from agentgym.core import TextSpace, check_repairs
+from agentgym.core import TextSpace
 from tests.corridor import CorridorEnv
 
 
@@ -121,15 +121,3 @@ def test_an_environment_may_cut_its_episode_itself() -> None:
         env.step("left")
     env.reset(options={"index": 3})
     assert env.step("right")[1:4] == (1.0, True, False)
-
-
-def test_names_of_repairs_are_checked() -> None:
-    known = {"ghosts": "taken things are gone", "look": "it lists the room"}
-    assert check_repairs("all", known) == check_repairs(["all"], known) == check_repairs(("all", "look"), known)
-    assert check_repairs("all", known) == {"ghosts", "look"}
-    assert check_repairs("look", known) == {"look"}
-    for wrong in (None, 3, [["look"]], [None]):
-        with pytest.raises(ValueError, match=r"unknown repair .*known: 'all', 'ghosts'"):
-            check_repairs(wrong, known)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="did you mean 'ghosts'"):
-        check_repairs(["ghost"], known)

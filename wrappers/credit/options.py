@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agentgym.core import suggest
+from agentgym.checks import suggest
 from agentgym.trajectory import Floats
 
 #: Numbers beyond this are refused: their squares would overflow.

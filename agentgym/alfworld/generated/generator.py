@@ -35,7 +35,7 @@ from agentgym.alfworld.generated.households import (
 )
 from agentgym.alfworld.generated.layouts import SPLITS, Draws, Layout, layouts
 from agentgym.alfworld.rules import World
-from agentgym.core import suggest
+from agentgym.checks import suggest
 
 LAMP = "desklamp"
 

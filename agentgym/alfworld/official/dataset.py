@@ -15,7 +15,7 @@ from typing import Any
 from agentgym.alfworld.game import TASK_TYPES, Game, GameError
 from agentgym.alfworld.official.cache import PackedGames, cache_file, load, pack, save, unpack
 from agentgym.alfworld.official.problem import read_game
-from agentgym.core import suggest
+from agentgym.checks import suggest
 from agentgym.disk_cache import fingerprint
 from agentgym.foreign_text import ForeignError, clean, read_json
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from agentgym.checks import whole
 from agentgym.searchqa.generated.prose import passage_of
 from agentgym.searchqa.generated.questions import SOURCES, make_questions
 from agentgym.searchqa.generated.world import Census, Names, make_world
 from agentgym.searchqa.question import Question
 from agentgym.searchqa.retriever import Passage
-from agentgym.tasks import whole
 
 #: What each split has: a world of this size, and at most so many questions of each of `questions.SOURCES`.
 SPLITS: dict[str, tuple[Census, tuple[int, ...]]] = {

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from agentgym.core import suggest
+from agentgym.checks import suggest
 from agentgym.disk_cache import cache_folder
 from agentgym.searchqa.official.corpus import CorpusError, check_passages, corpus_state, read_passages
 from agentgym.searchqa.retrieval.index_folder import build_index, default_folder, open_index, print_progress

@@ -6,11 +6,11 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentgym.checks import check_name
 from agentgym.foreign_text import ForeignError, read_json
 from agentgym.http_client import HttpAnswer, HttpClient, HttpFailure
 from agentgym.searchqa.retrieval.formats import FORMATS, read_answer, write_request
 from agentgym.searchqa.retriever import Found, SearchFailure, check_search
-from agentgym.tasks import check_name
 
 #: An answer of more bytes is an error.
 _MOST_BYTES = 256_000_000

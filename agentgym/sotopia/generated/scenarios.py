@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable
 from functools import lru_cache
 
-from agentgym.core import suggest
+from agentgym.checks import suggest
 from agentgym.draws import Draws
 from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain, dollars
 from agentgym.sotopia.games.divide import Divide, Pool, Share

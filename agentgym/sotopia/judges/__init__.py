@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentgym.core import suggest
+from agentgym.checks import suggest
 from agentgym.sotopia.dialogue import Judge
 from agentgym.sotopia.judges.rules import RulesJudge
 

@@ -8,7 +8,7 @@ from typing import Any, Self
 
 from agentgym.chat.endpoint import ChatEndpoint
 from agentgym.chat.wire import ChatRequest
-from agentgym.core import suggest
+from agentgym.checks import suggest
 from agentgym.sotopia.acts import KINDS, NONE, Act, parse
 from agentgym.sotopia.dialogue import Failure, View
 from agentgym.sotopia.models import UnreadableFailure, ask_readable, chat, object_schema, transcript

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.tasks import real
+from agentgym.checks import real
 from agentgym.webshop.generated.departments import KINDS
 from agentgym.webshop.generated.wording import ENDINGS, OPENINGS
 from agentgym.webshop.pages import TEXT, Node
