@@ -71,11 +71,24 @@ def charts(results: Results) -> dict[str, Any]:
     """Bokeh's JSON of one chart per play and axis, by "greedy iteration" and so on; values on hover, names hide."""
     from bokeh.embed import json_item
 
+    names: dict[str, str] = {}
     return {
-        f"{mode} {axis}": json_item(_chart(curve_series(results, mode), mode, axis))
+        f"{mode} {axis}": _renumbered(json_item(_chart(curve_series(results, mode), mode, axis)), names)
         for mode in ("greedy", "sampled")
         for axis in ("iteration", "seconds")
     }
+
+
+def _renumbered(value: Any, names: dict[str, str]) -> Any:
+    """Return Bokeh's JSON with ids that do not count what the process drew before: equal results, equal page."""
+    if isinstance(value, dict):
+        return {
+            name: names.setdefault(item, f"p{len(names)}")
+            if name in ("id", "root_id") and isinstance(item, str)
+            else _renumbered(item, names)
+            for name, item in value.items()
+        }
+    return [_renumbered(item, names) for item in value] if isinstance(value, list) else value
 
 
 def _chart(series: list[CurveSeries], mode: str, axis: str) -> Any:
