@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-import numbers
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -14,7 +12,7 @@ from agentgym.alfworld.game import Game
 from agentgym.alfworld.rules import REPAIRS, Outcome, World
 from agentgym.alfworld.tasks import Games, check_task_types, find_games
 from agentgym.alfworld.text import NOTHING_HAPPENS, introduction
-from agentgym.checks import check_repairs
+from agentgym.checks import check_repairs, real
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.tasks import check_split, choose, given
 from agentgym.vector import TextVectorEnv
@@ -134,7 +132,7 @@ class ALFWorldEnv(TextEnv[str]):
         self.split = check_split(self.tasks, split)
         if task_types is not None:
             self.tasks = self.tasks.of_types(check_task_types(task_types))
-        self.reward = _finite(reward)
+        self.reward = real("reward", reward, expected="a finite number")
         self.repairs = check_repairs(repairs, REPAIRS)
         self._show_status = "status" in self.repairs
         self.observation_space = TextSpace()
@@ -244,9 +242,3 @@ class ALFWorldVectorEnv(TextVectorEnv):
     """Many `ALFWorldEnv` in one process; games are shared."""
 
     env_class = ALFWorldEnv
-
-
-def _finite(reward: Any) -> float:
-    if isinstance(reward, bool) or not isinstance(reward, numbers.Real) or not math.isfinite(reward):
-        raise ValueError(f"reward must be a finite number, got {reward!r}")
-    return float(reward)

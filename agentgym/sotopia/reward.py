@@ -6,7 +6,7 @@ import math
 import numbers
 from typing import Any, NamedTuple
 
-from agentgym.checks import suggest
+from agentgym.checks import check_name
 from agentgym.sotopia.dialogue import DIMENSIONS, Failure, Verdict
 
 #: What a reward may be: the goal score in 0..1, whether it is high enough, or the mean of all dimensions.
@@ -83,9 +83,7 @@ def failed(who: str, failure: Failure) -> Result:
 
 def check_reward(form: object) -> str:
     """Return the name of a form of reward, or raise a ValueError that lists those there are."""
-    if form not in REWARDS:
-        raise ValueError(f"unknown reward {form!r}; {suggest(form, REWARDS)}")
-    return str(form)
+    return check_name(form, REWARDS, "reward")
 
 
 def check_threshold(threshold: Any) -> float:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import numbers
 from typing import Any
 
 import numpy as np
 
-from agentgym.checks import suggest
+from agentgym.checks import check_name, whole
 from agentgym.sotopia.acts import KINDS, NONE, Act, Turn, tell_all
 from agentgym.sotopia.dialogue import Dialogue, View
 from agentgym.sotopia.games.game import Standing
@@ -26,16 +25,12 @@ _WAIT = ("none",)
 
 def check_order(order: object) -> str:
     """Return the name of an order, or raise a ValueError that lists those there are."""
-    if order not in ORDERS:
-        raise ValueError(f"unknown order {order!r}; {suggest(order, ORDERS)}")
-    return str(order)
+    return check_name(order, ORDERS, "order")
 
 
 def check_turns(turns: Any) -> int:
     """Return a number of turns, or raise a ValueError when it is none."""
-    if isinstance(turns, bool) or not isinstance(turns, numbers.Integral) or turns < 1:
-        raise ValueError(f"max_turns must be an integer of at least 1, got {turns!r}")
-    return int(turns)
+    return whole("max_turns", turns, 1)
 
 
 def draw_schedule(order: str, max_turns: int, rng: np.random.Generator) -> tuple[int, ...]:

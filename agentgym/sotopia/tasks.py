@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from agentgym.checks import suggest
+from agentgym.checks import suggest, whole
 from agentgym.sotopia.generated.scenarios import FAMILIES, generate
 from agentgym.sotopia.official.profile_files import HARD_SCENARIOS, read_official
 from agentgym.sotopia.profiles import Task
@@ -138,7 +137,6 @@ def load_tasks(data: str | Path | None, families: Iterable[str] | str | None, wo
         ValueError: on an unknown family, a `world_seed` that is none, or a file that is not what it should be.
         FileNotFoundError: when the folder or a file of it is not there.
     """
-    if isinstance(world_seed, bool) or not isinstance(world_seed, numbers.Integral) or world_seed < 0:
-        raise ValueError(f"world_seed must be an integer of at least 0, got {world_seed!r}")
+    seed = whole("world_seed", world_seed, 0)
     folder = None if data is None else Path(data).expanduser().resolve()
-    return _tasks(folder, check_families(families), int(world_seed))
+    return _tasks(folder, check_families(families), seed)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import numbers
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -12,6 +11,7 @@ from agentgym.alfworld.game import TASK_TYPES, Game
 from agentgym.alfworld.generated.generator import BLOCK, GameSpec, generate, schedule
 from agentgym.alfworld.generated.households import PROPORTIONS
 from agentgym.alfworld.generated.layouts import SPLITS
+from agentgym.checks import whole
 
 #: Games that `reset` draws from unless told otherwise: about as many as the official splits have.
 NUM_GAMES: dict[str, int] = {"train": 3600, "valid_seen": 144, "valid_unseen": 144}
@@ -40,10 +40,8 @@ class GeneratedGames:
         self, *, game_seed: Any = 0, num_games: Any = None, dialect: str = "move", ghosts: float = 0.0
     ) -> None:
         for name, value, least in (("game_seed", game_seed, 0), ("num_games", num_games, 1)):
-            if value is None and name == "num_games":
-                continue
-            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or value < least:
-                raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+            if value is not None or name != "num_games":
+                whole(name, value, least)
         self._num_games = None if num_games is None else int(num_games)
         self._fixed: dict[str, Any] = {"seed": int(game_seed), "dialect": dialect, "ghosts": ghosts}
         GameSpec("train", 0, **self._fixed)  # checks the values

@@ -6,12 +6,10 @@ closed doors at the start, a start where nothing is in reach, shared places, a w
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
-from typing import Any
 
 import numpy as np
 
@@ -35,7 +33,7 @@ from agentgym.alfworld.generated.households import (
 )
 from agentgym.alfworld.generated.layouts import SPLITS, Draws, Layout, layouts
 from agentgym.alfworld.rules import World
-from agentgym.checks import suggest
+from agentgym.checks import real, suggest
 
 LAMP = "desklamp"
 
@@ -73,9 +71,7 @@ class GameSpec:
             raise ValueError(f"index and seed must be at least 0, got index={self.index}, seed={self.seed}")
         if self.dialect not in DIALECTS:
             raise ValueError(f"unknown dialect {self.dialect!r}; {suggest(self.dialect, DIALECTS)}")
-        ghosts: Any = self.ghosts
-        if isinstance(ghosts, bool) or not isinstance(ghosts, numbers.Real) or not 0 <= float(ghosts) <= 1:
-            raise ValueError(f"ghosts must be a probability from 0 to 1, got {ghosts!r}")
+        real("ghosts", self.ghosts, 0, 1, expected="a probability from 0 to 1")
 
 
 @lru_cache(maxsize=4096)
