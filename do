@@ -2,7 +2,7 @@
 # ./do bench [options]   the main job: trains tiny policies on Sokoban, writes results, curves and a report
 # ./do test [options]    style, types, tests and doctests, and a quick run of the main job
 # ./do fuzz --minutes N  hostile input of every kind, for as long as you like; prints what was tried
-# ./do engines trl       tests of TRL as a trainer, in an environment of its own, .venv-trl
+# ./do engines NAME      tests of an engine of others, in an environment of its own, .venv-NAME: trl
 # ./do check             style and types only
 # ./do setup             only the virtual environment, with everything in it
 #
@@ -31,9 +31,12 @@ BENCH=train,bench
 ALL=$BENCH,peers,video,multiagent,sb3,embed,dense,parquet,pandas,chat,dev
 venv=.venv
 
-# setup bench|all|trl: the virtual environment with the extras of the main job, with all of them, or with an engine's
+# setup bench|all|ENGINE: the virtual environment with the extras of the main job, with all of them, or with an engine's,
+# in the versions of constraints.txt or, where the engine cannot live with those, of constraints-ENGINE.txt
 setup() {
-    sum=$(cat pyproject.toml constraints.txt | cksum | cut -d ' ' -f 1)
+    pins=constraints.txt
+    [ ! -e "constraints-$1.txt" ] || pins=constraints-$1.txt
+    sum=$(cat pyproject.toml "$pins" | cksum | cut -d ' ' -f 1)
     [ -e "$venv/installed-all-$sum" ] && return
     [ -e "$venv/installed-$1-$sum" ] && return
     python=$(find_python)
@@ -50,13 +53,13 @@ setup() {
     fi
     case $1 in
         bench) extras=$BENCH what="the main job" ;;
-        trl) extras=trl,dev what="TRL" ;;
-        *) extras=$ALL what="everything" ;;
+        all) extras=$ALL what="everything" ;;
+        *) extras=$1,dev what=$1 ;;
     esac
     say "installing the tested versions for $what, once: a few minutes"
     # torch first and pinned: a later package that asks for any torch must find this one.
-    install "$(grep '^torch==' constraints.txt)" -c constraints.txt
-    install -c constraints.txt -e ".[$extras]"
+    install "$(grep '^torch==' "$pins")" -c "$pins"
+    install -c "$pins" -e ".[$extras]"
     rm -f $venv/installed-*
     : >"$venv/installed-$1-$sum"
     say "installed: $(du -sh $venv | cut -f 1) in $venv"
@@ -91,11 +94,13 @@ test_all() {
 }
 
 test_engine() {
-    [ "${1:-}" = trl ] || fail "which engine? ./do engines trl"
+    engine=${1:-none}
+    [ -e "tests/engines/test_$engine.py" ] || fail "which engine? ./do engines $(cd tests/engines && echo test_*.py |
+        sed 's/test_//g; s/[.]py//g')"
     shift
-    venv=.venv-trl
-    setup trl
-    run pytest tests/engines/test_trl.py "$@"
+    venv=.venv-$engine
+    setup "$engine"
+    run pytest "tests/engines/test_$engine.py" "$@"
 }
 
 task=${1:-help}

@@ -19,6 +19,7 @@ from baselines.update import update  # noqa: E402
 from policies.tiny import tiny_policy  # noqa: E402
 from wrappers import VectorPromptWindow, VectorReplyParser, VectorTranscript  # noqa: E402
 
+pytestmark = pytest.mark.engines
 TASKS = [{"split": "train", "index": index} for index in range(8)]
 
 
