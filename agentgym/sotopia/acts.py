@@ -95,8 +95,14 @@ class Turn(NamedTuple):
 
 def tell(names: tuple[str, str], turn: Turn) -> str:
     """Return a turn as the observation tells it, with its line break; doing nothing is not mentioned."""
-    acts = ";".join([told(name, act) for name, act in zip(names, turn.acts, strict=True) if act.kind != "none"])
-    return f"Turn #{turn.number}: {acts}\n"
+    number, (first, second) = turn
+    if second.kind == "none":
+        acts = "" if first.kind == "none" else told(names[0], first)
+    elif first.kind == "none":
+        acts = told(names[1], second)
+    else:
+        acts = f"{told(names[0], first)};{told(names[1], second)}"
+    return f"Turn #{number}: {acts}\n"
 
 
 #: So many characters of turns are told at most, the latest: with an opening they stay inside a `TextSpace`.

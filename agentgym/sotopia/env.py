@@ -219,15 +219,15 @@ class SotopiaEnv(TextEnv[str]):
     def describe(self, valid: bool) -> Info:
         """Return the info dict of the current state."""
         task, world, result = self.task, self.world, self._result or _OPEN
-        game, ended, standing = task.game, world.ended, world.standing
+        game, ended, standing, goal = task.game, world.ended, world.standing, result.goal
         info: Info = {
             "admissible_actions": () if ended else COMMANDS,
             "is_action_valid": valid,
             "state_key": f"{self._key} {ended}" if ended else self._key,
             "task_id": task.id,
             "won": result.won(self.success_threshold),
-            "score": result.goal / 10,
-            "goal": result.goal,
+            "score": goal / 10,
+            "goal": goal,
             "partner_goal": result.partner_goal,
             "dimensions": result.dimensions,
             "ended": ended,

@@ -139,6 +139,7 @@ class SocialWorld:
             RuntimeError: when the dialogue has ended.
         """
         dialogue, speakers = self.dialogue, self.speakers
+        turns, game, standing = dialogue.turns, self.task.game, self.standing
         if dialogue.ended:
             raise RuntimeError(f"SocialWorld.play: the dialogue has ended ({dialogue.ended}); make a new world")
         left = False
@@ -148,14 +149,14 @@ class SocialWorld:
             left = left or kind == "leave"
         if speakers is not _BOTH:
             acts = (acts[0], NONE) if speakers[0] == 0 else (NONE, acts[1])
-        turn = Turn(len(dialogue.turns), acts)
-        dialogue.turns.append(turn)
-        dialogue.standing = _follow(self.task, self.standing, turn)
+        turn = Turn(len(turns), acts)
+        turns.append(turn)
+        dialogue.standing = _follow(standing, turn) if game is None else game.read(standing, turn)
         if left:
             dialogue.ended = "left"
         elif self._stale >= STALE:
             dialogue.ended = "stale"
-        elif len(dialogue.turns) >= self.max_turns:
+        elif len(turns) >= self.max_turns:
             dialogue.ended = "turns"
         self.speakers = self._in_turn()
         return turn
@@ -176,9 +177,8 @@ class SocialWorld:
         self.speakers = self._in_turn()
 
 
-def _follow(task: Task, standing: Standing, turn: Turn) -> Standing:
-    if task.game is not None:
-        return task.game.read(standing, turn)
+def _follow(standing: Standing, turn: Turn) -> Standing:
+    """Return who acted last and how: what is known of a dialogue without a game."""
     for role, act in enumerate(turn.acts):
         if act.kind != "none":
             standing = Standing(role=role, move=act.kind)

@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from agentgym.sotopia.games.caches import cached
-from agentgym.sotopia.games.game import DealSide, Game, Heard, whole
-from agentgym.sotopia.games.phrases import read
+from agentgym.sotopia.games.game import DealSide, Game, Heard, heard, whole
+from agentgym.sotopia.games.phrases import may_hold, read_new
 
 BUYER, SELLER = "buyer", "seller"
 #: Goal score at the own target, and points lost per list price.
@@ -25,6 +25,10 @@ _BOLD = 0.3
 #: As many digits as a price can have: without a bound, and with ways back, a long number would be read again and again.
 _NUMBER = r"\d{1,3}(?:,\d{3}){1,8}+(?:\.\d{1,20}+)?+|\d{1,24}+(?:\.\d{1,20}+)?+"
 _DIGIT = re.compile(r"\d")
+#: Where nothing of a word stands before a digit: only there does `_BARE` find a number.
+_BEGINS = re.compile(r"\d(?<!\w\d)")
+#: One of these is inside wherever `_DOLLARS` finds something, see `phrases.may_hold`.
+_DOLLAR_HINTS = ("$", "dollar", "bucks", "usd")
 _DOLLARS = re.compile(rf"\$\s?({_NUMBER})|({_NUMBER})\s?(?:\$|(?:dollars?|bucks|usd)\b)", re.IGNORECASE)
 #: Numbers without a dollar sign: "70.", "for 70", "make it 70 and it is yours", but not "for 3 years".
 _BARE = re.compile(
@@ -53,13 +57,14 @@ def hear(text: str) -> Heard:
     >>> hear("It is listed at $90. Would you take 70 dollars?").terms, hear("Deal, 70 it is.").accepts
     (70.0, True)
     """
-    said = read(text)
+    said = read_new(text)  # this function has a cache itself
     amounts: list[float] = []
-    for pattern in (_DOLLARS, _BARE) if _DIGIT.search(text) is not None else ():
-        amounts = [amount for part in said.open for amount in _amounts(pattern, part)]
-        if amounts:
-            break
-    return Heard(amounts[-1] if amounts else None, said.agrees, said.no, said.asks)
+    if _DIGIT.search(text) is not None:
+        if may_hold(text.lower(), _DOLLAR_HINTS):
+            amounts = [amount for part in said.open for amount in _amounts(_DOLLARS, part)]
+        if not amounts and _BEGINS.search(text) is not None:
+            amounts = [amount for part in said.open for amount in _amounts(_BARE, part)]
+    return heard(amounts[-1] if amounts else None, said.agrees, said.no, said.asks)
 
 
 def _amounts(pattern: re.Pattern[str], part: str) -> list[float]:

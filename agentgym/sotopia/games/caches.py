@@ -18,6 +18,8 @@ MOST_HELD = 1 << 26
 _ENTRY, _CHARACTER = 500, 12
 #: Turns of all dialogues after which a tree begins anew.
 _MOST_TURNS = 512
+#: What follows each pair of acts, a node again, and under None the value: one object a turn, of which there are many.
+_Node = dict[Any, Any]
 
 _held = 0
 _caches: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -94,15 +96,15 @@ class TurnTree(Generic[_V]):
 
     def __init__(self, start: _V, step: Callable[[_V, Turn], _V]) -> None:
         self._step = step
-        self._root: tuple[_V, dict[Any, Any]] = (start, {})
+        self._root: _Node = {None: start}
         self._size = 0
         #: The dialogue asked about last, and what is known after it: mostly the next one begins with it.
-        self._last: tuple[tuple[Turn, ...], tuple[_V, dict[Any, Any]]] = (), self._root
+        self._last: tuple[tuple[Turn, ...], _Node] = (), self._root
         _caches.add(self)
 
     def clear(self) -> None:
         """Forget all turns."""
-        self._root, self._size = (self._root[0], {}), 0
+        self._root, self._size = {None: self._root[None]}, 0
         self._last = (), self._root
 
     def after(self, turns: Iterable[Turn]) -> _V:
@@ -114,12 +116,13 @@ class TurnTree(Generic[_V]):
         if turns[: len(begun)] != begun:
             begun, node = (), self._root
         for turn in turns[len(begun) :]:
-            value, following = node
-            known = following.get(turn.acts)
+            acts = turn.acts
+            known = node.get(acts)
             if known is None:
-                known = following[turn.acts] = (self._step(value, turn), {})
+                known = node[acts] = {None: self._step(node[None], turn)}
                 self._size += 1
-                _charge(len(turn.acts[0].text) + len(turn.acts[1].text))
+                _charge(len(acts[0].text) + len(acts[1].text))
             node = known
         self._last = turns, node
-        return node[0]
+        value: _V = node[None]
+        return value

@@ -17,7 +17,7 @@ from math import prod
 from typing import Any, ClassVar
 
 from agentgym.sotopia.games.caches import UtteranceCache
-from agentgym.sotopia.games.game import BEST, DealSide, Game, Heard, whole
+from agentgym.sotopia.games.game import BEST, DealSide, Game, Heard, heard, whole
 from agentgym.sotopia.games.phrases import may_hold, read
 
 #: How many of each kind a role gets: here always what role 0 gets.
@@ -87,19 +87,20 @@ class Pool:
 
     def hear(self, role: int, text: str) -> Heard:
         """Return what an utterance of a role says; its terms are what role 0 would get, see `claimed`."""
-        known = self._heard.get((role, text))
+        known = self._heard[role].get(text)
         if known is None:
             said = read(text)
             share = claimed(self, said.open)
             if share is not None and role == 1:
                 share = self.rest(share)
-            known = Heard(share, said.agrees, said.no, said.asks)
-            self._heard.keep((role, text), known, text)
+            known = heard(share, said.agrees, said.no, said.asks)
+            self._heard[role].keep(text, known, text)
         return known
 
     @cached_property
-    def _heard(self) -> UtteranceCache[tuple[int, str], Heard]:
-        return UtteranceCache()
+    def _heard(self) -> tuple[UtteranceCache[str, Heard], UtteranceCache[str, Heard]]:
+        """Of roles 0 and 1."""
+        return UtteranceCache(), UtteranceCache()
 
     @cached_property
     def hints(self) -> tuple[str, ...]:

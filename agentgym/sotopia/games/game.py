@@ -35,6 +35,15 @@ class Heard(NamedTuple):
     things: tuple[str, ...] = ()
 
 
+_FLAGS = (False, True)
+_NO_TERMS = {(yes, no, asks): Heard(None, yes, no, asks) for yes in _FLAGS for no in _FLAGS for asks in _FLAGS}
+
+
+def heard(terms: Any, accepts: bool, refuses: bool, asks: bool) -> Heard:
+    """Return a `Heard`; those without terms, which most are, are always the same objects."""
+    return _NO_TERMS[accepts, refuses, asks] if terms is None else Heard(terms, accepts, refuses, asks)
+
+
 class Standing(NamedTuple):
     """How a game stands after some turns, by default before the first; hashable.
 
@@ -101,24 +110,26 @@ class Reader(ABC):
         return standing
 
     def _follow(self, standing: Standing, before: Standing, role: int, heard: Heard) -> Standing:
-        offers, agreed, things = list(standing.offers), standing.agreed, standing.things
-        theirs, terms = before.offers[1 - role], heard.terms
-        if heard.things:
-            known = standing.things[role] + before.things[1 - role]
-            new = tuple([each for each in heard.things if each not in known])
+        terms, accepts, refuses, asks, brought = heard
+        offers, _, _, agreed, things = standing
+        other = 1 - role
+        theirs = before.offers[other]
+        if brought:
+            known = things[role] + before.things[other]
+            new = tuple([each for each in brought if each not in known])
             things = (things[0] + new, things[1]) if role == 0 else (things[0], things[1] + new)
-        same = theirs is not None and terms in ((None, theirs) if heard.accepts else (theirs,))
-        if same and not heard.refuses and (heard.accepts or not heard.asks):
+        same = theirs is not None and (terms == theirs or (accepts and terms is None))
+        if same and not refuses and (accepts or not asks):
             move, agreed = "accept", theirs if agreed is None else agreed
         elif terms is not None and terms != theirs:
-            move, offers[role] = "offer", terms
+            move, offers = "offer", _with(offers, role, terms)
         else:
-            move = "refuse" if heard.refuses else "ask" if heard.asks else "talk"
+            move = "refuse" if refuses else "ask" if asks else "talk"
             if self.lapses:
-                offers[role] = None
-            if heard.refuses and offers[1 - role] == theirs:
-                offers[1 - role] = None
-        return Standing((offers[0], offers[1]), role, move, agreed, things)
+                offers = _with(offers, role, None)
+            if refuses and offers[other] == theirs:
+                offers = _with(offers, other, None)
+        return Standing(offers, role, move, agreed, things)
 
 
 class Side(Reader):
@@ -197,6 +208,10 @@ class Game(Reader):
     @abstractmethod
     def tell(self, terms: Any) -> str:
         """Return terms in words."""
+
+
+def _with(offers: tuple[Any, Any], role: int, terms: Any) -> tuple[Any, Any]:
+    return (terms, offers[1]) if role == 0 else (offers[0], terms)
 
 
 def whole(score: float) -> int:

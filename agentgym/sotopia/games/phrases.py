@@ -20,8 +20,10 @@ _PLAIN_YES = re.compile(
     r"(?:,? (?:please|of course|sure|fine|gladly|thanks|thank you))?\W*",
     re.IGNORECASE,
 )
-_YES = re.compile(r"^\W*(?:yes|yeah|yep|sure)\b", re.IGNORECASE)
-_NO = re.compile(r"^\W*(?:no|nope|nah|sorry)\b(?! (?:problem|worries|doubt))", re.IGNORECASE)
+#: How a clause begins that says yes (then there is a group) or no.
+_YES_OR_NO = re.compile(
+    r"\W*(?:(yes|yeah|yep|sure)\b|(?:no|nope|nah|sorry)\b(?! (?:problem|worries|doubt)))", re.IGNORECASE
+)
 _DENIED = re.compile(
     r"n't\b|n\u2019t\b|\b(?:cannot|not|never|none|nobody|unable|refuse|reject|decline|impossible|busy|bad|"
     r"no (?:deal|way|thanks)|too (?:low|high|much|little|expensive|cheap|early|late|few|many))\b",
@@ -30,8 +32,11 @@ _DENIED = re.compile(
 #: "I cannot go higher than 40" names terms.
 _BOUND = re.compile(r"\b(?:lower|less|below|under|higher|more|above|over|further|beyond)\b", re.IGNORECASE)
 _CONDITION = re.compile(r"\b(?:if|unless|would|could|might|when)\b", re.IGNORECASE)
-_BREAK = re.compile(r"(?<=[.!?;])\s+|\n+|,? but | however,? |; |, so ", re.IGNORECASE)
-
+#: Between clauses: white space after a sentence, line breaks, ", but ", " however, ", "; ", ", so ". Written with the
+#: first character apart, because a search for one set of characters is several times as fast as for each in turn.
+_BREAK = re.compile(
+    r"[\s,;](?:(?<=[.!?;]\s)\s*|(?<= )(?:but |however,? )|(?<=,) (?:but |so )|(?<=;) |(?<=\n)\n*)", re.IGNORECASE
+)
 
 #: Without any of these inside there is no agreement, and no denial, in an ASCII text in lower case.
 _ACCEPT_HINTS = ("deal", "agree", "accept", "sold", "sounds", "works", "take", "done", "settled", "let's", "fine")
@@ -77,14 +82,15 @@ class Said(NamedTuple):
     asks: bool
 
 
-@cached
-def read(text: str) -> Said:
-    """Return what an utterance says.
+def read_new(text: str) -> Said:
+    """Return what an utterance says; `read` is the same with a cache before it.
 
-    >>> read("No, $40 is too low, but I could do $60. Deal?")
+    >>> read_new("No, $40 is too low, but I could do $60. Deal?")
     Said(open=('I could do $60.', 'Deal?'), denied=('No, $40 is too low',), agrees=False, yes=False, no=True, asks=True)
-    >>> read("I cannot go higher than $40.").denied, read("Deal!").agrees, read("I could agree if you pay more.").agrees
-    ((), True, False)
+    >>> read_new("I cannot go higher than $40.").denied, read_new("Deal!").agrees
+    ((), True)
+    >>> read_new("I could agree if you pay more.").agrees
+    False
     """
     parts = tuple([part for part in _BREAK.split(text) if part])
     denied: tuple[str, ...] = ()
@@ -99,9 +105,16 @@ def read(text: str) -> Said:
         and any(_ACCEPT.search(part) and _is_plain(part) for part in parts)
     )
     agrees = agrees or (_PLAIN_YES.fullmatch(text) is not None and "?" not in text)
-    yes = agrees or any(_YES.match(part) for part in parts)
-    no = bool(denied) or any(_NO.match(part) for part in parts)
+    yes, no = agrees, bool(denied)
+    for part in parts:
+        begins = _YES_OR_NO.match(part)
+        if begins is not None:
+            yes, no = (True, no) if begins[1] else (yes, True)
     return Said(left, denied, agrees, yes, no, text.rstrip().endswith("?"))
+
+
+#: For games whose words differ from task to task: the same offers are made in many.
+read = cached(read_new)
 
 
 def _denies(part: str) -> bool:
@@ -111,4 +124,9 @@ def _denies(part: str) -> bool:
 
 def _is_plain(part: str) -> bool:
     """Say whether a clause is neither question nor condition nor refusal."""
-    return not (part.rstrip().endswith("?") or _CONDITION.search(part) or _DENIED.search(part) or _NO.match(part))
+    return not (part.rstrip().endswith("?") or _CONDITION.search(part) or _DENIED.search(part) or _says_no(part))
+
+
+def _says_no(part: str) -> bool:
+    begins = _YES_OR_NO.match(part)
+    return begins is not None and begins[1] is None

@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 from agentgym.sotopia.games.caches import UtteranceCache
-from agentgym.sotopia.games.game import BEST, DealSide, Game, Heard
+from agentgym.sotopia.games.game import BEST, DealSide, Game, Heard, heard
 from agentgym.sotopia.games.phrases import read
 
 #: A day and a time, such as ("Monday", "noon"); terms are the number of a slot.
@@ -55,12 +55,14 @@ class Calendar:
             said = read(text)
             found = {slot for part in said.open for slot in self._mentioned(part)}
             terms = next(iter(found)) if len(found) == 1 else None
-            known = Heard(terms, said.agrees, said.no, said.asks)
+            known = heard(terms, said.agrees, said.no, said.asks)
             self._heard.keep(text, known, text)
         return known
 
     def _mentioned(self, part: str) -> list[int]:
-        present = {word for word in _WORD.findall(part.lower()) if word in self._words}
+        present = self._words.intersection(_WORD.findall(part.lower()))
+        if not present:
+            return []
         both = [i for i, (day, time) in enumerate(self.slots) if day.lower() in present and time.lower() in present]
         if both or len(present) != 1:
             return both

@@ -24,9 +24,11 @@ from agentgym.sotopia.dialogue import Dialogue, Failure, Rating, Verdict
 from agentgym.sotopia.games.friend import MutualFriend
 from agentgym.sotopia.games.game import Game, Outcome
 
-_INSULT = re.compile(
-    r"\b(?:idiot|stupid|moron|fool|liar|jerk|loser|ass|asshole|bastard|bitch|shut up|fuck\w*|go to hell|dumb)\b"
-)  # of text in lower case
+_INSULTS = (
+    "idiot", "stupid", "moron", "fool", "liar", "jerk", "loser", "ass", "asshole", "bastard", "bitch", "shut up",
+    "fuck", "go to hell", "dumb",
+)  # fmt: skip
+_INSULT = re.compile(rf"\b(?:{'|'.join(_INSULTS)}|fuck\w+)\b")  # of text in lower case
 #: Runs of words end with an utterance.
 _STOP = "|"
 _WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*|\|")
@@ -63,24 +65,28 @@ def _rating(dialogue: Dialogue, game: Game, outcome: Outcome, role: int) -> Rati
     left = False
     heard: set[object] = set()
     names = game.sides[role].names if isinstance(game, MutualFriend) else frozenset()
-    for turn in dialogue.turns:
-        kind, text = turn.acts[role]
-        other = turn.acts[1 - role]
-        if other.kind == "speak":
-            told = game.hear(1 - role, other.text)
-            heard.update(told.things)
+    other = 1 - role
+    for _, acts in dialogue.turns:
+        kind, text = acts[role]
+        other_kind, other_text = acts[other]
+        if other_kind == "speak":
+            told = game.hear(other, other_text)
+            if told.things:
+                heard.update(told.things)
             if told.terms is not None:
                 heard.add(told.terms)
         if kind == "none":
-            silent += other.kind == "none"
+            silent += other_kind == "none"
         elif kind == "leave":
             left = True
         else:
             flaws += not text.strip() or text in spoken
             spoken.append(text)
-            lists += bool(names) and 2 * len(names.intersection(game.hear(role, text).things)) >= len(names)
+            if names:
+                lists += 2 * len(names.intersection(game.hear(role, text).things)) >= len(names)
     said = f"\n{_STOP}\n".join(spoken).lower()
-    insults = len(_INSULT.findall(said))
+    # Looking for each insult as it is written is many times as fast as the pattern, and there is hardly ever one.
+    insults = len(_INSULT.findall(said)) if any(insult in said for insult in _INSULTS) else 0
     agreed = outcome.agreed is not None
     goal = outcome.goals[role]
     return Rating(

@@ -154,3 +154,9 @@ def test_is_solvable_when_both_can_have_seven() -> None:
 def test_says_what_is_wrong_with_a_sale(given: tuple[float, tuple[float, float], tuple[str, str]]) -> None:
     with pytest.raises(ValueError, match="positive prices, a buyer and a seller"):
         Bargain(*given)
+
+
+def test_utterances_that_say_nothing_of_terms_are_the_same_objects_so_that_no_memory_is_kept_of_each() -> None:
+    assert hear("The saddle is new, qwerty asdf.") is hear("Zxcv poiu lkjh mnb x12y7.")
+    assert hear("Is it any good?") is not hear("It is.")
+    assert hear("I pay $70.") == hear("I pay 70 dollars.")

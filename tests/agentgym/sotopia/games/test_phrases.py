@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
-from agentgym.sotopia.games import divide, phrases
+from agentgym.sotopia.games import bargain, divide, phrases
 from agentgym.sotopia.games.divide import Divide, Pool
 
 #: Words of all patterns and of none, with capitals, and letters that Python's patterns take for others (ſ for s).
@@ -13,7 +15,7 @@ WORDS = (
     "deal Deal AGREED accept accepted sold ſold sounds good works well for me that take it I'll done settled let's do "
     "fine by with yes sure ok no nope sorry problem isn't isn\u2019t cannot NOT never none nobody unable refuse reject "
     "decline impossible busy bad way thanks too low high few if would could lower than $40 55 dollars know note "
-    "lorem ipsum dolor Zürich plans"
+    "lorem ipsum dolor Zürich plans 70 55. x12 x12y $3 \u0665 bucks uſd dollar 1,250 make it for about"
 )
 CLAIMS = (
     "I take two books", "you get the hat", "I keep everything", "you can have the rest", "for me 2 hats", "a hat",
@@ -38,17 +40,41 @@ def test_hints_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def everything() -> list[object]:
         heard = [read(text) for text in texts]
-        return [heard, [divide.claimed(pool, said.open) for pool in pools for said in heard]]
+        prices = [bargain.hear.__wrapped__(text) for text in texts]  # type: ignore[attr-defined]
+        return [heard, [divide.claimed(pool, said.open) for pool in pools for said in heard], prices]
 
     quick = everything()
     asked: list[bool] = []
-    for module in (phrases, divide):
+    for module in (phrases, divide, bargain):
         monkeypatch.setattr(module, "may_hold", lambda text, hints: asked.append(True) or True)
+    monkeypatch.setattr(bargain, "_BEGINS", re.compile(""))
     assert everything() == quick
     assert asked
-    said, claims = quick
+    said, claims, prices = quick
+    assert len({each.terms for each in prices}) > 2  # type: ignore[attr-defined]
     assert {each.agrees for each in said} == {each.no for each in said} == {True, False}  # type: ignore[attr-defined]
     assert len(set(claims)) > 5  # type: ignore[call-overload]
+
+
+def test_clauses_break_and_begin_as_the_plain_patterns_say() -> None:
+    breaks = re.compile(r"(?<=[.!?;])\s+|\n+|,? but | however,? |; |, so ", re.IGNORECASE)
+    yes = re.compile(r"^\W*(?:yes|yeah|yep|sure)\b", re.IGNORECASE)
+    no = re.compile(r"^\W*(?:no|nope|nah|sorry)\b(?! (?:problem|worries|doubt))", re.IGNORECASE)
+    pieces = [
+        *(".", "!", "?", ",", ";", "a", "but", "But", "however", "\u017fo", "yes", "YES", "ye\u017f", "no", "sorry"),
+        *[" ", "  ", "\n", "\t", "\x0b", "\x85", "; ", ", but ", " but ", " however, ", ", so ", " problem"],
+    ]
+    rng = np.random.default_rng(0)
+    found = set()
+    for _ in range(20_000):
+        text = "".join(rng.choice(pieces, rng.integers(0, 10)))
+        parts = breaks.split(text)
+        assert phrases._BREAK.split(text) == parts, repr(text)
+        said = phrases.read_new(text)
+        assert said.yes == (said.agrees or any(yes.match(part) for part in parts if part)), repr(text)
+        assert said.no == (bool(said.denied) or any(no.match(part) for part in parts if part)), repr(text)
+        found.add((len(parts) > 1, said.yes, said.no))
+    assert len(found) == 7  # one clause does not say both
 
 
 def test_shares_and_points_by_hand_and_against_one_by_one() -> None:

@@ -104,3 +104,13 @@ def test_reasons_tell_the_agreement() -> None:
     (verdict,) = RulesJudge().score([Dialogue(replace(make_task(), game=SALE), turns("I pay $85.", "Deal."), "turns")])
     assert isinstance(verdict, Verdict)
     assert verdict.reasons[0]["goal"] == "agreed: $85"
+
+
+@pytest.mark.parametrize(
+    ("words", "insults"),
+    [("an asshole, an ass, a bass", 2), ("Fuck it, fucking hell, SHUT UP", 3), ("go to hell, idiots! You idiot", 2),
+     ("a class of liars; a foolish loser", 1)],
+)  # fmt: skip
+def test_insults_are_whole_words_however_they_are_looked_for(words: str, insults: int) -> None:
+    first, _ = judged(SALE, f"{words}.", "Oh.", LEAVE)
+    assert first.social_rules == -3 * insults
