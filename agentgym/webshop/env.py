@@ -13,7 +13,7 @@ from agentgym.tasks import check_split, choose
 from agentgym.vector import TextVectorEnv
 from agentgym.webshop.expert import expert_action
 from agentgym.webshop.generated.noise import Adverts
-from agentgym.webshop.keys import chosen, exact_key, page_name
+from agentgym.webshop.keys import chosen, option_key
 from agentgym.webshop.nouns import Tagger
 from agentgym.webshop.pages import TEXT, nodes, page_text, text, text_rich
 from agentgym.webshop.search.search import Recent
@@ -233,23 +233,32 @@ class WebShopEnv(TextEnv[str]):
     def describe(self, valid: bool) -> Info:
         """Return the info dict of the current state."""
         session, mode = self.session, self.observation_mode
-        page, purchase, options, sub = session.page, session.purchase, session.options, session.sub
-        asin = "" if session.product is None else session.bought.asin
-        name = page_name(page.kind, session.query, session.number, asin, sub)
+        page, purchase, options = session.page, session.purchase, session.options
+        kind = page.kind
+        searching = kind == "index"
+        # `keys.page_name` and `keys.exact_key`, from parts that are written once for many steps
+        if kind == "results":
+            key = name = f"results {session.place}"
+        else:
+            key = name = page.name
+        if options:
+            if session.choice is None:
+                ordered = options if len(options) == 1 or mode == "url" else dict(sorted(options.items()))
+                session.choice = chosen(ordered), f" | {option_key(ordered)}"
+            key += session.choice[1]
+        if session.place and kind != "results":
+            key = f"{key} | back to {session.place}"
+        if mode == "text_rich" and session.visited:
+            key = f"{key} | opened {' '.join(sorted(session.opened()))}"
         commands = page.all_commands if self._brackets else page.commands
-        if len(options) > 1 and mode != "url":
-            options = dict(sorted(options.items()))
-        opened = sorted(session.opened()) if mode == "text_rich" else ()
-        searching = page.kind == "index"
-        key = exact_key(name, options, session.query, session.number, opened)
         info = self._info.copy()
         info["admissible_actions"] = (_ANY_QUERY, *commands) if searching else commands
         info["is_action_valid"] = valid
         info["state_key"] = f"{key} | {session.draws} draws" if session.draws else key
         info["page"] = name
         info["has_search_bar"] = searching
-        if options:
-            info["options"] = chosen(options)
+        if session.choice is not None:
+            info["options"] = session.choice[0]
         if purchase is not None:
             info["won"], info["score"] = purchase.score == 1.0, purchase.score
             info.update(purchase.parts)
@@ -291,9 +300,9 @@ class WebShopVectorEnv(TextVectorEnv):
         """Make all new searches of a step together; the sub-environments find the answers remembered."""
         search = self.envs[0].tasks.shop.search
         if isinstance(search, Recent):
-            searching = [i for i in running if commands[i].startswith("search[")]
-            asked = [self.envs[i].session.query_of(commands[i]) for i in searching]
-            search.tops([query for query in asked if query], RESULTS)
+            asked = [self.envs[i].session.read(commands[i]) for i in running if commands[i].startswith("search[")]
+            queries = [query for name, query in asked if name == "search" and not query.startswith("<")]
+            search.tops(queries, RESULTS)
 
 
 def _pair(noise: Any) -> tuple[Any, Any]:

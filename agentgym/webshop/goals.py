@@ -8,6 +8,7 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,8 +28,7 @@ MOST_GOALS = 100_000_000
 NO_LIMIT = 1_000_000.0
 
 
-@dataclass(frozen=True, slots=True)
-class Goal:
+class Goal(NamedTuple):
     """A request and, hidden behind it, the product that it was made from.
 
     Attributes:

@@ -15,6 +15,15 @@ def chosen(options: Mapping[str, str]) -> str:
     return "; ".join([f"{name}: {value}" for name, value in sorted(options.items())]) or "nothing"
 
 
+def option_key(options: Mapping[str, str]) -> str:
+    """Return the chosen options in their order, so that no two choices give the same text.
+
+    >>> option_key({"size": "small", "color": "red"})
+    "'size': 'small'; 'color': 'red'"
+    """
+    return "; ".join([f"{name!r}: {value!r}" for name, value in options.items()])
+
+
 def page_name(kind: str, query: str | None, number: int, asin: str, sub: str) -> str:
     """Return the page without what was chosen on it: two pages of one name show the same but for the request.
 
@@ -59,7 +68,7 @@ def exact_key(page: str, options: Mapping[str, str], query: str | None, number: 
     """
     parts = [page]
     if options:
-        parts.append("; ".join([f"{name!r}: {value!r}" for name, value in options.items()]))
+        parts.append(option_key(options))
     if query is not None and not page.startswith("results"):
         parts.append(f"back to {number} of {query!r}")
     opened = list(visited)

@@ -53,20 +53,24 @@ def text(nodes: Iterable[Node]) -> str:
     return SEPARATOR.join([text.strip() for _, text in nodes])
 
 
+#: Texts that stand together on a page, with their kind.
+Parts = tuple[tuple[str, tuple[str, ...]], ...]
+
+
 class Piece(NamedTuple):
-    """Texts that stand together: as one line (see `text`), and in runs of one kind, at least one."""
+    """What stands together on a page: as one line (see `text`), and by its parts."""
 
     line: str
-    runs: tuple[tuple[str, tuple[str, ...]], ...]
+    parts: Parts
 
 
-def piece(kind: str, *texts: str) -> list[Piece]:
-    """Return what `nodes` makes of some texts as one piece; none where no text is left."""
-    lines = [text.strip() for text in texts]
+def piece(*parts: tuple[str, tuple[str, ...]]) -> Piece:
+    """Return texts as one piece, without those that `nodes` leaves out."""
+    lines = [text.strip() for _, texts in parts for text in texts]
     if not all(lines):
-        texts = tuple([node.text for node in nodes(kind, *texts)])
-        lines = [text.strip() for text in texts]
-    return [Piece(SEPARATOR.join(lines), ((kind, texts),))] if texts else []
+        parts = tuple([(kind, tuple([node.text for node in nodes(kind, *texts)])) for kind, texts in parts])
+        lines = [text.strip() for _, texts in parts for text in texts]
+    return Piece(SEPARATOR.join(lines), parts)
 
 
 class Page:
@@ -74,8 +78,10 @@ class Page:
 
     Args:
         kind: "index", "results", "item", "sub" or "done".
-        lead: texts before the request; without any there is no request either.
+        name: what `keys.page_name` gives; "" for results, whose name is the visitor's query.
+        lead: what stands before the request; without a line there is no request either.
         pieces: what stands after it.
+        line: the lines of these pieces as one.
         clickables: what can be clicked, in lower case and in order: a link's product, an option's group, or None.
         commands: the clicks that the shop accepts, in order; None to find them among the clickables.
 
@@ -86,20 +92,22 @@ class Page:
     def __init__(
         self,
         kind: str,
-        lead: Sequence[Piece],
+        name: str,
+        lead: Piece,
         pieces: Sequence[Piece | Listing],
+        line: str,
         clickables: Mapping[str, int | str | None],
         commands: tuple[str, ...] | None = None,
     ) -> None:
-        self.kind, self.clickables, self._lead, self._pieces = kind, clickables, lead, pieces
-        self.lead_text = SEPARATOR.join([each.line for each in lead])
-        self.body_text = SEPARATOR.join([each.line for each in pieces])
-        self.commands = _commands([name for name in clickables if "[" not in name]) if commands is None else commands
+        self.kind, self.name, self.clickables = kind, name, clickables
+        self.lead_text, self.body_text = lead.line, line
+        self._lead, self._pieces = lead, pieces
+        self.commands = _plain_commands(clickables) if commands is None else commands
 
     @cached_property
     def lead(self) -> Nodes:
         """The nodes before the request."""
-        return _nodes_of(self._lead)
+        return _nodes_of([self._lead])
 
     @cached_property
     def body(self) -> Nodes:
@@ -117,7 +125,7 @@ class Page:
 
 
 def _nodes_of(pieces: Iterable[Piece | Listing]) -> Nodes:
-    return tuple([Node(kind, text) for each in pieces for kind, texts in each.runs for text in texts])
+    return tuple([Node(kind, text) for each in pieces for kind, texts in each.parts for text in texts])
 
 
 def _commands(names: Sequence[str]) -> tuple[str, ...]:
@@ -129,25 +137,34 @@ def _commands(names: Sequence[str]) -> tuple[str, ...]:
     return tuple([f"click[{name}]" for name in names])
 
 
+def _plain_commands(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the clicks whose argument holds no bracket."""
+    return _commands([name for name in names if "[" not in name])
+
+
 def _buttons(*texts: str) -> dict[str, int | str | None]:
     return {text.lower(): None for text in texts}
 
 
-_LEAD = piece(TEXT, "Instruction:")
-_BACK, _BACK_PREVIOUS, _ITEM = piece(BUTTON, BACK), piece(BUTTON, BACK, PREVIOUS), piece(BUTTON, *_SHOWN, BUY)
-_NEXT, _PREVIOUS_NEXT = piece(BUTTON, NEXT), piece(BUTTON, PREVIOUS, NEXT)
+_NOTHING, _LEAD = piece(), piece((TEXT, ("Instruction:",)))
 _ON_FIRST, _ON_LATER = _buttons(BACK, NEXT), _buttons(BACK, PREVIOUS, NEXT)
 _ON_SUB, _ON_ITEM = _buttons(BACK, PREVIOUS), _buttons(BACK, PREVIOUS, *_SHOWN, BUY)
-_FIRST_COMMANDS, _LATER_COMMANDS, _SUB_COMMANDS = (_commands(list(names)) for names in (_ON_FIRST, _ON_LATER, _ON_SUB))
+_FIRST_COMMANDS, _LATER_COMMANDS, _SUB_COMMANDS, _ITEM_COMMANDS = (
+    _commands(list(names)) for names in (_ON_FIRST, _ON_LATER, _ON_SUB, _ON_ITEM)
+)
+_BACK_PREVIOUS, _ITEM = (BUTTON, (BACK, PREVIOUS)), (BUTTON, (*_SHOWN, BUY))
 
-INDEX = Page("index", piece(TEXT, "WebShop", "Instruction: "), piece(BUTTON, SEARCH), _buttons(SEARCH))
+INDEX = Page(
+    "index", "index", piece((TEXT, ("WebShop", "Instruction: "))), [piece((BUTTON, (SEARCH,)))], SEARCH,
+    _buttons(SEARCH),
+)  # fmt: skip
 
 
 class Listing(NamedTuple):
     """A product among results: a `Piece` with its position, its asin in lower case, the clicks on it (one or none)."""
 
     line: str
-    runs: tuple[tuple[str, tuple[str, ...]], ...]
+    parts: Parts
     position: int
     name: str
     commands: tuple[str, ...]
@@ -156,9 +173,8 @@ class Listing(NamedTuple):
 def listing(position: int, product: Product) -> Listing:
     """Return what a page of results shows of a product."""
     name = product.asin.lower()
-    link, rest = piece(LINK, product.asin), piece(TEXT, product.title, product.price_text)
-    line, runs = SEPARATOR.join([each.line for each in link + rest]), tuple([each.runs[0] for each in link + rest])
-    return Listing(line, runs, position, name, _commands([name] if "[" not in name else []))
+    line, parts = piece((LINK, (product.asin,)), (TEXT, (product.title, product.price_text)))
+    return Listing(line, parts, position, name, _plain_commands([name]))
 
 
 def results_page(listings: Sequence[Listing], number: int, total: int) -> Page:
@@ -169,31 +185,36 @@ def results_page(listings: Sequence[Listing], number: int, total: int) -> Page:
         number: of the page, from 1.
         total: number of all results.
     """
+    clicks: tuple[str, ...]
     buttons, known, clicks = (
-        (_PREVIOUS_NEXT, _ON_LATER, _LATER_COMMANDS) if number > 1 else (_NEXT, _ON_FIRST, _FIRST_COMMANDS)
+        ((PREVIOUS, NEXT), _ON_LATER, _LATER_COMMANDS) if number > 1 else ((NEXT,), _ON_FIRST, _FIRST_COMMANDS)
     )
     clickables, commands = known.copy(), [*clicks]
-    for _, _, position, name, clicks in listings:
+    count = f"Page {number} (Total results: {total})"
+    lines = [BACK, count, *buttons]
+    for line, _, position, name, clicks in listings:
+        lines.append(line)
         clickables[name] = position
         commands += clicks
-    count = f"Page {number} (Total results: {total})"
-    pieces: list[Piece | Listing] = [*_BACK, Piece(count, ((TEXT, (count,)),)), *buttons, *listings]
+    line = SEPARATOR.join(lines)
+    head = Piece("", ((BUTTON, (BACK,)), (TEXT, (count,)), (BUTTON, buttons)))
     # Two of one name are one click.
     different = len(clickables) == len(known) + len(listings)
-    return Page("results", _LEAD, pieces, clickables, tuple(commands) if different else None)
+    return Page("results", "", _LEAD, [head, *listings], line, clickables, tuple(commands) if different else None)
 
 
 def item_page(product: Product) -> Page:
     """Return a product's page."""
-    pieces = [*_BACK_PREVIOUS]
+    parts: list[tuple[str, tuple[str, ...]]] = [_BACK_PREVIOUS]
     clickables = _ON_ITEM.copy()
     for name, values in product.options:
-        pieces += piece(TEXT, name) + piece(OPTION, *values)
+        parts += (TEXT, (name,)), (OPTION, values)
         # a value that is there twice keeps its first place and belongs to the last group
         clickables.update(dict.fromkeys(values, name))
-    pieces += piece(TEXT, product.title, f"Price: {product.price_text}", "Rating: N.A.")
-    pieces += _ITEM
-    return Page("item", _LEAD, pieces, clickables)
+    parts += (TEXT, (product.title, f"Price: {product.price_text}", "Rating: N.A.")), _ITEM
+    whole = piece(*parts)
+    commands = None if product.options else _ITEM_COMMANDS
+    return Page("item", f"item {product.asin}", _LEAD, [whole], whole.line, clickables, commands)
 
 
 def sub_page(product: Product, name: str) -> Page:
@@ -207,25 +228,28 @@ def sub_page(product: Product, name: str) -> Page:
     else:
         texts = [*(f" {attribute}" for attribute in product.attributes)]
         texts += [product.category, product.query, product.product_category]
-    return Page("sub", _LEAD, _BACK_PREVIOUS + piece(TEXT, *texts), _ON_SUB, _SUB_COMMANDS)
+    whole = piece(_BACK_PREVIOUS, (TEXT, tuple(texts)))
+    return Page("sub", f"{name} of {product.asin}", _LEAD, [whole], whole.line, _ON_SUB, _SUB_COMMANDS)
 
 
-_THANKS = piece(
-    TEXT, "Thank you for shopping with us!", "Your code: ", "None", " (Paste it in your MTurk interface.)",
+_THANKS = piece((TEXT, (
+    "Thank you for shopping with us!", "Your code: ", "None", " (Paste it in your MTurk interface.)",
     "Purchased", "asin",
-)  # fmt: skip
-_GOAL = piece(
-    TEXT, "attrs", "None", "category", "None", "query", "None", "product category", "None",
+)))  # fmt: skip
+_GOAL = piece((TEXT, (
+    "attrs", "None", "category", "None", "query", "None", "product category", "None",
     "Target", "asin", "options", "attrs", "price upper", "instuction text", "category", "product category", "query",
     "Goal ", "None", "Reward", "Your score (min 0.0, max 1.0)",
-)  # fmt: skip
+)))  # fmt: skip
+_write_sorted = json.JSONEncoder(sort_keys=True).encode
 
 
 def done_page(asin: str, options: Mapping[str, str], score: float) -> Page:
     """Return the page after a purchase, which shows the score."""
-    chosen = json.dumps(dict(options), sort_keys=True).translate(_SAFE_IN_HTML) if options else "{}"
-    end = piece(TEXT, repr(score), "Reward Details ", "None")
-    return Page("done", (), [*_THANKS, *piece(TEXT, asin, "options", chosen), *_GOAL, *end], {}, ())
+    chosen = _write_sorted(dict(options)).translate(_SAFE_IN_HTML) if options else "{}"
+    bought, end = piece((TEXT, (asin, "options", chosen))), piece((TEXT, (repr(score), "Reward Details ", "None")))
+    line = f"{_THANKS.line}{SEPARATOR}{bought.line}{SEPARATOR}{_GOAL.line}{SEPARATOR}{end.line}"
+    return Page("done", f"done {asin}", _NOTHING, [_THANKS, bought, _GOAL, end], line, {}, ())
 
 
 class Pages:

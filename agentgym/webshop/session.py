@@ -40,6 +40,9 @@ _SUB_PAGES = {name.lower(): name for name in SUB_PAGES}
 _BACK, _BUY, _NEXT, _PREVIOUS, _SEARCH = (name.lower() for name in (BACK, BUY, NEXT, PREVIOUS, SEARCH))
 #: The original tells pages apart by these parts of the URL, the first that is found.
 _PARTS = ("search_results", "item_page", "item_sub_page", "done")
+#: What is found, by kind of page, where no other word of the URL has a low line.
+_PART_OF = {"item": "item_page", "sub": "item_sub_page"}
+_NOWHERE = object()
 
 
 #: Grades a purchase: position of the product, chosen options, goal.
@@ -73,6 +76,9 @@ def parse(command: str, brackets: bool = False) -> tuple[str, str]:
     >>> parse("click[Buy Now] please"), parse("click[a [b]]"), parse("click[a [b]]", True), parse("click[]")
     (('click', 'Buy Now'), ('click[a ', 'b]'), ('click', 'a [b]'), ('', ''))
     """
+    begin, end = command.find("["), len(command) - 1
+    if 0 < begin < end - 1 and command[end] == "]" and command.find("[", begin + 1) < 0 and "\n" not in command:
+        return command[:begin], command[begin + 1 : end]
     line = command.partition("\n")[0]
     end = line.rfind("]")
     if end < 3:
@@ -103,6 +109,8 @@ class Session:
         purchase: what the last purchase is worth; None before.
         sub: the page below the product's page, "" elsewhere.
         draws: how often the query `<r>` was answered, each time with other products.
+        place: number and query of the results behind the page, as keys name them; "" before a search.
+        choice: for whoever writes the options down in several forms, to keep them; None whenever they change.
     """
 
     def __init__(self, shop: Shop, goal: Goal, name: str, seed: int = 0, brackets: bool = False) -> None:
@@ -113,7 +121,7 @@ class Session:
         self.draws = 0
         self._begin()
 
-    def _begin(self) -> None:
+    def _begin(self, _: str = "") -> None:
         self.query: str | None = None
         self.number = 0
         self.product: int | None = None
@@ -122,56 +130,70 @@ class Session:
         self.purchase: Purchase | None = None
         self.sub = ""
         self.page: Page = INDEX
+        self.place = ""
+        self.choice: tuple[str, str] | None = None
 
-    def query_of(self, command: str) -> str:
-        """Return the words that a command asks the shop's search for; "" for a command that does not."""
+    def read(self, command: str) -> tuple[str, str]:
+        """Return name and argument of a command, the argument in lower case; ("", "") where nothing can be meant."""
         if len(command) > LONGEST_COMMAND:
-            return ""
+            return "", ""
         name, argument = parse(command, self._brackets)
-        return "" if name != "search" or argument.startswith("<") else argument.lower()
+        return name, argument.lower()
 
     def play(self, command: str) -> bool:
         """Search or click; returns False when the shop does nothing."""
-        if len(command) > LONGEST_COMMAND:
-            return False
-        name, argument = parse(command, self._brackets)
-        argument = argument.lower()
+        return self.do(*self.read(command))
+
+    def do(self, name: str, argument: str) -> bool:
+        """Play a command that `read` has read."""
+        if name == "click":
+            target = self.page.clickables.get(argument, _NOWHERE)
+            if target is _NOWHERE or argument == _SEARCH:
+                return False
+            button = _BUTTONS.get(argument)
+            if button is None:
+                self._show_item(argument)
+            else:
+                button(self, argument)
+            return True
         if name == "search" and argument:
             self.query = argument
             self._show_results(1)
             return True
-        if name == "click" and argument in self.page.clickables and argument != _SEARCH:
-            self._click(argument)
-            return True
         return False
 
-    def _click(self, name: str) -> None:
-        if name == _BUY:
-            self._buy()
-        elif name == _BACK:
-            self._begin()
-        elif name in (_NEXT, _PREVIOUS) and (part := self._part()):
-            if part == "search_results":
-                self._show_results(self.number + (1 if name == _NEXT else -1))
-            elif name == _PREVIOUS and part == "item_page":
-                self._show_results(self.number)
-            else:
-                self._show_item(name)
-        elif name in _SUB_PAGES and self.product is not None:
-            self.sub = _SUB_PAGES[name]
-            self.page = self.shop.pages.sub(self.product, self.sub)
+    def _turn(self, name: str) -> None:
+        part = self._part()
+        if part == "search_results":
+            self._show_results(self.number + (1 if name == _NEXT else -1))
+        elif name == _PREVIOUS and part == "item_page":
+            self._show_results(self.number)
         else:
             self._show_item(name)
 
+    def _show_sub(self, name: str) -> None:
+        if self.product is None:
+            self._show_item(name)
+        else:
+            self.sub = _SUB_PAGES[name]
+            self.page = self.shop.pages.sub(self.product, self.sub)
+
     def _part(self) -> str:
-        if self.page.kind == "results":
+        """Return the part of the address that the original tells the page by: it may stand in the query too."""
+        page = self.page
+        if page.kind == "results":
             return _PARTS[0]
+        words = f"{self.name}{self.query}{page.name}{self.options or ''}"
+        if "_" not in words and page.kind in _PART_OF:
+            return _PART_OF[page.kind]
         url = self.url()
         return next(part for part in _PARTS if part in url)
 
     def _show_results(self, number: int) -> None:
-        self.number, self.product, self.options, self.sub = number, None, {}, ""
-        self.purchase = None
+        query = self.query
+        self.number, self.product, self.options, self.sub, self.purchase = number, None, {}, "", None
+        self.choice = None
+        self.place = f"{number} of {query!r}"
         found = self._found()
         shown = found[(number - 1) * PER_PAGE : number * PER_PAGE] if number > 0 else ()
         if not isinstance(shown, tuple):
@@ -186,11 +208,12 @@ class Session:
             self.visited[target] = None
         elif isinstance(target, str):
             self.options[target] = name
+            self.choice = None
         assert self.product is not None  # every page that leads here has a product
         self.sub = ""
         self.page = self.shop.pages.item(self.product)
 
-    def _buy(self) -> None:
+    def _buy(self, _: str) -> None:
         assert self.product is not None
         self.purchase = self.shop.grade(self.product, self.options, self.goal)
         self.sub = ""
@@ -253,6 +276,8 @@ class Session:
         """Load what `get_state` returned of a session with the same shop, goal and seed."""
         kind, self.query, self.number, self.product, options, visited, self.purchase, self.sub, self.draws = state
         self.options, self.visited = dict(options), dict.fromkeys(visited)
+        self.place = "" if self.query is None else f"{self.number} of {self.query!r}"
+        self.choice = None
         if kind == "index":
             self.page = INDEX
         elif kind == "results":
@@ -266,3 +291,13 @@ class Session:
                 self.page = pages.sub(self.product, self.sub)
             elif self.purchase is not None:
                 self.page = done_page(self.bought.asin, self.options, self.purchase.score)
+
+
+#: What the buttons do, whatever option or product has the same name.
+_BUTTONS: dict[str, Callable[[Session, str], None]] = {
+    _BUY: Session._buy,
+    _BACK: Session._begin,
+    _NEXT: Session._turn,
+    _PREVIOUS: Session._turn,
+    **dict.fromkeys(_SUB_PAGES, Session._show_sub),
+}

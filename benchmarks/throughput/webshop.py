@@ -80,6 +80,8 @@ def _search_speed(envs: gym.vector.VectorEnv[Any, Any, Any], repeats: int) -> Sp
     visit = first_visit(envs, 0, _STEPS, wander, Stopwatch())
     queries = sorted({action[7:-1] for step in visit.plan for action in step if action.startswith("search[")})
     search, speeds = _shop(envs).search, []
+    # the same words in another order would be remembered
+    queries = list({search.words(query): query for query in queries}.values())
 
     def ask() -> None:
         for query in queries:

@@ -85,6 +85,10 @@ class Lucene:
         """Return `top` of several queries, in their order."""
         return [self.top(query, k) for query in queries]
 
+    def words(self, query: str) -> str:
+        """Return the query."""
+        return query
+
 
 def _load(module: str) -> Any:
     """Import a module of pyserini, which starts Java."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Protocol
 
 from agentgym.webshop.catalogue.product import Product
@@ -26,8 +26,14 @@ class Search(Protocol):
     def tops(self, queries: Sequence[str], k: int) -> list[tuple[int, ...]]:
         """Return `top` of several queries, in their order."""
 
+    def words(self, query: str) -> Hashable:
+        """Return what the answer depends on: those of the same words in another order, say, have the same answer."""
+
     def __hash__(self) -> int:
         """Return the hash of the object: what a search finds is kept by search."""
+
+
+_Answers = OrderedDict[tuple[Hashable, int], tuple[int, ...]]
 
 
 class Recent:
@@ -35,39 +41,49 @@ class Recent:
 
     Args:
         search: the search that answers new queries.
-        size: number of answers kept, the oldest go first.
+        size: number of queries kept with their answers, and of different words; the oldest go first.
         longest: longer queries are not remembered.
     """
 
     def __init__(self, search: Search, size: int = 4096, longest: int = 512) -> None:
         self.search, self._size, self._longest = search, size, longest
-        self._kept: OrderedDict[tuple[str, int], tuple[int, ...]] = OrderedDict()
+        self._kept: _Answers = OrderedDict()
+        self._by_words: _Answers = OrderedDict()
 
     def top(self, query: str, k: int) -> tuple[int, ...]:
         """Return the positions of the products that match a query best."""
         found = self._kept.get((query, k))
-        if found is None:
-            found = self.search.top(query, k)
-            self._keep(query, k, found)
-        return found
+        return self.tops([query], k)[0] if found is None else found
 
     def tops(self, queries: Sequence[str], k: int) -> list[tuple[int, ...]]:
-        """Return `top` of several queries; those that are new are searched for together."""
-        new = [query for query in dict.fromkeys(queries) if (query, k) not in self._kept]
-        answers = dict(zip(new, self.search.tops(new, k), strict=True))
-        for query, found in answers.items():
-            self._keep(query, k, found)
-        return [answers[query] if query in answers else self.top(query, k) for query in queries]
+        """Return `top` of several queries; those whose words are new are searched for together."""
+        kept = {query: self._kept.get((query, k)) for query in queries}
+        words = {query: self.search.words(query) for query, found in kept.items() if found is None}
+        known = {each: self._by_words.get((each, k)) for each in words.values()}
+        new = {each: query for query, each in words.items() if known[each] is None}
+        answers = {each: found for each, found in known.items() if found is not None}
+        for (each, query), found in zip(new.items(), self.search.tops(list(new.values()), k), strict=True):
+            answers[each] = found
+            self._keep(self._by_words, query, (each, k), found)
+        for query, each in words.items():
+            kept[query] = answers[each]
+            self._keep(self._kept, query, (query, k), answers[each])
+        return [found for query in queries if (found := kept[query]) is not None]
+
+    def words(self, query: str) -> Hashable:
+        """Return what the answer depends on."""
+        return self.search.words(query)
 
     def clear(self) -> None:
         """Forget all answers."""
         self._kept.clear()
+        self._by_words.clear()
 
-    def _keep(self, query: str, k: int, found: tuple[int, ...]) -> None:
+    def _keep(self, kept: _Answers, query: str, key: tuple[Hashable, int], found: tuple[int, ...]) -> None:
         if len(query) <= self._longest:
-            self._kept[query, k] = found
-            if len(self._kept) > self._size:
-                self._kept.popitem(last=False)
+            kept[key] = found
+            if len(kept) > self._size:
+                kept.popitem(last=False)
 
 
 def search_text(product: Product) -> str:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.keys import chosen, exact_key, page_key, page_name
+from agentgym.webshop.session import _PARTS
 
 text = st.text(max_size=4)
 
@@ -46,3 +49,29 @@ def test_different_choices_or_ways_back_have_different_keys(
 
     same = (list(one[0].items()), *one[1:]) == (list(other[0].items()), *other[1:])
     assert (key(one) == key(other)) == same
+
+
+@pytest.mark.parametrize("mode", ["text", "text_rich", "url"])
+@settings(max_examples=60)
+@given(seed=st.integers(0, 1000), data=st.data())
+def test_names_and_keys_are_those_of_the_state(mode: str, seed: int, data: st.DataObject) -> None:
+    """The environment puts them together from parts of earlier steps; here they are written from nothing."""
+    env = WebShopEnv(observation_mode=mode, num_products=30)
+    _, info = env.reset(seed=seed)
+    for _ in range(12):
+        more = ("search[red <c> shoes]", "search[it's a_b]", "search[<r>]", "click[attributes]", "nothing")
+        *_, info = env.step(data.draw(st.sampled_from((*info["admissible_actions"], *more))))
+        session = env.session
+        asin = "" if session.product is None else session.bought.asin
+        page = page_name(session.page.kind, session.query, session.number, asin, session.sub)
+        options = session.options if mode == "url" else dict(sorted(session.options.items()))
+        opened = sorted(session.opened()) if mode == "text_rich" else ()
+        key = exact_key(page, options, session.query, session.number, opened)
+        assert (info["page"], info["options"]) == (page, chosen(options))
+        assert info["state_key"] == (f"{key} | {session.draws} draws" if session.draws else key)
+        if session.page.kind in ("item", "sub"):
+            assert session._part() == next(part for part in _PARTS if part in session.url())
+        if info["won"] or session.purchase is not None:
+            return
+        if data.draw(st.booleans()):
+            env.restore(env.snapshot())

@@ -222,6 +222,9 @@ def test_recent_answers_are_kept():
         def tops(self, queries, k):
             return [self.top(query, k) for query in queries]
 
+        def words(self, query):
+            return query
+
     search = Recent(Slow(), size=2)
     assert [search.top(query, 5) for query in ("a", "bb", "a")] == [(1, 5), (2, 5), (1, 5)]
     assert asked == ["a", "bb"]
@@ -234,3 +237,29 @@ def test_recent_answers_are_kept():
     assert asked[5:] == ["ccc"]  # once, and together with nothing that was known
     assert search.top("bb", 5) == (2, 5)
     assert asked[6:] == ["bb"]  # one of the oldest answers, which had to go
+
+
+def test_the_same_words_in_another_order_are_searched_for_once(monkeypatch):
+    search = Bm25(build(random_texts(5, 100)))
+    asked = []
+    monkeypatch.setattr(search, "_all", lambda queries, k: (asked.extend(queries), Bm25._all(search, queries, k))[1])
+    recent = Recent(search)
+    queries = ["w3 w9 w1", "the w9 w3 w1", "w1 w3 w9 w9"]
+    assert recent.tops([*queries, "w9 W1 w3"], 20) == [search.top(query, 20) for query in (*queries, queries[0])]
+    assert recent.top("w1, w9, w3", 20) == search.top(queries[0], 20)
+    assert [sum(wanted.values()) for wanted in asked] == [3, 4, 3, 3, 4, 3, 3]  # two together; the rest one by one
+    recent.clear()
+    recent.top(queries[0], 20)
+    assert len(asked) == 8
+
+
+@pytest.mark.parametrize("k", [1, 7, 50, 128, 129, 1000])
+@pytest.mark.parametrize("longest", [1, 256, 257, 600, 5000])
+def test_the_best_of_runs_are_those_of_a_sort(k, longest):
+    rng = np.random.default_rng(longest)
+    runs = [rng.integers(1, 1 << 40, length) for length in (longest, 0, 3, int(rng.integers(longest)), 300)]
+    found = bm25._best(np.concatenate(runs), np.array(list(map(len, runs))), k)
+    for row, run in zip(found.tolist(), runs, strict=True):
+        expected = sorted(run.tolist(), reverse=True)[:k]
+        assert row[: len(expected)] == expected
+        assert not any(row[len(expected) :])
