@@ -200,6 +200,8 @@ class Config:
             recipe's `training` replaces.
         setup: what is particular to the environment.
         lora: rank of the adapter that the methods train instead of all weights; 0: all weights.
+        transcript: whether prompts are whole conversations, see `wrappers.transcript`, in place of windows; `history`
+            counts for nothing then.
     """
 
     env: str
@@ -221,6 +223,7 @@ class Config:
     training: dict[str, Any]
     setup: Setup = field(default_factory=Setup)
     lora: int = 0
+    transcript: bool = False
 
 
 def make_config(
@@ -232,6 +235,7 @@ def make_config(
     history: int | None,
     sizes: Sizes,
     lora: int = 0,
+    transcript: bool = False,
 ) -> Config:
     """Put a configuration together.
 
@@ -245,6 +249,7 @@ def make_config(
         sizes: everything that makes it long or short.
         lora: rank of an adapter; its learning rate is ten times that of all weights, which is about where adapters
             learn best (Schulman et al. 2025, "LoRA Without Regret").
+        transcript: whole conversations as prompts.
     """
     played = row.played_by(model)
     settings = dataclasses.asdict(played.training)
@@ -262,6 +267,7 @@ def make_config(
         training=training,
         setup=copy.deepcopy(played.setup),
         lora=lora,
+        transcript=transcript,
         **dataclasses.asdict(sizes),
     )
 

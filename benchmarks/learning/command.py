@@ -139,6 +139,15 @@ def learning(
         int | None, typer.Option(min=0, help="Expert episodes of the warm start; 0: none.", rich_help_panel=_SIZES)
     ] = None,
     clone_epochs: Annotated[int | None, typer.Option(min=1, help="Passes over them.", rich_help_panel=_SIZES)] = None,
+    clone_rate: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            help="Highest learning rate of the warm start. Default: 3e-3 for tiny, 2e-4 for smollm2, 1e-5 for other "
+            "models, which moves random weights nowhere: those need about 3e-3 too.",
+            rich_help_panel=_SIZES,
+        ),
+    ] = None,
     eval_tasks: Annotated[
         int | None, typer.Option(min=2, help="Held-out test tasks of the table.", rich_help_panel=_SIZES)
     ] = None,
@@ -157,6 +166,14 @@ def learning(
             rich_help_panel=_SIZES,
         ),
     ] = None,
+    transcript: Annotated[
+        bool,
+        typer.Option(
+            "--transcript",
+            help="Prompts are the whole conversation of an episode, not a window of steps.",
+            rich_help_panel=_SIZES,
+        ),
+    ] = False,
     jobs: Annotated[
         int | None,
         typer.Option(min=1, help="Processes of one thread each. Default: the number of cores.", rich_help_panel=_WHERE),
@@ -196,8 +213,10 @@ def learning(
     model = check_model(model, download=download)
     config = make_config(
         row, methods=_methods(methods), seeds=parse_seeds(seeds), model=model,
-        history=history, sizes=sizes, lora=lora,
+        history=history, sizes=sizes, lora=lora, transcript=transcript,
     )  # fmt: skip
+    if clone_rate is not None:
+        config.setup.clone["learning_rate"] = clone_rate
     names = ("learning", "quick") if row.name == SOKOBAN.name else (row.name, f"{row.name}-quick")
     folder = out or Path("runs") / names[quick]
     _learn(config, folder, jobs or usable_cores())

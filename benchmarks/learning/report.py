@@ -133,6 +133,7 @@ def _chips(results: Results) -> list[tuple[str, str]]:
             f"{config.clone_tasks} expert episodes x {config.clone_epochs} epochs" if config.clone_tasks else "none",
         ),
         ("model", f"{config.model}, adapters of rank {config.lora}" if config.lora else config.model),
+        ("prompt", "the whole conversation" if config.transcript else f"{config.history} earlier steps"),
         ("test tasks", str(config.eval_tasks)),
     ]
 

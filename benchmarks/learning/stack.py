@@ -86,16 +86,15 @@ def validation_tasks(config: Config) -> list[dict[str, Any]]:
 
 
 def make_envs(
-    config: Config, episodes: int, *, expert: bool = False, log: bool = False, transcript: bool = False
+    config: Config, episodes: int, *, expert: bool = False, log: bool = False
 ) -> gym.vector.VectorEnv[Any, Any, Any]:
-    """Vector environment with reply parser and prompt window, autoreset off.
+    """Vector environment with reply parser and prompt window, or transcript, autoreset off.
 
     Args:
         config: names the environment and the prompt.
         episodes: how many will be played; at most `SIDE_BY_SIDE` of them side by side.
         expert: infos hold the action of the expert that is cloned.
         log: keep the observations in an `ObservationLog`.
-        transcript: prompts are whole conversations, see `wrappers.transcript`, in place of windows.
     """
     setup = config.setup
     envs: Any = gym.make_vec(
@@ -110,7 +109,7 @@ def make_envs(
     if log:
         envs = ObservationLog(envs)
     envs = VectorReplyParser(envs)
-    if transcript:
+    if config.transcript:
         style = {
             name: value for name, value in setup.prompt.items() if name not in ("keep_first", "max_chars", "shown")
         }

@@ -48,7 +48,7 @@ def run_training(
     training = settings.training
     places = max(training.groups * training.group_size, config.validation_tasks)
     trainer = Trainer(
-        policy, make_envs(config, places, transcript=settings.transcript), settings.method,
+        policy, make_envs(config, places), settings.method,
         training_tasks(config), training, validation_tasks=validation_tasks(config),
         folder=folder, resume=True, tensorboard=True,
     )  # fmt: skip

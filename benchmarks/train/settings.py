@@ -29,14 +29,12 @@ class RunSettings:
         training: the trainer's numbers.
         paper: whose settings were asked for; None: the benchmark's own.
         reply_tokens: length limit of a reply; None: the model's own.
-        transcript: prompts are whole conversations in place of the papers' windows.
     """
 
     config: Config
     training: TrainerConfig
     paper: Paper | None = None
     reply_tokens: int | None = None
-    transcript: bool = False
 
     @property
     def method(self) -> Recipe:
@@ -55,7 +53,7 @@ class RunSettings:
         if self.paper.lora_rank is not None and self.config.lora != self.paper.lora_rank:
             differing.append(f"lora_rank: {self.paper.source} {self.paper.lora_rank}, here {self.config.lora}")
         handled = ("reply_tokens", "lora_rank")
-        if self.transcript:
+        if self.config.transcript:
             differing.append("prompt: the papers show a window of steps, here the whole conversation")
         rate = self.training.learning_rate
         if self.config.lora and self.paper.lora_rank is None and rate == self.paper.training.get("learning_rate"):
@@ -115,7 +113,7 @@ def run_settings(
         chosen |= {_SIZES[name]: value for name, value in printed.items() if name in _SIZES}
     chosen |= dict(sizes or {}) | {_SIZES[name]: value for name, value in changes.items() if name in _SIZES}
     config = make_config(
-        row, methods=[method], seeds=[seed], model=model, history=history, lora=lora,
+        row, methods=[method], seeds=[seed], model=model, history=history, lora=lora, transcript=transcript,
         sizes=dataclasses.replace(played.quick if quick else played.full, **chosen),
     )  # fmt: skip
     # A paper's settings hold the method's own.
@@ -127,7 +125,7 @@ def run_settings(
         )
     training = dataclasses.replace(base, **changes)
     config = dataclasses.replace(config, temperature=training.temperature)
-    return RunSettings(config, training, paper, None if paper is None else paper.reply_tokens, transcript)
+    return RunSettings(config, training, paper, None if paper is None else paper.reply_tokens)
 
 
 def read_changes(texts: Sequence[str]) -> dict[str, Any]:

@@ -159,3 +159,93 @@ def test_adapters_are_trained_resumed_and_scored(finished_run, config, tmp_path)
     found, expected, start = (player.score(*rows).logprobs.item() for player in (merged, adapter, clone))
     assert found == pytest.approx(expected, abs=1e-5)
     assert found != pytest.approx(start, abs=1e-5)
+
+
+@pytest.fixture
+def random_model(tmp_path):
+    """Folder of a small Qwen2 with random weights, without settings of a policy."""
+    import torch
+    from transformers import Qwen2Config, Qwen2ForCausalLM
+
+    from policies.tiny import tiny_tokenizer
+
+    tokenizer = tiny_tokenizer(["####\n#PO#\n#_X#\n####"], ["up", "down", "left", "right"])
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = Qwen2ForCausalLM(
+            Qwen2Config(
+                vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2,
+                num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=4096, tie_word_embeddings=True,
+                eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id, bos_token_id=None,
+            )
+        )  # fmt: skip
+    model.save_pretrained(tmp_path / "qwen")
+    tokenizer.save_pretrained(tmp_path / "qwen")
+    return tmp_path / "qwen"
+
+
+class KilledError(Exception):
+    """Stands for the end of a process."""
+
+
+def asked(monkeypatch, *options):
+    """What the command line would run."""
+    from typer.testing import CliRunner
+
+    from benchmarks.run import app
+
+    found = []
+    monkeypatch.setattr("benchmarks.learning.command._learn", lambda config, *_: found.append(config))
+    result = CliRunner().invoke(app, list(options))
+    assert result.exit_code == 0, result.output
+    return found[0]
+
+
+@pytest.mark.slow
+def test_a_random_models_adapter_learns_from_conversations_and_a_killed_run_gives_the_same_table(
+    random_model, tmp_path, monkeypatch
+):
+    from benchmarks.learning.artefacts import check_artefacts
+    from benchmarks.learning.report import write_report
+    from benchmarks.learning.results import save
+
+    monkeypatch.setattr("benchmarks.learning.showcase.CANDIDATES", 2)
+    config = asked(
+        monkeypatch, "--model", str(random_model), "--lora", "8", "--transcript", "--methods", "grpo",
+        "--steps", "2", "--groups", "2", "--group-size", "2", "--clone-tasks", "16", "--clone-epochs", "2",
+        "--clone-rate", "5e-3", "--eval-tasks", "2", "--validation-tasks", "2", "--validation-every", "1",
+    )  # fmt: skip
+    assert (config.lora, config.transcript, config.model) == (8, True, str(random_model))
+    assert config.setup.clone["learning_rate"] == 5e-3
+    config.setup.options["max_episode_steps"] = 4
+    config.setup.policy["max_new_tokens"] = 2
+    clone, references, method = all_jobs(config)
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    for job in (clone, references):
+        run_job(config, whole, job, lambda *words: None)
+        shutil.copytree(whole / job.name, killed / job.name)
+
+    def die(done, total, words):
+        if done == 2:
+            raise KilledError
+
+    run_job(config, whole, method, lambda *words: None)
+    with pytest.raises(KilledError):
+        run_job(config, killed, method, die)
+    assert not is_finished(killed, method)
+    run_job(config, killed, method, lambda *words: None)
+
+    def found(folder):
+        results = gather(config, folder)
+        save(results, folder / "results.json")
+        curves = [[(p.iteration, p.success, p.greedy) for p in run.curve] for run in results.runs]
+        scores = [dataclasses.replace(score, seconds=0.0) for score in results.scores]
+        return results, (scores, curves, results.episodes, results.graphs)
+
+    results, table = found(whole)
+    assert found(killed)[1] == table
+    write_report(results, whole)
+    assert len(list(check_artefacts(whole))) == 5
+    page = (whole / "report.html").read_text("utf-8")
+    assert "adapters of rank 8" in page
+    assert "the whole conversation" in page
