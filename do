@@ -2,7 +2,7 @@
 # ./do bench [options]   the main job: trains tiny policies on Sokoban, writes results, curves and a report
 # ./do test [options]    style, types, tests and doctests, and a quick run of the main job
 # ./do fuzz --minutes N  hostile input of every kind, for as long as you like; prints what was tried
-# ./do engines NAME      tests of an engine of others, in an environment of its own, .venv-NAME: trl
+# ./do engines NAME      tests of an engine of others, in an environment of its own, .venv-NAME: trl, verl
 # ./do check             style and types only
 # ./do setup             only the virtual environment, with everything in it
 #

@@ -13,6 +13,10 @@ from numpy.typing import NDArray
 from agentgym.trajectory import Ending, Reply, Step, StepTable, Trajectory
 
 
+class UnscoredError(ValueError):
+    """Episodes were played to their end, but nobody knows how good any of them was."""
+
+
 @dataclass
 class _Episode:
     """An episode that still runs in a sub-environment."""
@@ -133,10 +137,11 @@ class TableBuilder:
         """Return the finished episodes, in the order in which they were begun.
 
         Raises:
-            ValueError: when no episode has finished, or none of those that have could be scored.
+            UnscoredError: when none of the episodes that have finished could be scored.
+            ValueError: when no episode has finished.
         """
         if self.unscored and not self._finished:
-            raise ValueError(f"none of {len(self.unscored)} episodes could be scored; the first: {self.unscored[0]}")
+            raise UnscoredError(f"none of {len(self.unscored)} episodes could be scored; the first: {self.unscored[0]}")
         if not self._finished:
             raise ValueError("no episode has finished yet: step until at least one episode is terminated or truncated")
         return StepTable.from_trajectories(trajectory for _, trajectory in sorted(self._finished, key=lambda x: x[0]))

@@ -351,11 +351,12 @@ class HuggingFacePolicy:
 
         Args:
             path: a folder, or a model name on the Hugging Face Hub.
-            device: None = CUDA where there is one, else the CPU.
+            device: None = CUDA where there is one, else the CPU. "meta": the weights are not loaded, for a policy that
+                plays with a `sampler` which has them.
             dtype: type of the weights; "auto" = as stored.
             download: fetch the model when `path` is a name that is not in the local cache.
             base: where an adapter's base is; None: where it was when the adapter was saved.
-            **settings: override the stored `Settings` (or `autocast`).
+            **settings: override the stored `Settings` (or `autocast`, `sampler`).
 
         Raises:
             FileNotFoundError: there is no such model here.
@@ -366,7 +367,7 @@ class HuggingFacePolicy:
         if (Path(path) / ADAPTER_FILE).is_file():
             model, tokenizer = load_adapter(Path(path), dtype, download, base)
         else:
-            model, tokenizer = load_model(path, dtype, download)
+            model, tokenizer = load_model(path, dtype, download, weights=str(device) != "meta")
         if device is None:
             device = "cuda" if torch.cuda.is_available() else "cpu"
         return cls(model, tokenizer, device=device, **(stored | settings))

@@ -18,9 +18,12 @@ def weights_version(model: nn.Module) -> tuple[float, ...]:
     """Return a value that changes when anything writes into the weights.
 
     Torch counts most writes, but not those of fused optimisers or through `parameter.data`: the sum of every
-    tensor is compared as well. For the tiny model this costs a hundredth of a forward pass.
+    tensor is compared as well. For the tiny model this costs a hundredth of a forward pass. Weights on the "meta"
+    device, which are elsewhere, never change here.
     """
     weights = list(model.parameters())
+    if weights[0].is_meta:
+        return (0.0,)
     counters = [number for weight in weights for number in (weight.data_ptr(), weight._version)]
     return (*counters, *torch.stack([weight.sum(dtype=torch.float32) for weight in weights]).tolist())
 

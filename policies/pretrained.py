@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from pathlib import Path
@@ -109,18 +110,28 @@ def mixed_precision(model: torch.nn.Module) -> torch.dtype | None:
     return torch.bfloat16 if any(getattr(torch.cpu, name, bool)() for name in able) else None
 
 
-def load_model(path: str | Path, dtype: torch.dtype | str, download: bool) -> tuple[Any, Any]:
-    """Load a causal language model with its tokenizer; see `policies.huggingface.HuggingFacePolicy.from_pretrained`."""
+def load_model(path: str | Path, dtype: torch.dtype | str, download: bool, *, weights: bool = True) -> tuple[Any, Any]:
+    """Load a causal language model with its tokenizer; see `policies.huggingface.HuggingFacePolicy.from_pretrained`.
+
+    Without its weights the model is on the "meta" device.
+    """
     from safetensors import SafetensorError
-    from transformers import AutoModelForCausalLM
+    from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
 
     if not Path(path).is_dir() and not download and (Path(path).is_absolute() or str(path).startswith(".")):
         raise FileNotFoundError(f"no model folder at {path}: train one first, or check the path")
     try:
         tokenizer = _tokenizer_class(Path(path)).from_pretrained(path, local_files_only=not download)
-        loaded: Any = AutoModelForCausalLM.from_pretrained(
-            path, dtype=dtype, local_files_only=not download, output_loading_info=True
-        )
+        if weights:
+            loaded: Any = AutoModelForCausalLM.from_pretrained(
+                path, dtype=dtype, local_files_only=not download, output_loading_info=True
+            )
+        else:
+            with torch.device("meta"):
+                config = AutoConfig.from_pretrained(path, local_files_only=not download)
+                loaded = AutoModelForCausalLM.from_config(config), {"missing_keys": []}
+            with contextlib.suppress(OSError):  # a model may have none; it can know more end tokens than the tokenizer
+                loaded[0].generation_config = GenerationConfig.from_pretrained(path, local_files_only=not download)
     except OSError as error:
         kind = ValueError if Path(path).is_dir() else FileNotFoundError
         raise kind(

@@ -65,3 +65,22 @@ def test_other_versions_install_again(checkout: Path) -> None:
 def test_pip_shows_what_it_does(checkout: Path) -> None:
     for call in do(checkout, "bench")[0]:
         assert not call.startswith("-m pip install") or "-q" not in call
+
+
+@pytest.mark.parametrize(("engine", "pins"), [("trl", "constraints.txt"), ("verl", "constraints-verl.txt")])
+def test_an_engine_has_an_environment_and_where_it_must_versions_of_its_own(
+    checkout: Path, engine: str, pins: str
+) -> None:
+    tests = checkout / "tests" / "engines"
+    tests.mkdir(parents=True)
+    (tests / f"test_{engine}.py").touch()
+    shutil.copy(ROOT / "constraints-verl.txt", checkout)
+    (checkout / ".venv").rename(checkout / f".venv-{engine}")
+    calls, _ = do(checkout, "engines", engine, "-x")
+    assert installed(calls) == ["", f"{engine},dev"]
+    assert all(f"-c {pins}" in call for call in calls if call.startswith("-m pip install"))
+    assert calls[-1] == f"-m pytest tests/engines/test_{engine}.py -x"
+    assert installed(do(checkout, "engines", engine)[0]) == []
+    unknown = subprocess.run(["./do", "engines", "other"], cwd=checkout, capture_output=True, text=True, check=False)
+    assert unknown.returncode == 1
+    assert f"./do engines {engine}" in unknown.stderr

@@ -1,6 +1,12 @@
 """Trainers of others, for more than one GPU: each file takes finished per-token advantages to one engine."""
 
 import importlib.metadata
+from typing import Any
+
+import gymnasium as gym
+
+from baselines.recipes import Recipe
+from wrappers import VectorPromptWindow, VectorReplyParser, VectorTranscript
 
 
 def check_release(package: str, tested: str) -> None:
@@ -8,3 +14,15 @@ def check_release(package: str, tested: str) -> None:
     found = importlib.metadata.version(package)
     if not f"{found}.".startswith(f"{tested}."):
         raise RuntimeError(f"tested with {package} {tested}, found {found}: pip install 'stepcredit[{package}]'")
+
+
+def check_credit(credit: Recipe) -> None:
+    """Raise ValueError where a method needs what an engine's batches do not have: a critic, groups played again."""
+    if credit.value_level is not None or "resample_rounds" in credit.training:
+        raise ValueError(f"{credit.name} needs a critic or plays groups again: use baselines.trainer.Trainer")
+
+
+def prompting(env: str, places: int, *, transcript: bool = True, **options: Any) -> gym.vector.VectorEnv[Any, Any, Any]:
+    """Make a registered environment that shows a policy transcripts, or windows, and reads its replies."""
+    envs = VectorReplyParser(gym.make_vec(env, num_envs=places, autoreset_mode="Disabled", **options))
+    return VectorTranscript(envs) if transcript else VectorPromptWindow(envs)

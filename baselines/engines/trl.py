@@ -4,8 +4,7 @@
         --output_dir OUT --num_generations 8 --per_device_train_batch_size 8 --learning_rate 1e-6
 
 TRL draws the tasks, clips and updates; rollouts and credit are ours. A rollout is one sequence, so the environments
-show transcripts. Methods with a critic, and those that play groups again (DAPO), do not fit TRL's batches. Needs the
-extra `trl`.
+show transcripts. Methods with a critic, and those that play groups again (DAPO), do not fit. Needs the extra `trl`.
 """
 
 from __future__ import annotations
@@ -24,11 +23,10 @@ from trl import GRPOConfig, GRPOTrainer
 from trl.models import unwrap_model_for_generation
 
 from agentgym.rollout import collect
-from baselines.engines import check_release
+from baselines.engines import check_credit, check_release, prompting
 from baselines.recipes import Recipe, recipe
 from baselines.sequences import TokenSequence, token_sequences
 from policies.huggingface import HuggingFacePolicy
-from wrappers import VectorReplyParser, VectorTranscript
 
 
 class CreditGRPO(GRPOTrainer):
@@ -59,8 +57,7 @@ class CreditGRPO(GRPOTrainer):
         **trl_arguments: Any,
     ) -> None:
         check_release("trl", "1.16")
-        if credit.value_level is not None or "resample_rounds" in credit.training:
-            raise ValueError(f"{credit.name} needs a critic or plays groups again: use baselines.trainer.Trainer")
+        check_credit(credit)
         if credit.name.startswith("reinforce_plus_plus") and args.world_size > 1:
             raise ValueError(f"{credit.name} scales by the whole batch, which {args.world_size} processes do not see")
         self._policy = policy.with_settings(temperature=args.temperature)
@@ -138,10 +135,9 @@ class Run:
 def main() -> None:
     """Train from the command line; every field of `GRPOConfig` is an option."""
     run, args = HfArgumentParser([Run, GRPOConfig]).parse_args_into_dataclasses()  # type: ignore[list-item]
-    envs = gym.make_vec(run.env, num_envs=run.num_envs, autoreset_mode="Disabled")
     trainer = CreditGRPO(
         policy=HuggingFacePolicy.from_pretrained(run.model, dtype=torch.float32, device="cpu"),
-        envs=VectorTranscript(VectorReplyParser(envs)),
+        envs=prompting(run.env, run.num_envs),
         credit=recipe(run.method),
         tasks=[{"split": run.split, "index": index} for index in range(run.tasks)],
         args=args,

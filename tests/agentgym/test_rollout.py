@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from agentgym.recorder import TableBuilder
+from agentgym.recorder import TableBuilder, UnscoredError
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply, StepTable
 from tests.corridor import CorridorEnv, CorridorVectorEnv
@@ -141,7 +141,7 @@ def test_episodes_that_could_not_be_scored_are_left_out_and_counted() -> None:
         table = collect(envs, Straight("left", "right"), tasks=[{"index": 2}], group_size=4, seed=0)
     assert table.won.all()
     assert (table.n_trajectories, len(table)) == (2, 4)
-    with pytest.warns(RuntimeWarning), pytest.raises(ValueError, match="none of 2 episodes could be scored"):
+    with pytest.warns(RuntimeWarning), pytest.raises(UnscoredError, match="none of 2 episodes could be scored"):
         collect(envs, Straight("left"), tasks=[{"index": 2}], group_size=2, seed=0)
 
 

@@ -212,6 +212,15 @@ def test_saving_and_loading_keeps_weights_tokens_and_settings(tmp_path, writer):
     assert HuggingFacePolicy.from_pretrained(tmp_path / "model", temperature=0.0).settings.temperature == 0.0
 
 
+def test_a_policy_without_weights_plays_with_a_sampler_that_has_them(tmp_path, writer):
+    writer.save_pretrained(tmp_path)
+    player = HuggingFacePolicy.from_pretrained(tmp_path, device="meta")
+    assert player.device.type == "meta"
+    player.sampler = writer.sampler
+    replies = player.act(["a board"] * 3, {}, np.random.default_rng(0))
+    assert replies == writer.act(["a board"] * 3, {}, np.random.default_rng(0))
+
+
 def test_any_hugging_face_folder_will_do(tmp_path):
     # Another architecture (learned positions), no chat template, no settings file.
     tokenizer = tiny_tokenizer([BOARD], ["up"])

@@ -1,0 +1,248 @@
+"""verl's own rollout workers, queue, buffer and padding carry episodes to credit and back, without a GPU.
+
+The model servers are a stand-in, and no actor is updated. Run by `./do engines verl`, in a separate environment.
+"""
+
+import dataclasses
+import importlib.metadata
+import json
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("verl", reason="needs verl in an environment of its own: ./do engines verl")
+
+import ray
+import torch
+import transfer_queue
+from hydra import compose, initialize_config_module
+from tensordict import TensorDict
+from verl.trainer.ppo.padding_utils import upsample_batch_to_divisible_size
+from verl.trainer.ppo.v1 import AgentLoopManagerTQ, get_trainer_cls
+
+from agentgym.rollout import collect
+from agentgym.trajectory import Reply, StepTable
+from baselines.engines import prompting
+from baselines.engines.verl.__main__ import write_tasks
+from baselines.recipes import recipe
+from policies.huggingface import HuggingFacePolicy
+from policies.scripted import ExpertPolicy
+from policies.tiny import tiny_policy
+
+pytestmark = [pytest.mark.engines, pytest.mark.slow]
+
+ENV = "AgentRL/Sokoban-v0"
+OPTIONS = {"max_length": 5, "max_episode_steps": 8}
+TASKS, GROUP = 3, 4
+METHOD = "rewardflow"
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    # A busy machine needs longer than the 30 seconds after which Ray gives up.
+    patience = {"agent_register_timeout_ms": 120_000}
+    for last in (False, False, True):
+        try:
+            ray.init(
+                num_cpus=2, object_store_memory=200 * 2**20, include_dashboard=False, _system_config=dict(patience)
+            )
+            break
+        except Exception:
+            ray.shutdown()
+            if last:
+                raise
+    yield
+    transfer_queue.close()
+    ray.shutdown()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    """A model folder and a file of tasks."""
+    folder = tmp_path_factory.mktemp("verl")
+    texts = [message["content"] for message in prompting(ENV, 1, expert=True).reset(seed=0)[0][0]]
+    tiny_policy(texts, seed=0, positions=4096).save_pretrained(folder / "model")
+    write_tasks(folder / "train.parquet", ENV, "train", TASKS, json.dumps(OPTIONS))
+    return folder
+
+
+def _config(folder: Path, *changes: str):
+    with initialize_config_module("verl.trainer.config", version_base=None):
+        return compose(
+            "ppo_trainer",
+            [
+                "trainer.v1.trainer_mode=stepcredit",
+                f"+credit.method={METHOD}",
+                "+credit.policy={}",
+                "algorithm.adv_estimator=grpo",
+                f"actor_rollout_ref.model.path={folder}/model",
+                "+actor_rollout_ref.model.override_config.attn_implementation=eager",
+                "actor_rollout_ref.rollout.name=vllm",
+                "actor_rollout_ref.rollout.calculate_log_probs=true",
+                f"actor_rollout_ref.rollout.n={GROUP}",
+                "actor_rollout_ref.rollout.agent.num_workers=1",
+                f"data.train_files={folder}/train.parquet",
+                f"data.val_files={folder}/train.parquet",
+                f"data.train_batch_size={TASKS}",
+                "data.dataloader_num_workers=0",
+                "data.filter_overlong_prompts=false",
+                "transfer_queue.backend.SimpleStorage.num_data_storage_units=1",
+                *changes,
+            ],
+        )
+
+
+def _stand_in(folder: Path, transcript: bool):
+    """A client of model servers that plays as the expert every second time it meets a prompt, else at random."""
+    policy = HuggingFacePolicy.from_pretrained(folder / "model", device="cpu")
+    moves = [policy.demonstrate("-", f"<action>{move}</action>").token_ids for move in ("up", "down", "left", "right")]
+    known = {}
+    envs = prompting(ENV, 1, transcript=transcript, expert=True, **OPTIONS)
+    for index in range(TASKS):
+        shown, infos = envs.reset(options=[{"split": "train", "index": index}])
+        over = False
+        while not over:
+            reply = policy.demonstrate(shown[0], ExpertPolicy().act(shown, infos, None)[0].text)
+            known[reply.prompt_ids] = reply.token_ids
+            shown, _, ended, cut, infos = envs.step([reply.text])
+            over = ended[0] or cut[0]
+
+    class StandIn:
+        """Sent to the workers by value."""
+
+        def __init__(self) -> None:
+            self.met, self.rng = Counter(), np.random.default_rng(0)
+
+        async def generate(self, request_id, *, prompt_ids, sampling_params):
+            from verl.workers.rollout.replica import TokenOutput
+
+            assert sampling_params["logprobs"]
+            assert sampling_params["temperature"] == 1.0
+            prompt = tuple(prompt_ids)
+            self.met[prompt] += 1
+            tokens = known.get(prompt) if self.met[prompt] % 2 else None
+            tokens = tokens or moves[self.rng.integers(len(moves))]
+            return TokenOutput(token_ids=list(tokens), log_probs=[-0.5] * len(tokens), extra_fields={"global_steps": 7})
+
+    return StandIn()
+
+
+class Replay:
+    """Answers what was answered."""
+
+    def __init__(self, texts: list[str]) -> None:
+        self.texts = iter(texts)
+
+    def act(self, observations, infos, rng):
+        return [Reply(next(self.texts))]
+
+
+def _replayed(folder: Path, keys: list[str], data: TensorDict) -> StepTable:
+    """The house's table of the same episodes: the replies, read from the tokens, played once more."""
+    tokenizer = HuggingFacePolicy.from_pretrained(folder / "model", device="cpu").tokenizer
+    said = defaultdict(list)
+    for key, tokens, mask, task in sorted(
+        zip(keys, data["responses"].unbind(), data["response_mask"].unbind(), data["task"], strict=True),
+        key=lambda row: int(row[0].rsplit("_", 1)[1]),
+    ):
+        uid, session, _ = key.rsplit("_", 2)
+        said[uid, session, getattr(task, "data", task)] += tokens[mask.bool()].tolist()
+    episodes = []
+    for (uid, session, task), tokens in said.items():
+        texts = [f"<action>{tokenizer.decode([token])}</action>" for token in tokens]
+        table = collect(prompting(ENV, 1, **OPTIONS), Replay(texts), tasks=[json.loads(task)], seed=0)
+        (episode,) = table.to_trajectories()
+        assert len(episode.steps) == len(tokens)
+        episodes.append(dataclasses.replace(episode, group=uid, trajectory=(uid, session)))
+    return StepTable.from_trajectories(episodes)
+
+
+@pytest.mark.parametrize("transcript", [False, True], ids=["windows", "transcript"])
+def test_advantages_come_back_to_shuffled_and_padded_rows_as_the_house_gives_them(cluster, folder, transcript) -> None:
+    config = _config(folder, f"+credit.transcript={transcript}")
+    config.transfer_queue.enable = True
+    trainer = get_trainer_cls(config.trainer.v1.trainer_mode)(config)
+    transfer_queue.init(config.transfer_queue)
+    trainer._init_tokenizer()
+    trainer._init_dataloader()
+    trainer.global_steps = 1
+    trainer.agent_loop_manager = AgentLoopManagerTQ.create(config=config, llm_client=_stand_in(folder, transcript))
+    trainer.prepare_step()
+    batch, _ = trainer.replay_buffer.sample(global_steps=1, partition_id="train", batch_size=TASKS)
+    real = list(batch.keys)
+    assert {tag["max_global_steps"] for tag in batch.tags} == {7}
+    batch = upsample_batch_to_divisible_size(batch, 16 * (1 + len(real) // 16) + 4, trainer.tokenizer.eos_token_id)
+    batch.reorder(np.random.default_rng(0).permutation(len(batch)).tolist())
+
+    def read(keys, *names):
+        return transfer_queue.kv_batch_get(keys=keys, partition_id="train", select_fields=list(names))
+
+    # The actor would have scored the replies anew.
+    old = TensorDict({"old_log_probs": read(batch.keys, "rollout_log_probs")["rollout_log_probs"]}, len(batch))
+    transfer_queue.kv_batch_put(keys=batch.keys, partition_id="train", fields=old)
+    metrics: dict[str, float] = {}
+    batch = trainer._compute_advantage(batch, metrics)
+
+    table = _replayed(folder, real, read(real, "responses", "response_mask", "task"))
+    expected = defaultdict(list)
+    for row, advantage in zip(table.order, recipe(METHOD)(table)[table.order], strict=True):
+        uid, session = table.trajectories[table.trajectory[row]]
+        expected[f"{uid}_{session}"].append(advantage)
+    found, padding = defaultdict(list), 0
+    data = read(batch.keys, "advantages", "returns", "response_mask", "loss_mask")
+    rows = zip(batch.keys, *(data[name].unbind() for name in data.keys()), strict=True)  # noqa: SIM118
+    for key, *columns in sorted(rows, key=lambda row: int(row[0].rsplit("_", 1)[1])):
+        one = dict(zip(data.keys(), columns, strict=True))
+        assert torch.equal(one["advantages"], one["returns"])
+        assert torch.equal(one["response_mask"], one["loss_mask"])
+        if key.startswith("pad"):
+            padding += 1
+            assert not one["advantages"].any()
+            assert not one["response_mask"].any()
+        else:
+            assert not one["advantages"][one["response_mask"] == 0].any()
+            found[key.rpartition("_")[0]] += one["advantages"][one["response_mask"] == 1].tolist()
+    assert padding == len(batch) - len(real) > 0
+    assert len(real) == (TASKS * GROUP if transcript else len(table))
+    assert found.keys() == expected.keys()
+    apart = max(np.abs(np.subtract(found[key], expected[key])).max() for key in expected)
+    assert apart < 1e-6
+    assert 0 < table.trajectory_won.mean() < 1
+    assert metrics["credit/success"] == pytest.approx(table.trajectory_won.mean())
+    assert len({round(one, 6) for advantages in expected.values() for one in advantages}) > 10
+    print(
+        f"{table.n_trajectories} episodes, {len(table)} steps, {len(real)} rows shuffled, {padding} of padding: "
+        f"largest difference {apart:.1e}"
+    )
+    transfer_queue.kv_clear(keys=batch.keys, partition_id="train")
+
+
+def test_a_fresh_process_finds_loop_and_trainer_by_the_entry_point() -> None:
+    program = """
+import verl
+from verl.experimental.agent_loop.agent_loop import _agent_loop_registry
+from verl.trainer.ppo.v1 import get_trainer_cls
+print(get_trainer_cls("stepcredit").__name__, _agent_loop_registry["stepcredit"]["_target_"])
+"""
+    found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == ["CreditTrainer", "baselines.engines.verl.loop.HouseLoop"]
+
+
+def test_what_does_not_fit_is_refused(folder) -> None:
+    trainer = get_trainer_cls("stepcredit")
+    for name in ("ppo", "dapo"):
+        with pytest.raises(ValueError, match=rf"{name} needs a critic or plays groups again"):
+            trainer(_config(folder, f"credit.method={name}"))
+    for change in ("algorithm.adv_estimator=gae", "algorithm.use_kl_in_reward=true", "credit.method=null"):
+        with pytest.raises(ValueError, match=r"expected \+credit.method=NAME, no critic"):
+            trainer(_config(folder, change))
+
+
+def test_another_release_is_refused(folder, monkeypatch) -> None:
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.9.2")
+    with pytest.raises(RuntimeError, match=r"tested with verl 0.9.1, found 0.9.2"):
+        get_trainer_cls("stepcredit")(_config(folder))
