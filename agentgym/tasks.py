@@ -79,7 +79,7 @@ def choose(tasks: Tasks[TaskT_co], split: str, options: Mapping[str, Any], rng: 
     Raises:
         ValueError: when options exclude each other or name something that does not exist.
     """
-    options = given(options)
+    options = given(options) if options else {}
     named = check_split(tasks, options["split"]) if "split" in options else None
     if "task_id" in options:
         if not options.keys() <= {"task_id", "split"}:

@@ -299,11 +299,12 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
         for i in ended:
             observations[i] = self._observations[i]
         info: dict[str, Any] = {}
+        infos = [(i, self._infos[i]) for i in ended]
         for (key, value), mask in zip(first.items(), key_masks, strict=True):
             dtype = COLUMN_DTYPE.get(type(value))
             column = next(objects) if dtype is None else np.zeros(count, dtype)
-            for i in ended:
-                column[i] = self._infos[i][key]
+            for i, last in infos:
+                column[i] = last[key]
             info[key], info[f"_{key}"] = column, mask
         return {"final_obs": observations, "_final_obs": final_mask, "final_info": info, "_final_info": info_mask}
 

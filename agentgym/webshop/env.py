@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from agentgym.checks import check_name, check_repairs, keywords_checked, real, whole
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.tasks import check_split, choose
-from agentgym.vector import TextVectorEnv
+from agentgym.vector import COLUMN_DTYPE, TextVectorEnv, info_columns
 from agentgym.webshop.expert import expert_action
 from agentgym.webshop.generated.noise import Adverts
 from agentgym.webshop.keys import chosen, option_key
@@ -43,6 +46,8 @@ NO_INFO: Info = {
     "admissible_actions": (), "is_action_valid": True, "state_key": "", "task_id": "", "won": False, "score": 0.0,
     "page": "", "options": "nothing", "has_search_bar": False, "instruction": "", **NO_PARTS,
 }  # fmt: skip
+#: What nothing but a purchase changes: the type of each value.
+_BY_PURCHASE = {name: COLUMN_DTYPE[type(value)] for name, value in {"won": False, "score": 0.0, **NO_PARTS}.items()}
 _ANY_QUERY = "search[<your query>]"
 
 #: What each repair changes. By default the shop behaves exactly as the original, quirks included.
@@ -205,7 +210,7 @@ class WebShopEnv(TextEnv[str]):
         """Play one command; see the class page for the reward."""
         session = self.session
         self._step += 1
-        valid = session.play(command)
+        valid = session.do(*session.read(command))
         purchase = session.purchase
         if purchase is None:
             return 0.0, False, valid
@@ -303,6 +308,18 @@ class WebShopVectorEnv(TextVectorEnv):
             asked = [self.envs[i].session.read(commands[i]) for i in running if commands[i].startswith("search[")]
             queries = [query for name, query in asked if name == "search" and not query.startswith("<")]
             search.tops(queries, RESULTS)
+
+    def columns(self, infos: Sequence[Info]) -> dict[str, Any]:
+        """Return the infos as one array per key; most of them are zeros until somebody buys."""
+        if any(self._terminated):
+            return info_columns(infos)
+        count = len(infos)
+        return {
+            name: np.zeros(count, _BY_PURCHASE[name])
+            if name in _BY_PURCHASE
+            else np.fromiter(map(itemgetter(name), infos), COLUMN_DTYPE.get(type(value), np.object_), count)
+            for name, value in infos[0].items()
+        }
 
 
 def _pair(noise: Any) -> tuple[Any, Any]:

@@ -62,9 +62,9 @@ class Recent:
         known = {each: self._by_words.get((each, k)) for each in words.values()}
         new = {each: query for query, each in words.items() if known[each] is None}
         answers = {each: found for each, found in known.items() if found is not None}
-        for (each, query), found in zip(new.items(), self.search.tops(list(new.values()), k), strict=True):
-            answers[each] = found
-            self._keep(self._by_words, query, (each, k), found)
+        for (each, query), answer in zip(new.items(), self.search.tops(list(new.values()), k), strict=True):
+            answers[each] = answer
+            self._keep(self._by_words, query, (each, k), answer)
         for query, each in words.items():
             kept[query] = answers[each]
             self._keep(self._kept, query, (query, k), answers[each])

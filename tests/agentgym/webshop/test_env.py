@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.core import INFO_TYPES
 from agentgym.tasks import choose
+from agentgym.vector import info_columns
 from agentgym.webshop.env import NO_PARTS, WebShopEnv
 from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.official.formats import write_files
@@ -306,6 +307,24 @@ def test_price_seeds_change_limits_and_nothing_else() -> None:
     limits = [[goal.price_upper for goal in each] for each in goals]
     assert limits[0] != limits[1]
     assert [goal.options for goal in goals[0]] == [goal.options for goal in goals[1]]
+
+
+@pytest.mark.parametrize("mode", ["SameStep", "NextStep", "Disabled"])
+def test_columns_are_those_of_the_infos_with_purchases_and_without(mode: str) -> None:
+    envs: Any = gym.make_vec(ID, 6, num_products=50, expert=True, autoreset_mode=mode)
+    envs.reset(seed=0)
+    bought = 0
+    for t in range(16):
+        told = envs.columns(envs._infos)
+        kinds = [told["expert_action"][i] if t % 3 or i % 2 else "search[red]" for i in range(6)]
+        *_, terminated, _, infos = envs.step(kinds)
+        expected = info_columns(envs._infos)
+        assert list(expected) == [name for name in infos if not name.startswith(("final_", "_final_"))]
+        for name, column in expected.items():
+            assert infos[name].dtype == column.dtype
+            assert infos[name].tolist() == column.tolist()
+        bought += int(terminated.sum())
+    assert bought >= 3
 
 
 def test_environments_share_the_shop() -> None:
