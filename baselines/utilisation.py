@@ -7,11 +7,17 @@ of frozen weights' own gradients:
     training = (4 W + 2 W_trained) S + 3 a S^2 / 2
 
 What is recomputed (activation checkpointing) is not counted: it is the model's arithmetic, not the machine's.
+
+A decode step of B replies at a context of C tokens reads all weights and all of the cache once, and is no faster than
+
+    max((2 W + B C kv) / bandwidth, (2 W B + a B C) / peak)
+
+seconds in 16 bits, kv = 4 L (key-value heads x head size) bytes per token.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -19,14 +25,71 @@ from torch import nn
 
 #: Dense bf16 FLOP/s by a part of the device's name, as the maker prints them.
 PEAKS = {"H200": 989e12, "H100 PCIe": 756e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "A10": 125e12}
+#: Bytes per second of its memory, likewise.
+BANDWIDTHS = {
+    "H200": 4.8e12, "H100 PCIe": 2.0e12, "H100": 3.35e12, "A100-SXM4-80GB": 2.039e12, "A100 80GB": 1.935e12,
+    "A100": 1.555e12, "L40S": 0.864e12, "A10": 0.6e12,
+}  # fmt: skip
 
 
 def peak_flops(device: torch.device) -> float | None:
     """Return the device's dense bf16 FLOP/s; None where they are not known, as for any CPU."""
+    return _by_name(PEAKS, device)
+
+
+def peak_bandwidth(device: torch.device) -> float | None:
+    """Return the bytes per second of the device's memory; None where they are not known, as for any CPU."""
+    return _by_name(BANDWIDTHS, device)
+
+
+def _by_name(known: Mapping[str, float], device: torch.device) -> float | None:
     if device.type != "cuda":
         return None
     name = torch.cuda.get_device_name(device)
-    return next((peak for part, peak in PEAKS.items() if part in name), None)
+    return next((value for part, value in known.items() if part in name), None)
+
+
+def product_weights(model: Any) -> tuple[int, int]:
+    """Return the weights of a model's matrix products, output head included, and how many of them are trained."""
+    weights = trained = 0
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            weights += module.weight.numel()
+            trained += module.weight.numel() * module.weight.requires_grad
+    return weights, trained
+
+
+def _attention(config: Any) -> int:
+    """4 L d, the products of attention per pair of tokens."""
+    return 4 * config.num_hidden_layers * config.num_attention_heads * _head_size(config)
+
+
+def _head_size(config: Any) -> int:
+    return int(getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads)
+
+
+def forward_flops(model: Any, lengths: Sequence[int]) -> float:
+    """Return the arithmetic of one forward pass over sequences: what full recomputation adds to `training_flops`."""
+    weights, _ = product_weights(model)
+    return sum(2 * weights * n + _attention(model.config) * n * n / 2 for n in lengths)
+
+
+def decode_limit(model: Any, batch: int, context: int, bandwidth: float, peak: float) -> float:
+    """Return the most tokens per second that a decode step in 16 bits can give, see above.
+
+    Args:
+        model: a Hugging Face causal language model.
+        batch: replies side by side.
+        context: tokens that each of them looks back at.
+        bandwidth: bytes per second.
+        peak: FLOP/s.
+    """
+    config = model.config
+    weights, _ = product_weights(model)
+    cache = 4 * config.num_hidden_layers * config.num_key_value_heads * _head_size(config)
+    read = (2 * weights + batch * context * cache) / bandwidth
+    computed = (2 * weights * batch + _attention(config) * batch * context) / peak
+    return batch / max(read, computed)
 
 
 def training_flops(model: Any, lengths: Sequence[int]) -> float:
@@ -36,15 +99,8 @@ def training_flops(model: Any, lengths: Sequence[int]) -> float:
         model: a Hugging Face causal language model, with or without an adapter.
         lengths: tokens of each sequence.
     """
-    weights = trained = 0
-    for module in model.modules():
-        if isinstance(module, nn.Linear):
-            weights += module.weight.numel()
-            trained += module.weight.numel() * module.weight.requires_grad
-    config = model.config
-    heads = config.num_attention_heads
-    size = getattr(config, "head_dim", None) or config.hidden_size // heads
-    attention = 4 * config.num_hidden_layers * heads * size
+    weights, trained = product_weights(model)
+    attention = _attention(model.config)
     return sum((4 * weights + 2 * trained) * n + 1.5 * attention * n * n for n in lengths)
 
 

@@ -26,6 +26,7 @@ COMMANDS = {
     "report": "benchmarks.learning.command:report",
     "check": "benchmarks.learning.command:check",
     "evaluate": "benchmarks.learning.evaluate:evaluate_command",
+    "gpu": "benchmarks.gpu.command:gpu",
     "throughput": "benchmarks.throughput.study:throughput",
     "ranking": "benchmarks.ranking.study:ranking",
     "shaping": "benchmarks.shaping.study:shaping",

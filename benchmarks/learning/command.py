@@ -264,13 +264,16 @@ def report(
 def check(
     folder: Annotated[Path, typer.Argument(help="Folder of a finished benchmark.")],
 ) -> None:
-    """Check that a finished benchmark left all that learning leaves behind (for CI)."""
+    """Check that a finished benchmark left all that learning leaves behind, or `gpu` every figure (for CI)."""
+    from benchmarks.gpu.results import RESULTS, check_results
+    from benchmarks.json_files import ResultsError
     from benchmarks.learning.artefacts import ArtefactError, check_artefacts
 
     if not folder.is_dir():
         raise stop(f"{folder}: no such folder", 2)
+    measured = (folder / RESULTS).is_file()
     try:
-        for line in check_artefacts(folder):
+        for line in check_results(folder) if measured else check_artefacts(folder):
             print(line)
-    except ArtefactError as error:
+    except (ArtefactError, ResultsError) as error:
         raise stop(str(error), 1) from None

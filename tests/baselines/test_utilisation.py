@@ -4,7 +4,15 @@ import pytest
 import torch
 
 from baselines import utilisation
-from baselines.utilisation import PeakMemory, peak_flops, training_flops, update_figures
+from baselines.utilisation import (
+    PeakMemory,
+    decode_limit,
+    forward_flops,
+    peak_bandwidth,
+    peak_flops,
+    training_flops,
+    update_figures,
+)
 from tests.baselines.corridor_learning import small_policy
 
 
@@ -42,6 +50,30 @@ def test_devices_are_known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, peak in (("NVIDIA H100 80GB HBM3", 989e12), ("NVIDIA H100 PCIe", 756e12), ("NVIDIA T4", None)):
         monkeypatch.setattr(torch.cuda, "get_device_name", lambda device, name=name: name)
         assert peak_flops(torch.device("cuda")) == peak
+
+
+def test_a_decode_step_reads_weights_and_cache_once_and_computes_with_both() -> None:
+    policy = small_policy()
+    weights, attention = by_hand(len(policy.tokenizer))
+    # Keys and values of one layer and one head of size 8, two bytes each: 32 bytes per token of context.
+    read = 2 * weights + 3 * 10 * 32
+    assert decode_limit(policy.model, 3, 10, bandwidth=1.0, peak=1e30) == pytest.approx(3 / read)
+    computed = 2 * weights * 3 + attention * 3 * 10
+    assert decode_limit(policy.model, 3, 10, bandwidth=1e30, peak=1.0) == pytest.approx(3 / computed)
+
+
+def test_recomputation_adds_a_forward_pass() -> None:
+    policy = small_policy()
+    weights, attention = by_hand(len(policy.tokenizer))
+    assert forward_flops(policy.model, [3, 5]) == 2 * weights * 8 + attention * (9 + 25) / 2
+    assert 3 * forward_flops(policy.model, [7]) == training_flops(policy.model, [7])
+
+
+def test_a_devices_bandwidth_is_known_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, speed in (("NVIDIA H200", 4.8e12), ("NVIDIA A100-SXM4-80GB", 2.039e12), ("NVIDIA T4", None)):
+        monkeypatch.setattr(torch.cuda, "get_device_name", lambda device, name=name: name)
+        assert peak_bandwidth(torch.device("cuda")) == speed
+    assert peak_bandwidth(torch.device("cpu")) is None
 
 
 def test_a_processor_has_no_peak_memory() -> None:
