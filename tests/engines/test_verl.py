@@ -77,7 +77,6 @@ def _config(folder: Path, *changes: str):
             [
                 "trainer.v1.trainer_mode=stepcredit",
                 f"+credit.method={METHOD}",
-                "+credit.policy={}",
                 "algorithm.adv_estimator=grpo",
                 f"actor_rollout_ref.model.path={folder}/model",
                 "+actor_rollout_ref.model.override_config.attn_implementation=eager",

@@ -56,6 +56,11 @@ def write_tasks(file: Path, env: str, split: str, tasks: int, env_options: str =
     Dataset.from_list(rows).to_parquet(file)
 
 
+def _quoted(text: str | Path) -> str:
+    """Return a text as a value of verl's command line."""
+    return "'" + str(text).replace("'", r"\'") + "'"
+
+
 def main() -> None:
     """Train from the command line; what follows the options is verl's configuration, as `name=value`."""
     run, settings = HfArgumentParser(Run).parse_args_into_dataclasses(return_remaining_strings=True)  # type: ignore[arg-type]
@@ -70,17 +75,19 @@ def main() -> None:
     write_tasks(output / "train.parquet", run.env, run.split, run.tasks, run.env_options)
     write_tasks(output / "validation.parquet", run.env, run.validation_split, run.validation_tasks, run.env_options)
     model = Path(run.model).resolve() if Path(run.model).is_dir() else run.model
-    credit = {"method": run.method, "transcript": not run.windows, "policy": json.loads(run.policy)}
+    json.loads(run.policy), json.loads(run.env_options)  # an error now, not in another process
     sys.argv[1:] = [
         "trainer.v1.trainer_mode=stepcredit",
-        f"+credit={json.dumps(credit)}",
+        f"+credit.method={_quoted(run.method)}",
+        f"+credit.policy={_quoted(run.policy)}",
+        f"+credit.transcript={not run.windows}",
         "algorithm.adv_estimator=grpo",
-        f"actor_rollout_ref.model.path={model}",
+        f"actor_rollout_ref.model.path={_quoted(model)}",
         "actor_rollout_ref.rollout.name=vllm",
         "actor_rollout_ref.rollout.calculate_log_probs=true",
-        f"data.train_files={output}/train.parquet",
-        f"data.val_files={output}/validation.parquet",
-        f"trainer.default_local_dir={output}",
+        f"data.train_files={_quoted(output / 'train.parquet')}",
+        f"data.val_files={_quoted(output / 'validation.parquet')}",
+        f"trainer.default_local_dir={_quoted(output)}",
         "trainer.logger=[console,tensorboard]",
         *settings,
     ]

@@ -81,7 +81,7 @@ class HouseLoop(AgentLoopBase):
             uid: of the group, whose episodes begin alike.
         """
         options = OmegaConf.to_container(self.config.credit)
-        player = _player(self.config.actor_rollout_ref.model.path, json.dumps(options.get("policy", {})))
+        player = _player(self.config.actor_rollout_ref.model.path, options.get("policy", "{}"))
         player = player.with_settings(temperature=sampling_params["temperature"])
         player.sampler = servers = _Servers(self, sampling_params)
 
