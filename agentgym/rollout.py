@@ -104,7 +104,7 @@ def collect(
             options=[dict(tasks[group]) for group in padded],  # type: ignore[arg-type]  # one each
         )
         _label(labels, wave, [entry(infos, "task_id", i) for i in range(len(wave))], tasks)
-        active, accepted = np.arange(envs.num_envs) < len(wave), False
+        active, accepted, written = np.arange(envs.num_envs) < len(wave), False, 0
         builder.reset(infos, active.copy(), [labels[group] for group in padded])
         while active.any():
             playing = np.flatnonzero(active)
@@ -127,15 +127,20 @@ def collect(
             observations, rewards, terminated, truncated, infos = envs.step(actions)
             builder.step(actions, rewards, terminated, truncated, infos, replies)
             accepted = accepted or bool(infos["is_action_valid"][playing].any())
+            written += len(answers)
             active &= ~(terminated | truncated)
             if progress is not None:
                 progress(done + len(wave) - int(active.sum()))
         done += len(wave)
         if start == 0 and not accepted and envs.unwrapped not in _refusing:
             _refusing.add(envs.unwrapped)
+            last = f"{answers[-1].text!r:.120}"
             warnings.warn(
-                f"{envs} refused every action of the first {len(wave)} episodes, the last was "
-                f"{answers[-1].text!r:.120}: does a reply parser (VectorReplyParser) read the policy's format?",
+                f"{envs} refused every action of the first {len(wave)} episodes: none of the {written} replies held a "
+                f"valid action, the last was {last}"
+                if "reply_error" in infos  # a reply parser is there
+                else f"{envs} refused every action of the first {len(wave)} episodes, the last was {last}: does a "
+                "reply parser (VectorReplyParser) read the policy's format?",
                 RuntimeWarning,
                 stacklevel=2,
             )

@@ -14,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentgym.foreign_text import clean
+from agentgym.rollout import collect
+from agentgym.trajectory import Reply
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 from wrappers.invalid_action import VectorInvalidActionPenalty
 from wrappers.reply import ReplyError, ReplyParser, VectorReplyParser, _tags, parse_reply
@@ -377,3 +379,22 @@ def test_one_parser_is_not_warned_of() -> None:
         ReplyParser(CorridorEnv())
         VectorReplyParser(CorridorVectorEnv(2))
         VectorReplyParser(gym.vector.SyncVectorEnv([CorridorEnv]))
+
+
+def test_where_a_parser_reads_replies_a_refused_first_batch_is_said_to_be_the_policys() -> None:
+    class Babbles:
+        def act(self, observations: Any, infos: Any, rng: Any) -> list[Reply]:
+            return [Reply("<action>jump" + "!" * 500 + "</action>") for _ in observations]
+
+    def warned(envs: Any) -> str:
+        with pytest.warns(RuntimeWarning, match="refused every action") as caught:
+            collect(envs, Babbles(), tasks=[{"index": 2}], group_size=2, seed=0)
+        return str(caught[0].message)
+
+    bare = CorridorVectorEnv(2, max_episode_steps=3, autoreset_mode="Disabled")
+    assert warned(bare).endswith(": does a reply parser (VectorReplyParser) read the policy's format?")
+    parsed = warned(VectorReplyParser(CorridorVectorEnv(2, max_episode_steps=3, autoreset_mode="Disabled")))
+    # two episodes of three steps
+    assert "the first 2 episodes: none of the 6 replies held a valid action, the last was '<action>jump!!" in parsed
+    assert "does a reply parser" not in parsed
+    assert len(parsed) < 500
