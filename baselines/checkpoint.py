@@ -213,7 +213,8 @@ def describe_run(policy: Any, config: Any, method: str, tasks: Any) -> dict[str,
     into memory: who runs out of it can go on with less. Weights that are not trained are known by their fingerprint.
     """
     numbers = asdict(config)
-    for name in ("checkpoint_every", "keep_checkpoints", "microbatch_tokens", "activation_checkpointing"):
+    passes = ("microbatch_tokens", "share_prefixes", "activation_checkpointing")
+    for name in ("checkpoint_every", "keep_checkpoints", *passes):
         numbers.pop(name)
     if not config.resample_rounds:
         numbers.pop("resample_rounds")

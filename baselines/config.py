@@ -38,6 +38,8 @@ class TrainerConfig:
         microbatch_tokens: tokens (prompts and replies) per pass, with and without gradients; a row that is longer
             alone has a pass to itself. Rows that continue each other share their tokens and go into the same
             mini-batch, see `policies.packed`. None: no such limit.
+        share_prefixes: rows that begin alike read their common beginning once, see `policies.prefix_tree`: for CPUs,
+            where arithmetic is what an update costs. Needs `microbatch_tokens`.
         activation_checkpointing: keep only what each layer begins with and compute the rest again in the backward
             pass: a thirtieth of the memory per token for a third more arithmetic.
         epochs: passes over the batch per iteration.
@@ -85,6 +87,7 @@ class TrainerConfig:
     minibatch_rows: int = 64
     microbatch_rows: int | None = None
     microbatch_tokens: int | None = None
+    share_prefixes: bool = False
     activation_checkpointing: bool = False
     epochs: int = 1
     objective: Objective = "ppo"
@@ -129,6 +132,11 @@ class TrainerConfig:
             ("minibatch_rows", self.minibatch_rows >= 1, "at least 1"),
             ("microbatch_rows", self.microbatch_rows is None or self.microbatch_rows >= 1, "None or at least 1"),
             ("microbatch_tokens", self.microbatch_tokens is None or self.microbatch_tokens >= 1, "None or at least 1"),
+            (
+                "share_prefixes",
+                not self.share_prefixes or self.microbatch_tokens is not None,
+                "False unless microbatch_tokens says how many tokens a pass has",
+            ),
             ("reference", self.reference in ("exact", "bfloat16"), "'exact' or 'bfloat16'"),
             ("epochs", self.epochs >= 1, "at least 1"),
             ("objective", self.objective in get_args(Objective), "'ppo' or 'cispo'"),

@@ -23,9 +23,8 @@ from baselines.metrics import Row
 from baselines.ppo import Estimate
 from baselines.reply_costs import cut_off, less_divergence, less_overlong, without_cut_off
 from baselines.scorers.critic import Critic, CriticConfig
-from baselines.update import update
+from baselines.update import sequences, update
 from policies.head import check_finite
-from policies.packed import merge_chains
 from policies.training import frozen
 
 Credit = Callable[[StepTable], NDArray[np.float64]]
@@ -138,8 +137,9 @@ class Learner:
         return Lesson(table, advantages, learned | figures, self._lengths(batch), credited - begin)
 
     def _lengths(self, batch: Batch) -> list[int]:
-        if self.config.microbatch_tokens is not None and len(batch):
-            return [len(chain.tokens) for chain in merge_chains(batch.prompts, batch.replies)]
+        tokens = self.config.microbatch_tokens
+        if tokens is not None:
+            return [length for length, _ in sequences(batch, tokens, self.config.share_prefixes)]
         return [len(prompt) + len(reply) for prompt, reply in zip(batch.prompts, batch.replies, strict=True)]
 
     def _costed(self, table: StepTable) -> tuple[StepTable, Row]:

@@ -7,6 +7,7 @@ success alone, such as RewardFlow, does not.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,9 +85,10 @@ def less_divergence(
     """
     batch = make_batch(table, np.zeros(len(table)), merge=False)
     old = batch.old_logprobs
+    limits: Any = {"tokens": config.microbatch_tokens, "share_prefixes": config.share_prefixes}
     if config.old_logprobs == "recompute":
-        old = score_batch(policy, batch, config.temperature, tokens=config.microbatch_tokens)
-    start = score_batch(reference, batch, config.temperature, tokens=config.microbatch_tokens)
+        old = score_batch(policy, batch, config.temperature, **limits)
+    start = score_batch(reference, batch, config.temperature, **limits)
     per_token = divergence(old, start, config.kl_form, limit=config.kl_limit).masked_fill(~batch.mask, 0.0)
     cost: NDArray[np.float64] = per_token.double().sum(1).numpy()
     tokens = int(batch.mask.sum())

@@ -27,6 +27,7 @@ from baselines.losses import (
 )
 from policies.head import check_finite, not_finite
 from policies.packed import merge_chains, rows_per_pass
+from policies.prefix_tree import merge_trees, tree_rows_per_pass
 from policies.training import recomputed_activations
 
 
@@ -63,7 +64,13 @@ _SCORING_ROWS = 256
 
 @torch.no_grad()
 def score_batch(
-    policy: Scorer, batch: Batch, temperature: float, *, rows: int = _SCORING_ROWS, tokens: int | None = None
+    policy: Scorer,
+    batch: Batch,
+    temperature: float,
+    *,
+    rows: int = _SCORING_ROWS,
+    tokens: int | None = None,
+    share_prefixes: bool = False,
 ) -> Tensor:
     """Return log-probabilities of all reply tokens, float32 (n, L) on the CPU, 0 where masked.
 
@@ -73,20 +80,26 @@ def score_batch(
         temperature: divides the logits.
         rows: most rows per pass, where `tokens` is None.
         tokens: most tokens per pass, see `policies.packed.score_packed`.
+        share_prefixes: see `policies.prefix_tree.score_trees`; with `tokens`.
     """
     result = torch.zeros(batch.mask.shape)
     if tokens is not None:
-        passes = rows_per_pass(batch.prompts, batch.replies, tokens)
+        passes = (tree_rows_per_pass if share_prefixes else rows_per_pass)(batch.prompts, batch.replies, tokens)
     else:
         # Rows of one prompt side by side, prompts of like length together: shared passes and little padding.
         order = sorted(range(len(batch)), key=lambda row: (len(batch.prompts[row]), batch.prompts[row]))
         passes = [order[start : start + rows] for start in range(0, len(order), rows)]
     for part in passes:
         prompts, replies = [batch.prompts[r] for r in part], [batch.replies[r] for r in part]
-        limits = {"allowed": [batch.allowed[r] for r in part]} if batch.allowed else {}
-        scores = policy.score(prompts, replies, temperature, tokens_per_pass=tokens, entropy=False, **limits)
+        given = _given([batch.allowed[r] for r in part] if batch.allowed else (), share_prefixes)
+        scores = policy.score(prompts, replies, temperature, tokens_per_pass=tokens, entropy=False, **given)
         result[part, : scores.logprobs.shape[1]] = scores.logprobs.cpu()
     return torch.where(batch.mask, result, torch.zeros_like(result))
+
+
+def _given(allowed: Sequence[Any], share_prefixes: bool) -> dict[str, Any]:
+    """Arguments of `Scorer.score` that only some updates need."""
+    return ({"allowed": allowed} if allowed else {}) | ({"share_prefixes": True} if share_prefixes else {})
 
 
 def update(
@@ -140,25 +153,25 @@ def _update(
     reference: Scorer | None,
     mode: contextlib.AbstractContextManager[None],
 ) -> dict[str, float]:
-    tokens_per_pass = config.microbatch_tokens
+    limits: Any = {"tokens": config.microbatch_tokens, "share_prefixes": config.share_prefixes}
     figures: dict[str, float] = {}
     trust: Tensor | None = None
     if config.old_logprobs == "recompute" and len(batch):
-        sampler, old = batch.old_logprobs, score_batch(policy, batch, config.temperature, tokens=tokens_per_pass)
+        sampler, old = batch.old_logprobs, score_batch(policy, batch, config.temperature, **limits)
         batch = dataclasses.replace(batch, old_logprobs=old)
         if config.tis is not None:
             trust = correction(old, sampler, batch.mask, config.tis_level, config.tis)
         figures = _mismatch(batch, sampler, trust, config.tis)
     start = None
     if reference is not None and config.kl > 0 and config.kl_in == "loss":
-        start = score_batch(reference, batch, config.temperature, tokens=tokens_per_pass)
+        start = score_batch(reference, batch, config.temperature, **limits)
     weights = [value for value in policy.model.parameters() if value.requires_grad]
     device = weights[0].device
     # Summed on the device, in double precision: one transfer per update instead of one per figure and pass.
     sums = torch.zeros(5, dtype=torch.float64, device=device)
     norms: list[float] = []
     tokens = config.epochs * float((batch.mask * batch.weight[:, None]).sum())
-    together = None if tokens_per_pass is None else _chain_of_row(batch)
+    together = _sequence_of_row(batch, config)
     with mode:
         for _ in range(config.epochs):
             minibatches = batch.minibatches(config.minibatch_rows, generator, together)
@@ -213,13 +226,23 @@ def _mismatch(batch: Batch, sampler: Tensor, trust: Tensor | None, limit: float 
     return found
 
 
-def _chain_of_row(batch: Batch) -> NDArray[np.int64]:
-    """Return int64 (n,), the chain each row belongs to: rows that share tokens go into the same mini-batch."""
+def _sequence_of_row(batch: Batch, config: TrainerConfig) -> NDArray[np.int64] | None:
+    """Return int64 (n,), the chain or tree each row belongs to: rows that share tokens go into the same mini-batch."""
+    if config.microbatch_tokens is None:
+        return None
     numbers = np.zeros(len(batch), np.int64)
-    if len(batch):
-        for number, chain in enumerate(merge_chains(batch.prompts, batch.replies)):
-            numbers[[row for row, _ in chain.spans]] = number
+    for number, (_, rows) in enumerate(sequences(batch, config.microbatch_tokens, config.share_prefixes)):
+        numbers[rows] = number
     return numbers
+
+
+def sequences(batch: Batch, tokens: int, share_prefixes: bool) -> list[tuple[int, list[int]]]:
+    """Return the length of every packed sequence, and the rows in it; see `TrainerConfig.microbatch_tokens`."""
+    if share_prefixes:
+        trees = merge_trees(batch.prompts, batch.replies, tokens)
+        return [(len(tree), list(tree.columns)) for tree in trees]
+    chains = merge_chains(batch.prompts, batch.replies)
+    return [(len(chain.tokens), [row for row, _ in chain.spans]) for chain in chains]
 
 
 def _passes(batch: Batch, rows: NDArray[np.int64], config: TrainerConfig) -> list[NDArray[np.int64]]:
@@ -228,10 +251,11 @@ def _passes(batch: Batch, rows: NDArray[np.int64], config: TrainerConfig) -> lis
     parts = [rows[low : low + size] for low in range(0, len(rows), size)]
     if config.microbatch_tokens is None:
         return parts
+    divide = tree_rows_per_pass if config.share_prefixes else rows_per_pass
     return [
         part[chosen]
         for part in parts
-        for chosen in rows_per_pass(
+        for chosen in divide(
             [batch.prompts[row] for row in part], [batch.replies[row] for row in part], config.microbatch_tokens
         )
     ]
@@ -281,7 +305,7 @@ def _backward(
         config.temperature,
         tokens_per_pass=config.microbatch_tokens,
         entropy=config.entropy > 0,
-        **({"allowed": part.allowed} if part.allowed else {}),
+        **_given(part.allowed, config.share_prefixes),
     )
     logprobs, weight = scores.logprobs, part.weight[:, None]
     clip = {"clip_low": config.clip_low, "clip_high": config.clip_high}

@@ -20,6 +20,7 @@ from policies.head import check_finite
 from policies.logits_cache import WeightsCount, weights_version
 from policies.lora import ADAPTER_FILE, has_adapter, load_adapter, save_adapter
 from policies.packed import score_packed
+from policies.prefix_tree import score_trees
 from policies.pretrained import (
     SETTINGS_FILE,
     Settings,
@@ -289,6 +290,7 @@ class HuggingFacePolicy:
         temperature: float | None = None,
         *,
         tokens_per_pass: int | None = None,
+        share_prefixes: bool = False,
         entropy: bool = True,
         allowed: Sequence[Sequence[Sequence[int]]] | None = None,
     ) -> TokenScores:
@@ -300,6 +302,8 @@ class HuggingFacePolicy:
             temperature: None = the policy's own (1 for a greedy policy, as in `act`).
             tokens_per_pass: pack the rows into passes of so many tokens, see `policies.packed.score_packed`; None:
                 all rows at once, as rectangles of similar length. Equal but for rounding.
+            share_prefixes: where rows are packed, read what they begin with alike once, see
+                `policies.prefix_tree.score_trees`.
             entropy: whether the entropies are differentiable; they are returned in any case.
             allowed: n entries like `Reply.allowed`, for replies that were restricted: the log-probabilities are those
                 among the tokens that were allowed. None: none was.
@@ -316,7 +320,8 @@ class HuggingFacePolicy:
         if tokens_per_pass is not None and allowed is not None:
             raise ValueError("replies restricted to admissible commands are not packed: set microbatch_tokens=None")
         if tokens_per_pass is not None:
-            return score_packed(self.model, prompts, replies, tokens_per_pass=tokens_per_pass, **given)
+            packed = score_trees if share_prefixes else score_packed
+            return packed(self.model, prompts, replies, tokens_per_pass=tokens_per_pass, **given)
         return score_replies(self.model, prompts, replies, fill=self._fill, allowed=allowed, **given)
 
     # -- files ------------------------------------------------------------------------------------------------

@@ -73,7 +73,8 @@ _FACTS = [
 # episodes answered 19 %, one of 40 episodes 66 % (one seed each): between them there is room to learn.
 SEARCHQA_SMOLLM2 = dataclasses.replace(
     SOKOBAN_PRETRAINED, iterations=20, groups=8, group_size=8, learning_rate=4e-6, temperature=0.7, kl=0.0,
-    keep_zero=False, minibatch_rows=256, microbatch_rows=16, validate_every=20,
+    keep_zero=False, minibatch_rows=256, microbatch_rows=None, microbatch_tokens=768, share_prefixes=True,
+    validate_every=20,
 )  # fmt: skip
 
 SEARCHQA = EnvSettings(

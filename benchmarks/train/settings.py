@@ -17,7 +17,10 @@ from benchmarks.learning.stack import trainer_config
 #: Fields of `TrainerConfig` that are fields of `benchmarks.config.Sizes` as well.
 _SIZES = {"iterations": "steps", "groups": "groups", "group_size": "group_size", "validate_every": "validation_every"}
 #: What no paper can know: sizes as they were asked for, and what only says how much memory and which files are used.
-_OURS = (*_SIZES, "microbatch_rows", "microbatch_tokens", "activation_checkpointing", "checkpoint_every", "seed")
+_OURS = (
+    *_SIZES, "microbatch_rows", "microbatch_tokens", "share_prefixes", "activation_checkpointing", "checkpoint_every",
+    "seed",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

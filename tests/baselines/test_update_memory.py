@@ -59,7 +59,9 @@ def trained(config: TrainerConfig) -> tuple[dict[str, float], HuggingFacePolicy,
     return update(policy, optimizer, batch, config, np.random.default_rng(0), reference), policy, shapes
 
 
-@pytest.mark.parametrize("changes", [{}, {"activation_checkpointing": True}, {"microbatch_rows": 2}])
+@pytest.mark.parametrize(
+    "changes", [{}, {"activation_checkpointing": True}, {"microbatch_rows": 2}, {"share_prefixes": True}]
+)
 def test_packed_passes_train_alike(changes: dict[str, Any]) -> None:
     # All rows in one mini-batch: which rows meet in one differs, because chains stay together.
     config = dataclasses.replace(PLAIN, minibatch_rows=100, old_logprobs="recompute")
@@ -84,6 +86,17 @@ def test_passes_with_and_without_gradients_are_bounded() -> None:
     torch.testing.assert_close(
         score_batch(policy, batch, 0.7, tokens=30), score_batch(policy, batch, 0.7), atol=1e-5, rtol=0
     )
+    shared = score_batch(policy, batch, 0.7, tokens=30, share_prefixes=True)
+    torch.testing.assert_close(shared, score_batch(policy, batch, 0.7), atol=1e-5, rtol=0)
+
+
+def test_passes_over_shared_prefixes_are_bounded() -> None:
+    config = dataclasses.replace(PLAIN, kl=0.0, microbatch_tokens=30, minibatch_rows=100, epochs=1)
+    _, _, shapes = trained(dataclasses.replace(config, share_prefixes=True))
+    assert len(shapes) > 2  # a look at the model is one more
+    assert all(lines * tokens <= 30 for lines, tokens in shapes)
+    with pytest.raises(ValueError, match=r"share_prefixes must be False unless microbatch_tokens"):
+        dataclasses.replace(config, microbatch_tokens=None, share_prefixes=True)
 
 
 def test_chains_stay_in_one_minibatch() -> None:
