@@ -48,7 +48,8 @@ def steps_of(sequence: TokenSequence, episode: Trajectory) -> list[dict[str, Any
     Returns:
         For each step columns of `StepTable`, `text` (the reply), and `start` and `stop`, its tokens in the completion.
     """
-    steps, end = [], len(episode.steps) - 1
+    steps: list[dict[str, Any]] = []
+    end = len(episode.steps) - 1
     for row in sequence.rows:
         step = episode.steps[row]
         reply = step.reply or Reply("")
