@@ -133,6 +133,20 @@ class TableBuilder:
                 if same_step:
                     self._begin(i, infos, None)
 
+    def give_up(self, i: int, reply: Reply) -> None:
+        """End the running episode of a sub-environment where its policy wrote nothing (see `Reply.finish`).
+
+        The last row has the action `""`, which was not played: no reward, the state stays, and the episode is
+        truncated. What the environment does from here on is left out.
+        """
+        episode = self._running[i]
+        if episode is None:
+            raise ValueError(f"no episode runs in sub-environment {i}")
+        step = Step(len(episode.steps), episode.state, "", episode.state, 0.0, False, reply)
+        ended = Trajectory(episode.group, episode.number, False, False, True, (*episode.steps, step))
+        self._finished.append((episode.number, ended))
+        self._running[i] = None
+
     def table(self) -> StepTable:
         """Return the finished episodes, in the order in which they were begun.
 

@@ -68,6 +68,9 @@ def collect(
         (`info["unscored"]`) are left out, with a `RuntimeWarning` that counts them. An environment that refuses every
         action of the first `num_envs` episodes is warned of once.
 
+    A reply with the finish "prompt-too-long" ends its episode, truncated: the last row has the action `""`, no reward,
+    and this reply, which says why; see `agentgym.recorder.TableBuilder.give_up`.
+
     Raises:
         TypeError: when the policy answers something else than replies.
         ValueError: when autoreset is not disabled, there are no tasks, `group_size` < 1, the episodes of one group do
@@ -104,7 +107,7 @@ def collect(
             options=[dict(tasks[group]) for group in padded],  # type: ignore[arg-type]  # one each
         )
         _label(labels, wave, [entry(infos, "task_id", i) for i in range(len(wave))], tasks)
-        active, accepted, written = np.arange(envs.num_envs) < len(wave), False, 0
+        active, accepted, written = np.arange(envs.num_envs) < len(wave), None, 0
         builder.reset(infos, active.copy(), [labels[group] for group in padded])
         while active.any():
             playing = np.flatnonzero(active)
@@ -124,15 +127,20 @@ def collect(
                     f"{type(policy).__name__}.act must answer Reply objects, such as "
                     f"agentgym.trajectory.Reply('left'), got {other!r:.120}"
                 ) from None
-            observations, rewards, terminated, truncated, infos = envs.step(actions)
-            builder.step(actions, rewards, terminated, truncated, infos, replies)
-            accepted = accepted or bool(infos["is_action_valid"][playing].any())
-            written += len(answers)
-            active &= ~(terminated | truncated)
+            for i, reply in zip(playing, answers, strict=True):
+                if getattr(reply, "finish", "") == "prompt-too-long":
+                    builder.give_up(int(i), reply)
+                    active[i] = False
+            if active.any():
+                observations, rewards, terminated, truncated, infos = envs.step(actions)
+                builder.step(actions, rewards, terminated, truncated, infos, replies)
+                accepted = accepted or bool(infos["is_action_valid"][active].any())
+                written += int(active.sum())
+                active &= ~(terminated | truncated)
             if progress is not None:
                 progress(done + len(wave) - int(active.sum()))
         done += len(wave)
-        if start == 0 and not accepted and envs.unwrapped not in _refusing:
+        if start == 0 and accepted is False and envs.unwrapped not in _refusing:
             _refusing.add(envs.unwrapped)
             last = f"{answers[-1].text!r:.120}"
             warnings.warn(

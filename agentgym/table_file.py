@@ -136,6 +136,7 @@ def _are_numbers(value: Any) -> bool:
     return type(value) is list and set(map(type, value)) <= {int, float}
 
 
+_FINISHES = ("", "stop", "length", "prompt-too-long")
 _ID = "a string, a number or null", _is_id
 _FLAG = "true or false", _is_flag
 _TRAJECTORY: Final = {
@@ -160,7 +161,7 @@ _REPLY: Final = {
     "prompt_ids": ("a list of integers", _are_integers),
     "token_ids": ("a list of integers", _are_integers),
     "logprobs": ("a list of numbers", _are_numbers),
-    "finish": ("'', 'stop' or 'length'", lambda value: value in ("", "stop", "length")),
+    "finish": ("'', 'stop', 'length' or 'prompt-too-long'", lambda value: value in _FINISHES),
     "version": ("an integer", _is_integer),
     "allowed": ("a list of lists of integers", lambda value: type(value) is list and all(map(_are_integers, value))),
 }

@@ -1,8 +1,7 @@
 """What a rollout leaves behind: one row per step, as flat columns.
 
-`StepTable` is the type between environments and credit assignment: every credit method is a function
-`f(table, **options) -> float64 array of len(table)`. `Trajectory` and `Step` are its row form, for reading, writing
-and looking at single episodes. `Reply` is what a policy answered; only a trainer looks into its tokens.
+`StepTable` is the type between environments and credit: every credit method is a function `f(table, **options) ->
+float64 array of len(table)`. `Trajectory` and `Step` are its row form; only a trainer looks into a `Reply`'s tokens.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Ending(enum.Enum):
     FAILURE = "failure"
     """It terminated otherwise: in the MDP, nothing follows."""
     TIME_LIMIT = "time limit"
-    """A limit, of the wrapper or of the task itself, truncated it: in the MDP, more would follow."""
+    """A limit, of the wrapper, the task or the policy's prompts, truncated it: in the MDP, more would follow."""
     CUT = "cut"
     """It had not ended when the recording did."""
     UNSCORED = "unscored"
@@ -67,7 +66,8 @@ class Reply:
         token_ids: token ids of the generated part of the reply.
         logprobs: natural log-probability of each generated token under the sampling distribution
             (temperature included), same length as `token_ids`.
-        finish: "stop": the model's end token or a stop text ended it; "length": the limit did; "": nobody said.
+        finish: "stop": the model's end token or a stop text ended it; "length": the limit did; "prompt-too-long":
+            nothing was written, for the prompt did not fit, and the episode is over; "": nobody said.
         version: state of the policy's weights that wrote it: 0 until they first change, then 1, and so on.
         allowed: token ids among which each token was drawn, as long as `token_ids`; empty: among all.
     """
@@ -76,7 +76,7 @@ class Reply:
     prompt_ids: tuple[int, ...] = ()
     token_ids: tuple[int, ...] = ()
     logprobs: tuple[float, ...] = ()
-    finish: Literal["", "stop", "length"] = ""
+    finish: Literal["", "stop", "length", "prompt-too-long"] = ""
     version: int = 0
     allowed: tuple[tuple[int, ...], ...] = ()
 

@@ -213,6 +213,11 @@ def describe_run(policy: Any, config: Any, method: str, tasks: Any) -> dict[str,
     into memory: who runs out of it can go on with less. Weights that are not trained are known by their fingerprint.
     """
     numbers = asdict(config)
+    settings = getattr(policy, "settings", None)
+    played = {} if settings is None else asdict(settings)
+    for name, default in (("max_prompt_tokens", None), ("truncate", "raise")):  # unknown to older checkpoints
+        if played.get(name) == default:
+            played.pop(name, None)
     passes = ("microbatch_tokens", "share_prefixes", "activation_checkpointing")
     for name in ("checkpoint_every", "keep_checkpoints", *passes):
         numbers.pop(name)
@@ -221,12 +226,11 @@ def describe_run(policy: Any, config: Any, method: str, tasks: Any) -> dict[str,
     if config.schedule == "constant":
         numbers.pop("iterations")
     tokenizer = getattr(policy, "tokenizer", None)
-    settings = getattr(policy, "settings", None)
     fixed = [(name, weight) for name, weight in policy.model.named_parameters() if not weight.requires_grad]
     described = {
         "model": {name: _kind(value) for name, value in policy.model.state_dict().items()},
         "vocabulary": None if tokenizer is None else _digest(sorted(tokenizer.get_vocab().items())),
-        "policy": {} if settings is None else _plain(asdict(settings)),
+        "policy": _plain(played),
         "config": _plain(numbers),
         "method": method,
         "tasks": _digest(_plain(tasks)),

@@ -21,7 +21,7 @@ from baselines.batch import Batch, make_batch
 from baselines.config import TrainerConfig
 from baselines.metrics import Row
 from baselines.ppo import Estimate
-from baselines.reply_costs import cut_off, less_divergence, less_overlong, without_cut_off
+from baselines.reply_costs import cut_off, less_divergence, less_overlong, without_cut_off, written
 from baselines.scorers.critic import Critic, CriticConfig
 from baselines.update import sequences, update
 from policies.head import check_finite
@@ -145,6 +145,9 @@ class Learner:
     def _costed(self, table: StepTable) -> tuple[StepTable, Row]:
         """The table that credit is given on, and what was taken off."""
         config, figures = self.config, Row()
+        played, table = table, written(table)
+        if getattr(getattr(self.policy, "settings", None), "truncate", "") == "end-episode":
+            figures["prompt_too_long"] = (len(played) - len(table)) / max(played.n_trajectories, 1)
         if config.overlong != "keep":
             figures["cut_off"] = float(cut_off(table).mean())
         if config.overlong == "drop":

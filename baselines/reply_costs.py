@@ -20,6 +20,25 @@ from baselines.update import Scorer, score_batch
 
 #: What a sampler says of a reply that the length limit ended.
 CUT_OFF = "length"
+#: What a policy says where a prompt did not fit.
+NOT_WRITTEN = "prompt-too-long"
+
+
+def written(table: StepTable) -> StepTable:
+    """Return the table without the rows in which nothing was written; the table itself where there are none.
+
+    Such a row says that a prompt did not fit (see `agentgym.trajectory.Reply.finish`). It is no step that credit could
+    be given for, and a state graph must not have it. Its episode ends with the step before, truncated.
+    """
+    if table.replies is None or not any(reply and reply.finish == NOT_WRITTEN for reply in table.replies):
+        return table
+    kept = []
+    for one in table.to_trajectories():
+        steps = tuple(step for step in one.steps if step.reply is None or step.reply.finish != NOT_WRITTEN)
+        if steps:
+            kept.append(dataclasses.replace(one, steps=steps))
+    found = StepTable.from_trajectories(kept)
+    return found if kept else dataclasses.replace(found, replies=np.empty(0, object))
 
 
 def cut_off(table: StepTable) -> Bools:

@@ -113,6 +113,7 @@ class Trainer:
     - with dynamic sampling, "groups_resampled" (groups played beyond the first round) and "groups_flat" (groups
       without contrast that were trained on all the same);
     - with overlong="mask" or "drop", "cut_off" (share of replies that the length limit ended);
+    - with a policy whose `truncate` is "end-episode", "prompt_too_long" (share of episodes that ended so);
     - with a critic, "value_loss" and "explained_variance", see `baselines.scorers.critic.Critic.update`;
     - "seconds_*" and "share_*" (percent of the iteration) for environment (wrappers and recording included),
       generation, credit (costs of replies and the critic's values included), update (batching, reference and critic

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -24,14 +23,19 @@ from policies.prefix_tree import score_trees
 from policies.pretrained import (
     SETTINGS_FILE,
     Settings,
+    Truncate,
     load_model,
     mixed_precision,
     read_settings,
     write_settings,
 )
-from policies.prompts import Prompt, PromptEncoder
+from policies.prompts import Prompt, PromptEncoder, PromptTooLongError
+from policies.reply_end import ReplyEnd
 from policies.sampler import Decoding, LoopSampler, Sampler
 from policies.scoring import TokenScores, score_replies
+
+# The answer to a prompt that does not fit.
+_NOTHING = Reply("", finish="prompt-too-long")
 
 __all__ = ["SETTINGS_FILE", "HuggingFacePolicy", "Settings"]
 
@@ -49,7 +53,8 @@ class HuggingFacePolicy:
     Args:
         model: a Hugging Face causal language model.
         tokenizer: its tokenizer. Without a chat template the messages' contents are joined by newlines.
-        temperature, max_new_tokens, prefix, suffix, stop, batch_size, template, admissible: see `Settings`.
+        temperature, max_new_tokens, prefix, suffix, stop, batch_size, template, admissible, max_prompt_tokens,
+            truncate: see `Settings`.
         device: where the model is moved; None leaves it where it is.
         sampler: who writes the replies; None: the loop of `policies.sampler` over this very model.
         autocast: mixed-precision type; "auto" is bfloat16 on a CUDA device, and for models of 50 million parameters
@@ -74,6 +79,8 @@ class HuggingFacePolicy:
         batch_size: int = 256,
         template: Mapping[str, Any] | None = None,
         admissible: bool = False,
+        max_prompt_tokens: int | None = None,
+        truncate: Truncate = "raise",
         sampler: Sampler | None = None,
         autocast: torch.dtype | Literal["auto"] | None = "auto",
     ) -> None:
@@ -84,7 +91,10 @@ class HuggingFacePolicy:
             )
         given: Any = stop if isinstance(stop, str) else tuple(stop)
         arguments: Any = {} if template is None else template
-        self.settings = Settings(temperature, max_new_tokens, prefix, suffix, given, batch_size, arguments, admissible)
+        self.settings = Settings(
+            temperature, max_new_tokens, prefix, suffix, given, batch_size, arguments, admissible, max_prompt_tokens,
+            truncate,
+        )  # fmt: skip
         self.model = (model if device is None else model.to(device)).eval()
         self.tokenizer = tokenizer
         self.precision: torch.dtype | None = mixed_precision(self.model) if autocast == "auto" else autocast
@@ -105,9 +115,10 @@ class HuggingFacePolicy:
             positions=getattr(model.config, "max_position_embeddings", None),
             vocabulary=getattr(model.get_input_embeddings(), "num_embeddings", None),
             template=self.settings.template,
+            longest=max_prompt_tokens,
+            cut=truncate == "left",
         )
-        self._special = frozenset(tokenizer.all_special_ids)
-        self._may_stop: dict[int, bool] = {}
+        self._is_end = ReplyEnd(tokenizer, self._ends, self.settings.stop)
         self._texts: dict[tuple[int, ...], str] = {}
 
     @property
@@ -125,24 +136,26 @@ class HuggingFacePolicy:
         if unknown := sorted(set(changes) - known):
             raise TypeError(f"unknown settings {unknown}; a policy has {sorted(known)}")
         settings = dataclasses.asdict(self.settings) | changes
-        own = isinstance(self.sampler, LoopSampler)  # whose cache belongs to the settings
-        changed = HuggingFacePolicy(
-            self.model, self.tokenizer, autocast=self.precision, sampler=None if own else self.sampler, **settings
-        )
+        changed = self._other(self.model, self.sampler, settings)
         changed._count = self._count
         return changed
 
     def with_model(self, model: Any) -> HuggingFacePolicy:
         """Return a policy with the same tokenizer, settings and sampler (which will follow it) over another model."""
-        sampler = None if isinstance(self.sampler, LoopSampler) else self.sampler
-        settings = dataclasses.asdict(self.settings)
-        return HuggingFacePolicy(model, self.tokenizer, autocast=self.precision, sampler=sampler, **settings)
+        return self._other(model, self.sampler, dataclasses.asdict(self.settings))
+
+    def with_sampler(self, sampler: Sampler) -> HuggingFacePolicy:
+        """Return a policy over the same model, shared, whose replies somebody else writes."""
+        return self._other(self.model, sampler, dataclasses.asdict(self.settings))
+
+    def _other(self, model: Any, sampler: Sampler, settings: Mapping[str, Any]) -> HuggingFacePolicy:
+        kept = None if isinstance(sampler, LoopSampler) else sampler  # whose cache belongs to model and settings
+        return HuggingFacePolicy(model, self.tokenizer, autocast=self.precision, sampler=kept, **settings)
 
     def forget(self) -> None:
-        """Empty the cache of logits.
+        """Empty the cache of logits; weights that change are noticed without this call.
 
-        Weights that change are noticed without this call. It is for runs that must agree to the last bit although
-        one of them met some prompts earlier, in other company: call it at the same moments in both.
+        It is for runs that must agree to the last bit although one of them met some prompts earlier, in other company.
         """
         if isinstance(self.sampler, LoopSampler):
             self.sampler.forget()
@@ -157,9 +170,18 @@ class HuggingFacePolicy:
 
         Raises:
             TypeError: the observation is neither.
-            ValueError: prompt and reply cannot fit the model's context.
+            PromptTooLongError: (a ValueError) prompt and reply do not fit, and the prompt is not to be cut.
         """
         return self._encoder(observation)
+
+    def _encode_or_end(self, observation: Any) -> Prompt | None:
+        """Return the prompt, or None where it ends the episode."""
+        try:
+            return self.encode(observation)
+        except PromptTooLongError:
+            if self.settings.truncate != "end-episode":
+                raise
+            return None
 
     # -- acting -----------------------------------------------------------------------------------------------
 
@@ -168,8 +190,8 @@ class HuggingFacePolicy:
     ) -> list[Reply]:
         """Return one reply per running sub-environment.
 
-        A reply depends on its observation and its own random numbers alone: `max_new_tokens` uniform
-        numbers each, in order, whatever length the replies get; none when greedy.
+        A reply depends on its observation and its own random numbers alone: `max_new_tokens` uniform numbers each, in
+        order, whatever length the replies get; none when greedy.
 
         Args:
             observations: one each, as `encode` takes it.
@@ -186,19 +208,24 @@ class HuggingFacePolicy:
         if not all(map(math.isfinite, state)):  # attention may swallow a nan, and the logits look well
             check_finite(self.model, "the policy cannot act, the model's")
         settings = self.settings
-        prompts = [self.encode(observation) for observation in observations]
-        draws = rng.random((len(prompts), settings.max_new_tokens)) if settings.temperature > 0 else None
+        found = [self._encode_or_end(observation) for observation in observations]
+        draws = rng.random((len(found), settings.max_new_tokens)) if settings.temperature > 0 else None
         restrictions = None if self._commands is None else self._commands.of(infos)
         version = self._count(state)
         self.sampler.follow(self.model, version)
-        replies = []
-        for prompt, one in zip(prompts, self.sampler.write(prompts, draws, self._decoding, restrictions), strict=True):
-            tokens = tuple(one.token_ids)
-            replies.append(
-                Reply(self._text(tokens), prompt, tokens, tuple(one.logprobs), one.finish, version, tuple(one.allowed))
-            )
-        for reply in replies:
-            self._encoder.remember(reply.prompt_ids, reply.text, reply.token_ids)
+        replies = [dataclasses.replace(_NOTHING, version=version)] * len(found)
+        fitting = {place: prompt for place, prompt in enumerate(found) if prompt is not None}
+        if not fitting:
+            return replies
+        if len(fitting) < len(found):
+            draws = None if draws is None else draws[list(fitting)]
+            restrictions = None if restrictions is None else [restrictions[place] for place in fitting]
+        written = self.sampler.write(list(fitting.values()), draws, self._decoding, restrictions)
+        for (place, prompt), one in zip(fitting.items(), written, strict=True):
+            tokens, allowed = tuple(one.token_ids), tuple(one.allowed)
+            text = self._text(tokens)
+            replies[place] = Reply(text, prompt, tokens, tuple(one.logprobs), one.finish, version, allowed)
+            self._encoder.remember(prompt, text, tokens)
         return replies
 
     @property
@@ -224,24 +251,6 @@ class HuggingFacePolicy:
             written = written.partition(suffix)[0]
         return f"{self.settings.prefix}{written}{suffix}"
 
-    def _is_end(self, token_ids: Sequence[int]) -> bool:
-        newest = token_ids[-1]
-        if newest in self._ends:
-            return True
-        # Decoding the whole reply at every step would be quadratic: only a token that can complete a stop text
-        # (it holds the text's last character, or half a character) is worth it.
-        if newest not in self._may_stop:
-            piece = self.tokenizer.decode([newest])
-            self._may_stop[newest] = "\ufffd" in piece or any(text[-1:] in piece for text in self.settings.stop)
-        if not self._may_stop[newest]:
-            return False
-        # No character takes more than four tokens. All tokens at every step would be quadratic.
-        most = 4 * max(map(len, self.settings.stop), default=0) + 4
-        newest_first = (token for token in reversed(token_ids) if token not in self._special)
-        tail = list(itertools.islice(newest_first, most))[::-1]
-        written = self.tokenizer.decode(tail, skip_special_tokens=True)
-        return any(text in written for text in self.settings.stop)
-
     # -- learning ---------------------------------------------------------------------------------------------
 
     def demonstrate(self, observation: Any, text: str) -> Reply:
@@ -255,13 +264,16 @@ class HuggingFacePolicy:
             text: the complete reply, prefix and suffix included.
 
         Returns:
-            A reply without log-probabilities.
+            A reply without log-probabilities; under truncate="end-episode" one without tokens where the prompt does
+            not fit.
 
         Raises:
             ValueError: the text does not start with the prefix and end with the suffix, or is too long.
         """
         text = clean(text)
-        prompt, ids = self.encode(observation), self._demonstrated(text)
+        prompt, ids = self._encode_or_end(observation), self._demonstrated(text)
+        if prompt is None:
+            return _NOTHING
         self._encoder.remember(prompt, text, ids)
         return Reply(text, prompt, ids)
 

@@ -6,13 +6,15 @@ import contextlib
 import dataclasses
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args
 
 import torch
 
 from agentgym.foreign_text import ForeignError, read_json, read_text
 
 SETTINGS_FILE = "policy.json"
+#: What becomes of a prompt that does not fit.
+Truncate = Literal["raise", "left", "end-episode"]
 #: Parameters from which a CPU with instructions for bfloat16 gains by it; smaller models lose it in casting.
 _LARGE = 50_000_000
 
@@ -33,6 +35,10 @@ class Settings:
             `chat_template` is another template in its place, for models whose own adds a system message.
         admissible: write nothing but the commands of `infos["admissible_actions"]`: tokens that lead to none of them
             cannot be drawn, and log-probabilities are those among the tokens that can.
+        max_prompt_tokens: longest prompt; None: what the model's positions leave beside `max_new_tokens`, which is the
+            limit in any case.
+        truncate: what becomes of a longer one: "raise" a ValueError, "left" cuts its beginning off, "end-episode"
+            writes nothing, and `agentgym.rollout.collect` truncates the episode there.
     """
 
     temperature: float = 1.0
@@ -43,6 +49,8 @@ class Settings:
     batch_size: int = 256
     template: dict[str, Any] = dataclasses.field(default_factory=dict)
     admissible: bool = False
+    max_prompt_tokens: int | None = None
+    truncate: Truncate = "raise"
 
     def __post_init__(self) -> None:
         for name, kind in (("temperature", (int, float)), ("max_new_tokens", int), ("batch_size", int)):
@@ -56,6 +64,13 @@ class Settings:
         for name in ("max_new_tokens", "batch_size"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
+        longest = self.max_prompt_tokens
+        if longest is not None and (not isinstance(longest, int) or isinstance(longest, bool)):
+            raise TypeError(f"max_prompt_tokens must be an integer or None, got {longest!r}")
+        if longest is not None and longest < 1:
+            raise ValueError(f"max_prompt_tokens must be at least 1, got {longest}")
+        if self.truncate not in get_args(Truncate):
+            raise ValueError(f"truncate must be one of {get_args(Truncate)}, got {self.truncate!r}")
         if isinstance(self.stop, str):
             raise TypeError(f"stop must be a sequence of texts, got one text: write ({self.stop!r},)")
         if not all(isinstance(text, str) for text in self.stop):

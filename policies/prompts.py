@@ -27,6 +27,10 @@ _MOST_REPLIES = 2**16
 _REPLY = "<<reply>>"
 
 
+class PromptTooLongError(ValueError):
+    """A prompt leaves no room for the reply."""
+
+
 class PromptEncoder:
     """Renders observations with a tokenizer's chat template and keeps the result.
 
@@ -39,6 +43,8 @@ class PromptEncoder:
         positions: the model's longest context, None for no limit.
         vocabulary: how many tokens the model knows, None when that is unknown.
         template: arguments of the chat template.
+        longest: most tokens of a prompt, None for what the positions leave.
+        cut: whether a longer prompt loses its beginning; else it is an error.
     """
 
     def __init__(
@@ -52,6 +58,8 @@ class PromptEncoder:
         positions: int | None,
         vocabulary: int | None = None,
         template: Mapping[str, Any] | None = None,
+        longest: int | None = None,
+        cut: bool = False,
     ) -> None:
         self._tokenizer = tokenizer
         self._prefix = prefix
@@ -59,6 +67,8 @@ class PromptEncoder:
         self._ends = ends
         self._new_tokens = new_tokens
         self._positions = positions
+        self._longest = longest
+        self._cut = cut
         self._vocabulary = vocabulary
         self._template = {"chat_template": tokenizer.chat_template} | dict(template or {})
         self._known: dict[Any, Prompt] = {}
@@ -133,17 +143,36 @@ class PromptEncoder:
 
     def _checked(self, ids: Prompt) -> Prompt:
         room = None if self._positions is None else self._positions - self._new_tokens
-        if not ids or (room is not None and len(ids) > room):
+        limits = [limit for limit in (room, self._longest) if limit is not None]
+        if not ids or min(limits, default=1) < 1:
             raise ValueError(
                 f"a prompt of {len(ids)} tokens with up to {self._new_tokens} new ones does not fit the "
                 f"model's {self._positions} positions (at least one token is needed): shorten the history or the reply"
             )
+        if limits and len(ids) > min(limits):
+            if not self._cut:
+                raise PromptTooLongError(self._too_long(len(ids), room))
+            # A transcript that goes on is cut again, to the same end of itself.
+            ids = ids[-min(limits) :]
         if self._vocabulary is not None and max(ids) >= self._vocabulary:
             raise ValueError(
                 f"the tokenizer made token {max(ids)}, but the model knows {self._vocabulary} tokens: "
                 "load the tokenizer that belongs to the model"
             )
         return ids
+
+    def _too_long(self, tokens: int, room: int | None) -> str:
+        if room is None or (self._longest is not None and self._longest < room):
+            limit = f"has more than max_prompt_tokens={self._longest}"
+        else:
+            limit = (
+                f"with up to {self._new_tokens} new ones does not fit the model's {self._positions} positions "
+                "(at least one token is needed)"
+            )
+        return (
+            f"a prompt of {tokens} tokens {limit}: shorten the history or the reply, or say what becomes of it, "
+            "truncate='left' or 'end-episode'"
+        )
 
 
 def _is_transcript(messages: Messages) -> bool:

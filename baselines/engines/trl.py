@@ -25,6 +25,7 @@ from trl.models import unwrap_model_for_generation
 from agentgym.rollout import collect
 from baselines.engines import check_credit, check_release, prompting
 from baselines.recipes import Recipe, recipe
+from baselines.reply_costs import written
 from baselines.sequences import TokenSequence, token_sequences
 from policies.huggingface import HuggingFacePolicy
 
@@ -89,6 +90,7 @@ class CreditGRPO(GRPOTrainer):
                 table = collect(self._envs, self._policy, tasks=tasks, group_size=size, seed=seed)
         finally:
             self.model.train(training)
+        table = written(table)  # without rows in which a prompt did not fit
         sequences = token_sequences(table, self._credit(table))
         # One a trajectory, the longest: where two replies are the same text in other tokens, a transcript breaks.
         longest = {table.trajectories[one.trajectory]: one for one in sorted(sequences, key=lambda one: len(one.rows))}

@@ -69,6 +69,14 @@ def train(
             rich_help_panel=_SIZES,
         ),
     ] = False,
+    truncate: Annotated[
+        str | None,
+        typer.Option(
+            help="Prompts that do not fit: [bold]raise[/], [bold]left[/] (cut) or [bold]end-episode[/]. "
+            "Default: as the model's settings say, else raise.",
+            rich_help_panel=_SIZES,
+        ),
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -107,7 +115,7 @@ def train(
         settings = run_settings(
             row, method=method, model=model, seed=seed, quick=quick, lora=lora, history=history, paper=printed,
             sizes={name: value for name, value in given.items() if value is not None},
-            changes=read_changes(change or ()), transcript=transcript,
+            changes=read_changes(change or ()), transcript=transcript, truncate=truncate,
         )  # fmt: skip
     except (TypeError, ValueError) as error:
         raise stop(str(error), 2) from None

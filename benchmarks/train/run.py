@@ -41,8 +41,8 @@ def run_training(
     transformers.utils.logging.disable_progress_bar()  # whoever writes models here shows the run's progress
     config = settings.config
     policy: Any = new_policy(config, config.seeds[0])
-    if settings.reply_tokens is not None:
-        policy = policy.with_settings(max_new_tokens=settings.reply_tokens)
+    given = {"max_new_tokens": settings.reply_tokens, "truncate": settings.truncate}
+    policy = policy.with_settings(**{name: value for name, value in given.items() if value is not None})
     if config.lora:
         policy = add_lora(policy, LoraSettings(config.lora, 2.0 * config.lora), seed=config.seeds[0])
     training = settings.training

@@ -6,13 +6,14 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 from baselines.config import TrainerConfig
 from baselines.papers import Paper
 from baselines.recipes import Recipe, recipe
 from benchmarks.config import Config, EnvSettings, make_config
 from benchmarks.learning.stack import trainer_config
+from policies.pretrained import Truncate
 
 #: Fields of `TrainerConfig` that are fields of `benchmarks.config.Sizes` as well.
 _SIZES = {"iterations": "steps", "groups": "groups", "group_size": "group_size", "validate_every": "validation_every"}
@@ -32,12 +33,15 @@ class RunSettings:
         training: the trainer's numbers.
         paper: whose settings were asked for; None: the benchmark's own.
         reply_tokens: length limit of a reply; None: the model's own.
+        truncate: what becomes of prompts that do not fit, see `policies.pretrained.Settings`; None: as the model's own
+            settings say.
     """
 
     config: Config
     training: TrainerConfig
     paper: Paper | None = None
     reply_tokens: int | None = None
+    truncate: Truncate | None = None
 
     @property
     def method(self) -> Recipe:
@@ -86,6 +90,7 @@ def run_settings(
     sizes: Mapping[str, int] | None = None,
     changes: Mapping[str, Any] | None = None,
     transcript: bool = False,
+    truncate: Any = None,
 ) -> RunSettings:
     """Put a run together.
 
@@ -101,11 +106,14 @@ def run_settings(
         sizes: fields of `benchmarks.config.Sizes` that win over those.
         changes: fields of `TrainerConfig` that win over everything.
         transcript: whole conversations as prompts.
+        truncate: what becomes of prompts that do not fit; None: as the model's own settings say.
 
     Raises:
         TypeError: a change names no setting; the message suggests one.
-        ValueError: a change has a value that cannot be.
+        ValueError: a change has a value that cannot be, or there is no such `truncate`.
     """
+    if truncate is not None and truncate not in get_args(Truncate):
+        raise ValueError(f"--truncate is one of {get_args(Truncate)}, got {truncate!r}")
     printed = {} if paper is None else dict(paper.training)
     changes = dict(changes or {})
     if lora is None:
@@ -128,7 +136,7 @@ def run_settings(
         )
     training = dataclasses.replace(base, **changes)
     config = dataclasses.replace(config, temperature=training.temperature)
-    return RunSettings(config, training, paper, None if paper is None else paper.reply_tokens)
+    return RunSettings(config, training, paper, None if paper is None else paper.reply_tokens, truncate)
 
 
 def read_changes(texts: Sequence[str]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -194,6 +195,63 @@ def test_an_environment_that_refuses_the_whole_first_batch_is_warned_of_once() -
         warnings.simplefilter("error")  # one that was accepted is enough, and later batches are the policy's affair
         collect(disabled(2), Straight("jump", "left"), tasks=[{"index": 2}], group_size=2, seed=0)
         collect(disabled(1), Later(), tasks=[{"index": 2}], group_size=2, seed=0)
+
+
+class Forgetful:
+    """Walks to the right, and has no room for what it sees in some cells."""
+
+    def __init__(self, *cells: str) -> None:
+        self.cells, self.shown = cells, list[str]()
+
+    def act(self, observations: Sequence[str], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
+        self.shown += observations
+        return [
+            Reply("", finish="prompt-too-long") if seen in self.cells else Reply("right", (1,), (2,), (-0.5,), "stop")
+            for seen in observations
+        ]
+
+
+def test_an_episode_ends_where_the_prompt_does_not_fit(tmp_path: Path) -> None:
+    policy = Forgetful("cell 3", "cell 1")
+    table = collect(disabled(3), policy, tasks=[{"index": 2}, {"index": 1}], group_size=2, seed=0)
+    # From cell 2 one step is made; from cell 1 none. Nobody asks again.
+    assert policy.shown == ["cell 2", "cell 2", "cell 1", "cell 3", "cell 3", "cell 1"]
+    expected = [
+        (["2", "3"], ["right", ""], ["3", "3"], [True, False], ["stop", "prompt-too-long"]),
+        (["1"], [""], ["1"], [False], ["prompt-too-long"]),
+    ]
+    for one, (states, actions, after, valid, finishes) in zip(table.to_trajectories()[::2], expected, strict=True):
+        assert [step.state for step in one.steps] == states
+        assert [step.action for step in one.steps] == actions
+        assert [step.next_state for step in one.steps] == after
+        assert [step.valid for step in one.steps] == valid
+        assert [step.reply.finish for step in one.steps if step.reply] == finishes
+        assert {step.reward for step in one.steps} == {0.0}
+        assert (one.won, one.terminated, one.truncated) == (False, False, True)
+    assert table.trajectory_return.tolist() == [0.0] * 4
+    table.to_jsonl(tmp_path / "table.jsonl")
+    assert StepTable.from_jsonl(tmp_path / "table.jsonl").to_trajectories() == table.to_trajectories()
+
+
+def test_others_play_on_and_single_environments_end_likewise() -> None:
+    envs = CorridorVectorEnv(2, max_episode_steps=6, autoreset_mode="Disabled")
+    tasks, done = [{"index": 3}, {"index": 1}], list[int]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a prompt that did not fit is no refused action
+        found = collect(envs, Forgetful("cell 1"), tasks=tasks, seed=0, progress=done.append)
+        none = collect(disabled(2), Forgetful("cell 1"), tasks=tasks[1:], group_size=2, seed=0)
+    assert found.trajectory_won.tolist() == [True, False]
+    assert [table.states[i] for table in (found,) for i in table.next_state] == ["4 [success]", "1"]
+    assert done == [2]
+    assert len(none) == 2
+    single = collect(CorridorEnv(), Forgetful("cell 1"), tasks=tasks, seed=0)
+    assert single.to_trajectories() == found.to_trajectories()
+
+
+def test_a_builder_gives_up_only_what_runs() -> None:
+    builder = TableBuilder(1, AutoresetMode.DISABLED)
+    with pytest.raises(ValueError, match="no episode runs in sub-environment 0"):
+        builder.give_up(0, Reply(""))
 
 
 class Later:

@@ -260,7 +260,10 @@ DAMAGE = {
     "reply text": (json.dumps(with_step(reply={**REPLY, "text": None})), r"steps\[0\].reply.text must be a string"),
     "token ids": (json.dumps(with_step(reply={**REPLY, "token_ids": [2.5]})), "token_ids must be a list of integers"),
     "logprobs": (json.dumps(with_step(reply={**REPLY, "logprobs": ["x"]})), "logprobs must be a list of numbers"),
-    "finish": (json.dumps(with_step(reply={**REPLY, "finish": "end"})), "finish must be '', 'stop' or 'length'"),
+    "finish": (
+        json.dumps(with_step(reply={**REPLY, "finish": "end"})),
+        "finish must be '', 'stop', 'length' or 'prompt-too-long'",
+    ),
     "version": (json.dumps(with_step(reply={**REPLY, "version": "1"})), "version must be an integer"),
     "allowed": (json.dumps(with_step(reply={**REPLY, "allowed": [[1.5]]})), "allowed must be a list of lists of int"),
     "allowed count": (json.dumps(with_step(reply={**REPLY, "allowed": [[2], [3]]})), "has 1 token_ids, allowed"),

@@ -10,14 +10,18 @@ import torch
 
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply, StepTable
+from baselines.batch import make_batch
 from baselines.config import TrainerConfig
 from baselines.learner import Learner
 from baselines.metrics import Row
 from baselines.recipes import RECIPES
-from baselines.reply_costs import cut_off, less_divergence, less_overlong, without_cut_off
+from baselines.reply_costs import cut_off, less_divergence, less_overlong, without_cut_off, written
 from baselines.trainer import Trainer
+from policies.prompts import PromptTooLongError
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import digest, repeatable, trainer
+from tests.corridor import CorridorVectorEnv
+from wrappers import VectorReplyParser, VectorTranscript
 
 
 def table_of(lengths: list[int], finishes: list[Any], trajectory: list[int]) -> StepTable:
@@ -46,6 +50,65 @@ def test_episodes_with_a_cut_reply_can_be_left_out() -> None:
     assert without_cut_off(kept) is kept
     with pytest.raises(ValueError, match=r"row 1: its reply does not say how it ended \(Reply.finish\)"):
         cut_off(table_of([1, 1], ["stop", ""], [0, 0]))
+
+
+def test_rows_without_a_reply_are_left_out_before_credit() -> None:
+    finishes = ["stop", "prompt-too-long", "prompt-too-long", "stop"]
+    table = dataclasses.replace(
+        table_of([1, 0, 0, 2], finishes, [0, 0, 1, 2]),
+        truncated=np.array([False, True, True, False]), terminated=np.array([False, False, False, True]),
+    )  # fmt: skip
+    found = written(table)
+    assert found.trajectories == (0, 2)
+    assert found.truncated.tolist() == [True, False]
+    assert found.terminated.tolist() == [False, True]
+    assert [reply.finish for reply in found.replies] == ["stop", "stop"]  # type: ignore[union-attr]
+    assert written(found) is found
+    nothing = written(table_of([0, 0], ["prompt-too-long"] * 2, [0, 1]))
+    assert len(nothing) == 0
+    with pytest.raises(ValueError, match="row 1 has no reply, its prompt did not fit"):
+        make_batch(table, np.ones(4))
+
+
+def talking(places: int = 12) -> VectorTranscript:
+    envs = CorridorVectorEnv(places, max_episode_steps=6, autoreset_mode="Disabled")
+    return VectorTranscript(VectorReplyParser(envs), instructions=False)
+
+
+def conversing(truncate: str, longest: int | None) -> Any:
+    return babbling_policy().with_settings(truncate=truncate, max_prompt_tokens=longest)
+
+
+@pytest.mark.parametrize("truncate", ["left", "end-episode"])
+def test_a_run_whose_prompts_outgrow_their_room_learns_and_is_the_same_again(tmp_path: Path, truncate: str) -> None:
+    whole = collect(talking(), conversing("raise", None), tasks=TASKS, group_size=4, seed=1)
+    lengths = sorted({len(reply.prompt_ids) for reply in whole.replies})  # type: ignore[union-attr]
+    longest = lengths[2]  # three steps of every transcript fit
+    with pytest.raises(PromptTooLongError):
+        collect(talking(), conversing("raise", longest), tasks=TASKS, group_size=4, seed=1)
+    table = collect(talking(), conversing(truncate, longest), tasks=TASKS, group_size=4, seed=1)
+    replies = list(table.replies)  # type: ignore[arg-type]
+    assert max(len(reply.prompt_ids) for reply in replies) == longest
+    if truncate == "end-episode":
+        assert {int(t) for t, reply in zip(table.t, replies, strict=True) if not reply.token_ids} == {3}
+        assert table.truncated[table.t == 3].all()
+    else:
+        assert table.t.max() == whole.t.max() == 5
+    config = dataclasses.replace(CONFIG, iterations=2, checkpoint_every=1)
+
+    def run(folder: Path, iterations: int = 2) -> list[Row]:
+        made = Trainer(
+            conversing(truncate, longest), talking(), RECIPES["rewardflow"], TASKS,
+            dataclasses.replace(config, iterations=iterations), folder=folder, resume=True,
+        )  # fmt: skip
+        return made.run()
+
+    straight = repeatable(run(tmp_path / "straight"))
+    run(tmp_path / "resumed", 1)
+    assert repeatable(run(tmp_path / "resumed")) == straight
+    shares = [row.get("prompt_too_long") for row in straight[1:]]
+    assert all(0 < share < 1 for share in shares) if truncate == "end-episode" else shares == [None, None]
+    assert all(row["signal"] > 0 for row in straight[1:])
 
 
 def played(finish: Any) -> StepTable:

@@ -7,10 +7,11 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Model
 
 from agentgym.foreign_text import clean
+from agentgym.trajectory import Reply
 from policies.huggingface import SETTINGS_FILE, HuggingFacePolicy
+from policies.prompts import PromptTooLongError
 from policies.sampler import Completion
 from policies.tiny import tiny_policy, tiny_tokenizer
-from tests.growth import MOST_GROWTH, growth
 
 torch.set_num_threads(1)
 
@@ -179,9 +180,49 @@ def test_a_prompt_longer_than_the_context_is_refused():
         player.encode("up " * 10)
 
 
+def test_a_long_prompt_loses_its_beginning_and_is_scored_as_it_was_read():
+    player = tiny_policy([BOARD], seed=0, layers=1, positions=24, max_new_tokens=4, truncate="left")
+    whole = tiny_policy([BOARD], seed=0, layers=1, positions=99, max_new_tokens=4)
+    prompt = whole.encode("up " * 10)
+    assert len(prompt) == 23
+    short, cut = act(player, ["up", "up " * 10])
+    assert short.prompt_ids == whole.encode("up")
+    assert cut.prompt_ids == prompt[-20:]  # 24 positions less 4 new tokens
+    scores = player.score([cut.prompt_ids], [cut.token_ids])
+    assert scores.logprobs[0].tolist() == pytest.approx(cut.logprobs, abs=1e-5)
+    assert player.demonstrate("up " * 10, "<action>up</action>").prompt_ids == cut.prompt_ids
+
+
+@pytest.mark.parametrize("admissible", [False, True])
+def test_a_long_prompt_that_ends_the_episode_is_a_reply_of_nothing_and_changes_no_other(admissible):
+    settings = {"max_new_tokens": 4, "admissible": admissible, "temperature": 1.0}
+    infos = {"admissible_actions": np.array([("up",), ("down",), ("left",)], dtype=object)}
+    words = ["up", "down", "left"]
+    player = tiny_policy(
+        [BOARD], seed=0, extra_words=words, layers=1, max_prompt_tokens=10, truncate="end-episode", **settings
+    )
+    whole = tiny_policy([BOARD], seed=0, extra_words=words, layers=1, **settings)
+    observations = ["up", "up " * 10, "left"]
+    found = player.act(observations, infos, np.random.default_rng(3))
+    others = whole.act(["up", "down", "left"], infos, np.random.default_rng(3))
+    assert found[1] == Reply("", finish="prompt-too-long")
+    for one, other in ((found[0], others[0]), (found[2], others[2])):
+        assert (one.prompt_ids, one.token_ids, one.finish) == (other.prompt_ids, other.token_ids, other.finish)
+        assert one.logprobs == pytest.approx(other.logprobs, abs=1e-5)
+    assert player.act(observations[1:2], infos, np.random.default_rng(3)) == [found[1]]
+    assert player.demonstrate("up " * 10, "<action>up</action>") == found[1]
+    greedy = player.with_settings(temperature=0.0).act(observations, infos, np.random.default_rng(3))
+    assert [reply.finish for reply in greedy][1] == "prompt-too-long"
+    with pytest.raises(PromptTooLongError, match="max_prompt_tokens=10"):
+        player.with_settings(truncate="raise").act(observations, infos, np.random.default_rng(3))
+
+
 @pytest.mark.parametrize(
     ("settings", "error", "words"),
     [
+        ({"truncate": "right"}, ValueError, r"truncate must be one of \('raise', 'left', 'end-episode'\), got 'right'"),
+        ({"max_prompt_tokens": 0}, ValueError, "max_prompt_tokens must be at least 1"),
+        ({"max_prompt_tokens": 2.0}, TypeError, "max_prompt_tokens must be an integer or None"),
         ({"temperature": -1.0}, ValueError, "temperature"),
         ({"temperature": float("nan")}, ValueError, "temperature"),
         ({"max_new_tokens": 0}, ValueError, "max_new_tokens"),
@@ -338,21 +379,6 @@ def test_weights_that_are_not_numbers_cannot_act_and_are_named(policy):
         player = broken.with_settings(temperature=temperature)
         with pytest.raises(FloatingPointError, match=f"the policy cannot act, the model's {name} holds nan"):
             player.act(["up"], {}, np.random.default_rng(0))
-
-
-def test_looking_for_stop_texts_takes_linear_time(writer):
-    player = writer.with_settings(stop=("P" * 9 + "x",), max_new_tokens=10**6)
-    token = player.tokenizer("P")["input_ids"][0]
-    other = player.tokenizer("x")["input_ids"][0]
-
-    def write(length):
-        ids = []
-        for _ in range(length):
-            ids.append(other if len(ids) % 5 == 4 else token)
-            assert not player._is_end(ids)
-
-    assert growth(write, 400, 8 * 400) < MOST_GROWTH
-    assert player._is_end([token] * 9 + [other])
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from agentgym.recorder import TableBuilder
 from agentgym.registry import ROWS
 from baselines.sequences import token_sequences
 from policies.huggingface import HuggingFacePolicy
-from policies.prompts import PromptEncoder
+from policies.prompts import PromptEncoder, PromptTooLongError
 from policies.tiny import tiny_policy, tiny_tokenizer
 from wrappers import VectorReplyParser, VectorTranscript
 
@@ -122,6 +122,42 @@ def test_a_transcript_that_outgrows_the_model_is_an_error_and_the_cache_may_star
         large.append(small(_chat(*["cell"] * turn)))
         small.remember(large[-1], "cell", tuple(_ids(tokenizer, "c") + _ids(tokenizer, "ell")))
     assert all(after[: len(before)] == before for before, after in itertools.pairwise(large))
+
+
+def test_a_transcript_that_is_cut_goes_on_in_the_tokens_that_were_seen() -> None:
+    tokenizer = _tokenizer()
+    whole, short = _encoder(tokenizer), _encoder(tokenizer, longest=20, cut=True)
+    letters = _ids(tokenizer, "u") + _ids(tokenizer, "p")  # as the policy wrote them; cut anew they were one token
+    texts: list[str] = ["cell one"]
+    for turn in range(4):
+        full, cut = whole(_chat(*texts)), short(_chat(*texts))
+        assert cut == full[-20:]
+        # <|user|>cell one<|end|>\n<|assistant|>, and u p<|end|>\n<|user|>cell two<|end|>\n<|assistant|> for each turn.
+        assert len(full) == 7 + 11 * turn
+        whole.remember(full, "up", letters)
+        short.remember(cut, "up", letters)
+        texts += ["up", "cell two"]
+    # A render of the whole at once, from the first message on, ends in the same tokens.
+    short._known.clear()
+    assert short(_chat(*texts)) == whole(_chat(*texts))[-20:]
+
+
+def test_the_nearer_of_two_limits_holds_and_one_that_leaves_nothing_is_an_error() -> None:
+    tokenizer = _tokenizer()
+    text = "cell one" * 4
+    length = len(_encoder(tokenizer)(text))
+    for options in ({"longest": length}, {"positions": length + 8}, {"positions": length + 8, "longest": length + 1}):
+        assert len(_encoder(tokenizer, **options)(text)) == length
+    for options, words in (
+        ({"longest": length - 1, "positions": 999}, f"of {length} tokens has more than max_prompt_tokens={length - 1}"),
+        ({"positions": length + 7, "longest": 999}, f"not fit the model's {length + 7} positions"),
+    ):
+        with pytest.raises(PromptTooLongError, match=words):
+            _encoder(tokenizer, **options)(text)
+        assert len(_encoder(tokenizer, cut=True, **options)(text)) == length - 1
+    with pytest.raises(ValueError, match="at least one token is needed") as caught:
+        _encoder(tokenizer, positions=8, cut=True)(text)  # eight new tokens leave no room at all
+    assert not isinstance(caught.value, PromptTooLongError)
 
 
 def test_demonstrations_chain_as_replies_do() -> None:

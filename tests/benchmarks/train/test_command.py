@@ -58,6 +58,7 @@ def test_what_differs_from_the_paper_is_printed_before_the_run() -> None:
         (["--set", "kl=-1"], "TrainerConfig.kl must be at least 0, got -1"),
         (["--model", "/nowhere"], "no Hugging Face model in the folder"),
         (["--tracker", "mlflow"], "expected wandb or trackio"),
+        (["--truncate", "right"], "--truncate is one of ('raise', 'left', 'end-episode'), got 'right'"),
     ],
 )
 def test_what_is_asked_wrongly_is_named(arguments: list[str], said: str) -> None:
@@ -77,6 +78,13 @@ def test_settings_win_in_order_paper_sizes_changes() -> None:
     script = run_settings(settings_of("sokoban"), method="rewardflow", model="tiny", seed=0,
                           paper=paper("rewardflow", "sokoban", "script"))  # fmt: skip
     assert (script.training.dual_clip, script.method.options["gamma"]) == (3.0, 0.9)
+
+
+def test_the_model_keeps_what_becomes_of_long_prompts(tmp_path: Path) -> None:
+    result = run(*SMALL, "--steps", "1", "--out", str(tmp_path), "--truncate", "end-episode")
+    assert result.exit_code == 0, result.output
+    assert json.loads((tmp_path / "final" / "policy.json").read_text())["truncate"] == "end-episode"
+    assert read_log(tmp_path / "log.jsonl")[1]["prompt_too_long"] == 0.0
 
 
 def test_a_run_with_an_adapter_leaves_all_and_goes_on(tmp_path: Path) -> None:
