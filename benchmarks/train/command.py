@@ -84,6 +84,14 @@ def train(
             rich_help_panel=_WHERE,
         ),
     ] = None,
+    engine: Annotated[
+        str,
+        typer.Option(
+            help="Who writes the replies: the [bold]loop[/] over the model itself, [bold]vllm[/] in this process, or "
+            "[bold]server:URL[/] (OpenAI-compatible, with token ids).",
+            rich_help_panel=_WHERE,
+        ),
+    ] = "loop",
     tracker: Annotated[
         str, typer.Option(help="Send rows to [bold]wandb[/] or [bold]trackio[/].", rich_help_panel=_WHERE)
     ] = "none",
@@ -101,6 +109,7 @@ def train(
     from baselines.config import TrainerConfig
     from baselines.recipes import recipe
     from benchmarks.environments.registry import settings_of
+    from benchmarks.train.engine import Engine
     from benchmarks.train.settings import read_changes, run_settings
 
     row = settings_of(known_env(env))
@@ -109,6 +118,7 @@ def train(
     if tracker not in ("none", "wandb", "trackio"):
         raise typer.BadParameter(f"expected wandb or trackio, got {tracker!r}", param_hint="--tracker")
     try:
+        writer = Engine.read(engine)
         printed = papers.paper(method, row.name, "script" if script else "paper") if paper or script else None
         if printed is None:
             recipe(method)
@@ -133,11 +143,14 @@ def train(
     except NotImplementedError as error:
         raise stop(str(error), 2) from None
     from benchmarks.train.run import run_training
+    from policies.engine import EngineError
 
     folder = out or Path("runs") / "train" / f"{row.name}-{method}-seed{seed}"
     with explained("stopped; the same command continues where it was", "The same command continues."):
         try:
-            page = run_training(settings, folder, console, tracker=tracker, project=project)
+            page = run_training(settings, folder, console, tracker=tracker, project=project, engine=writer)
         except (ValueError, ImportError) as error:
             raise stop(str(error), 2) from None
+        except EngineError as error:
+            raise stop(f"{error}\nThe same command continues.", 1) from None
     say(console, f"model: {folder / 'final'}\nlog: {folder / 'log.jsonl'}\nreport: {page}")

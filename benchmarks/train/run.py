@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,14 @@ from rich.console import Console
 
 from agentgym.trajectory import StepTable
 from baselines.callbacks import Samples, Tracker
+from baselines.checkpoint import checkpoints
 from baselines.metrics import Row
 from baselines.trainer import Callback, Trainer
+from benchmarks.config import SMOLLM2, TINY
 from benchmarks.console import Report, shown
 from benchmarks.learning.stack import make_envs, new_policy, training_tasks, validation_tasks
 from benchmarks.processes import Job
+from benchmarks.train.engine import ENGINE_FOLDER, Engine
 from benchmarks.train.report import write_report
 from benchmarks.train.settings import RunSettings
 
@@ -25,7 +29,13 @@ _STAGES = ("environment", "generation", "credit", "update")
 
 
 def run_training(
-    settings: RunSettings, folder: Path, console: Console, *, tracker: str = "none", project: str = "stepcredit"
+    settings: RunSettings,
+    folder: Path,
+    console: Console,
+    *,
+    tracker: str = "none",
+    project: str = "stepcredit",
+    engine: Engine | None = None,
 ) -> Path:
     """Train, or go on where an earlier run of the same settings was stopped, and return the path of its page.
 
@@ -35,14 +45,20 @@ def run_training(
         console: shows the progress.
         tracker: "none", "wandb" or "trackio".
         project: of the tracker.
+        engine: who writes the replies; None: the loop over the model itself.
     """
     from policies.lora import LoraSettings, add_lora, merge_lora
 
     transformers.utils.logging.disable_progress_bar()  # whoever writes models here shows the run's progress
-    config = settings.config
+    config, engine = settings.config, engine or Engine()
+    engine.check(config.lora)
     policy: Any = new_policy(config, config.seeds[0])
     given = {"max_new_tokens": settings.reply_tokens, "truncate": settings.truncate}
     policy = policy.with_settings(**{name: value for name, value in given.items() if value is not None})
+    stored = None if config.model in (TINY, SMOLLM2) else Path(config.model)
+    sampler = engine.sampler(policy, folder, lora=config.lora, stored=stored, resumed=bool(checkpoints(folder)))
+    if sampler is not None:
+        policy = policy.with_sampler(sampler)
     if config.lora:
         policy = add_lora(policy, LoraSettings(config.lora, 2.0 * config.lora), seed=config.seeds[0])
     training = settings.training
@@ -59,7 +75,10 @@ def run_training(
         if tracker != "none":
             package: Any = tracker
             callbacks.append(stack.enter_context(Tracker(package, project=project, name=folder.name)))
-        trainer.run(*callbacks)
+        try:
+            trainer.run(*callbacks)
+        finally:
+            shutil.rmtree(folder / ENGINE_FOLDER, ignore_errors=True)
     if config.lora:
         merge_lora(policy).save_pretrained(folder / MERGED_FOLDER)
     return write_report(folder, settings)

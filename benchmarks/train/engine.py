@@ -1,0 +1,134 @@
+"""Who writes the replies of a training run: the loop over its own model, vLLM in this process, or a server."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import shutil
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentgym.foreign_text import ForeignError, read_json
+
+#: In a run's folder: the start that an engine reads, and weights on their way to it.
+ENGINE_FOLDER = "engine"
+_DEFAULT_URL = "http://localhost:8000"
+_MOST_BYTES = 1_000_000
+
+
+@dataclass(frozen=True)
+class Engine:
+    """What `--engine` names.
+
+    Attributes:
+        kind: "loop", "vllm" or "server".
+        url: of the server.
+    """
+
+    kind: str = "loop"
+    url: str = ""
+
+    @classmethod
+    def read(cls, text: str) -> Engine:
+        """Read the option.
+
+        Raises:
+            ValueError: it names no engine.
+
+        >>> Engine.read("server:http://gpu:8000"), Engine.read("vllm")
+        (Engine(kind='server', url='http://gpu:8000'), Engine(kind='vllm', url=''))
+        """
+        kind, colon, url = text.partition(":")
+        if kind not in ("loop", "vllm", "server") or (colon and kind != "server"):
+            raise ValueError(f"--engine is loop, vllm or server:URL, got {text!r}")
+        if url and not url.startswith(("http://", "https://")):
+            raise ValueError(f"--engine server:URL needs an address such as {_DEFAULT_URL}, got {url!r}")
+        return cls(kind, (url or _DEFAULT_URL) if kind == "server" else "")
+
+    def check(self, lora: int) -> None:
+        """Refuse what cannot be, before a model is loaded.
+
+        Args:
+            lora: rank of the adapter that is trained, 0 for all weights.
+
+        Raises:
+            ImportError: vLLM is not installed, or in a release that is not known.
+            ValueError: all weights are trained, and this engine takes adapters alone.
+        """
+        if self.kind == "server" and not lora:
+            raise ValueError("a server takes adapters alone, no whole weights: --lora 32, or --engine vllm")
+        if self.kind == "vllm":
+            from policies.vllm import check_version
+
+            check_version()
+            if not lora and _is_cpu_build():
+                raise ValueError("vLLM's CPU build does not take whole weights: --lora 32, or --engine loop")
+
+    def sampler(self, base: Any, folder: Path, *, lora: int, stored: Path | None, resumed: bool) -> Any:
+        """Start the engine, or reach it, and return its sampler; None for the loop.
+
+        Args:
+            base: the policy, without an adapter yet.
+            folder: of the run.
+            lora: rank of the adapter that will be trained, 0 for all weights.
+            stored: the model's folder; where there is none, the model is written for the engine to read.
+            resumed: the run has a checkpoint, whose weights are not those of `base`.
+
+        Raises:
+            ValueError: replies are restricted to admissible commands, or the server does not answer.
+        """
+        if self.kind == "loop":
+            return None
+        if base.settings.admissible:
+            raise ValueError(
+                f"--engine {self.kind} cannot restrict replies to admissible commands, which the model's settings ask "
+                "for (policy.json, admissible): --engine loop"
+            )
+        place = folder / ENGINE_FOLDER
+        shutil.rmtree(place, ignore_errors=True)  # of a run that was stopped
+        if self.kind == "server":
+            from policies.server import ServerSampler
+
+            return ServerSampler(self.url, _served(self.url), work=place / "weights")
+        from policies.vllm import VllmSampler
+
+        start = stored
+        if start is None or not start.is_dir():  # a name on the hub has none either
+            start = place / "start"
+            base.save_pretrained(start)
+        settings = base.settings
+        limit = {}
+        if settings.max_prompt_tokens is not None:
+            limit["max_model_len"] = settings.max_prompt_tokens + settings.max_new_tokens
+        return VllmSampler.start(
+            start,
+            work=place / "weights",
+            lora_rank=lora or None,
+            holds=-1 if resumed and not lora else 0,
+            # Engines go by the stored type, and the probe by the trainer's.
+            dtype="float32" if base.precision is None else "bfloat16",
+            gpu_memory_utilization=0.4,  # the trainer is on the same card
+            **limit,
+        )
+
+
+def _is_cpu_build() -> bool:
+    try:
+        importlib.metadata.version("vllm")
+    except importlib.metadata.PackageNotFoundError:
+        return True
+    return False
+
+
+def _served(url: str) -> str:
+    """Return the name of the model that a server offers first."""
+    try:
+        with urllib.request.urlopen(f"{url.rstrip('/')}/v1/models", timeout=30) as answer:
+            name = read_json(answer.read(_MOST_BYTES))["data"][0]["id"]
+    except (OSError, ForeignError, KeyError, IndexError, TypeError, urllib.error.URLError) as error:
+        raise ValueError(
+            f"{url}/v1/models names no model ({error}): start a server there, as docs/samplers.md says"
+        ) from error
+    return str(name)

