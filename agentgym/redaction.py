@@ -34,6 +34,21 @@ def hide(text: str, secrets: Iterable[str]) -> str:
     return text
 
 
+def refuse_credential(name: str, value: str, instead: str) -> None:
+    """Raise a ValueError where an argument of `gym.make` holds a credential, which would stay in `env.spec`.
+
+    Args:
+        name: of the argument.
+        value: of the argument.
+        instead: what to give in its place.
+    """
+    if (shown := redact(value)) != value:
+        raise ValueError(
+            f"{name}={shown!r} holds a credential, which `gym.make` would keep in `env.spec`: give the object instead, "
+            f"{instead}, which is pickled without it"
+        )
+
+
 def redact(text: str, secrets: Iterable[str] = ()) -> str:
     """Return the text without credentials; call it before the text is cut, so that no half of a secret stays.
 

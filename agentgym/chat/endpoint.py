@@ -153,10 +153,10 @@ class ChatEndpoint:
         Raises:
             ValueError: when the name has another form.
         """
-        model, at, url = name.rpartition("@")
-        if not (model and at):
-            raise ValueError(f"expected MODEL@URL, such as qwen@http://127.0.0.1:8000/v1, got {name!r}")
-        return cls(model, url, **options)
+        cut = name.rfind("@", 0, name.find("://") + 1 or None)  # user and password of the URL end with another one
+        if cut < 1:
+            raise ValueError(f"expected MODEL@URL, such as qwen@http://127.0.0.1:8000/v1, got {redact(repr(name))}")
+        return cls(name[:cut], name[cut + 1 :], **options)
 
     def sign_in(self, api_key: str | None = None, base_url: str | None = None) -> None:
         """Give the credentials anew that a pickle left out.

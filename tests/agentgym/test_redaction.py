@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym.redaction import HIDDEN, hide, redact
+from agentgym.redaction import HIDDEN, hide, redact, refuse_credential
 
 KEY = "sk-Zq9/+='\"<&ü7"
 
@@ -77,3 +77,9 @@ def test_nothing_raises_and_no_secret_stays(text: str, secrets: list[str]) -> No
     found = redact(text.join(secrets), secrets)
     for secret in secrets:
         assert secret in HIDDEN * 3 or secret not in found.replace(HIDDEN, "")
+
+
+def test_an_argument_with_a_credential_is_refused_without_showing_it() -> None:
+    refuse_credential("judge", "m@http://host:80/v1", "it")
+    with pytest.raises(ValueError, match=r"^judge='m@http://\*\*\*@host/v1' holds a credential.* instead, it, "):
+        refuse_credential("judge", "m@http://me:pw@host/v1", "it")

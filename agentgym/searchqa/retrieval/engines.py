@@ -10,7 +10,7 @@ from typing import Any
 
 from agentgym.checks import suggest
 from agentgym.disk_cache import cache_folder
-from agentgym.redaction import redact
+from agentgym.redaction import refuse_credential
 from agentgym.searchqa.official.corpus import CorpusError, check_passages, corpus_state, read_passages
 from agentgym.searchqa.retrieval.index_folder import build_index, default_folder, open_index, print_progress
 from agentgym.searchqa.retrieval.lexical import LexicalRetriever
@@ -43,11 +43,7 @@ def find_retriever(retriever: str | Retriever, corpus: Corpus) -> Retriever:
             )
         return retriever
     if retriever.startswith(("http://", "https://")):
-        if redact(retriever) != retriever:
-            raise ValueError(
-                f"retriever={redact(retriever)!r} holds a credential, which `gym.make` would keep in `env.spec`: give "
-                "the object instead, agentgym.searchqa.retrieval.remote.HttpRetriever(url), which is pickled without it"
-            )
+        refuse_credential("retriever", retriever, "agentgym.searchqa.retrieval.remote.HttpRetriever(url)")
         from agentgym.searchqa.retrieval.remote import HttpRetriever
 
         return HttpRetriever(retriever)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentgym.checks import suggest
+from agentgym.redaction import refuse_credential
 from agentgym.sotopia.dialogue import Judge
 from agentgym.sotopia.judges.rules import RulesJudge
 
@@ -15,7 +16,7 @@ def make_judge(judge: str | Judge) -> Judge:
             `players.make_player`.
 
     Raises:
-        ValueError: when there is no such judge.
+        ValueError: when there is no such judge, or the URL holds a credential.
         ImportError: when a package that it needs is not installed.
     """
     if not isinstance(judge, str):
@@ -23,6 +24,7 @@ def make_judge(judge: str | Judge) -> Judge:
             raise ValueError(f"judge must have score(dialogues), or be a name such as 'rules', got {judge!r}")
         return judge
     if "://" in judge:
+        refuse_credential("judge", judge, "agentgym.sotopia.judges.model.ModelJudge.at(name)")
         from agentgym.sotopia.judges.model import ModelJudge
 
         return ModelJudge.at(judge)

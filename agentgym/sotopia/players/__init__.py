@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from agentgym.checks import suggest
+from agentgym.redaction import refuse_credential
 from agentgym.sotopia.dialogue import Player
 from agentgym.sotopia.players.scripted import PLAYERS
 
@@ -13,10 +14,10 @@ def make_player(player: str | Player) -> Player:
     Args:
         player: an object with `act`; "rules" (a temperament drawn by the task's seed) or another name in
             `scripted.PLAYERS`; or `MODEL@URL`, a model behind an OpenAI-compatible endpoint such as
-            `qwen@http://127.0.0.1:8000/v1`.
+            `qwen@http://127.0.0.1:8000/v1`, without credentials in the URL.
 
     Raises:
-        ValueError: when there is no such player.
+        ValueError: when there is no such player, or the URL holds a credential.
         ImportError: when a package that it needs is not installed.
     """
     if not isinstance(player, str):
@@ -24,6 +25,7 @@ def make_player(player: str | Player) -> Player:
             raise ValueError(f"partner must have act(views), or be a name such as 'rules', got {player!r}")
         return player
     if "://" in player:
+        refuse_credential("partner", player, "agentgym.sotopia.players.model.ModelPlayer.at(name)")
         from agentgym.sotopia.players.model import ModelPlayer
 
         return ModelPlayer.at(player)

@@ -337,6 +337,8 @@ def test_names_of_another_form(name: str) -> None:
 
 def test_a_name_may_hold_an_at_sign() -> None:
     assert repr(ChatEndpoint.at("org/a@b@http://h:1/v1/")) == "ChatEndpoint('org/a@b', 'http://h:1/v1')"
+    with_password = ChatEndpoint.at("a@b@http://me:p@w@h:1/v1")
+    assert (with_password.model, with_password.base_url) == ("a@b", "http://***@h:1/v1")
 
 
 def test_keys_of_requests_ignore_the_order_of_names() -> None:

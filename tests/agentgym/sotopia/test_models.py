@@ -1,6 +1,7 @@
 """Partners and judges that are models, against a real HTTP server in the place of the model."""
 
 import json
+import pickle
 from typing import Any
 
 import gymnasium as gym
@@ -263,3 +264,16 @@ def test_environments_ask_for_all_places_at_once_and_say_what_was_not_scored() -
     assert "status 500" in infos["failure"][3]
     assert "partner: m at http" in infos["failure"][4]
     assert np.allclose(infos["partner_goal"][:3], SECOND.goal)
+
+
+@pytest.mark.parametrize("url", ["http://me:hush@127.0.0.1:9/v1", "http://127.0.0.1:9/v1?api_key=hush"])
+@pytest.mark.parametrize(("name", "made"), [("partner", ModelPlayer), ("judge", ModelJudge)])
+def test_a_credential_in_a_name_is_refused_where_it_would_stay_in_a_spec(name: str, made: Any, url: str) -> None:
+    for make in (gym.make, gym.make_vec):
+        with pytest.raises(ValueError, match=rf"{name}='m@.*holds a credential.*{made.__name__}\.at") as caught:
+            make("AgentRL/SOTOPIA-v0", **{name: f"m@{url}"})
+        assert "hush" not in str(caught.value)
+    env = gym.make("AgentRL/SOTOPIA-v0", **{name: made.at(f"m@{url}")})
+    assert env.spec is not None
+    assert b"hush" not in pickle.dumps(env.spec)
+    assert "hush" not in repr(env.spec)
