@@ -271,9 +271,9 @@ def check(
 
     if not folder.is_dir():
         raise stop(f"{folder}: no such folder", 2)
-    measured = (folder / RESULTS).is_file()
+    measured, console = (folder / RESULTS).is_file(), Console()
     try:
         for line in check_results(folder) if measured else check_artefacts(folder):
-            print(line)
+            say(console, line)
     except (ArtefactError, ResultsError) as error:
         raise stop(str(error), 1) from None

@@ -220,6 +220,17 @@ def test_a_folder_that_is_not_there_is_asked_wrongly_by_report_and_check(tmp_pat
     assert invoke("check", str(tmp_path))[0] == 1  # there, and incomplete
 
 
+def test_check_ends_quietly_where_nobody_reads_any_more(finished_run):
+    reading, writing = os.pipe()
+    os.close(reading)  # as `| head` does, before the first line
+    with os.fdopen(writing) as gone:
+        result = subprocess.run(
+            [sys.executable, "-m", "benchmarks.run", "check", str(finished_run)], cwd=Path(__file__).parents[2],
+            stdin=subprocess.DEVNULL, stdout=gone, stderr=subprocess.PIPE, text=True, timeout=120, check=False,
+        )  # fmt: skip
+    assert (result.returncode, result.stderr) == (1, "")
+
+
 def test_without_the_extra_the_command_says_which_one_to_install(tmp_path):
     (tmp_path / "typer.py").write_text("raise ModuleNotFoundError(\"No module named 'typer'\", name='typer')\n")
     root = Path(__file__).parents[2]
