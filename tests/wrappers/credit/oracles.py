@@ -14,7 +14,7 @@ import pytest
 from agentgym.trajectory import StepTable
 
 _DEFAULT = Path(__file__).resolve().parents[3].parent / "shared" / "data"
-FOLDER = Path(os.environ.get("AGENTGYM_ORACLES", _DEFAULT)) / "credit"
+DATA = Path(os.environ.get("AGENTGYM_ORACLES", _DEFAULT))
 
 
 @cache
@@ -23,11 +23,11 @@ def _read(path: Path) -> Any:
         return json.load(file)
 
 
-def load(name: str) -> Any:
+def load(name: str, folder: str = "credit") -> Any:
     """Content of one oracle file."""
-    path = FOLDER / f"{name}.json.xz"
+    path = DATA / folder / f"{name}.json.xz"
     if not path.exists():
-        pytest.skip(f"no credit oracles: {path} does not exist (set AGENTGYM_ORACLES to the folder that holds credit/)")
+        pytest.skip(f"no oracles: {path} does not exist (set AGENTGYM_ORACLES to the folder that holds {folder}/)")
     return _read(path)
 
 
@@ -69,9 +69,9 @@ def table() -> StepTable:
     return _table()
 
 
-def answers(name: str, *keys: str) -> np.ndarray:
+def answers(name: str, *keys: str, folder: str = "credit") -> np.ndarray:
     """One answer of all cases, concatenated row by row."""
-    results = load(name)["results"]
+    results = load(name, folder)["results"]
     assert [r["case_id"] for r in results] == [c["case_id"] for c in cases()]
     parts = []
     for result in results:
