@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import cached_property, lru_cache, partial
+from itertools import chain
+from json.encoder import encode_basestring_ascii as _write
 from typing import NamedTuple
 
 from agentgym.webshop.catalogue.catalogue import Catalogue
@@ -53,24 +54,11 @@ def text(nodes: Iterable[Node]) -> str:
     return SEPARATOR.join([text.strip() for _, text in nodes])
 
 
-#: Texts that stand together on a page, with their kind.
-Parts = tuple[tuple[str, tuple[str, ...]], ...]
+class Lead(NamedTuple):
+    """What stands before the request: as nodes, and as one line."""
 
-
-class Piece(NamedTuple):
-    """What stands together on a page: as one line (see `text`), and by its parts."""
-
+    nodes: Nodes
     line: str
-    parts: Parts
-
-
-def piece(*parts: tuple[str, tuple[str, ...]]) -> Piece:
-    """Return texts as one piece, without those that `nodes` leaves out."""
-    lines = [text.strip() for _, texts in parts for text in texts]
-    if not all(lines):
-        parts = tuple([(kind, tuple([node.text for node in nodes(kind, *texts)])) for kind, texts in parts])
-        lines = [text.strip() for _, texts in parts for text in texts]
-    return Piece(SEPARATOR.join(lines), parts)
 
 
 class Page:
@@ -79,9 +67,9 @@ class Page:
     Args:
         kind: "index", "results", "item", "sub" or "done".
         name: what `keys.page_name` gives; "" for results, whose name is the visitor's query.
-        lead: what stands before the request; without a line there is no request either.
-        pieces: what stands after it.
-        line: the lines of these pieces as one.
+        lead: what stands before the request; without nodes there is no request either.
+        line: `text` of what stands after it.
+        body: returns that as nodes, when they are asked for.
         clickables: what can be clicked, in lower case and in order: a link's product, an option's group, or None.
         commands: the clicks that the shop accepts, in order; None to find them among the clickables.
 
@@ -93,26 +81,21 @@ class Page:
         self,
         kind: str,
         name: str,
-        lead: Piece,
-        pieces: Sequence[Piece | Listing],
+        lead: Lead,
         line: str,
+        body: Callable[[], Nodes],
         clickables: Mapping[str, int | str | None],
         commands: tuple[str, ...] | None = None,
     ) -> None:
         self.kind, self.name, self.clickables = kind, name, clickables
-        self.lead_text, self.body_text = lead.line, line
-        self._lead, self._pieces = lead, pieces
-        self.commands = _plain_commands(clickables) if commands is None else commands
-
-    @cached_property
-    def lead(self) -> Nodes:
-        """The nodes before the request."""
-        return _nodes_of([self._lead])
+        self.lead, self.lead_text = lead
+        self.body_text, self._body = line, body
+        self.commands = _commands(clickables, False) if commands is None else commands
 
     @cached_property
     def body(self) -> Nodes:
         """The nodes after the request."""
-        return _nodes_of(self._pieces)
+        return self._body()
 
     def nodes(self, request: Iterable[Node]) -> list[Node]:
         """Return all nodes of the page."""
@@ -121,60 +104,76 @@ class Page:
     @cached_property
     def all_commands(self) -> tuple[str, ...]:
         """The clicks that are accepted when an argument may hold a bracket."""
-        return _commands(list(self.clickables))
+        return _commands(self.clickables)
 
 
-def _nodes_of(pieces: Iterable[Piece | Listing]) -> Nodes:
-    return tuple([Node(kind, text) for each in pieces for kind, texts in each.parts for text in texts])
-
-
-def _commands(names: Sequence[str]) -> tuple[str, ...]:
+def _commands(names: Collection[str], brackets: bool = True) -> tuple[str, ...]:
+    """Return the clicks on these names, without those that no command can ask for."""
     together = "".join(names)
-    if "\n" in together or "" in names or SEARCH.lower() in names or together.lower() != together:
+    if (
+        "\n" in together or ("[" in together and not brackets) or "" in names or _SEARCH in names
+        or together.lower() != together
+    ):  # fmt: skip
         names = [
-            name for name in names if name not in ("", SEARCH.lower()) and not ("\n" in name or name.lower() != name)
-        ]
-    return tuple([f"click[{name}]" for name in names])
+            name for name in names
+            if name not in ("", _SEARCH) and "\n" not in name and name.lower() == name and (brackets or "[" not in name)
+        ]  # fmt: skip
+    # no name has a line break: one join and one split are faster than a command at a time
+    return tuple(f"click[{_BETWEEN_CLICKS.join(names)}]".split("\n")) if names else ()
 
 
-def _plain_commands(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the clicks whose argument holds no bracket."""
-    return _commands([name for name in names if "[" not in name])
+_SEARCH, _BETWEEN_CLICKS = SEARCH.lower(), "]\nclick["
+
+
+def _line(texts: Iterable[str], body: Callable[[], Nodes]) -> str:
+    """Return `text` of a body whose texts are given, with those that `nodes` leaves out or shortens."""
+    lines = list(map(str.strip, texts))
+    return text(body()) if "" in lines else SEPARATOR.join(lines)
 
 
 def _buttons(*texts: str) -> dict[str, int | str | None]:
     return {text.lower(): None for text in texts}
 
 
-_NOTHING, _LEAD = piece(), piece((TEXT, ("Instruction:",)))
+_NOTHING, _LEAD = Lead((), ""), Lead((Node(TEXT, "Instruction:"),), "Instruction:")
 _ON_FIRST, _ON_LATER = _buttons(BACK, NEXT), _buttons(BACK, PREVIOUS, NEXT)
 _ON_SUB, _ON_ITEM = _buttons(BACK, PREVIOUS), _buttons(BACK, PREVIOUS, *_SHOWN, BUY)
 _FIRST_COMMANDS, _LATER_COMMANDS, _SUB_COMMANDS, _ITEM_COMMANDS = (
-    _commands(list(names)) for names in (_ON_FIRST, _ON_LATER, _ON_SUB, _ON_ITEM)
+    _commands(names) for names in (_ON_FIRST, _ON_LATER, _ON_SUB, _ON_ITEM)
 )
-_BACK_PREVIOUS, _ITEM = (BUTTON, (BACK, PREVIOUS)), (BUTTON, (*_SHOWN, BUY))
+_FIRST_BUTTONS, _LATER_BUTTONS = (NEXT,), (PREVIOUS, NEXT)
 
+_INDEX_LEAD = tuple(nodes(TEXT, "WebShop", "Instruction: "))
 INDEX = Page(
-    "index", "index", piece((TEXT, ("WebShop", "Instruction: "))), [piece((BUTTON, (SEARCH,)))], SEARCH,
+    "index", "index", Lead(_INDEX_LEAD, text(_INDEX_LEAD)), SEARCH, lambda: tuple(nodes(BUTTON, SEARCH)),
     _buttons(SEARCH),
 )  # fmt: skip
 
 
 class Listing(NamedTuple):
-    """A product among results: a `Piece` with its position, its asin in lower case, the clicks on it (one or none)."""
+    """A product among results: its line there, its position, its asin in lower case, the clicks on it (one or none)."""
 
     line: str
-    parts: Parts
     position: int
     name: str
     commands: tuple[str, ...]
+    product: Product
+
+
+def _listed(product: Product) -> Nodes:
+    return (*nodes(LINK, product.asin), *nodes(TEXT, product.title, product.price_text))
 
 
 def listing(position: int, product: Product) -> Listing:
     """Return what a page of results shows of a product."""
     name = product.asin.lower()
-    line, parts = piece((LINK, (product.asin,)), (TEXT, (product.title, product.price_text)))
-    return Listing(line, parts, position, name, _plain_commands([name]))
+    line = _line((product.asin, product.title, product.price_text), partial(_listed, product))
+    return Listing(line, position, name, _commands((name,), False), product)
+
+
+def _results_body(listings: Sequence[Listing], count: str, buttons: tuple[str, ...]) -> Nodes:
+    listed = [node for each in listings for node in _listed(each.product)]
+    return (*nodes(BUTTON, BACK), *nodes(TEXT, count), *nodes(BUTTON, *buttons), *listed)
 
 
 def results_page(listings: Sequence[Listing], number: int, total: int) -> Page:
@@ -185,75 +184,96 @@ def results_page(listings: Sequence[Listing], number: int, total: int) -> Page:
         number: of the page, from 1.
         total: number of all results.
     """
-    clicks: tuple[str, ...]
-    buttons, known, clicks = (
-        ((PREVIOUS, NEXT), _ON_LATER, _LATER_COMMANDS) if number > 1 else ((NEXT,), _ON_FIRST, _FIRST_COMMANDS)
+    buttons, known, commands = (
+        (_LATER_BUTTONS, _ON_LATER, _LATER_COMMANDS) if number > 1 else (_FIRST_BUTTONS, _ON_FIRST, _FIRST_COMMANDS)
     )
-    clickables, commands = known.copy(), [*clicks]
     count = f"Page {number} (Total results: {total})"
-    lines = [BACK, count, *buttons]
-    for line, _, position, name, clicks in listings:
-        lines.append(line)
-        clickables[name] = position
-        commands += clicks
-    line = SEPARATOR.join(lines)
-    head = Piece("", ((BUTTON, (BACK,)), (TEXT, (count,)), (BUTTON, buttons)))
-    # Two of one name are one click.
-    different = len(clickables) == len(known) + len(listings)
-    return Page("results", "", _LEAD, [head, *listings], line, clickables, tuple(commands) if different else None)
+    body = partial(_results_body, listings, count, buttons)
+    clickables, line = known.copy(), SEPARATOR.join((BACK, count, *buttons))
+    clicks: tuple[str, ...] | None = commands
+    if listings:
+        lines, positions, names, each, _ = zip(*listings, strict=True)
+        clickables.update(zip(names, positions, strict=True))
+        line = SEPARATOR.join((line, *lines))
+        # two of one name are one click
+        different = len(clickables) == len(known) + len(names)
+        clicks = (*commands, *chain.from_iterable(each)) if different else None
+    return Page("results", "", _LEAD, line, body, clickables, clicks)
+
+
+def _item_body(product: Product) -> Nodes:
+    found = nodes(BUTTON, BACK, PREVIOUS)
+    for name, values in product.options:
+        found += nodes(TEXT, name) + nodes(OPTION, *values)
+    found += nodes(TEXT, product.title, f"Price: {product.price_text}", "Rating: N.A.") + nodes(BUTTON, *_SHOWN, BUY)
+    return tuple(found)
 
 
 def item_page(product: Product) -> Page:
     """Return a product's page."""
-    parts: list[tuple[str, tuple[str, ...]]] = [_BACK_PREVIOUS]
-    clickables = _ON_ITEM.copy()
+    texts, clickables = [BACK, PREVIOUS], _ON_ITEM.copy()
     for name, values in product.options:
-        parts += (TEXT, (name,)), (OPTION, values)
+        texts.append(name)
+        texts += values
         # a value that is there twice keeps its first place and belongs to the last group
         clickables.update(dict.fromkeys(values, name))
-    parts += (TEXT, (product.title, f"Price: {product.price_text}", "Rating: N.A.")), _ITEM
-    whole = piece(*parts)
+    texts += (product.title, f"Price: {product.price_text}", "Rating: N.A.", *_SHOWN, BUY)
+    body = partial(_item_body, product)
     commands = None if product.options else _ITEM_COMMANDS
-    return Page("item", f"item {product.asin}", _LEAD, [whole], whole.line, clickables, commands)
+    return Page("item", f"item {product.asin}", _LEAD, _line(texts, body), body, clickables, commands)
+
+
+def _sub_texts(product: Product, name: str) -> tuple[str, ...]:
+    if name == "Description":
+        return (product.description,)
+    if name == "Features":
+        return tuple([f" {bullet}" for bullet in product.bullets])
+    if name == "Reviews":
+        return ()
+    told = [f" {attribute}" for attribute in product.attributes]
+    return (*told, product.category, product.query, product.product_category)
+
+
+def _sub_body(product: Product, name: str) -> Nodes:
+    return (*nodes(BUTTON, BACK, PREVIOUS), *nodes(TEXT, *_sub_texts(product, name)))
 
 
 def sub_page(product: Product, name: str) -> Page:
     """Return one of the `SUB_PAGES` of a product."""
-    if name == "Description":
-        texts = [product.description]
-    elif name == "Features":
-        texts = [f" {bullet}" for bullet in product.bullets]
-    elif name == "Reviews":
-        texts = []
-    else:
-        texts = [*(f" {attribute}" for attribute in product.attributes)]
-        texts += [product.category, product.query, product.product_category]
-    whole = piece(_BACK_PREVIOUS, (TEXT, tuple(texts)))
-    return Page("sub", f"{name} of {product.asin}", _LEAD, [whole], whole.line, _ON_SUB, _SUB_COMMANDS)
+    body = partial(_sub_body, product, name)
+    line = _line((BACK, PREVIOUS, *_sub_texts(product, name)), body)
+    return Page("sub", f"{name} of {product.asin}", _LEAD, line, body, _ON_SUB, _SUB_COMMANDS)
 
 
-_THANKS = piece((TEXT, (
+_THANKS = (
     "Thank you for shopping with us!", "Your code: ", "None", " (Paste it in your MTurk interface.)",
     "Purchased", "asin",
-)))  # fmt: skip
-_GOAL = piece((TEXT, (
+)  # fmt: skip
+_GOAL = (
     "attrs", "None", "category", "None", "query", "None", "product category", "None",
     "Target", "asin", "options", "attrs", "price upper", "instuction text", "category", "product category", "query",
     "Goal ", "None", "Reward", "Your score (min 0.0, max 1.0)",
-)))  # fmt: skip
-_write_sorted = json.JSONEncoder(sort_keys=True).encode
+)  # fmt: skip
+_DETAILS = ("Reward Details ", "None")
+_THANKS_LINE, _GOAL_LINE, _DETAILS_LINE = (text(nodes(TEXT, *texts)) for texts in (_THANKS, _GOAL, _DETAILS))
+
+
+def _done_body(asin: str, chosen: str, score: str) -> Nodes:
+    return tuple(nodes(TEXT, *_THANKS, asin, "options", chosen, *_GOAL, score, *_DETAILS))
 
 
 def done_page(asin: str, options: Mapping[str, str], score: float) -> Page:
     """Return the page after a purchase, which shows the score."""
-    chosen = _write_sorted(dict(options)).translate(_SAFE_IN_HTML) if options else "{}"
-    bought, end = piece((TEXT, (asin, "options", chosen))), piece((TEXT, (repr(score), "Reward Details ", "None")))
-    line = f"{_THANKS.line}{SEPARATOR}{bought.line}{SEPARATOR}{_GOAL.line}{SEPARATOR}{end.line}"
-    return Page("done", f"done {asin}", _NOTHING, [_THANKS, bought, _GOAL, end], line, {}, ())
+    # as `json.dumps(options, sort_keys=True)`, which makes an encoder for every call
+    pairs = ", ".join([f"{_write(name)}: {_write(options[name])}" for name in sorted(options)])
+    chosen, told = f"{{{pairs}}}".translate(_SAFE_IN_HTML) if pairs else "{}", repr(score)
+    body = partial(_done_body, asin, chosen, told)
+    line = _line((_THANKS_LINE, asin, "options", chosen, _GOAL_LINE, told, _DETAILS_LINE), body)
+    return Page("done", f"done {asin}", _NOTHING, line, body, {}, ())
 
 
 class Pages:
-    """The pages of a catalogue; those asked for last are kept.
+    """The pages of a catalogue; those asked for last are kept, and what results show of products.
 
     Args:
         catalogue: the products.
@@ -278,10 +298,10 @@ class Pages:
             return results_page(list(map(listed, positions)), number, total)
 
         self.item, self.sub, self.results = item, sub, results
-        self._kept = item, sub, results, listed
+        self._kept = item, sub, results
 
     def clear(self) -> None:
-        """Forget all pages."""
+        """Forget all pages; what results show of a product belongs to the product, not to a page."""
         for kept in self._kept:
             kept.cache_clear()
 
