@@ -71,24 +71,44 @@ class Grader:
 
     def __init__(self, catalogue: Catalogue, prices: NDArray[np.float64], nouns: Tagger) -> None:
         self._prices = prices
-        self._match = lru_cache(_MEMORY)(lambda position, goal: compare(catalogue[position], goal, nouns))
+        sold = lru_cache(_MEMORY)(lambda position: _sold(catalogue[position], nouns))
+        self._match = lru_cache(_MEMORY)(lambda position, goal: _match(sold(position), goal, nouns))
 
     def __call__(self, position: int, options: Mapping[str, str], goal: Goal) -> Purchase:
         """Return the score and parts of buying a product with some options."""
         return grade(self._match(position, goal), float(self._prices[position]), tuple(options.values()), goal)
 
 
+class _Sold(NamedTuple):
+    """What a purchase is judged by, of the product alone."""
+
+    query: str
+    levels: frozenset[str]
+    nouns: frozenset[str]
+    attributes: tuple[str, ...]
+    places: tuple[str, ...]
+
+
+def _sold(product: Product, nouns: Tagger) -> _Sold:
+    places = product.title.lower(), " ".join(product.bullets).lower(), product.description.lower()
+    levels, there = _levels(product.product_category), frozenset(nouns(product.title))
+    return _Sold(product.query, levels, there, product.attributes, places)
+
+
 def compare(product: Product, goal: Goal, nouns: Tagger) -> Match:
     """Return how well a product fits a goal."""
-    same_query = product.query == goal.query
-    same_category = len(_levels(product.product_category) & _levels(goal.product_category)) >= 2
-    wanted, there = nouns(goal.name), set(nouns(product.title))
-    title = len(there.intersection(wanted)) / len(wanted) if wanted else 0.2
+    return _match(_sold(product, nouns), goal, nouns)
+
+
+def _match(sold: _Sold, goal: Goal, nouns: Tagger) -> Match:
+    same_query = sold.query == goal.query
+    same_category = len(sold.levels & _levels(goal.product_category)) >= 2
+    wanted = nouns(goal.name)
+    title = len(sold.nouns.intersection(wanted)) / len(wanted) if wanted else 0.2
     r_type = 1.0 if same_query or same_category or title > 0.2 else 0.5
     if title < 0.1:
         r_type = 0.1 if title > 0 else 0.0
-    places = product.title.lower(), " ".join(product.bullets).lower(), product.description.lower()
-    found = sum([_is_there(wish, product.attributes, places) for wish in goal.attributes])
+    found = sum([_is_there(wish, sold.attributes, sold.places) for wish in goal.attributes])
     return Match(r_type, same_query, same_category, title, found)
 
 
@@ -136,8 +156,16 @@ def grade(match: Match, price: float, chosen: tuple[str, ...], goal: Goal) -> Pu
 
 
 def _options_found(chosen: tuple[str, ...], wished: tuple[tuple[str, str], ...] | tuple[str, ...]) -> int:
-    values = [reduced(value) for value in chosen]
-    return sum(any(alike(value, reduced(wish)) for value in values) for wish in wished)
+    if not chosen:
+        return 0
+    values, found = [reduced(value) for value in chosen], 0
+    for wish in wished:
+        wanted = reduced(wish)
+        for value in values:
+            if alike(value, wanted):
+                found += 1
+                break
+    return found
 
 
 @lru_cache(maxsize=1 << 12)
@@ -171,9 +199,15 @@ def reduced(option: str | tuple[str, str]) -> str:
         >>> reduced("dark blue"), reduced("standard"), reduced(("color", "red")), reduced(("color", "dark red"))
         ('blue', 'tan', 'red', "('color', 'dark red')")
     """
-    return next((colour for colour in COLOURS if colour in option), str(option))
+    if not isinstance(option, str):
+        return min(_COLOURS.intersection(option), default=str(option))  # they are sorted
+    for colour in COLOURS:
+        if colour in option:
+            return colour
+    return option
 
 
+_COLOURS = frozenset(COLOURS)
 _LATIN_1 = dict.fromkeys(range(128, 256))
 _NOT_WORD = re.compile(r"\W")
 #: Longer phrases (no attribute or option is) are alike only when the words of one contain those of the other.
@@ -193,31 +227,42 @@ def alike(bought: str, wished: str) -> bool:
         >>> alike("easy to clean", "clean easy"), alike("x large", "xx large"), alike("machine wash", "hand wash")
         (True, True, False)
     """
-    left, right = _words(bought), _words(wished)
+    (left, one, letters), (right, other, others) = _phrase(bought), _phrase(wished)
     if not left or not right:
         return False
+    short = len(bought) <= _LONGEST and len(wished) <= _LONGEST
+    if left.isdisjoint(right):  # the words in common are no text: one pair is left
+        return short and _close(one, other, letters, others)
     common = left & right
-    if common and common in (left, right):
+    if common in (left, right):
         return True
-    if len(bought) > _LONGEST or len(wished) > _LONGEST:
+    if not short:
         return False
     both = " ".join(sorted(common))
     one, other = (f"{both} {' '.join(sorted(words - common))}".strip() for words in (left, right))
-    return _close(both, one) or _close(both, other) or _close(one, other)
+    pairs = (both, one), (both, other), (one, other)
+    return any(_close(some, more, frozenset(some), frozenset(more)) for some, more in pairs)
 
 
-@lru_cache(maxsize=1 << 14)
 def _words(phrase: str) -> frozenset[str]:
     return frozenset(_NOT_WORD.sub(" ", phrase.translate(_LATIN_1)).lower().split())
 
 
-def _close(one: str, other: str) -> bool:
+@lru_cache(maxsize=1 << 14)
+def _phrase(phrase: str) -> tuple[frozenset[str], str, frozenset[str]]:
+    """Return the words of a phrase, these in order as a text, and the text's letters."""
+    words = _words(phrase)
+    text = " ".join(sorted(words))
+    return words, text, frozenset(text)
+
+
+def _close(one: str, other: str, letters: frozenset[str], others: frozenset[str]) -> bool:
     """Say whether the ratio of two texts in per cent, rounded, is above 85; the quick bounds are never below it."""
-    shorter, total = min(len(one), len(other)), len(one) + len(other)
-    if round(200 * shorter / total) <= 85:
+    length, width = len(one), len(other)
+    total = length + width
+    if round(200 * min(length, width) / total) <= 85:
         return False
-    letters, others = set(one), set(other)
-    most = min(len(one) - len(letters - others), len(other) - len(others - letters))
+    most = min(length - len(letters - others), width - len(others - letters))
     if round(200 * most / total) <= 85:
         return False
     matcher = SequenceMatcher(None, one, other)
