@@ -141,15 +141,25 @@ class HuggingFacePolicy:
         return changed
 
     def with_model(self, model: Any) -> HuggingFacePolicy:
-        """Return a policy with the same tokenizer, settings and sampler (which will follow it) over another model."""
-        return self._other(model, self.sampler, dataclasses.asdict(self.settings))
+        """Return a policy with the same tokenizer, settings and sampler (which will follow it) over another model.
+
+        Raises:
+            TypeError: the sampler is a subclass of `LoopSampler`, which reads the model that it was made with.
+        """
+        if isinstance(self.sampler, LoopSampler) and type(self.sampler) is not LoopSampler:
+            raise TypeError(f"{self.sampler} writes with the model it was made with: give another to a new policy")
+        other = self._other(model, self.sampler, dataclasses.asdict(self.settings))
+        if other.sampler is self.sampler:  # it holds this model's weights, and must not take the other's for the same
+            self._count(weights_version(self.model))
+            other._count = self._count
+        return other
 
     def with_sampler(self, sampler: Sampler) -> HuggingFacePolicy:
         """Return a policy over the same model, shared, whose replies somebody else writes."""
         return self._other(self.model, sampler, dataclasses.asdict(self.settings))
 
     def _other(self, model: Any, sampler: Sampler, settings: Mapping[str, Any]) -> HuggingFacePolicy:
-        kept = None if isinstance(sampler, LoopSampler) else sampler  # whose cache belongs to model and settings
+        kept = None if type(sampler) is LoopSampler else sampler  # whose cache belongs to model and settings
         return HuggingFacePolicy(model, self.tokenizer, autocast=self.precision, sampler=kept, **settings)
 
     def forget(self) -> None:

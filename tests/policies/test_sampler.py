@@ -1,3 +1,4 @@
+import copy
 from types import SimpleNamespace
 
 import numpy as np
@@ -6,7 +7,9 @@ import torch
 from torch import nn
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausalLM
 
-from policies.sampler import Decoding, LoopSampler, complete, first_logits, pick
+from policies.huggingface import HuggingFacePolicy
+from policies.sampler import Completion, Decoding, LoopSampler, complete, first_logits, pick
+from policies.tiny import tiny_policy
 
 torch.set_num_threads(1)
 
@@ -212,3 +215,51 @@ def test_mixed_precision_casts_the_weights_once_per_reply_and_not_once_per_token
     with Counting():
         complete(model, [(1, 2, 3)], None, settings)
     assert casts.count(tuple(model.model.layers[0].mlp.gate_proj.weight.shape)) == 7  # all projections are 16 x 16
+
+
+class Holding:
+    """A sampler that keeps the weights it was sent, as engines do."""
+
+    def __init__(self):
+        self.version, self.held = 0, "the first"
+
+    def follow(self, model, version):
+        if version != self.version:
+            self.version, self.held = version, model
+
+    def write(self, prompts, draws, decoding, restrictions=None):
+        return [Completion([5], [-1.0], "stop") for _ in prompts]
+
+    def forget(self):
+        pass
+
+
+def test_over_another_model_a_sampler_is_kept_and_sent_the_other_weights():
+    policy = tiny_policy(["P"], seed=0, layers=1)
+    model = copy.deepcopy(policy.model)
+    torch.nn.init.ones_(next(model.parameters()))
+    for acts_before in (False, True):
+        sampler = Holding()
+        one = HuggingFacePolicy(policy.model, policy.tokenizer, sampler=sampler, max_new_tokens=1)
+        if acts_before:
+            one.act(["P"], {}, np.random.default_rng(0))
+        other = one.with_model(model)
+        assert other.sampler is sampler
+        other.act(["P"], {}, np.random.default_rng(0))
+        assert sampler.held is model
+        one.act(["P"], {}, np.random.default_rng(0))
+        assert sampler.held is policy.model
+
+
+def test_a_loop_of_ones_own_is_kept_under_other_settings_and_refused_over_another_model():
+    policy = tiny_policy(["P"], seed=0, layers=1)
+
+    class Noted(LoopSampler):
+        pass
+
+    sampler = Noted(policy.model)
+    one = HuggingFacePolicy(policy.model, policy.tokenizer, sampler=sampler)
+    assert one.with_settings(temperature=0.5).sampler is sampler
+    with pytest.raises(TypeError, match=r"Noted .*writes with the model it was made with"):
+        one.with_model(copy.deepcopy(policy.model))
+    assert type(policy.with_model(copy.deepcopy(policy.model)).sampler) is LoopSampler
