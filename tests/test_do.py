@@ -38,7 +38,7 @@ def installed(calls: list[str]) -> list[str]:
 
 def test_the_main_job_installs_its_own_extras_once(checkout: Path) -> None:
     calls, said = do(checkout, "bench", "--quick", "--seeds", "0 1")
-    assert installed(calls) == ["", "train,bench"]
+    assert installed(calls) == ["", "train,bench,smollm2"]
     assert "the main job" in said
     assert calls[-1] == "-m benchmarks.run --quick --seeds 0 1"
     calls, said = do(checkout, "bench", "report", "x")
@@ -50,7 +50,7 @@ def test_the_full_set_comes_after_the_small_one_and_serves_both(checkout: Path) 
     do(checkout, "bench")
     first, *more = installed(do(checkout, "check")[0])
     assert first == ""
-    assert (more[0][:12], more[0][-4:]) == ("train,bench,", ",dev")
+    assert (more[0][:20], more[0][-4:]) == ("train,bench,smollm2,", ",dev")
     for task in ("bench", "check", "fuzz"):
         assert installed(do(checkout, task)[0]) == []
 
@@ -59,7 +59,7 @@ def test_other_versions_install_again(checkout: Path) -> None:
     do(checkout, "bench")
     with (checkout / "constraints.txt").open("a") as stream:
         stream.write("# another\n")
-    assert installed(do(checkout, "bench")[0]) == ["", "train,bench"]
+    assert installed(do(checkout, "bench")[0]) == ["", "train,bench,smollm2"]
 
 
 def test_pip_shows_what_it_does(checkout: Path) -> None:

