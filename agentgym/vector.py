@@ -165,11 +165,31 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
         if not self._begun:
             raise gym.error.ResetNeeded("TextVectorEnv.step: no episodes yet; call reset() first")
         running, waiting, commands = self._read(actions)
-        may_cut = self.env_class.is_cut is not TextEnv.is_cut
         self.prepare(running, commands)
         rewards = [0.0] * self.num_envs
+        ended = self._play(running, commands, rewards)
+        if waiting:
+            self._restart(waiting)
+        count = self.num_envs
+        flags = np.fromiter(self._terminated, np.bool_, count), np.fromiter(self._truncated, np.bool_, count)
+        if ended and self.autoreset_mode is AutoresetMode.SAME_STEP:
+            final = self._final(ended)
+            self._restart(ended)
+        else:
+            final = {}
+        gained = np.fromiter(rewards, np.float64, count)
+        return self._batch_observations(), gained, *flags, {**self.columns(self._infos), **final}
+
+    def _play(self, running: Sequence[int], commands: Sequence[str], rewards: list[float]) -> list[int]:
+        """Play the commands of a step, and return the indices of those whose episode has just ended.
+
+        Args:
+            running: indices of the sub-environments that play.
+            commands: one clean command per sub-environment.
+            rewards: to be filled in, as `_observations`, `_infos`, `_elapsed`, `_terminated` and `_truncated` are.
+        """
+        may_cut = self.env_class.is_cut is not TextEnv.is_cut
         envs, observations, infos, elapsed = self.envs, self._observations, self._infos, self._elapsed
-        terminated, truncated = self._terminated, self._truncated
         limit = inf if self.max_episode_steps is None else self.max_episode_steps
         ended: list[int] = []
         for i in running:
@@ -180,21 +200,11 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
             elapsed[i] = steps = elapsed[i] + 1
             cut = may_cut and env.is_cut()
             if over or cut or steps >= limit:
-                terminated[i], truncated[i] = over, cut or steps >= limit
+                self._terminated[i], self._truncated[i] = over, cut or steps >= limit
                 if over or cut:
                     env.finish()
                 ended.append(i)
-        if waiting:
-            self._restart(waiting)
-        count = self.num_envs
-        flags = np.fromiter(terminated, np.bool_, count), np.fromiter(truncated, np.bool_, count)
-        if ended and self.autoreset_mode is AutoresetMode.SAME_STEP:
-            final = self._final(ended)
-            self._restart(ended)
-        else:
-            final = {}
-        gained = np.fromiter(rewards, np.float64, count)
-        return self._batch_observations(), gained, *flags, {**self.columns(infos), **final}
+        return ended
 
     def _read(self, actions: Sequence[str]) -> tuple[Sequence[int], Sequence[int], list[str]]:
         """Check the actions of a step before anything moves, so that a wrong call changes nothing.
@@ -232,7 +242,7 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
     def snapshot(self) -> list[Any]:
         """Return the exact state of every sub-environment, time limits included, as a picklable list."""
         return [
-            (env.snapshot(), self._elapsed[i], self._terminated[i], self._truncated[i], self._infos[i])
+            (env.snapshot(), self._elapsed[i], self._terminated[i], self._truncated[i], self._infos[i].copy())
             for i, env in enumerate(self.envs)
         ]
 
@@ -241,7 +251,7 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
         states = self._batch("snapshot", snapshot)
         for i, (env, (state, elapsed, terminated, truncated, info)) in enumerate(zip(self.envs, states, strict=True)):
             self._observations[i], _ = env.restore(state)
-            self._infos[i] = info
+            self._infos[i] = info.copy()
             self._elapsed[i], self._terminated[i], self._truncated[i] = elapsed, terminated, truncated
         self._begun = True
         return self._batch_observations(), self.columns(self._infos)

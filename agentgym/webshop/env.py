@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from math import inf
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
@@ -208,15 +209,15 @@ class WebShopEnv(TextEnv[str]):
 
     def act(self, command: str) -> tuple[float, bool, bool]:
         """Play one command; see the class page for the reward."""
-        session = self.session
         self._step += 1
-        valid = session.do(*session.read(command))
-        purchase = session.purchase
-        if purchase is None:
-            return 0.0, False, valid
+        valid = self.session.play(command)
+        purchase = self.session.purchase
+        return (0.0, False, valid) if purchase is None else (self._worth(purchase.score), True, valid)
+
+    def _worth(self, score: float) -> float:
         if self.reward is None:
-            return purchase.score, True, valid
-        return self.reward if purchase.score == 1.0 else 0.0, True, valid
+            return score
+        return self.reward if score == 1.0 else 0.0
 
     def observe(self) -> str:
         """Return the page in the environment's form."""
@@ -237,6 +238,12 @@ class WebShopEnv(TextEnv[str]):
 
     def describe(self, valid: bool) -> Info:
         """Return the info dict of the current state."""
+        info = self._info.copy()
+        self._describe(info, valid)
+        return info
+
+    def _describe(self, info: Info, valid: bool) -> None:
+        """Write what has changed since the visit began into an info dict of the same visit."""
         session, mode = self.session, self.observation_mode
         page, purchase, options = session.page, session.purchase, session.options
         kind = page.kind
@@ -256,20 +263,17 @@ class WebShopEnv(TextEnv[str]):
         if mode == "text_rich" and session.visited:
             key = f"{key} | opened {' '.join(sorted(session.opened()))}"
         commands = page.all_commands if self._brackets else page.commands
-        info = self._info.copy()
         info["admissible_actions"] = (_ANY_QUERY, *commands) if searching else commands
         info["is_action_valid"] = valid
         info["state_key"] = f"{key} | {session.draws} draws" if session.draws else key
         info["page"] = name
         info["has_search_bar"] = searching
-        if session.choice is not None:
-            info["options"] = session.choice[0]
+        info["options"] = "nothing" if session.choice is None else session.choice[0]
         if purchase is not None:
             info["won"], info["score"] = purchase.score == 1.0, purchase.score
             info.update(purchase.parts)
         if self.expert:
             info["expert_action"] = expert_action(session)
-        return info
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a pickle holds: the arguments, the generator, the state of the visit; not the shop."""
@@ -303,11 +307,37 @@ class WebShopVectorEnv(TextVectorEnv):
 
     def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:
         """Make all new searches of a step together; the sub-environments find the answers remembered."""
-        search = self.envs[0].tasks.shop.search
+        envs = self.envs
+        self._asked = {i: envs[i].session.read(commands[i]) for i in running if commands[i].startswith("search[")}
+        search = envs[0].tasks.shop.search
         if isinstance(search, Recent):
-            asked = [self.envs[i].session.read(commands[i]) for i in running if commands[i].startswith("search[")]
-            queries = [query for name, query in asked if name == "search" and not query.startswith("<")]
-            search.tops(queries, RESULTS)
+            asked = self._asked.values()
+            search.tops([query for name, query in asked if name == "search" and not query.startswith("<")], RESULTS)
+
+    def _play(self, running: Sequence[int], commands: Sequence[str], rewards: list[float]) -> list[int]:
+        """Play as `act`, `observe` and `describe` do; each command is read once, and each visit keeps one info dict."""
+        if self.env_class.act is not WebShopEnv.act or self.env_class.describe is not WebShopEnv.describe:
+            return super()._play(running, commands, rewards)
+        envs, observations, infos, elapsed = self.envs, self._observations, self._infos, self._elapsed
+        asked, limit = self._asked, inf if self.max_episode_steps is None else self.max_episode_steps
+        ended: list[int] = []
+        for i in running:
+            env = envs[i]
+            session = env.session
+            env._step += 1
+            valid = session.do(*asked[i]) if i in asked else session.play(commands[i])
+            observations[i] = env.observe()
+            env._describe(infos[i], valid)
+            elapsed[i] = steps = elapsed[i] + 1
+            purchase = session.purchase
+            if purchase is not None:
+                rewards[i] = env._worth(purchase.score)
+                env.finish()
+            elif steps < limit:
+                continue
+            self._terminated[i], self._truncated[i] = purchase is not None, steps >= limit
+            ended.append(i)
+        return ended
 
     def columns(self, infos: Sequence[Info]) -> dict[str, Any]:
         """Return the infos as one array per key; most of them are zeros until somebody buys."""

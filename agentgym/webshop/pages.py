@@ -75,6 +75,7 @@ class Page:
 
     Attributes:
         lead_text, body_text: what stands before and after the request as one line of text each.
+        plain: whether all that can be clicked stands in `commands`, no text of which needs to be read with care.
     """
 
     def __init__(
@@ -91,6 +92,7 @@ class Page:
         self.lead, self.lead_text = lead
         self.body_text, self._body = line, body
         self.commands = _commands(clickables, False) if commands is None else commands
+        self.plain = len(self.commands) == len(clickables)
 
     @cached_property
     def body(self) -> Nodes:
