@@ -24,6 +24,7 @@ from policies.pretrained import (
     SETTINGS_FILE,
     Settings,
     Truncate,
+    align,
     load_model,
     mixed_precision,
     read_settings,
@@ -395,6 +396,5 @@ class HuggingFacePolicy:
             model, tokenizer = load_adapter(Path(path), dtype, download, base)
         else:
             model, tokenizer = load_model(path, dtype, download, weights=str(device) != "meta")
-        if device is None:
-            device = "cuda" if torch.cuda.is_available() else "cpu"
-        return cls(model, tokenizer, device=device, **(stored | settings))
+        device = device or ("cuda" if torch.cuda.is_available() else "cpu")
+        return cls(align(model) if str(device) == "cpu" else model, tokenizer, device=device, **(stored | settings))

@@ -17,6 +17,8 @@ SETTINGS_FILE = "policy.json"
 Truncate = Literal["raise", "left", "end-episode"]
 #: Parameters from which a CPU with instructions for bfloat16 gains by it; smaller models lose it in casting.
 _LARGE = 50_000_000
+#: Bytes; PyTorch allocates at multiples of it.
+_ALIGNMENT = 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -112,6 +114,18 @@ def write_settings(folder: Path, settings: Settings) -> None:
     """Store the settings in a folder that exists."""
     text = json.dumps(dataclasses.asdict(settings), indent=2, sort_keys=True)
     (folder / SETTINGS_FILE).write_text(text + "\n", encoding="utf-8")
+
+
+def align(model: Any) -> Any:
+    """Move weights on the CPU to addresses that PyTorch itself would choose.
+
+    Files are mapped into memory wherever their tensors begin, and matrix products round by their operands' alignment:
+    a saved policy would not write what the one in memory writes. Returns the model.
+    """
+    for tensor in (*model.parameters(), *model.buffers()):
+        if tensor.data_ptr() % _ALIGNMENT:
+            tensor.data = tensor.data.clone()
+    return model
 
 
 def mixed_precision(model: torch.nn.Module) -> torch.dtype | None:

@@ -202,11 +202,11 @@ def pick(
         >>> pick(logits, torch.tensor([0.24, 0.26, 0.51], dtype=torch.float64), 1.0)[0].tolist()
         [0, 1, 2]
     """
+    if allowed is not None:
+        logits = restrict(logits, allowed)
     logprobs = torch.log_softmax(logits / (temperature or 1.0), dim=-1)
     if bool(torch.isnan(logprobs[:, 0]).any()):  # one nan or +inf makes a whole row nan
         raise FloatingPointError("the model's logits are not numbers")
-    if allowed is not None:
-        logprobs = torch.log_softmax(restrict(logprobs, allowed), dim=-1)
     if uniforms is None:
         tokens = logprobs.argmax(dim=-1)
     else:

@@ -127,7 +127,7 @@ def test_every_extra_stands_in_the_table_with_what_it_brings() -> None:
     table = {name: brings.lower() for name, brings in rows if name not in PACKAGES.split("|")}
     assert table.keys() == extras.keys()
     for name, requirements in extras.items():
-        packages = [re.split(r"[\[><=]", requirement)[0] for requirement in requirements]
+        packages = [re.split(r"[\[><=]", requirement.lower())[0] for requirement in requirements]
         assert [one for one in packages if one not in table[name] and one != "stepcredit"] == []
 
 
