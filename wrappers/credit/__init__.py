@@ -5,12 +5,16 @@
 imported: all modules of methods are therefore imported here, before their functions take the names over.
 """
 
+from wrappers.credit.agentprm import action_targets
+from wrappers.credit.attribution import attribution
 from wrappers.credit.dapo import DAPO, dapo
+from wrappers.credit.fill_silent import fill_silent
 from wrappers.credit.gae import GAE, gae
 from wrappers.credit.gigpo import GiGPO, gigpo
 from wrappers.credit.graphgpo import GraphGPO, graphgpo
 from wrappers.credit.grpo import GRPO, grpo
 from wrappers.credit.hgpo import HGPO, hgpo
+from wrappers.credit.hisr import hisr, importance
 from wrappers.credit.reinforce_plus_plus import (
     ReinforcePlusPlus,
     ReinforcePlusPlusBaseline,
@@ -19,6 +23,7 @@ from wrappers.credit.reinforce_plus_plus import (
 )
 from wrappers.credit.rewardflow import RewardFlow, rewardflow
 from wrappers.credit.rloo import RLOO, rloo
+from wrappers.credit.spa import spa
 from wrappers.credit.state_graph import StateGraph
 from wrappers.credit.task_graph import TaskGraphs
 from wrappers.credit.token_gae import bi_level_gae, token_gae
@@ -38,16 +43,22 @@ __all__ = [
     "RewardFlow",
     "StateGraph",
     "TaskGraphs",
+    "action_targets",
+    "attribution",
     "bi_level_gae",
     "dapo",
+    "fill_silent",
     "gae",
     "gigpo",
     "graphgpo",
     "grpo",
     "hgpo",
+    "hisr",
+    "importance",
     "reinforce_plus_plus",
     "reinforce_plus_plus_baseline",
     "rewardflow",
     "rloo",
+    "spa",
     "token_gae",
 ]

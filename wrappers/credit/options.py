@@ -95,13 +95,17 @@ class PenaltyOptions(TypedDict, total=False):
     ]
 
 
-class OutcomeOptions(PenaltyOptions, total=False):
+class WorthOptions(TypedDict, total=False):
     """What an episode is worth."""
 
     outcome: Annotated[
         Literal["return", "won"],
         option("return", 'what an episode is worth: "return", the undiscounted sum of its rewards, or "won", 0 or 1'),
     ]
+
+
+class OutcomeOptions(PenaltyOptions, WorthOptions, total=False):
+    """What an episode is worth, and what becomes of invalid actions."""
 
 
 class EpisodeOptions(OutcomeOptions, total=False):
@@ -233,7 +237,7 @@ def read_options(function: Callable[..., object], words: Mapping[str, str]) -> d
         for name, word in words.items()
         if name != "preset"
     }
-    preset = words.get("preset", "paper")
+    preset = words.get("preset", next(iter(presets)))
     choose(options_type, presets, preset, read)
     return {"preset": preset, **read} if "preset" in words else read
 

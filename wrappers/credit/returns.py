@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg.blas import dtbsv
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.options import LARGEST, OutcomeOptions, PenaltyOptions
+from wrappers.credit.options import LARGEST, OutcomeOptions, PenaltyOptions, WorthOptions
 
 
 def discounted_returns(table: StepTable, gamma: float, reward: Floats | None = None) -> Floats:
@@ -47,14 +47,23 @@ def episode_scores(table: StepTable, options: OutcomeOptions) -> Floats:
     Raises:
         ValueError: on a reward beyond `LARGEST`, where the outcome is the return.
     """
-    if options["outcome"] == "won":
-        per_trajectory = table.trajectory_won * 1.0
-    else:
-        checked_rewards(table.reward)
-        per_trajectory = table.trajectory_return
     lost = penalties(table, options, "discounted")
-    per_trajectory = per_trajectory - np.bincount(table.trajectory, weights=lost, minlength=table.n_trajectories)
+    per_trajectory = outcomes(table, options) - np.bincount(
+        table.trajectory, weights=lost, minlength=table.n_trajectories
+    )
     return per_trajectory[table.trajectory] - penalties(table, options, "row")
+
+
+def outcomes(table: StepTable, options: WorthOptions) -> Floats:
+    """Return float64 (M,): what each trajectory was worth.
+
+    Raises:
+        ValueError: on a reward beyond `LARGEST`, where the outcome is the return.
+    """
+    if options["outcome"] == "won":
+        return table.trajectory_won.astype(np.float64)
+    checked_rewards(table.reward)
+    return table.trajectory_return
 
 
 def checked_rewards(reward: Floats) -> Floats:

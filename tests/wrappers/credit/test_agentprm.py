@@ -1,0 +1,130 @@
+"""Targets of action values: by hand, against loops over histories, against recorded answers."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym.trajectory import Floats, StepTable
+from tests.wrappers.credit import learned
+from tests.wrappers.credit.oracles import build, cases
+from tests.wrappers.credit.oracles import table as recorded
+from tests.wrappers.credit.random_tables import random_table, rebuild
+from tests.wrappers.credit.small_tables import episodes
+from wrappers.credit.agentprm import action_targets
+
+#: "u -up-" is reached by two histories; the first two episodes begin alike.
+TABLE = episodes("s -a-> u -up-> goal +", "s -a-> u -left-> u", "s -b-> s -a-> u -up-> pit")
+
+
+@pytest.mark.parametrize(
+    ("options", "targets"),
+    [
+        ({}, [0.25, 1.0, 0.25, 0.0, 0.0, 0.0, 0.0]),
+        ({"unit": "state"}, [0.5 / 3, 0.5, 0.5 / 3, 0.0, 0.0, 0.5 / 3, 0.5]),
+        # Won: 1, then (1 + .5) / 2. Lost: 0, .25, (1 - .25) / 2.
+        ({"preset": "authors"}, [0.5, 0.75, 0.5, 0.25, 0.0, 0.25, 0.375]),
+        ({"gamma": 1.0}, [0.5, 1.0, 0.5, 0.0, 0.0, 0.0, 0.0]),
+        # Plus .5 V' - V, which is -.5 on "s" before "u", -.75 on "s" before "s", and nothing on last steps.
+        ({"shaping": "raw"}, [-0.25, 1.0, -0.25, 0.0, -0.5, -0.5, 0.0]),
+        ({"shaping": "raw", "preset": "authors"}, [-0.5, 0.5, -0.5, -0.5, -1.5, -1.0, -0.25]),
+    ],
+)
+def test_by_hand(options: dict[str, Any], targets: list[float]) -> None:
+    values = [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0]
+    found = action_targets(TABLE, values=values, **{"gamma": 0.5, **options})
+    np.testing.assert_allclose(found, targets, atol=1e-15)
+
+
+def test_soft_targets_by_hand() -> None:
+    # Five single steps worth 1 0 0 0 0: mean .2, quartiles 0 and 0 (nothing between them), so 0 and 1.
+    table = episodes("s -a-> goal +", *[f"s -{action}-> pit" for action in "bcde"])
+    found = action_targets(table, shaping="soft", values=np.zeros(5))
+    np.testing.assert_allclose(found, [1, 0, 0, 0, 0])
+    # Worth 1 1 0 0 0: quartiles 0 and 1, mean .4; a sixth visit of the last counts the pair once.
+    table = episodes("s -a-> goal +", "s -b-> goal +", *[f"s -{action}-> pit" for action in "cdee"])
+    found = action_targets(table, shaping="soft", values=np.zeros(6))
+    np.testing.assert_allclose(found, 1 / (1 + np.exp([-1.8, -1.8, 1.2, 1.2, 1.2, 1.2])))
+
+
+def naive(table: StepTable, unit: str, gamma: float, preset: str) -> Floats:
+    """The same means from dictionaries of histories."""
+    keys: list[Any] = [None] * len(table)
+    worth = np.zeros(len(table))
+    for i in range(table.n_trajectories):
+        rows = table.order[table.offsets[i] : table.offsets[i + 1]].tolist()
+        history: list[Any] = []
+        for t, row in enumerate(rows):
+            pair = (int(table.state[row]), int(table.action[row]))
+            history.append(pair)
+            keys[row] = (int(table.group[row]), tuple(history) if unit == "history" else pair)
+            won = float(table.won[row])
+            from_start = 0.5 * (1 + gamma**t * (2 * won - 1))
+            worth[row] = from_start if preset == "authors" else gamma ** (len(rows) - 1 - t) * won
+    return np.array([np.mean([worth[j] for j, key in enumerate(keys) if key == mine]) for mine in keys])
+
+
+@pytest.mark.parametrize("unit", ["history", "state"])
+@pytest.mark.parametrize("preset", ["paper", "authors"])
+@given(seed=st.integers(0, 10**6), gamma=st.floats(0.1, 1))
+@settings(max_examples=10, deadline=None)
+def test_equals_its_naive_twin_in_any_order_of_rows(unit: Any, preset: Any, seed: int, gamma: float) -> None:
+    table = random_table(seed, groups=2, steps=6, states=4)
+    table = rebuild(table, np.random.default_rng(seed).permutation(len(table)))
+    found = action_targets(table, unit=unit, preset=preset, gamma=gamma)
+    np.testing.assert_allclose(found, naive(table, unit, gamma, preset), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"shaping": "raw"}, "shaping needs values, one V per row"),
+        ({"shaping": "raw", "values": [0.0]}, r"values must hold one finite number per row, shape \(7,\)"),
+        ({"shaping": "soft", "values": [np.nan] * 7}, "row 0 has nan"),
+        ({"gamma": 1.5}, "gamma must be between 0 and 1, got 1.5"),
+        ({"unit": "states"}, "unknown unit 'states'; .*did you mean 'state'"),
+    ],
+)
+def test_wrong_input_is_named(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        action_targets(TABLE, **arguments)
+
+
+def test_an_empty_table() -> None:
+    assert action_targets(rebuild(TABLE, np.arange(0)), shaping="soft", values=[]).shape == (0,)
+
+
+@pytest.mark.parametrize("unit", ["history", "state"])
+def test_the_paper(unit: Any) -> None:
+    theirs = learned.answers(learned.PAPER, "agentprm", f"q_target_by_{unit}_action")
+    np.testing.assert_allclose(action_targets(recorded(), unit=unit), theirs, rtol=0, atol=1e-6)
+
+
+def test_the_authors() -> None:
+    values = learned.scores("value")
+    for shaping, key in (("none", "q_target"), ("raw", "shaped_raw")):
+        found = action_targets(recorded(), preset="authors", shaping=shaping, values=values)  # type: ignore[arg-type]
+        np.testing.assert_allclose(found, learned.answers(learned.AUTHORS, "agentprm", key), rtol=0, atol=1e-4)
+
+
+def test_the_authors_soft_targets() -> None:
+    # Mean and quartiles are those of a data set: the originals were given one case at a time.
+    values, begin, found = learned.scores("value"), 0, []
+    for case in cases():
+        table = build([case])
+        mine = values[begin : begin + len(table)]
+        found.append(action_targets(table, preset="authors", shaping="soft", values=mine))
+        begin += len(table)
+    theirs = learned.answers(learned.AUTHORS, "agentprm", "shaped_soft")
+    np.testing.assert_allclose(np.concatenate(found), theirs, rtol=0, atol=1e-4)
+
+
+def test_the_last_target_of_a_won_rollout_is_the_highest_only_when_counted_from_the_end() -> None:
+    table = recorded()
+    won = table.last[table.trajectory_won & (np.diff(table.offsets) > 1)]
+    first = table.order[table.offsets[:-1]][table.trajectory[won]]
+    paper, authors = (action_targets(table, preset=preset) for preset in ("paper", "authors"))
+    assert (paper[won] > paper[first]).all()
+    assert (authors[won] < authors[first]).mean() > 0.7

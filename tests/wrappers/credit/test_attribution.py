@@ -1,0 +1,118 @@
+"""Progress attribution: by hand, against the regression written out, against recorded answers."""
+
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym.trajectory import Floats, StepTable
+from benchmarks.throughput.synthetic_rollouts import random_walk_table
+from tests.wrappers.credit import learned
+from tests.wrappers.credit.oracles import table as recorded
+from tests.wrappers.credit.random_tables import random_table, rebuild
+from tests.wrappers.credit.small_tables import episodes
+from wrappers.credit.attribution import attribution
+
+
+def regression(table: StepTable, damping: float, centred: bool) -> Floats:
+    """The same contributions from the normal equations over states and actions, group by group."""
+    result = np.empty(len(table))
+    for group in range(table.n_groups):
+        mine = np.flatnonzero(table.group == group)
+        pairs = sorted({(table.state[row], table.action[row]) for row in mine})
+        trajectories = sorted({table.trajectory[row] for row in mine})
+        counts = np.zeros((len(trajectories), len(pairs)))
+        for row in mine:
+            counts[trajectories.index(table.trajectory[row]), pairs.index((table.state[row], table.action[row]))] += 1
+        won = table.trajectory_won[trajectories] * 1.0
+        won -= won.mean() if centred else 0.0
+        found = np.linalg.solve(counts.T @ counts + damping * np.eye(len(pairs)), counts.T @ won)
+        result[mine] = [found[pairs.index((table.state[row], table.action[row]))] for row in mine]
+    return result
+
+
+def test_by_hand() -> None:
+    # X = [[1, 1, 0], [1, 0, 1]] over (s, right), (u, up), (u, left); y = (1, 0). XX' + I = [[3, 1], [1, 3]], its
+    # inverse times y = (3, -1) / 8.
+    table = episodes("s -right-> u -up-> goal +", "s -right-> u -left-> pit")
+    np.testing.assert_allclose(attribution(table), np.array([2, 3, 2, -1]) / 8, atol=1e-15)
+    # y = (1, -1) / 2: (1, -1) / 4.
+    np.testing.assert_allclose(attribution(table, centred=True), np.array([0, 1, 0, -1]) / 4, atol=1e-15)
+    # XX' + 2 I = [[4, 1], [1, 4]]: (4, -1) / 15.
+    np.testing.assert_allclose(attribution(table, damping=2.0), np.array([3, 4, 3, -1]) / 15, atol=1e-15)
+
+
+def test_a_step_taken_twice_counts_twice() -> None:
+    # X = [[2, 1]], XX' + I = 6: each takes 2 / 6 and 1 / 6 of the success.
+    table = episodes("s -wait-> s -wait-> s -up-> goal +")
+    np.testing.assert_allclose(attribution(table), [2 / 6, 2 / 6, 1 / 6], atol=1e-15)
+
+
+@given(st.integers(0, 10**6), st.floats(0.05, 5), st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_equals_the_regression_in_any_order_of_rows(seed: int, damping: float, centred: bool) -> None:
+    rng = np.random.default_rng(seed)
+    table = random_table(seed)
+    table = StepTable.concatenate([table, _renamed(random_table(seed + 1, groups=2, size=int(rng.integers(1, 7))))])
+    table = rebuild(table, rng.permutation(len(table)))
+    found = attribution(table, damping=damping, centred=centred)
+    np.testing.assert_allclose(found, regression(table, damping, centred), atol=1e-9)
+
+
+def _renamed(table: StepTable) -> StepTable:
+    """Groups and trajectories of other names: groups of several sizes in one table."""
+    return rebuild(table, np.arange(len(table)), relabel=lambda name: f"other {name}")
+
+
+def test_groups_without_contrast() -> None:
+    won = episodes("s -up-> goal +", "s -up-> goal +")
+    np.testing.assert_allclose(attribution(won), 2 / 3)  # one unknown: c = 2 / (1 + 1 + damping)
+    np.testing.assert_allclose(attribution(won, centred=True), 0.0, atol=1e-15)
+    assert (attribution(episodes("s -up-> pit", "s -left-> pit")) == 0).all()
+
+
+def test_the_return_instead_of_the_success() -> None:
+    table = episodes("s -up-> goal +", "s -left-> pit", reward=10.0)
+    np.testing.assert_allclose(attribution(table, outcome="return"), [5.0, 0.0])
+    np.testing.assert_allclose(attribution(table), [0.5, 0.0])
+    table.reward[0] = 1e101
+    with pytest.raises(ValueError, match="reward of row 0"):
+        attribution(table, outcome="return")
+
+
+def test_trajectories_alike_are_not_singular() -> None:
+    # Both outcomes after the same steps, and next to no damping: the mean of them is left.
+    table = episodes("s -up-> goal +", "s -up-> pit")
+    np.testing.assert_allclose(attribution(table, damping=1e-6), 0.5, atol=1e-6)
+
+
+def test_wrong_options_are_named() -> None:
+    table = episodes("s -up-> goal +")
+    with pytest.raises(ValueError, match=r"damping must be at least 1e-06, got 0"):
+        attribution(table, damping=0)
+    with pytest.raises(ValueError, match=r"unknown preset 'paper'; known: 'default'"):
+        attribution(table, preset="paper")
+    assert attribution(rebuild(table, np.arange(0))).shape == (0,)
+
+
+@pytest.mark.parametrize(("centred", "key"), [(False, "ridge"), (True, "ridge_centred")])
+def test_recorded_answers(centred: bool, key: str) -> None:
+    found = attribution(recorded(), centred=centred)
+    np.testing.assert_allclose(found, learned.answers("learned_ridge", key), rtol=0, atol=1e-8)
+
+
+def test_recorded_fits() -> None:
+    fitted = np.bincount(recorded().trajectory, weights=attribution(recorded()))
+    np.testing.assert_allclose(fitted, learned.answers("learned_ridge", "fit"), rtol=0, atol=1e-7)
+
+
+def test_a_usual_batch_takes_milliseconds() -> None:
+    table = random_walk_table(0, 16, 8, 50)
+    spent = []
+    for _ in range(5):
+        begin = time.process_time()
+        attribution(table)
+        spent.append(time.process_time() - begin)
+    assert min(spent) < 0.01

@@ -1,0 +1,205 @@
+"""HISR's rewards: by hand, the paper's printed tables, its formulas on recorded rollouts."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym.trajectory import Floats, StepTable
+from tests.wrappers.credit import learned
+from tests.wrappers.credit.oracles import load
+from tests.wrappers.credit.oracles import table as recorded
+from tests.wrappers.credit.random_tables import random_table, rebuild
+from tests.wrappers.credit.small_tables import episodes
+from wrappers.credit.hisr import hisr, importance
+from wrappers.credit.segments import by_count, by_turn
+
+#: Won in four steps of two segments, the third refused; lost in two steps of one.
+TABLE = episodes("s -a-> t -a-> u -b!-> u -a-> goal +", "s -b-> t -b-> pit")
+SEGMENTS = [0, 0, 1, 1, 0, 0]
+PREDICTED = [9.0, 0.5, 9.0, 0.25, 9.0, 0.5]
+MATTERED = [1.0, 0.5, 3.0, 2.0, 1.0, 1.0]
+#: .5 * 1.5 and .25 * 5 are .75 and 1.25: 3/8 and 5/8 of the success.
+
+
+@pytest.mark.parametrize(
+    ("options", "rewards"),
+    [
+        ({"alpha": 0.0}, [0, 0.375, 0, 0.625, 0, 0]),
+        ({"alpha": 0.0, "scale": "one"}, [0, 0.375, 0, 0.625, 0, 1]),
+        ({"alpha": 0.0, "scale": "predicted"}, [0, 0.28125, 0, 0.46875, 0, 0.5]),
+        ({"alpha": 0.0, "place": "spread"}, [0.1875, 0.1875, 0.3125, 0.3125, 0, 0]),
+        ({"alpha": 0.2}, [0.2, 0.5, 0, 0.7, 0.2, 0.2]),
+        ({"alpha": 0.2, "grounding": "penalty"}, [0, 0.3, -0.2, 0.5, 0, 0]),
+        ({"alpha": 1.0}, [1, 1, 0, 1, 1, 1]),
+    ],
+)
+def test_by_hand(options: dict[str, Any], rewards: list[float]) -> None:
+    found = hisr(TABLE, contributions=PREDICTED, importance=MATTERED, segments=SEGMENTS, **options)
+    np.testing.assert_allclose(found, rewards, atol=1e-15)
+
+
+def test_a_segment_that_hurt_stays_negative() -> None:
+    # Products .75 and -1.25.
+    found = hisr(
+        TABLE, contributions=[0, 0.5, 0, -0.25, 0, 0], importance=MATTERED, segments=SEGMENTS, alpha=0.0
+    )  # fmt: skip
+    np.testing.assert_allclose(found, [0, 0.375, 0, -0.625, 0, 0], atol=1e-15)
+
+
+def test_what_nobody_scored_earns_nothing() -> None:
+    nan = np.nan
+    plain: Any = {"segments": SEGMENTS, "alpha": 0.0}
+    found = hisr(TABLE, contributions=[nan, nan, nan, 0.25, nan, nan], importance=MATTERED, **plain)
+    np.testing.assert_allclose(found, [0, 0, 0, 1, 0, 0])
+    # The second segment's turns: nan and 1, so products .75 and .25.
+    found = hisr(TABLE, contributions=PREDICTED, importance=[1, 0.5, nan, 1, 1, 1], **plain)
+    np.testing.assert_allclose(found, [0, 0.75, 0, 0.25, 0, 0])
+    assert not hisr(TABLE, contributions=[nan] * 6, importance=MATTERED, **plain).any()
+    assert not hisr(TABLE, contributions=PREDICTED, importance=[0.0] * 6, scale="one", **plain).any()
+
+
+def test_failing_long_is_paid_for_by_the_bonus_only() -> None:
+    table = episodes(" ".join(["s", *["-wait-> s"] * 20]), "s -up-> goal +")
+    for grounding, lost, won in (("bonus", 6.0, 1.0), ("penalty", 0.0, 0.7)):
+        rewards = hisr(
+            table, contributions=np.ones(21), importance=np.ones(21), segments=by_turn(table), grounding=grounding,  # type: ignore[arg-type]
+        )  # fmt: skip
+        np.testing.assert_allclose(np.bincount(table.trajectory, weights=rewards), [lost, won])
+
+
+def test_the_tables_of_the_paper() -> None:
+    rows = 0
+    for printed in load("golden")["hisr_tables"]["tables"].values():
+        n = len(printed["R_hat"])
+        table = episodes(" ".join(["s", *["-a-> s"] * n, "+"]))
+        found = hisr(
+            table, contributions=printed["R_hat"], importance=printed["z_hat"], segments=by_turn(table), alpha=0.0
+        )  # fmt: skip
+        np.testing.assert_allclose(found, printed["R_him_paper"], rtol=0, atol=0.0025)
+        rows += n
+    assert rows == 23
+
+
+def test_importance_by_hand() -> None:
+    # Means over 2, 1 and 3 tokens: .3, -.6 and 0.
+    policy = np.log([[0.5, 0.5, 1], [0.4, 1, 1], [0.1, 0.2, 0.3]])
+    hindsight = policy + np.array([[0.6, 0.0, 77.0], [-0.6, np.nan, np.inf], [1.0, -1.0, 0.0]])
+    mask = [[1, 1, 0], [1, 0, 0], [1, 1, 1]]
+    np.testing.assert_allclose(importance(policy, hindsight, mask), np.exp([1.0, -2.0, 0.0]))
+    np.testing.assert_allclose(importance(policy, hindsight, mask, beta=0.6), np.exp([0.5, -1.0, 0.0]))
+    np.testing.assert_allclose(importance(policy, hindsight, mask, clip=0.75), np.exp([0.75, -0.75, 0.0]))
+
+
+def test_importance_of_what_cannot_be_said() -> None:
+    found = importance([[-1.0, -1.0], [np.nan, -1.0], [0.0, 0.0]], [[-1.0, -1.0]] * 3, [[0, 0], [1, 1], [1, 1]])
+    assert np.isnan(found[:2]).all()
+    assert found[2] == pytest.approx(np.exp(-1 / 0.3))
+    assert importance(np.zeros((0, 4)), np.zeros((0, 4)), np.zeros((0, 4))).shape == (0,)
+    # However unlikely the reply was, the number can be worked with.
+    assert np.isfinite(importance([[-1e6], [0.0]], [[0.0], [-1e6]], [[1], [1]])).all()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (([0.0], [0.0], [1]), r"mask must be of shape \(N, K\)"),
+        (([[0.0, 0.0]], [[0.0]], [[1]]), r"policy_lp must be of the mask's shape \(1, 1\), got \(1, 2\)"),
+        (([[0.0]], [[-np.inf]], [[1]]), "hindsight_lp must be finite inside the mask; token 0 of row 0 has -inf"),
+    ],
+)
+def test_wrong_log_probabilities_are_named(arguments: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        importance(*arguments)
+    for number in (0, -1.0, np.nan):
+        with pytest.raises(ValueError, match="beta must be above 0"):
+            importance([[0.0]], [[0.0]], [[1]], beta=number)
+        with pytest.raises(ValueError, match="clip must be above 0, or None"):
+            importance([[0.0]], [[0.0]], [[1]], clip=number)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"contributions": [0.0]}, r"contributions must hold one number per row, .* got shape \(1,\)"),
+        ({"importance": [1, 1, 1, -0.5, 1, 1]}, "importance must be at least 0; row 3 has -0.5"),
+        ({"importance": [1, 1, 1, np.inf, 1, 1]}, "row 3 has inf"),
+        ({"segments": [0, 0, 2, 2, 0, 0]}, "rising by 0 or 1 from step to step; row 2 has 2"),
+        ({"alpha": 1.5}, "alpha must be between 0 and 1, got 1.5"),
+        ({"preset": "authors"}, "unknown preset 'authors'; known: 'paper'"),
+    ],
+)
+def test_wrong_input_is_named(arguments: dict[str, Any], words: str) -> None:
+    right: Any = {"contributions": PREDICTED, "importance": MATTERED, "segments": SEGMENTS}
+    with pytest.raises(ValueError, match=words):
+        hisr(TABLE, **{**right, **arguments})
+
+
+def naive(table: StepTable, predicted: Floats, mattered: Floats, segments: Any, scale: str, place: str) -> Floats:
+    """Hindsight rewards alone, trajectory by trajectory and segment by segment."""
+    result = np.zeros(len(table))
+    for trajectory in range(table.n_trajectories):
+        rows = [row for row in table.order if table.trajectory[row] == trajectory]
+        parts = [[row for row in rows if segments[row] == k] for k in range(max(segments[rows]) + 1)]
+        products = [predicted[part[-1]] * sum(mattered[row] for row in part) for part in parts]
+        norm = sum(map(abs, products)) or 1.0
+        total = {
+            "outcome": float(table.won[rows[0]]), "one": 1.0, "predicted": sum(predicted[part[-1]] for part in parts),
+        }[scale]  # fmt: skip
+        for part, product in zip(parts, products, strict=True):
+            for row in part if place == "spread" else part[-1:]:
+                result[row] = total * product / norm / (len(part) if place == "spread" else 1)
+    return result
+
+
+@pytest.mark.parametrize("scale", ["outcome", "one", "predicted"])
+@pytest.mark.parametrize("place", ["end", "spread"])
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=15, deadline=None)
+def test_equals_its_naive_twin_in_any_order_of_rows(scale: Any, place: Any, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    table = random_table(seed)
+    table = rebuild(table, rng.permutation(len(table)))
+    predicted, mattered = rng.normal(size=len(table)), rng.exponential(size=len(table))
+    segments = by_count(table, int(rng.integers(1, 5)))
+    found = hisr(
+        table, contributions=predicted, importance=mattered, segments=segments, alpha=0.0, scale=scale, place=place
+    )  # fmt: skip
+    np.testing.assert_allclose(found, naive(table, predicted, mattered, segments, scale, place), atol=1e-9)
+
+
+def test_an_empty_table() -> None:
+    empty = rebuild(TABLE, np.arange(0))
+    assert hisr(empty, contributions=[], importance=[], segments=[]).shape == (0,)
+
+
+def _recorded_importance() -> Floats:
+    return importance(
+        learned.token_logprobs("old"), learned.token_logprobs("hindsight"), learned.mask()
+    )  # fmt: skip
+
+
+def test_the_papers_importance() -> None:
+    np.testing.assert_allclose(_recorded_importance(), learned.answers(learned.PAPER, "hisr", "z"), rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("key", "options"),
+    [
+        ("r_him|scale=one", {"alpha": 0.0, "scale": "one"}),
+        ("r_fuse|scale=one", {"scale": "one"}),
+        ("r_fuse|scale=one|grounding=penalty", {"scale": "one", "grounding": "penalty"}),
+        ("r_him|scale=outcome", {"alpha": 0.0}),
+        ("r_him|scale=outcome|place=spread", {"alpha": 0.0, "place": "spread"}),
+        ("r_fuse|scale=outcome", {}),
+        ("r_fuse|scale=outcome|grounding=penalty", {"grounding": "penalty"}),
+    ],
+)
+def test_the_paper(key: str, options: dict[str, Any]) -> None:
+    found = hisr(
+        recorded(), contributions=learned.scores("contribution"), importance=_recorded_importance(),
+        segments=learned.scores("segment").astype(int), **options,
+    )  # fmt: skip
+    np.testing.assert_allclose(found, learned.answers(learned.PAPER, "hisr", key), rtol=0, atol=1e-6)

@@ -1,0 +1,140 @@
+"""AgentPRM (PRM4A): what a model of action values is fitted to, the mean outcome of the rollouts that took the action.
+
+Q(s, a) = mean over the group's visits of (s, a) of gamma^(T - 1 - t) R
+
+T is the length of the rollout; a state is its whole history, or what the table calls one.
+
+Source: "Process Reward Models for LLM Agents" and its release, not the other paper of the same name (promise and
+progress); see docs/credit/agentprm.md for where they differ.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+
+from agentgym.trajectory import Floats, Ints, StepTable
+from wrappers.credit.attribution import state_actions
+from wrappers.credit.options import WorthOptions, choose, documented, finite_numbers, option, presets
+from wrappers.credit.returns import outcomes
+from wrappers.credit.segments import by_turn
+
+
+class ActionTargetOptions(WorthOptions, total=False):
+    """Options of `action_targets`."""
+
+    gamma: Annotated[float, option(0.95, "discount per step", low=0, high=1)]
+    unit: Annotated[
+        Literal["history", "state"],
+        option(
+            "history",
+            'what is averaged: visits of the same action after the same "history" of states and actions, or in the '
+            'same "state" (more visits)',
+        ),
+    ]
+    count_from: Annotated[
+        Literal["end", "start"],
+        option(
+            "end",
+            'discount by the steps to the "end" of the rollout (gamma^(T-1-t) R), or by those from its "start": '
+            "(1 + gamma^t (2 R - 1)) / 2, which falls along a won rollout (authors' code)",
+            authors="start",
+        ),
+    ]
+    shaping: Annotated[
+        Literal["none", "raw", "soft"],
+        option(
+            "none",
+            "add gamma V(s') - V(s), from the argument `values`, on all steps but a trajectory's last: \"raw\" is that "
+            'sum, unscaled (gamma^t (2 R - 1) from the "start"); "soft" maps it to 0..1 by a sigmoid of three times '
+            "its distance from the mean over its quartile range, both over the distinct visits of the table",
+        ),
+    ]
+
+
+PRESETS: dict[str, ActionTargetOptions] = presets(
+    ActionTargetOptions, paper={"outcome": "won"}, authors={"outcome": "won"}
+)
+
+
+@documented(ActionTargetOptions, PRESETS)
+def action_targets(
+    table: StepTable,
+    *,
+    values: ArrayLike | None = None,
+    preset: str = "paper",
+    **options: Unpack[ActionTargetOptions],
+) -> Floats:
+    """Return what the value of every step's action is fitted to.
+
+    Args:
+        table: N steps of finished groups.
+        values: float (N,), V of the state each row's action was taken in; needed for `shaping`, else not read.
+        preset: "paper" or "authors".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        float64 (N,), in the order of the table's rows; between 0 and 1 where outcomes are, but for `shaping="raw"`.
+
+    Raises:
+        ValueError: on an unknown preset, an option's value out of range, shaping without values, or values of another
+            length or not finite.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["up", "up", "up"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> action_targets(table, gamma=0.9)  # "up" at first: 0.9 once, 0 once
+    array([0.45, 1.  , 0.45])
+    """
+    chosen = choose(ActionTargetOptions, PRESETS, preset, options)
+    if len(table) == 0:
+        return np.zeros(0)
+    worth, turn = outcomes(table, chosen)[table.trajectory], by_turn(table)
+    from_start = chosen["count_from"] == "start"
+    if from_start:
+        target = chosen["gamma"] ** turn * (2 * worth - 1)
+    else:
+        target = chosen["gamma"] ** (turn[table.last][table.trajectory] - turn) * worth
+    if chosen["shaping"] != "none":
+        target = target + _potential(table, values, chosen["gamma"])
+    elif from_start:
+        target = 0.5 * (1 + target)
+    visits, n_visits = _histories(table) if chosen["unit"] == "history" else state_actions(table)
+    mean = np.bincount(visits, weights=target, minlength=n_visits) / np.bincount(visits, minlength=n_visits)
+    if chosen["shaping"] == "soft":
+        low, high = np.percentile(mean, [25, 75])
+        mean = expit(3 / max(high - low, _LEAST_RANGE) * (mean - mean.mean()))
+    return mean[visits]
+
+
+#: A quartile range below this counts as this.
+_LEAST_RANGE = 1e-9
+
+
+def _potential(table: StepTable, values: ArrayLike | None, gamma: float) -> Floats:
+    if values is None:
+        raise ValueError("shaping needs values, one V per row: pass values=, or shaping='none'")
+    now = finite_numbers("values", values, len(table))
+    gain = np.empty(len(table))
+    gain[table.order[:-1]] = gamma * now[table.order[1:]]
+    gain -= now
+    gain[table.last] = 0.0
+    return gain
+
+
+def _histories(table: StepTable) -> tuple[Ints, int]:
+    """Number what each step was taken after, with its own action: int64 (N,), and how many there are."""
+    pairs, n_pairs = state_actions(table)
+    known: dict[int, int] = {}
+    numbers = np.empty(len(table), np.int64)
+    before = -1
+    first = set(table.offsets[:-1].tolist())
+    for i, (row, pair) in enumerate(zip(table.order.tolist(), pairs[table.order].tolist(), strict=True)):
+        if i in first:
+            before = -1  # the pair's number tells the groups apart
+        before = known.setdefault((before + 1) * n_pairs + pair, len(known))
+        numbers[row] = before
+    return numbers, len(known)

@@ -1,0 +1,110 @@
+"""Progress attribution in closed form: which actions the outcomes of a group speak for, without a network.
+
+    c = argmin |y - X c|^2 + damping |c|^2 = X' (X X' + damping I)^-1 y
+
+per group: X[i, (s, a)] is how often trajectory i took action a in state s, y_i what the trajectory was worth. X X' has
+a row per trajectory, however many states there are, and no next state is needed. Not published; see
+docs/credit/attribution.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Unpack
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from agentgym.trajectory import Floats, Ints, StepTable
+from wrappers.credit.group import counting_sort, number_pairs
+from wrappers.credit.options import WorthOptions, choose, documented, option, presets
+from wrappers.credit.returns import outcomes
+
+
+class AttributionOptions(WorthOptions, total=False):
+    """Options of `attribution`."""
+
+    damping: Annotated[
+        float,
+        option(1.0, "weight of the contributions' squares: the larger, the smaller the contributions", low=1e-6),
+    ]
+    centred: Annotated[
+        bool,
+        option(
+            False,
+            "explain what the outcome is above the mean of its group: a group without contrast then has no credit; "
+            "otherwise the steps of a group that was won throughout contribute all the same",
+        ),
+    ]
+
+
+_WON: AttributionOptions = {"outcome": "won"}
+#: There is no paper, and one preset.
+PRESETS: dict[str, AttributionOptions] = {"default": presets(AttributionOptions, paper=_WON)["paper"]}
+
+
+@documented(AttributionOptions, PRESETS)
+def attribution(table: StepTable, *, preset: str = "default", **options: Unpack[AttributionOptions]) -> Floats:
+    """Return what every step contributed to the outcome of its trajectory.
+
+    Args:
+        table: N steps of finished groups; memory grows with the square of the largest group's trajectories.
+        preset: "default".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        float64 (N,), in the order of the table's rows; the same for all steps of a group with equal state and action.
+
+    Raises:
+        ValueError: on an unknown preset, an option's value out of range, or a reward too large to be summed.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> attribution(table).round(3)  # two steps share (2 + 1)^-1 * 2 of the success
+    array([0.333, 0.333, 0.   ])
+    """
+    chosen = choose(AttributionOptions, PRESETS, preset, options)
+    if len(table) == 0:
+        return np.zeros(0)
+    worth, group = outcomes(table, chosen), table.trajectory_group
+    size = np.bincount(group, minlength=table.n_groups)
+    if chosen["centred"]:
+        worth = worth - (np.bincount(group, weights=worth, minlength=table.n_groups) / size)[group]
+    pairs, n_pairs = state_actions(table)
+    shape = table.n_trajectories, n_pairs
+    counts = csr_array((np.ones(len(table)), (table.trajectory, pairs)), shape=shape)
+    weights = _weights(counts, worth, group, size, chosen["damping"])
+    per_pair = np.bincount(pairs, weights=weights[table.trajectory], minlength=n_pairs)
+    return per_pair[pairs].astype(np.float64)
+
+
+def state_actions(table: StepTable) -> tuple[Ints, int]:
+    """Number the pairs of state and action that each group took: int64 (N,), and how many there are."""
+    states, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
+    pairs, example = number_pairs(states, len(example), table.action, len(table.actions))
+    return pairs, len(example)
+
+
+def _weights(counts: csr_array, worth: Floats, group: Ints, size: Ints, damping: float) -> Floats:
+    """Return (X X' + damping I)^-1 y, float64 (M,), the groups of one size at a time."""
+    order = counting_sort(group, len(size))
+    begin = np.cumsum(size) - size
+    place = np.empty(len(group), np.int64)
+    place[order] = np.arange(len(group)) - begin[group[order]]
+    products = (counts @ counts.T).tocoo()  # trajectories of different groups have no pair in common
+    row, column = products.row, products.col
+    result = np.empty(len(group))
+    for members in np.unique(size):
+        chosen = np.flatnonzero(size == members)
+        number = np.full(len(size), -1)
+        number[chosen] = np.arange(len(chosen))
+        mine = number[group[row]] >= 0
+        blocks = np.zeros((len(chosen), members, members))
+        blocks[number[group[row[mine]]], place[row[mine]], place[column[mine]]] = products.data[mine]
+        trajectories = order[begin[chosen][:, None] + np.arange(members)]
+        # By eigenvalues: nothing is singular, however alike the trajectories are.
+        values, vectors = np.linalg.eigh(blocks)
+        along = np.einsum("gij,gi->gj", vectors, worth[trajectories])
+        along /= np.maximum(values, 0.0) + damping
+        result[trajectories] = np.einsum("gij,gj->gi", vectors, along)
+    return result

@@ -1,0 +1,169 @@
+"""HISR: segments of a trajectory are rewarded with their predicted share of the outcome, weighed by hindsight.
+
+z_t   = exp( 1 / (beta |a_t|) * sum over the reply's tokens of (lp_hindsight - lp_policy) )     how much a turn mattered
+p_k   = c_k * sum of z over segment k,   c_k predicted at the segment's last turn
+R_k   = R * p_k / sum_j |p_j|                                                                     R the outcome
+r_t   = (1 - alpha) * R_k on the last turn of segment k, 0 on the others, + alpha where the action was executable
+
+The rewards go into any estimator of returns: `dataclasses.replace(table, reward=hisr(table, ...))`.
+
+Source: the HISR paper, Eqs. 2 to 8 (no code was released); see docs/credit/hisr.md for what the paper leaves open.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from agentgym.trajectory import Bools, Floats, Ints, StepTable
+from wrappers.credit.options import LARGEST, choose, documented, option, presets
+from wrappers.credit.returns import outcomes
+from wrappers.credit.scores import step_scores
+from wrappers.credit.segments import checked_segments
+from wrappers.credit.spa import GroundingOptions
+
+
+class HISROptions(GroundingOptions, total=False):
+    """Options of `hisr`."""
+
+    alpha: Annotated[float, option(0.3, "weight of the grounding reward", low=0, high=1)]
+    scale: Annotated[
+        Literal["outcome", "one", "predicted"],
+        option(
+            "outcome",
+            'what the sizes of a trajectory\'s segment rewards sum to: the "outcome"; "one", whether it was won or '
+            'lost (Eq. 7 as printed); or "predicted", the sum of the contributions at the ends of its segments',
+        ),
+    ]
+    place: Annotated[
+        Literal["end", "spread"],
+        option("end", 'where a segment\'s reward lands: on its last turn ("end"), or "spread" evenly over its turns'),
+    ]
+
+
+_WON: HISROptions = {"outcome": "won"}
+#: No code was released: there is one preset.
+PRESETS: dict[str, HISROptions] = {"paper": presets(HISROptions, paper=_WON)["paper"]}
+
+
+def importance(
+    policy_lp: ArrayLike, hindsight_lp: ArrayLike, mask: ArrayLike, *, beta: float = 0.3, clip: float | None = None
+) -> Floats:
+    """Return how much more likely each reply is in hindsight: `exp(mean over its tokens of the difference / beta)`.
+
+    Args:
+        policy_lp: float (N, K), log-probabilities of the reply tokens under the policy that played.
+        hindsight_lp: float (N, K), the same under a model that knows how it went on.
+        mask: bool (N, K), True at tokens of the reply; what stands at the others is not read.
+        beta: above 0; the smaller, the further the numbers lie apart.
+        clip: bound of the exponent, above 0. With 5 (z between .007 and 148) a reply of one token cannot outweigh all
+            others; `(np.abs(np.log(z)) > clip - 1e-9).mean()` says how often that happened. None: the formula.
+
+    Returns:
+        float64 (N,), above 0; nan where a reply has no token, or a log-probability of one is nan.
+
+    Raises:
+        ValueError: when the shapes differ, beta or clip is not above 0, or a log-probability is infinite.
+
+    >>> importance([[-1.0, -1.0], [-2.0, 0.0]], [[-0.4, -1.0], [-2.0, 0.0]], [[1, 1], [1, 0]]).round(3)
+    array([2.718, 1.   ])
+    """
+    inside = np.asarray(mask, np.bool_)
+    if inside.ndim != 2:
+        raise ValueError(f"mask must be of shape (N, K), a row per step, got shape {inside.shape}")
+    if not 0 < beta <= LARGEST:
+        raise ValueError(f"beta must be above 0, got {beta!r}")
+    if clip is not None and not 0 < clip <= LARGEST:
+        raise ValueError(f"clip must be above 0, or None, got {clip!r}")
+    gain = _tokens("hindsight_lp", hindsight_lp, inside) - _tokens("policy_lp", policy_lp, inside)
+    length = inside.sum(axis=1)
+    exponent = np.where(length > 0, gain.sum(axis=1) / np.maximum(length, 1) / beta, np.nan)
+    bound = np.log(LARGEST) if clip is None else min(clip, np.log(LARGEST))
+    found: Floats = np.exp(np.clip(exponent, -bound, bound))
+    return found
+
+
+@documented(HISROptions, PRESETS)
+def hisr(
+    table: StepTable,
+    *,
+    contributions: ArrayLike,
+    importance: ArrayLike,
+    segments: ArrayLike,
+    preset: str = "paper",
+    **options: Unpack[HISROptions],
+) -> Floats:
+    """Return the reward of every step.
+
+    Args:
+        table: N steps of finished trajectories.
+        contributions: float (N,), predicted at each step for the segment that it ends; only those at the ends of
+            segments are read. nan: not predicted, the segment earns nothing.
+        importance: float (N,), at least 0, of each turn; see the function `importance`. nan: it adds nothing to its
+            segment.
+        segments: int (N,), 0, 1, .. inside each trajectory; see `wrappers.credit.segments`.
+        preset: "paper".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        float64 (N,), in the order of the table's rows: rewards, not advantages.
+
+    Raises:
+        ValueError: on an unknown preset, an option's value out of range, a column of another length or infinite, an
+            importance below 0, or segments that fall or leap.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a"] * 3, t=[0, 1, 2], state=["s", "u", "v"],
+    ...     action=["left", "up", "up"], next_state=["u", "v", "goal"], reward=[0, 0, 1], won=[1, 1, 1])
+    >>> hisr(table, contributions=[0.1, 0.6, 0.4], importance=[1, 1, 3], segments=[0, 0, 1], grounding="penalty")
+    array([0.  , 0.35, 0.35])
+    """
+    chosen = choose(HISROptions, PRESETS, preset, options)
+    predicted = np.nan_to_num(step_scores("contributions", contributions, len(table)))
+    mattered = np.nan_to_num(step_scores("importance", importance, len(table)))
+    if (mattered < 0).any():
+        row = int(np.argmax(mattered < 0))
+        raise ValueError(f"importance must be at least 0; row {row} has {mattered[row]}")
+    numbers = checked_segments(table, segments)
+    # Segments of all trajectories in one numbering, in the order of the trajectories.
+    ends = numbers[table.last] + 1
+    segment = numbers + (np.cumsum(ends) - ends)[table.trajectory]
+    owner = np.repeat(np.arange(table.n_trajectories), ends)
+    last = np.empty(len(owner), np.int64)
+    last[segment[table.order]] = table.order  # of several assignments to a segment the last one stays
+    product = predicted[last] * np.bincount(segment, weights=mattered, minlength=len(owner))
+    norm = np.bincount(owner, weights=np.abs(product), minlength=table.n_trajectories)
+    total = _total(table, predicted[last], owner, chosen)
+    earned = product / np.where(norm > 0, norm, 1.0)[owner] * total[owner]
+    if chosen["place"] == "end":
+        rewards = np.zeros(len(table))
+        rewards[last] = earned
+    else:
+        rewards = (earned / np.bincount(segment, minlength=len(owner)))[segment]
+    executed = table.valid - 1.0 * (chosen["grounding"] == "penalty")
+    return (1 - chosen["alpha"]) * rewards + chosen["alpha"] * executed
+
+
+def _total(table: StepTable, predicted: Floats, owner: Ints, options: HISROptions) -> Floats:
+    """Float64 (M,): what the segments of each trajectory share."""
+    if options["scale"] == "outcome":
+        return outcomes(table, options)
+    if options["scale"] == "one":
+        return np.ones(table.n_trajectories)
+    return np.bincount(owner, weights=predicted, minlength=table.n_trajectories).astype(np.float64)
+
+
+def _tokens(name: str, values: ArrayLike, mask: Bools) -> Floats:
+    """Log-probabilities inside the mask, 0 outside it."""
+    given = np.asarray(values, np.float64)
+    if given.shape != mask.shape:
+        raise ValueError(f"{name} must be of the mask's shape {mask.shape}, got {given.shape}")
+    inside = np.where(mask, given, 0.0)
+    if np.isinf(inside).any():
+        row, column = np.argwhere(np.isinf(inside))[0]
+        raise ValueError(
+            f"{name} must be finite inside the mask; token {column} of row {row} has {inside[row, column]}"
+        )
+    return inside

@@ -1,0 +1,132 @@
+"""Segments of trajectories: turns that work towards the same sub-goal, numbered 0, 1, .. inside each trajectory.
+
+Each maker answers int64 (N,), in the order of the table's rows; along a trajectory the numbers never fall and never
+leap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from agentgym.trajectory import Bools, Ints, StepTable
+
+#: Whether something happened in a step: `changed(state, action, next_state)`.
+Changed = Callable[[Hashable, Hashable, Hashable], bool]
+
+
+def by_event(table: StepTable, changed: Changed | ArrayLike) -> Ints:
+    """End a segment with every step in which something happened; what is left behind the last one is a segment too.
+
+    Args:
+        table: N rows.
+        changed: called once for each distinct (state, action, next state), with what the table's ids stand for; or
+            bool (N,), one entry per row, where states do not show it.
+
+    Raises:
+        ValueError: on an array of another shape or of something else than booleans.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 4, trajectory=["a"] * 4, t=[0, 1, 2, 3], state=["s", "s", "u", "u"],
+    ...     action=["look", "take", "look", "put"], next_state=["s", "u", "u", "v"], reward=[0] * 4, won=[0] * 4)
+    >>> by_event(table, lambda state, action, next_state: action in ("take", "put"))
+    array([0, 0, 1, 1])
+    """
+    events = _events(table, changed) if callable(changed) else np.asarray(changed)
+    if events.shape != (len(table),) or (events.dtype != np.bool_ and len(table)):
+        raise ValueError(
+            f"changed must be a function or hold one bool per row, shape ({len(table)},), got {events.dtype} of "
+            f"shape {events.shape}"
+        )
+    begins = np.zeros(len(table), np.int64)
+    begins[table.order[1:]] = events[table.order[:-1]]
+    return _numbered(table, begins)
+
+
+def by_turn(table: StepTable) -> Ints:
+    """Make every turn a segment: its number in its trajectory, whatever `t` begins with.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "b", "a"], t=[7, 0, 5], state=["s"] * 3,
+    ...     action=["up"] * 3, next_state=["s"] * 3, reward=[0] * 3, won=[0] * 3)
+    >>> by_turn(table)
+    array([1, 0, 0])
+    """
+    return _numbered(table, np.ones(len(table), np.int64))
+
+
+def by_count(table: StepTable, k: int) -> Ints:
+    """Cut every trajectory into k segments whose lengths differ by at most one; a shorter one into its turns.
+
+    Args:
+        table: N rows.
+        k: number of segments.
+
+    Raises:
+        ValueError: unless k is at least 1.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 5, trajectory=["a"] * 5, t=range(5), state=["s"] * 5,
+    ...     action=["up"] * 5, next_state=["s"] * 5, reward=[0] * 5, won=[0] * 5)
+    >>> by_count(table, 2)
+    array([0, 0, 0, 1, 1])
+    """
+    if k < 1:
+        raise ValueError(f"k must be at least 1, got {k!r}")
+    length = np.diff(table.offsets)[table.trajectory]
+    return by_turn(table) * np.minimum(k, length) // np.maximum(length, 1)
+
+
+def whole(table: StepTable) -> Ints:
+    """Make every trajectory one segment.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 2, trajectory=["a"] * 2, t=[0, 1], state=["s"] * 2,
+    ...     action=["up"] * 2, next_state=["s"] * 2, reward=[0] * 2, won=[0] * 2)
+    >>> whole(table)
+    array([0, 0])
+    """
+    return np.zeros(len(table), np.int64)
+
+
+def checked_segments(table: StepTable, segments: ArrayLike) -> Ints:
+    """Return segments as int64 (N,).
+
+    Raises:
+        ValueError: unless they are whole numbers that begin with 0 in every trajectory and rise by 0 or 1 per step.
+    """
+    expected = f"segments must hold one whole number per row, shape ({len(table)},)"
+    given = np.asarray(segments)
+    if given.shape != (len(table),) or (given.dtype.kind not in "iu" and len(table)):
+        raise ValueError(f"{expected}, got {given.dtype} of shape {given.shape}")
+    numbers = given.astype(np.int64)
+    rises = np.diff(numbers[table.order], prepend=0)
+    begin = table.offsets[:-1]
+    rises[begin] = numbers[table.order[begin]]
+    allowed = (rises == 0) | (rises == 1)
+    allowed[begin] = rises[begin] == 0
+    if not allowed.all():
+        row = int(table.order[np.argmin(allowed)])
+        raise ValueError(
+            f"{expected}, 0 at the start of each trajectory and rising by 0 or 1 from step to step; row {row} has "
+            f"{numbers[row]}"
+        )
+    return numbers
+
+
+def _numbered(table: StepTable, begins: Ints) -> Ints:
+    """Number segments, given 1 in each row that begins one (the first row of a trajectory does in any case)."""
+    count = np.cumsum(begins[table.order])
+    numbers = np.empty(len(table), np.int64)
+    numbers[table.order] = count - np.repeat(count[table.offsets[:-1]], np.diff(table.offsets))
+    return numbers
+
+
+def _events(table: StepTable, changed: Changed) -> Bools:
+    known: dict[tuple[int, int, int], bool] = {}
+    events = np.empty(len(table), np.bool_)
+    triples = zip(table.state.tolist(), table.action.tolist(), table.next_state.tolist(), strict=True)
+    for row, triple in enumerate(triples):
+        if triple not in known:
+            state, action, next_state = triple
+            known[triple] = bool(changed(table.states[state], table.actions[action], table.states[next_state]))
+        events[row] = known[triple]
+    return events

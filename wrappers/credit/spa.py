@@ -1,0 +1,160 @@
+"""SPA: a step is rewarded with its estimated share of the outcome, and for an action that could be executed.
+
+r_t = c_t + g_t / 2        sum_t c_t is fitted to the outcome R,   g_t = 1 where the action was executable
+
+The rewards go into any estimator of returns: `dataclasses.replace(table, reward=spa(table, ...))`.
+
+Source: the SPA paper and its release; see docs/credit/spa.md for where they differ.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from agentgym.trajectory import Bools, Floats, StepTable
+from wrappers.credit.attribution import attribution
+from wrappers.credit.options import WorthOptions, choose, documented, option, presets
+from wrappers.credit.returns import outcomes
+from wrappers.credit.scores import step_scores
+from wrappers.credit.segments import by_turn
+
+#: Contributions that sum to no more than this cannot be scaled to an outcome.
+_NOTHING = 1e-6
+
+
+class GroundingOptions(WorthOptions, total=False):
+    """How an action that could be executed is told from one that could not."""
+
+    grounding: Annotated[
+        Literal["bonus", "penalty"],
+        option(
+            "bonus",
+            'the grounding reward: "bonus" for every executed action, which pays for long episodes, or "penalty", as '
+            "much off for every refused one",
+        ),
+    ]
+
+
+class SPAOptions(GroundingOptions, total=False):
+    """Options of `spa`."""
+
+    rescale: Annotated[
+        bool,
+        option(
+            False,
+            "scale the contributions of a trajectory so that they sum to its outcome, which is spread evenly where "
+            "they sum to nothing",
+        ),
+    ]
+    grounding_weight: Annotated[float, option(0.5, "size of the grounding reward", low=0)]
+    refusals: Annotated[
+        tuple[str, ...],
+        option(
+            (),
+            "texts by which a refused action is known: the next state contains one of them, and a trajectory's last "
+            "action is never refused (authors' code); (): by the table's column `valid`",
+            authors=("Nothing happens",),
+        ),
+    ]
+    share: Annotated[
+        Literal["contribution", "outcome"],
+        option(
+            "contribution",
+            'what a step earns: its "contribution", or the whole "outcome" of its trajectory less the mean of the '
+            "group's other trajectories (authors' data script: contributions then play no part)",
+            authors="outcome",
+        ),
+    ]
+    times_left: Annotated[
+        bool,
+        option(
+            False,
+            "multiply each reward by the number of steps that follow, so that the last one earns nothing (authors' "
+            "PPO)",
+            authors=True,
+        ),
+    ]
+
+
+PRESETS: dict[str, SPAOptions] = presets(SPAOptions, paper={"outcome": "won"}, authors={"outcome": "won"})
+
+
+@documented(SPAOptions, PRESETS)
+def spa(
+    table: StepTable,
+    *,
+    contributions: ArrayLike | Literal["ridge"],
+    preset: str = "paper",
+    **options: Unpack[SPAOptions],
+) -> Floats:
+    """Return the reward of every step.
+
+    Args:
+        table: N steps of finished trajectories; of finished groups where `contributions` or `share` compares them.
+        contributions: float (N,), each step's share of the outcome as a model estimates it, nan where it gave none:
+            that step earns its grounding reward only. "ridge": `wrappers.credit.attribution`, no model.
+        preset: "paper" or "authors".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        float64 (N,), in the order of the table's rows: rewards, not advantages.
+
+    Raises:
+        ValueError: on an unknown preset, an option's value out of range, or contributions of another length or
+            infinite.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> spa(table, contributions=[0.2, 0.6, 0.1])
+    array([0.7, 1.1, 0.6])
+    >>> spa(table, contributions=[0.2, 0.6, 0.1], rescale=True, grounding="penalty")
+    array([0.25, 0.75, 0.  ])
+    """
+    chosen = choose(SPAOptions, PRESETS, preset, options)
+    worth = outcomes(table, chosen)
+    if isinstance(contributions, str):
+        if contributions != "ridge":
+            raise ValueError(f'contributions must be one number per row or "ridge", got {contributions!r}')
+        scores = attribution(table, outcome=chosen["outcome"])
+    else:
+        scores = step_scores("contributions", contributions, len(table))
+    if chosen["share"] == "outcome":
+        shares = _above_the_others(table, worth)
+    else:
+        shares = np.nan_to_num(scores)
+        if chosen["rescale"]:
+            shares = _rescaled(table, shares, worth)
+    executed = _executed(table, chosen["refusals"])
+    rewards = shares + chosen["grounding_weight"] * (executed - 1.0 * (chosen["grounding"] == "penalty"))
+    if chosen["times_left"]:
+        turn = by_turn(table)
+        rewards = rewards * (turn[table.last][table.trajectory] - turn)
+    return rewards
+
+
+def _rescaled(table: StepTable, shares: Floats, worth: Floats) -> Floats:
+    total = np.bincount(table.trajectory, weights=shares, minlength=table.n_trajectories)
+    some = np.abs(total) > _NOTHING
+    factor = np.where(some, worth / np.where(some, total, 1.0), 0.0)
+    even = np.where(some, 0.0, worth / np.diff(table.offsets))
+    return shares * factor[table.trajectory] + even[table.trajectory]
+
+
+def _above_the_others(table: StepTable, worth: Floats) -> Floats:
+    group = table.trajectory_group
+    others = np.bincount(group, minlength=table.n_groups)[group] - 1
+    rest = np.bincount(group, weights=worth, minlength=table.n_groups)[group] - worth
+    return (worth - rest / np.maximum(others, 1))[table.trajectory]
+
+
+def _executed(table: StepTable, refusals: tuple[str, ...]) -> Bools:
+    if not refusals:
+        return table.valid
+    refused = np.array([any(text in str(state) for text in refusals) for state in table.states], np.bool_)
+    executed = ~refused[table.next_state]
+    executed[table.last] = True
+    return executed
