@@ -6,6 +6,8 @@ The model servers are a stand-in, and no actor is updated. Run by `./do engines 
 import dataclasses
 import importlib.metadata
 import json
+import re
+import shlex
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -19,10 +21,14 @@ pytest.importorskip("verl", reason="needs verl in an environment of its own: ./d
 import ray
 import torch
 import transfer_queue
+from datasets import Dataset
 from hydra import compose, initialize_config_module
+from omegaconf import OmegaConf
 from tensordict import TensorDict
 from verl.trainer.ppo.padding_utils import upsample_batch_to_divisible_size
+from verl.trainer.ppo.utils import need_critic, need_reference_policy
 from verl.trainer.ppo.v1 import AgentLoopManagerTQ, get_trainer_cls
+from verl.utils.config import validate_config
 
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply, StepTable
@@ -229,6 +235,28 @@ print(get_trainer_cls("stepcredit").__name__, _agent_loop_registry["stepcredit"]
 """
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["CreditTrainer", "baselines.engines.verl.loop.HouseLoop"]
+
+
+def test_verl_accepts_the_settings_of_the_printed_command(folder) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "engines.md").read_text(encoding="utf-8")
+    (printed,) = re.findall(r"python (-m baselines\.engines\.verl .*?)\n```", page, re.DOTALL)
+    output, policy = folder / "it's out", '{"max_new_tokens": 128, "prefix": "it\'s \\"{so}\\""}'
+    places = {"DIR": f"{folder}/model", "OUT": str(output)}
+    command = [places.get(word, word) for word in shlex.split(printed.replace("\\\n", " "))]
+    command += ["--policy", policy, "--tasks", "2", "actor_rollout_ref.rollout.name=sglang"]
+    command += ["--cfg", "job", "--resolve"]  # hydra prints the settings and starts nothing
+    composed = subprocess.run([sys.executable, *command], stdout=subprocess.PIPE, text=True, check=True).stdout
+    config = OmegaConf.create(composed)
+    validate_config(config, need_reference_policy(config), need_critic(config))
+    assert config.credit == {"method": METHOD, "policy": policy, "transcript": True}
+    assert config.trainer.v1.trainer_mode == "stepcredit"
+    assert config.trainer.nnodes == 2
+    assert config.trainer.default_local_dir == str(output)
+    assert config.actor_rollout_ref.model.path == f"{folder}/model"
+    assert config.actor_rollout_ref.rollout.name == "sglang"
+    found = Dataset.from_parquet(config.data.train_files)
+    assert [json.loads(task) for task in found["task"]] == [{"split": "train", "index": index} for index in range(2)]
+    assert len(Dataset.from_parquet(config.data.val_files)) == 64
 
 
 def test_what_does_not_fit_is_refused(folder) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import logging
 import uuid
 import zlib
 from collections.abc import Mapping, Sequence
@@ -25,6 +26,8 @@ from policies.huggingface import HuggingFacePolicy
 from policies.prompts import Prompt
 from policies.sampler import Completion, Decoding
 
+# verl would warn once per episode that it joins texts by general rules: they are not used.
+logging.getLogger("verl.utils.tokenizer.continuous_token_wiring").setLevel(logging.ERROR)
 _EPISODES = ThreadPoolExecutor(1024, "episode")  # each waits for verl's servers most of the time
 
 
@@ -66,7 +69,8 @@ class HouseLoop(AgentLoopBase):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         check_release("verl", "0.9.1")
-        super().__init__(*args, **kwargs)
+        # Texts are cut and joined here, never by verl: its rules for a type of model refuse tokenizers of one's own.
+        super().__init__(*args, **{**kwargs, "hf_model_type": None})
 
     async def run(
         self, sampling_params: dict[str, Any], *, env: str, env_options: str, task: str, uid: str, **_: Any
