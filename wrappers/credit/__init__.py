@@ -15,6 +15,9 @@ from wrappers.credit.graphgpo import GraphGPO, graphgpo
 from wrappers.credit.grpo import GRPO, grpo
 from wrappers.credit.hgpo import HGPO, hgpo
 from wrappers.credit.hisr import hisr, importance
+from wrappers.credit.istar import istar
+from wrappers.credit.prime import prime
+from wrappers.credit.process_reward import process_reward
 from wrappers.credit.reinforce_plus_plus import (
     ReinforcePlusPlus,
     ReinforcePlusPlusBaseline,
@@ -55,6 +58,9 @@ __all__ = [
     "hgpo",
     "hisr",
     "importance",
+    "istar",
+    "prime",
+    "process_reward",
     "reinforce_plus_plus",
     "reinforce_plus_plus_baseline",
     "rewardflow",

@@ -189,6 +189,22 @@ def first_rows(table: StepTable) -> Ints:
     return table.order[table.offsets[:-1]]
 
 
+def others_factor(members: Ints, n_groups: int) -> Floats:
+    """Return float64 (n_groups,): `n / (n - 1)`, or 1 for n < 2.
+
+    The distance to the mean of all n members times this is the distance to the mean of the others.
+
+    Args:
+        members: int64 (M,), the group of each member, 0..n_groups-1.
+        n_groups: number of groups.
+
+    >>> others_factor(np.array([0, 0, 0, 1]), 2)
+    array([1.5, 1. ])
+    """
+    count = np.bincount(members, minlength=n_groups).astype(np.float64)
+    return np.divide(count, count - 1.0, out=np.ones_like(count), where=count > 1)
+
+
 def episode_advantages(table: StepTable, scores: Floats, options: StatisticsOptions) -> Floats:
     """Compare episodes inside their group: float64 (N,), the same for all rows of a trajectory with equal scores.
 
@@ -218,6 +234,7 @@ def visit_advantages(
     scored: Bools | None = None,
     members: Ints | None = None,
     member_values: Floats | None = None,
+    singleton: Literal["zero", "raw"] = "zero",
 ) -> Floats:
     """Compare steps that start in the same state; groups of one, and rows that are not scored, get 0.
 
@@ -229,6 +246,7 @@ def visit_advantages(
         scored: bool (N,), rows that take part; all by default.
         members: rows, all of them scored, that make the statistics; all scored rows by default.
         member_values: float64 (len(members),), what these count with; by default their own values.
+        singleton: a group with one member scores 0, or its raw value.
     """
     take: NDArray[np.int64] = np.arange(len(values)) if scored is None else np.flatnonzero(scored)
     if members is not None:
@@ -245,6 +263,7 @@ def visit_advantages(
         std=options["std"],
         ddof=options["ddof"],
         eps=options["eps"],
+        singleton=singleton,
     )
     return result
 

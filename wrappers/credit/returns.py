@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.blas import dtbsv
 
-from agentgym.trajectory import Floats, StepTable
+from agentgym.trajectory import Floats, Ints, StepTable
 from wrappers.credit.options import LARGEST, OutcomeOptions, PenaltyOptions, WorthOptions
 
 
@@ -23,15 +23,31 @@ def discounted_returns(table: StepTable, gamma: float, reward: Floats | None = N
     if len(table) == 0:
         return np.zeros(0)
     rewards = checked_rewards(table.reward if reward is None else reward)
-    order = table.order
-    # R_t - gamma R_{t+1} = r_t is a banded triangular system; the band is cut where a trajectory ends.
-    bands = np.empty((2, len(table)), order="F")
-    bands[0] = -gamma
-    bands[0, table.offsets[:-1]] = 0.0
-    bands[1] = 1.0
     result = np.empty(len(table))
-    result[order] = dtbsv(1, bands, rewards[order])
+    result[table.order] = discounted_sums(rewards[table.order], table.offsets[:-1], gamma)
     return result
+
+
+def discounted_sums(values: Floats, starts: Ints, gamma: float) -> Floats:
+    """Return `S_t = sum_k gamma^k v_{t+k}` to the end of each sequence: float64 (N,), in O(N).
+
+    Args:
+        values: float64 (N,), one sequence behind the other.
+        starts: int64 (M,), where each sequence begins.
+        gamma: discount per place.
+
+    >>> discounted_sums(np.array([1.0, 2.0, 4.0]), np.array([0, 2]), 0.5)
+    array([2., 2., 4.])
+    """
+    if len(values) == 0:
+        return np.zeros(0)
+    # S_t - gamma S_{t+1} = v_t is a banded triangular system; the band is cut where a sequence ends.
+    bands = np.empty((2, len(values)), order="F")
+    bands[0] = -gamma
+    bands[0, starts] = 0.0
+    bands[1] = 1.0
+    sums: Floats = dtbsv(1, bands, values)
+    return sums
 
 
 def penalties(table: StepTable, options: PenaltyOptions, where: str) -> Floats:

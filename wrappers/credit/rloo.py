@@ -9,10 +9,8 @@ from __future__ import annotations
 
 from typing import Unpack
 
-import numpy as np
-
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.group import episode_advantages, first_rows
+from wrappers.credit.group import episode_advantages, first_rows, others_factor
 from wrappers.credit.options import EpisodeOptions, StatisticsOptions, choose, documented, presets
 from wrappers.credit.returns import episode_scores, penalties
 from wrappers.credit.wrapper import CreditWrapper
@@ -43,12 +41,15 @@ def rloo(table: StepTable, *, preset: str = "paper", **options: Unpack[EpisodeOp
     array([ 1. , -0.5, -0.5])
     """
     chosen = choose(EpisodeOptions, PRESETS, preset, options)
-    mean_only: StatisticsOptions = {**chosen, "std": "none", "ddof": 1, "eps": 0.0}
-    centred = episode_advantages(table, episode_scores(table, chosen), mean_only)
-    members = table.group[first_rows(table)] if chosen["over"] == "trajectories" else table.group
-    count = np.bincount(members, minlength=table.n_groups).astype(np.float64)
-    others = np.divide(count, count - 1.0, out=np.ones_like(count), where=count > 1)
-    return centred * others[table.group] - penalties(table, chosen, "advantage")
+    return against_others(table, chosen) - penalties(table, chosen, "advantage")
+
+
+def against_others(table: StepTable, options: EpisodeOptions) -> Floats:
+    """Return float64 (N,): the episode's outcome against the others', before the penalty "advantage"."""
+    mean_only: StatisticsOptions = {**options, "std": "none", "ddof": 1, "eps": 0.0}
+    centred = episode_advantages(table, episode_scores(table, options), mean_only)
+    members = table.group[first_rows(table)] if options["over"] == "trajectories" else table.group
+    return centred * others_factor(members, table.n_groups)[table.group]
 
 
 class RLOO(CreditWrapper):

@@ -104,7 +104,7 @@ def bi_level_gae(
     """
     reward, value, kept = _arrays(rewards, values, mask)
     check_shares(gamma=gamma, lam=lam, turn_gamma=turn_gamma)
-    ends = _flags("turn_ends", turn_ends, kept.shape)
+    ends = checked_flags("turn_ends", turn_ends, kept.shape)
     _check_turns(reward, kept, ends)
     turn_ahead = _behind(last_values, len(reward))
     turn_carry, ahead, carry = np.zeros(len(reward)), np.zeros(len(reward)), np.zeros(len(reward))
@@ -137,7 +137,7 @@ def whiten(values: ArrayLike, mask: ArrayLike | None = None) -> Floats:
     array([-0.7071,  0.    ,  0.7071])
     """
     array = np.asarray(values, np.float64)
-    kept = ~np.isnan(array) if mask is None else _flags("mask", mask, array.shape)
+    kept = ~np.isnan(array) if mask is None else checked_flags("mask", mask, array.shape)
     result = np.where(kept, 0.0, np.where(np.isnan(array), np.nan, 0.0))
     result[kept] = whitened(array[kept])
     return result
@@ -147,7 +147,7 @@ def _arrays(rewards: ArrayLike, values: ArrayLike, mask: ArrayLike) -> tuple[Flo
     reward = np.asarray(rewards, np.float64)
     if reward.ndim != 2:
         raise ValueError(f"rewards must have shape (sequences, tokens), got shape {reward.shape}")
-    kept = _flags("mask", mask, reward.shape)
+    kept = checked_flags("mask", mask, reward.shape)
     value = np.asarray(values, np.float64)
     if value.shape != reward.shape:
         raise ValueError(f"values must have the shape of rewards, {reward.shape}, got {value.shape}")
@@ -180,7 +180,12 @@ def _check_turns(reward: Floats, kept: Bools, ends: Bools) -> None:
         )
 
 
-def _flags(name: str, flags: ArrayLike, shape: tuple[int, ...]) -> Bools:
+def checked_flags(name: str, flags: ArrayLike, shape: tuple[int, ...]) -> Bools:
+    """Return an argument that holds True and False as bool of this shape.
+
+    Raises:
+        ValueError: when it has another shape or holds something else.
+    """
     array = np.asarray(flags)
     if array.shape != shape:
         raise ValueError(f"{name} must have the shape of the numbers, {shape}, got {array.shape}")

@@ -1,10 +1,11 @@
 """The recorded answers for learned credit, and what models said about the groups of `oracles.table`."""
 
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
+from agentgym.trajectory import StepTable
 from tests.wrappers.credit import oracles
 
 #: Content of one oracle file.
@@ -37,3 +38,14 @@ def token_logprobs(model: str) -> np.ndarray:
     laid = np.zeros(mask().shape)
     laid[mask()] = np.concatenate(_said(f"{model}_logprobs"))
     return laid
+
+
+@cache
+def batches() -> list[tuple[StepTable, slice]]:
+    """Every case as a table of its own, and its rows of `oracles.table`."""
+    found, start = [], 0
+    for case in oracles.cases():
+        one = oracles.build([case])
+        found.append((one, slice(start, start + len(one))))
+        start += len(one)
+    return found

@@ -11,8 +11,8 @@ import pytest
 import wrappers.credit
 
 METHODS = [
-    "attribution", "dapo", "fill_silent", "gae", "gigpo", "graphgpo", "grpo", "hgpo", "hisr", "reinforce_plus_plus",
-    "rewardflow", "rloo", "spa", "token_gae",
+    "attribution", "dapo", "fill_silent", "gae", "gigpo", "graphgpo", "grpo", "hgpo", "hisr", "istar", "prime",
+    "process_reward", "reinforce_plus_plus", "rewardflow", "rloo", "spa", "token_gae",
 ]  # fmt: skip
 
 

@@ -22,6 +22,9 @@ from wrappers.credit import (
     graphgpo,
     grpo,
     hgpo,
+    istar,
+    prime,
+    process_reward,
     reinforce_plus_plus,
     reinforce_plus_plus_baseline,
     rewardflow,
@@ -82,8 +85,21 @@ def with_values(table: StepTable, **options: Any) -> Floats:
     return gae(table, values=np.zeros(len(table)), **options)
 
 
+def with_scores(method: Callable[..., Floats]) -> Callable[..., Floats]:
+    def call(table: StepTable, **options: Any) -> Floats:
+        return method(table, scores=np.arange(len(table)) % 11 / 11, **options)
+
+    return call
+
+
+def with_token_scores(table: StepTable, **options: Any) -> Floats:
+    scores = (np.arange(2 * len(table)) % 11 / 11).reshape(-1, 2)
+    return prime(table, scores=scores, mask=np.ones(scores.shape, bool), **options)
+
+
 METHODS: dict[str, Callable[..., Floats]] = {
     "dapo": dapo, "gae": with_values, "gigpo": gigpo, "graphgpo": graphgpo, "grpo": grpo, "hgpo": hgpo,
+    "istar": with_scores(istar), "prime": with_token_scores, "process_reward": with_scores(process_reward),
     "reinforce_plus_plus": reinforce_plus_plus, "reinforce_plus_plus_baseline": reinforce_plus_plus_baseline,
     "rewardflow": rewardflow, "rloo": rloo,
 }  # fmt: skip
@@ -152,7 +168,7 @@ HUGE = [1e101, 1e200, -1e300, 1.7e308]
 
 @pytest.mark.parametrize("value", HUGE)
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("name", sorted({*METHODS} - {"rewardflow", "graphgpo", "dapo"}))
+@pytest.mark.parametrize("name", sorted({*METHODS} - {"rewardflow", "graphgpo", "dapo", "prime"}))
 def test_a_huge_reward_is_refused_by_name(name: str, preset: str, value: float) -> None:
     with pytest.raises(ValueError, match="reward"):
         METHODS[name](huge_reward(value), preset=preset)

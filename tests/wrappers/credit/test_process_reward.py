@@ -1,0 +1,205 @@
+"""Step scores of any scorer: by hand, against loops, and what a step that is not scored gets."""
+
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym.trajectory import StepTable
+from tests.wrappers.credit.random_tables import random_table, rebuild
+from tests.wrappers.credit.small_tables import episodes
+from wrappers.credit.grpo import grpo
+from wrappers.credit.process_reward import process_reward
+from wrappers.credit.rloo import rloo
+
+#: Rows 0 and 1 are one episode, 2 and 3 another; both begin in s.
+TWO = episodes("s -right-> u -up!-> goal +", "s -left-> v -up-> pit")
+NAN = float("nan")
+STEPS: Any = {"alpha_trajectory": 0.0, "eps": 0.0}
+
+
+def naive(
+    table: StepTable, scores: np.ndarray, *, compare: str, horizon: str, gamma: float, relative: str, score_norm: str
+) -> np.ndarray:
+    """The step level, row by row."""
+    value = {}
+    for i in range(table.n_trajectories):
+        ahead = 0.0
+        for row in reversed(table.order[table.offsets[i] : table.offsets[i + 1]].tolist()):
+            said = scores[row] if scores[row] == scores[row] else 0.0
+            ahead = said + (gamma * ahead if horizon == "to_go" else 0.0)
+            if scores[row] == scores[row]:
+                value[row] = ahead
+    if score_norm == "group":
+        largest = {
+            group: max(abs(value[row]) for row in value if table.group[row] == group)
+            for group in {table.group[row] for row in value}
+        }
+        value = {row: each / (largest[table.group[row]] or 1.0) for row, each in value.items()}
+    result = np.zeros(len(table))
+    for row in value:
+        among = [
+            other
+            for other in value
+            if table.group[other] == table.group[row] and (compare != "state" or table.state[other] == table.state[row])
+        ]
+        if compare == "first":
+            earliest: dict[int, int] = {}
+            for other in sorted(among, key=lambda each: table.t[each]):
+                earliest.setdefault(table.trajectory[other], other)
+            among = list(earliest.values())
+        peers = np.array([value[other] for other in among])
+        if relative == "rloo":
+            n = len(peers)
+            if n > 1:
+                result[row] = n / (n - 1) * (value[row] - peers.mean())
+            else:
+                result[row] = value[row] - peers.mean()
+        elif np.ptp(peers) > 1e-9 * np.abs(peers).max():
+            result[row] = (value[row] - peers.mean()) / peers.std(ddof=1)
+    return result
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    compare=st.sampled_from(["group", "first", "state"]),
+    horizon=st.sampled_from(["step", "to_go"]),
+    relative=st.sampled_from(["grpo", "rloo"]),
+    score_norm=st.sampled_from(["none", "group"]),
+    silent=st.sampled_from([0.0, 0.3, 0.9, 1.0]),
+)
+@settings(max_examples=60, deadline=None)
+def test_equals_the_loops_in_any_order_of_rows(
+    seed: int, compare: Any, horizon: Any, relative: Any, score_norm: Any, silent: float
+) -> None:
+    rng = np.random.default_rng(seed)
+    table = random_table(seed % 1000, groups=2, size=3)
+    table = rebuild(table, rng.permutation(len(table)))
+    scores = np.where(rng.random(len(table)) < silent, NAN, rng.normal(size=len(table)))
+    options: Any = {
+        "compare": compare,
+        "horizon": horizon,
+        "gamma": 0.9,
+        "relative": relative,
+        "score_norm": score_norm,
+    }
+    found = process_reward(table, scores=scores, **STEPS, **options)
+    np.testing.assert_allclose(found, naive(table, scores, **options), atol=1e-9)
+
+
+def test_by_hand() -> None:
+    # Outcomes 1 and 0: +-0.7071. Scores 1, 3, 0, 0: mean 1, sample variance (0 + 4 + 1 + 1) / 3 = 2.
+    episode = 0.5**0.5
+    found = process_reward(TWO, scores=[1, 3, 0, 0], eps=0.0)
+    np.testing.assert_allclose(found, [episode, episode + 2**0.5, -episode - 0.5**0.5, -episode - 0.5**0.5])
+    half = process_reward(TWO, scores=[1, 3, 0, 0], eps=0.0, alpha=0.5, alpha_trajectory=2.0)
+    np.testing.assert_allclose(half, [2 * episode, 2 * episode + 0.5**0.5, *[-2 * episode - 0.125**0.5] * 2])
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        # To go: 1 + 3/2, 3, 0, 0; their mean is 5.5 / 4.
+        ({"std": "none", "horizon": "to_go", "gamma": 0.5}, [1.125, 1.625, -1.375, -1.375]),
+        # The first steps have 1 and 0.
+        ({"std": "none", "compare": "first"}, [0.5, 2.5, -0.5, -0.5]),
+        # Two members: the distance to the other's mean is twice that to the mean of both; "std" plays no part.
+        ({"relative": "rloo", "compare": "first"}, [1.0, 5.0, -1.0, -1.0]),
+        # Only s was visited twice.
+        ({"std": "none", "compare": "state"}, [0.5, 0.0, -0.5, 0.0]),
+        # Divided by 3, then less the mean 1/3.
+        ({"std": "none", "score_norm": "group"}, [0.0, 2 / 3, -1 / 3, -1 / 3]),
+    ],
+)
+def test_what_is_compared(options: Any, expected: list[float]) -> None:
+    np.testing.assert_allclose(process_reward(TWO, scores=[1, 3, 0, 0], **STEPS, **options), expected, atol=1e-12)
+
+
+def test_a_step_that_is_not_scored_has_the_episode_level_and_enters_nothing() -> None:
+    # The three others: 1, 3 and 2; mean 2, deviation 1.
+    episode = grpo(TWO)
+    np.testing.assert_allclose(
+        process_reward(TWO, scores=[1, 3, NAN, 2], eps=0.0) - grpo(TWO, eps=0.0), [-1, 1, 0, 0], atol=1e-12
+    )
+    # None is nan; the sum to go passes over it: 1 + 2, -, 5, 2 with mean 10/3.
+    found = process_reward(TWO, scores=[3, None, 3, 2], std="none", horizon="to_go", alpha_trajectory=0.0)  # type: ignore[list-item]
+    np.testing.assert_allclose(found, [-1 / 3, 0, 5 / 3, -4 / 3])
+    assert (process_reward(TWO, scores=[NAN] * 4) == episode).all()
+    # The first scored step of an episode stands for it: 3 and 2.
+    first = process_reward(TWO, scores=[NAN, 3, 2, 2], std="none", compare="first", alpha_trajectory=0.0)
+    np.testing.assert_allclose(first, [0, 0.5, -0.5, -0.5])
+
+
+def test_scores_without_contrast_leave_the_episode_level_alone() -> None:
+    for scores in ([0.0] * 4, [0.3] * 4):
+        assert (process_reward(TWO, scores=scores) == grpo(TWO)).all()
+        assert (process_reward(TWO, scores=scores, relative="rloo") == rloo(TWO)).all()
+
+
+@pytest.mark.parametrize(
+    ("where", "penalised", "steps"),
+    [
+        # Row 1 is refused. Scores 0 less the penalty 4: -4 there, mean -1; to go: -4, -4, 0, 0 where it is discounted.
+        ("row", "both", [1.0, -3.0, 1.0, 1.0]),
+        ("discounted", "both", [-2.0, -2.0, 2.0, 2.0]),
+        ("row", "episode", [0.0, 0.0, 0.0, 0.0]),
+        ("discounted", "episode", [0.0, 0.0, 0.0, 0.0]),
+        ("advantage", "both", [0.0, -4.0, 0.0, 0.0]),
+    ],
+)
+def test_where_the_penalty_is_felt(where: Any, penalised: Any, steps: list[float]) -> None:
+    options: Any = {"std": "none", "invalid_penalty": 4.0, "penalty": where, "penalised": penalised, "horizon": "to_go"}
+    found = process_reward(TWO, scores=[0.0] * 4, alpha_trajectory=0.0, **options)
+    np.testing.assert_allclose(found, steps)
+
+
+@pytest.mark.parametrize(("singleton", "expected"), [("zero", [0.0, 1.0]), ("raw", [3.0, 4.0])])
+def test_a_lone_episode(singleton: Any, expected: list[float]) -> None:
+    lone = episodes("s -right-> u -up-> goal +")
+    options: Any = {**STEPS, "singleton": singleton, "relative": "rloo"}
+    np.testing.assert_allclose(process_reward(lone, scores=[3, 4], compare="first", **options), expected)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"scores": [0.0]}, r"scores must hold one finite number per row, shape \(4,\), got shape \(1,\)"),
+        ({"scores": [0.0, np.inf, 0.0, 0.0]}, "scores must hold one finite number per row, .*; row 1 has inf"),
+        ({"scores": [0.0, 1e101, NAN, 0.0]}, "row 1 has 1e.101"),
+        ({"scores": ["much"] * 4}, "scores must hold one finite number per row"),
+        ({"scores": [0.0] * 4, "gamma": 1.5}, "gamma must be between 0 and 1, got 1.5"),
+        ({"scores": [0.0] * 4, "compare": "states"}, "unknown compare 'states'; known: 'group', 'first', 'state'"),
+        ({"scores": [0.0] * 4, "preset": "authors_grpo"}, "unknown preset 'authors_grpo'"),
+    ],
+)
+def test_wrong_input_is_named(arguments: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        process_reward(TWO, **arguments)
+
+
+def test_no_rows() -> None:
+    empty = StepTable.from_arrays(
+        group=[], trajectory=[], t=[], state=[], action=[], next_state=[], reward=[], won=[]
+    )  # fmt: skip
+    for preset in ("paper", "authors"):
+        assert process_reward(empty, scores=[], preset=preset).shape == (0,)
+
+
+@pytest.mark.parametrize("preset", ["paper", "authors"])
+def test_a_batch_takes_milliseconds(preset: str) -> None:
+    n = 16 * 8 * 50
+    row = np.arange(n)
+    table = StepTable.from_arrays(
+        group=row // 400, trajectory=row // 50, t=row % 50, state=row % 97, action=row % 5, next_state=row % 97,
+        reward=(row % 50 == 49) * 1.0 * (row // 50 % 2), won=row // 50 % 2 == 0,
+    )  # fmt: skip
+    scores = np.random.default_rng(0).normal(size=n)
+    seconds = []
+    for _ in range(20):
+        begin = perf_counter()
+        process_reward(table, scores=scores, preset=preset, compare="state", horizon="to_go")
+        seconds.append(perf_counter() - begin)
+    assert min(seconds) < 0.01

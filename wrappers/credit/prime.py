@@ -1,0 +1,177 @@
+"""PRIME: the log-ratio of a reward model per reply token, summed to go, beside the episode's outcome.
+
+    r_u = beta * log( pi_phi(y_u | y_<u) / pi_ref(y_u | y_<u) )                                          beta .05
+    A_u^i = sum_{v >= u} gamma^(v - u) ( r_v^i - 1/(G-1) sum_{j != i} mean_v r_v^j ) + o_i - 1/(G-1) sum_{j != i} o_j
+
+over the G trajectories of a task. The reply tokens of a trajectory, turn after turn, are one response.
+
+Source: the PRIME paper and its recipe in verl; see docs/credit/prime.md for where they differ.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from agentgym.trajectory import Bools, Floats, Ints, StepTable
+from wrappers.credit.group import others_factor
+from wrappers.credit.options import LARGEST, EpisodeOptions, choose, documented, option, presets
+from wrappers.credit.returns import discounted_sums, penalties
+from wrappers.credit.rloo import against_others
+from wrappers.credit.token_gae import checked_flags, whiten
+
+
+class PRIMEOptions(EpisodeOptions, total=False):
+    """Options of `prime`; invalid steps are penalised in the outcome, not in the process rewards."""
+
+    per: Annotated[
+        Literal["token", "step"],
+        option("token", 'what is rewarded and discounted: each "token", or each "step" with the sum over its reply'),
+    ]
+    gamma: Annotated[float, option(1.0, "discount per token or step of the process rewards", low=0, high=1)]
+    whiten: Annotated[
+        bool,
+        option(False, "bring the result to mean 0 and variance 1 over the reply tokens of the batch", authors=True),
+    ]
+    alpha: Annotated[float, option(1.0, "weight of the process rewards", authors=5.0)]
+    alpha_trajectory: Annotated[float, option(1.0, "weight of the outcome", authors=5.0)]
+    baseline: Annotated[
+        Literal["others", "scaled"],
+        option(
+            "others",
+            'process rewards less the mean of the "others", or their distance to the mean of all, "scaled" by '
+            "G/(G-1) (authors' code; the same for responses of one token)",
+            authors="scaled",
+        ),
+    ]
+    score_norm: Annotated[
+        Literal["none", "group"],
+        option(
+            "none",
+            'process rewards are divided by the largest magnitude of their sums to go in the "group" first (authors\' '
+            "code, there over all groups of a rank)",
+            authors="group",
+        ),
+    ]
+    lose_last: Annotated[
+        bool,
+        option(
+            False,
+            "the last token of a trajectory has process reward 0, whatever is given (authors' code)",
+            authors=True,
+        ),
+    ]
+
+
+#: The recipe has no invalid steps and divides by 0 in groups of one, which score 0 here.
+PRESETS: dict[str, PRIMEOptions] = presets(
+    PRIMEOptions,
+    paper={"outcome": "won"},
+    authors={"outcome": "won", "invalid_penalty": 0.0, "over": "trajectories", "singleton": "zero"},
+)
+
+
+@documented(PRIMEOptions, PRESETS)
+def prime(
+    table: StepTable, *, scores: ArrayLike, mask: ArrayLike, preset: str = "paper", **options: Unpack[PRIMEOptions]
+) -> Floats:
+    """Return the advantage of every reply token.
+
+    Args:
+        table: N steps of finished groups.
+        scores: float (N, K), r of the tokens of each row's reply; nan: not scored; anything where masked.
+        mask: bool (N, K), True = a token of the reply.
+        preset: "paper" or "authors".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        float64 (N, K), 0 where masked. A token (or step) that is not scored has no process part, enters no mean, adds
+        nothing to what is to go before it, and keeps the outcome's part.
+
+    Raises:
+        ValueError: on an unknown preset, an option's value out of range, arrays of another shape, or infinite scores.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 2, trajectory=["a", "b"], t=[0, 0], state=["s"] * 2,
+    ...     action=["right", "left"], next_state=["goal", "pit"], reward=[1, 0], won=[1, 0])
+    >>> prime(table, scores=[[0.3, 0.1], [-0.2, 0.0]], mask=[[1, 1], [1, 0]])  # baselines -0.2 and 0.2; outcomes +-1
+    array([[ 1.8,  1.3],
+           [-1.4,  0. ]])
+    """
+    chosen = choose(PRIMEOptions, PRESETS, preset, options)
+    reward, kept = _tokens(scores, mask, len(table))
+    place, column = np.nonzero(kept[table.order])
+    row = table.order[place]
+    value = reward[row, column]
+    if chosen["lose_last"]:
+        value[np.flatnonzero(np.diff(table.trajectory[row], append=-1))] = 0.0
+    process = np.zeros(kept.shape)
+    if chosen["per"] == "token":
+        process[row, column] = _process_part(table, row, value, chosen)
+    else:
+        replies, reply = np.unique(place, return_inverse=True)
+        heard = np.bincount(reply, weights=~np.isnan(value), minlength=len(replies)) > 0
+        total = np.bincount(reply, weights=np.nan_to_num(value), minlength=len(replies))
+        rows = table.order[replies]
+        process[rows] = _process_part(table, rows, np.where(heard, total, np.nan), chosen)[:, None]
+    outcome = against_others(table, chosen)
+    advantages = np.where(kept, chosen["alpha"] * process + chosen["alpha_trajectory"] * outcome[:, None], 0.0)
+    if chosen["whiten"]:
+        advantages = whiten(advantages, kept)
+    return np.where(kept, advantages - penalties(table, chosen, "advantage")[:, None], 0.0)
+
+
+def _process_part(table: StepTable, row: Ints, value: Floats, options: PRIMEOptions) -> Floats:
+    """Sums to go of the process rewards less their baseline.
+
+    Args:
+        table: of the rows.
+        row: int64 (U,), the row of each token or reply, trajectory by trajectory, in order.
+        value: float64 (U,), its reward, nan where there is none.
+        options: full options.
+
+    Returns:
+        float64 (U,), 0 where there is no reward.
+    """
+    trajectory = table.trajectory[row]
+    starts = np.flatnonzero(np.diff(trajectory, prepend=-1))
+    heard = ~np.isnan(value)
+    value = np.where(heard, value, 0.0)
+    if options["score_norm"] == "group":
+        largest = np.zeros(table.n_groups)
+        np.maximum.at(largest, table.group[row], np.abs(discounted_sums(value, starts, 1.0)))
+        value = value / np.where(largest > 0, largest, 1.0)[table.group[row]]
+    count = np.bincount(trajectory, weights=heard, minlength=table.n_trajectories)
+    mean = np.bincount(trajectory, weights=value, minlength=table.n_trajectories) / np.maximum(count, 1.0)
+    group = table.trajectory_group
+    n = np.bincount(group[count > 0], minlength=table.n_groups)
+    total = np.bincount(group, weights=mean, minlength=table.n_groups)
+    alone = n == 1
+    if options["baseline"] == "others":
+        others = (total[group] - mean) / np.maximum(n - 1, 1)[group]  # 0 for a group of one
+        value = value - others[trajectory]
+    else:
+        level = np.where(alone, 0.0, total / np.maximum(n, 1))
+        value = (value - level[group][trajectory]) * others_factor(group[count > 0], table.n_groups)[group][trajectory]
+    if options["singleton"] == "zero":
+        value = np.where(alone[group][trajectory], 0.0, value)
+    return np.where(heard, discounted_sums(np.where(heard, value, 0.0), starts, options["gamma"]), 0.0)
+
+
+def _tokens(scores: ArrayLike, mask: ArrayLike, length: int) -> tuple[Floats, Bools]:
+    """Scores and mask as float64 and bool (N, K)."""
+    expected = f"scores must hold one number per row and token, shape ({length}, K)"
+    try:
+        array = np.asarray(scores, np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{expected} ({error})") from error
+    if array.ndim != 2 or len(array) != length:
+        raise ValueError(f"{expected}, got shape {array.shape}")
+    kept = checked_flags("mask", mask, array.shape)
+    bad = kept & (np.abs(array) > LARGEST)
+    if bad.any():
+        row, column = (int(i) for i in np.argwhere(bad)[0])
+        raise ValueError(f"{expected}, within +-{LARGEST:g}; row {row}, token {column} has {array[row, column]}")
+    return array, kept

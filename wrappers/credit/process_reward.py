@@ -1,0 +1,162 @@
+"""Step scores of any scorer, a model or a judge, beside the episode's outcome.
+
+    A_t = alpha_trajectory * A^E + alpha * A^S        A^S = (score - mean) / (std + eps) over the steps compared
+
+Which scores may be compared with which is a matter of what they are; see docs/credit/process_reward.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from agentgym.trajectory import Bools, Floats, Ints, StepTable
+from wrappers.credit.group import episode_advantages, number_pairs, others_factor, visit_advantages
+from wrappers.credit.options import StatisticsOptions, choose, documented, finite_numbers, option, presets
+from wrappers.credit.returns import discounted_returns, episode_scores, penalties
+from wrappers.credit.rloo import against_others
+
+
+class ProcessRewardOptions(StatisticsOptions, total=False):
+    """Options of `process_reward` and `istar`; std, ddof and eps are those of both levels."""
+
+    alpha: Annotated[float, option(1.0, "weight of the step level")]
+    alpha_trajectory: Annotated[float, option(1.0, "weight of the episode level")]
+    compare: Annotated[
+        Literal["group", "first", "state"],
+        option(
+            "group",
+            'what a step is compared with: all scored steps of its "group"; the "first" scored step of each '
+            "trajectory of the group (authors' code); or the scored steps of the group that start in the same "
+            '"state", the only fair ones for scores that are levels',
+            authors="first",
+        ),
+    ]
+    horizon: Annotated[
+        Literal["step", "to_go"],
+        option("step", 'what is compared: the score of the "step", or the discounted sum of the scores still "to_go"'),
+    ]
+    gamma: Annotated[
+        float, option(1.0, "discount per step of the scores to go; log-ratios are not to be discounted", low=0, high=1)
+    ]
+    relative: Annotated[
+        Literal["grpo", "rloo"],
+        option(
+            "grpo",
+            'both levels against the mean of all ("grpo") or of the others ("rloo": not divided by a deviation, std, '
+            "ddof and eps then play no part)",
+            authors="rloo",
+        ),
+    ]
+    score_norm: Annotated[
+        Literal["none", "group"],
+        option(
+            "none",
+            'scores are divided by the largest magnitude of the "group" first (authors\' code, there over all groups '
+            "of a rank)",
+            authors="group",
+        ),
+    ]
+    penalised: Annotated[
+        Literal["both", "episode"],
+        option(
+            "both", 'which levels feel the penalties "row" and "discounted": "both", or the "episode" level alone '
+            "(authors' code)", authors="episode"
+        ),
+    ]  # fmt: skip
+
+
+#: Of this form iStar's is the only release: the authors are iStar's.
+PRESETS: dict[str, ProcessRewardOptions] = presets(
+    ProcessRewardOptions, authors={"std": "none", "over": "trajectories"}
+)
+
+
+@documented(ProcessRewardOptions, PRESETS)
+def process_reward(
+    table: StepTable, *, scores: ArrayLike, preset: str = "paper", **options: Unpack[ProcessRewardOptions]
+) -> Floats:
+    """Return the advantage of every step.
+
+    Args:
+        table: N steps of finished groups.
+        scores: float (N,), what the scorer says about each row, on any scale; nan: not scored.
+        preset: "paper" or "authors" (iStar's release, the only one of this form).
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        float64 (N,), in the order of the table's rows. A row that is not scored has step level 0, enters no
+        statistics, adds nothing to what is still to go, and keeps its episode level.
+
+    Raises:
+        ValueError: on an unknown preset, an option's value out of range, or scores of another length or infinite.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> process_reward(table, scores=[0.25, 0.75, float("nan")]).round(3)  # outcomes +-0.707, scores the same
+    array([ 0.   ,  1.414, -0.707])
+    """
+    return score_advantages(table, scores, choose(ProcessRewardOptions, PRESETS, preset, options))
+
+
+def score_advantages(table: StepTable, scores: ArrayLike, options: ProcessRewardOptions) -> Floats:
+    """Return the advantage of every step, float64 (N,), as `process_reward` with full options."""
+    steps = _step_level(table, *_scores(scores, len(table)), options)
+    if options["relative"] == "rloo":
+        episodes = against_others(table, options)
+    else:
+        episodes = episode_advantages(table, episode_scores(table, options), options)
+    advantages = options["alpha_trajectory"] * episodes + options["alpha"] * steps
+    return advantages - penalties(table, options, "advantage")
+
+
+def _scores(scores: ArrayLike, length: int) -> tuple[Floats, Bools]:
+    """Scores with 0 where there is none, and which rows are scored."""
+    try:
+        array = np.asarray(scores, np.float64)
+    except (TypeError, ValueError):
+        return finite_numbers("scores", scores, length), np.ones(length, np.bool_)  # says what is wrong
+    scored = ~np.isnan(array)
+    return finite_numbers("scores", np.where(scored, array, 0.0), length), scored
+
+
+def _step_level(table: StepTable, scores: Floats, scored: Bools, options: ProcessRewardOptions) -> Floats:
+    felt = options["penalised"] == "both"
+    values = scores - penalties(table, options, "discounted") if felt else scores
+    if options["horizon"] == "to_go":
+        values = discounted_returns(table, options["gamma"], values)
+    if options["score_norm"] == "group":
+        largest = np.zeros(table.n_groups)
+        np.maximum.at(largest, table.group[scored], np.abs(values[scored]))
+        values = values / np.where(largest > 0, largest, 1.0)[table.group]
+    if felt:
+        values = values - penalties(table, options, "row")
+    groups, n_groups = table.group, table.n_groups
+    if options["compare"] == "state":
+        groups, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
+        n_groups = len(example)
+    first = options["compare"] == "first"
+    members = _first_scored(table, scored) if first else np.flatnonzero(scored)
+    others = options["relative"] == "rloo"
+    statistics: StatisticsOptions = options
+    if others:
+        statistics = {**statistics, "std": "none"}
+    centred = visit_advantages(
+        values,
+        groups,
+        n_groups,
+        statistics,
+        scored=scored,
+        members=members,
+        singleton=options["singleton"] if first else "zero",
+    )
+    return centred * others_factor(groups[members], n_groups)[groups] if others else centred
+
+
+def _first_scored(table: StepTable, scored: Bools) -> Ints:
+    """The first scored row of each trajectory that has one."""
+    rows = table.order[scored[table.order]]
+    return rows[np.flatnonzero(np.diff(table.trajectory[rows], prepend=-1))]
