@@ -177,6 +177,7 @@ class WebShopEnv(TextEnv[str]):
         self.repairs = check_repairs(repairs, REPAIRS)
         self.adverts = None if noise is None else Adverts(*_pair(noise))
         self._brackets, self._show_options = "brackets" in self.repairs, "options" in self.repairs
+        self._only_page = observation_mode == "text" and self.adverts is None and not self._show_options
         tagger: Any = noun_tagger
         self.tasks: Tasks = open_tasks(
             data=GENERATED if data is None else _path("data", data, "a folder"),
@@ -320,13 +321,14 @@ class WebShopVectorEnv(TextVectorEnv):
             return super()._play(running, commands, rewards)
         envs, observations, infos, elapsed = self.envs, self._observations, self._infos, self._elapsed
         asked, limit = self._asked, inf if self.max_episode_steps is None else self.max_episode_steps
+        only_page = envs[0]._only_page and self.env_class.observe is WebShopEnv.observe
         ended: list[int] = []
         for i in running:
             env = envs[i]
             session = env.session
             env._step += 1
             valid = session.do(*asked[i]) if i in asked else session.play(commands[i])
-            observations[i] = env.observe()
+            observations[i] = page_text(session.page, session.request_text) if only_page else env.observe()
             env._describe(infos[i], valid)
             elapsed[i] = steps = elapsed[i] + 1
             purchase = session.purchase

@@ -145,7 +145,8 @@ class Session:
         page, argument = self.page, command[6:-1]
         # the same for most clicks, without a look for brackets, lines and capitals
         if page.plain and argument in page.clickables and command == f"click[{argument}]":
-            return self.do("click", argument)
+            self._click(argument)
+            return True
         return self.do(*self.read(command))
 
     def do(self, name: str, argument: str) -> bool:
@@ -154,17 +155,20 @@ class Session:
             target = self.page.clickables.get(argument, _NOWHERE)
             if target is _NOWHERE or argument == _SEARCH:
                 return False
-            button = _BUTTONS.get(argument)
-            if button is None:
-                self._show_item(argument)
-            else:
-                button(self, argument)
+            self._click(argument)
             return True
         if name == "search" and argument:
             self.query = argument
             self._show_results(1)
             return True
         return False
+
+    def _click(self, name: str) -> None:
+        button = _BUTTONS.get(name)
+        if button is None:
+            self._show_item(name)
+        else:
+            button(self, name)
 
     def _turn(self, name: str) -> None:
         part = self._part()

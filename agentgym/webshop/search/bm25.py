@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -155,14 +156,14 @@ class Bm25:
         """Return the positions of the best `k` products, best first."""
         return tuple(self.ranked(query, k)[0].tolist())
 
-    def tops(self, queries: Sequence[str], k: int) -> list[tuple[int, ...]]:
-        """Return `top` of several queries, which costs less than one by one in an index of few products."""
+    def answers(self, words: Sequence[tuple[int, ...]], k: int) -> list[tuple[int, ...]]:
+        """Return `top` of several queries by their `words`; together they cost less in an index of few products."""
         if len(self) > _SMALL or k < 1:
-            return [self.top(query, k) for query in queries]
+            return [tuple(self._ranked(each, k)[0].tolist()) for each in words]
         found: list[tuple[int, ...]] = []
         together = max(1, _AT_ONCE // max(1, len(self)))
-        for first in range(0, len(queries), together):
-            best, counts = self._all([self._terms(query) for query in queries[first : first + together]], k)
+        for first in range(0, len(words), together):
+            best, counts = self._all(words[first : first + together], k)
             positions = self._of_tie[best & _LOW_TIE].tolist()
             found += [tuple(row[:count]) for row, count in zip(positions, counts.tolist(), strict=True)]
         return found
@@ -173,14 +174,16 @@ class Bm25:
 
     def ranked(self, query: str, k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
         """Return positions and scores of the best `k` products, best first; shapes (found,)."""
-        wanted = self._terms(query)
-        if not wanted or k < 1:
+        return self._ranked(self.words(query), k)
+
+    def _ranked(self, words: tuple[int, ...], k: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+        if not words or k < 1:
             return np.empty(0, np.int64), np.empty(0, np.float32)
         if len(self) <= _SMALL:
-            rows, counts = self._all([wanted], k)
+            rows, counts = self._all([words], k)
             best, bits = rows[0, : counts[0]], _TIE_BITS
         else:
-            candidates, sums = self._pruned(self._parts(wanted), k)
+            candidates, sums = self._pruned(self._parts(Counter(words)), k)
             keys, bits = self._keys(candidates, sums, 32), 32
             if len(keys) > _SORTED:
                 keys = np.partition(keys, len(keys) - k)[len(keys) - k :] if len(keys) > k else keys
@@ -212,12 +215,6 @@ class Bm25:
             found += known
         return found
 
-    def _terms(self, query: str) -> Mapping[int, int]:
-        """Return the terms of a query that some product holds: number -> count."""
-        found = self._found(query)
-        once = dict.fromkeys(found, 1)
-        return once if len(once) == len(found) else Counter(found)
-
     def _parts(self, wanted: Mapping[int, int]) -> list[_Part]:
         """Return terms as parts of a query, rarest first."""
         return sorted([
@@ -228,11 +225,11 @@ class Bm25:
             for number, count in wanted.items()
         ])  # fmt: skip
 
-    def _all(self, queries: Sequence[Mapping[int, int]], k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _all(self, queries: Sequence[tuple[int, ...]], k: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Score, for each of a few queries, every product that holds any of its terms.
 
         Args:
-            queries: `_terms` of each.
+            queries: `words` of each; the gains of a product are added in their order.
             k: how many products to return of each.
 
         Returns:
@@ -240,17 +237,16 @@ class Bm25:
             are.
         """
         size, several = len(self), np.arange(len(queries))
-        # The gains of a product are added from the rarest term on.
-        ordered = [sorted(wanted, key=self._rank.__getitem__) for wanted in queries]
-        numbers = np.array([number for each in ordered for number in each], np.int64)
+        ordered = [dict.fromkeys(words) for words in queries]
+        numbers = np.array(list(chain.from_iterable(ordered)), np.int64)
         lengths = self._rows[numbers]
         # All rows of all terms, one term after the other.
         ends = lengths.cumsum()
         rows = (self._starts[numbers] - ends + lengths).repeat(lengths)
         rows += np.arange(len(rows))
         gains = self._gained[rows]
-        if any(isinstance(wanted, Counter) for wanted in queries):
-            counts = [wanted[number] for wanted, each in zip(queries, ordered, strict=True) for number in each]
+        if len(numbers) < sum(map(len, queries)):
+            counts = [words.count(number) for words, each in zip(queries, ordered, strict=True) for number in each]
             weights = (self._weights[numbers] * np.array(counts, np.float32)).repeat(lengths)
             gains = weights - weights / self._divisors[rows]
         # Product p of the i-th query is i * size + p.
@@ -258,8 +254,8 @@ class Bm25:
         sums: NDArray[Any] = np.bincount(self._documents[rows] + starts.repeat(lengths), gains, len(queries) * size)
         # numpy finds what is true ten times faster than what is not 0.0
         found = (sums > 0).nonzero()[0]
-        ends = found.searchsorted((several + 1) * size)
-        lengths = np.diff(ends, prepend=0)
+        lengths = found.searchsorted((several + 1) * size)
+        lengths[1:] -= lengths[:-1].copy()
         keys = self._keys(found - (several * size).repeat(lengths), sums[found], _TIE_BITS)
         return _best(keys, lengths, k), np.minimum(lengths, k)
 

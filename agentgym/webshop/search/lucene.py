@@ -81,13 +81,13 @@ class Lucene:
         positions = [self._catalogue.find(hit.docid) for hit in hits]
         return tuple([position for position in positions if position is not None])
 
-    def tops(self, queries: Sequence[str], k: int) -> list[tuple[int, ...]]:
-        """Return `top` of several queries, in their order."""
-        return [self.top(query, k) for query in queries]
-
     def words(self, query: str) -> str:
         """Return the query."""
         return query
+
+    def answers(self, words: Sequence[str], k: int) -> list[tuple[int, ...]]:
+        """Return `top` of several queries, in their order."""
+        return [self.top(query, k) for query in words]
 
 
 def _load(module: str) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from agentgym.webshop.catalogue.product import Product
 
@@ -23,11 +23,11 @@ class Search(Protocol):
             Best first; fewer than `k` where fewer match, none for a query without words.
         """
 
-    def tops(self, queries: Sequence[str], k: int) -> list[tuple[int, ...]]:
-        """Return `top` of several queries, in their order."""
-
     def words(self, query: str) -> Hashable:
         """Return what the answer depends on: those of the same words in another order, say, have the same answer."""
+
+    def answers(self, words: Sequence[Any], k: int) -> list[tuple[int, ...]]:
+        """Return `top` of several queries, in their order, by what `words` gave for each."""
 
     def __hash__(self) -> int:
         """Return the hash of the object: what a search finds is kept by search."""
@@ -61,18 +61,22 @@ class Recent:
         words = {query: self.search.words(query) for query, found in kept.items() if found is None}
         known = {each: self._by_words.get((each, k)) for each in words.values()}
         new = {each: query for query, each in words.items() if known[each] is None}
-        answers = {each: found for each, found in known.items() if found is not None}
-        for (each, query), answer in zip(new.items(), self.search.tops(list(new.values()), k), strict=True):
-            answers[each] = answer
+        for (each, query), answer in zip(new.items(), self.search.answers(list(new), k), strict=True):
+            known[each] = answer
             self._keep(self._by_words, query, (each, k), answer)
         for query, each in words.items():
-            kept[query] = answers[each]
-            self._keep(self._kept, query, (query, k), answers[each])
+            kept[query] = found = known[each]
+            if found is not None:
+                self._keep(self._kept, query, (query, k), found)
         return [found for query in queries if (found := kept[query]) is not None]
 
     def words(self, query: str) -> Hashable:
         """Return what the answer depends on."""
         return self.search.words(query)
+
+    def answers(self, words: Sequence[Any], k: int) -> list[tuple[int, ...]]:
+        """Return the answers by words, searched for anew."""
+        return self.search.answers(words, k)
 
     def clear(self) -> None:
         """Forget all answers."""

@@ -116,8 +116,8 @@ def test_searches_made_together_answer_as_the_naive_one(monkeypatch, together):
     queries[10:10] = ["", "the", "w3 w3 w5", "nothing-like-it", "w3 w3 w5"]
     for k in (0, 1, 3, 50, 1000):
         expected = [tuple(i for i, _ in naive(texts, query, k)) for query in queries]
-        assert search.tops(queries, k) == expected
-    assert search.tops([], 5) == []
+        assert search.answers(list(map(search.words, queries)), k) == expected
+    assert search.answers([], 5) == []
 
 
 def test_scores_by_hand():
@@ -219,11 +219,11 @@ def test_recent_answers_are_kept():
             asked.append(query)
             return (len(query), k)
 
-        def tops(self, queries, k):
-            return [self.top(query, k) for query in queries]
-
         def words(self, query):
             return query
+
+        def answers(self, words, k):
+            return [self.top(query, k) for query in words]
 
     search = Recent(Slow(), size=2)
     assert [search.top(query, 5) for query in ("a", "bb", "a")] == [(1, 5), (2, 5), (1, 5)]
@@ -247,7 +247,7 @@ def test_the_same_words_in_another_order_are_searched_for_once(monkeypatch):
     queries = ["w3 w9 w1", "the w9 w3 w1", "w1 w3 w9 w9"]
     assert recent.tops([*queries, "w9 W1 w3"], 20) == [search.top(query, 20) for query in (*queries, queries[0])]
     assert recent.top("w1, w9, w3", 20) == search.top(queries[0], 20)
-    assert [sum(wanted.values()) for wanted in asked] == [3, 4, 3, 3, 4, 3, 3]  # two together; the rest one by one
+    assert [len(words) for words in asked] == [3, 4, 3, 3, 4, 3, 3]  # two together; the rest one by one
     recent.clear()
     recent.top(queries[0], 20)
     assert len(asked) == 8
