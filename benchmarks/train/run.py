@@ -53,7 +53,10 @@ def run_training(
     config, engine = settings.config, engine or Engine()
     engine.check(config.lora)
     policy: Any = new_policy(config, config.seeds[0])
-    given = {"max_new_tokens": settings.reply_tokens, "truncate": settings.truncate}
+    given = {
+        "max_new_tokens": settings.reply_tokens, "max_prompt_tokens": settings.prompt_tokens,
+        "truncate": settings.truncate,
+    }  # fmt: skip
     policy = policy.with_settings(**{name: value for name, value in given.items() if value is not None})
     stored = None if config.model in (TINY, SMOLLM2) else Path(config.model)
     sampler = engine.sampler(policy, folder, lora=config.lora, stored=stored, resumed=bool(checkpoints(folder)))

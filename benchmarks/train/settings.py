@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -22,6 +22,16 @@ _OURS = (
     *_SIZES, "microbatch_rows", "microbatch_tokens", "share_prefixes", "activation_checkpointing", "checkpoint_every",
     "seed",
 )  # fmt: skip
+#: By environment and by the papers' word: the keyword arguments of the environment that a printed value stands for.
+_ENVIRONMENT: dict[tuple[str, str], Callable[[Any], dict[str, Any]]] = {
+    ("alfworld", "steps"): lambda steps: {"max_episode_steps": steps},
+    ("alfworld", "success_reward"): lambda reward: {"reward": reward},
+    ("sokoban", "steps"): lambda steps: {"max_episode_steps": steps},
+    ("sokoban", "board"): lambda board: {"size": [int(side) for side in board.split("x")]},
+    ("webshop", "steps"): lambda steps: {"max_episode_steps": steps},
+    # As in verl-agent, which these papers' runs are made with: the last turn is the one for the answer.
+    ("searchqa", "steps"): lambda turns: {"max_turns": turns, "last_turn": "counted"},
+}
 
 
 @dataclass(frozen=True)
@@ -33,6 +43,7 @@ class RunSettings:
         training: the trainer's numbers.
         paper: whose settings were asked for; None: the benchmark's own.
         reply_tokens: length limit of a reply; None: the model's own.
+        prompt_tokens: the same of a prompt.
         truncate: what becomes of prompts that do not fit, see `policies.pretrained.Settings`; None: as the model's own
             settings say.
     """
@@ -42,6 +53,7 @@ class RunSettings:
     paper: Paper | None = None
     reply_tokens: int | None = None
     truncate: Truncate | None = None
+    prompt_tokens: int | None = None
 
     @property
     def method(self) -> Recipe:
@@ -53,13 +65,13 @@ class RunSettings:
         return recipe(self.config.methods[0]) if self.paper is None else self.paper.recipe()
 
     def told(self) -> list[str]:
-        """Return what is printed before a run starts: what differs from the paper, and what it cannot set."""
+        """Return what is printed before a run starts: what differs from the paper, what else is set, and what not."""
         if self.paper is None:
             return []
         differing = self.paper.differences(self.training)
         if self.paper.lora_rank is not None and self.config.lora != self.paper.lora_rank:
             differing.append(f"lora_rank: {self.paper.source} {self.paper.lora_rank}, here {self.config.lora}")
-        handled = ("reply_tokens", "lora_rank")
+        handled = _handled(self.paper, self.training.temperature)
         if self.config.transcript:
             differing.append("prompt: the papers show a window of steps, here the whole conversation")
         rate = self.training.learning_rate
@@ -68,11 +80,12 @@ class RunSettings:
                 f"the paper's learning rate {rate:g} is one of all weights; an adapter learns best at about ten times "
                 f"that: --set learning_rate={10 * rate:g}"
             )
-        elsewhere = [line for line in self.paper.unset() if line.partition(":")[0] not in handled]
+        facts = [(line, line.partition(":")[0]) for line in self.paper.unset()]
         return [
             f"settings of {self.paper.title}",
             *(f"  differs   {line}" for line in differing or ["nothing of what is printed for the trainer"]),
-            *(f"  not set   {line}" for line in elsewhere),
+            *(f"  set       {line} ({handled[name]})" for line, name in facts if handled.get(name)),
+            *(f"  not set   {line}" for line, name in facts if name not in handled),
             *([f"  note      {self.paper.notes}"] if self.paper.notes else []),
         ]
 
@@ -136,7 +149,30 @@ def run_settings(
         )
     training = dataclasses.replace(base, **changes)
     config = dataclasses.replace(config, temperature=training.temperature)
-    return RunSettings(config, training, paper, None if paper is None else paper.reply_tokens, truncate)
+    if paper is None:
+        return RunSettings(config, training, truncate=truncate)
+    for options in _environment(paper).values():
+        config.setup.options.update(options)
+    return RunSettings(config, training, paper, paper.reply_tokens, truncate, paper.prompt_tokens)
+
+
+def _environment(paper: Paper) -> dict[str, dict[str, Any]]:
+    """Return the environment's keyword arguments for each printed fact that has some."""
+    rows = {name: _ENVIRONMENT.get((paper.env, name)) for name in paper.environment}
+    return {name: row(paper.environment[name]) for name, row in rows.items() if row is not None}
+
+
+def _handled(paper: Paper, temperature: float) -> dict[str, str]:
+    """Return what sets each printed fact that is set: in words, or "" where nothing is to be said."""
+    words = {"reply_tokens": "max_new_tokens", "prompt_tokens": "max_prompt_tokens", "lora_rank": ""}
+    for name, options in _environment(paper).items():
+        words[name] = ", ".join(f"{option}={value!r}" for option, value in options.items())
+    # Validation plays twice: greedily and as the rollouts do.
+    if paper.validation_temperature == 0:
+        words["validation_temperature"] = "validation_greedy"
+    elif paper.validation_temperature == temperature:
+        words["validation_temperature"] = "validation_sampled"
+    return words
 
 
 def read_changes(texts: Sequence[str]) -> dict[str, Any]:

@@ -87,6 +87,13 @@ def test_the_model_keeps_what_becomes_of_long_prompts(tmp_path: Path) -> None:
     assert read_log(tmp_path / "log.jsonl")[1]["prompt_too_long"] == 0.0
 
 
+def test_the_model_has_the_papers_length_of_prompts(tmp_path: Path) -> None:
+    result = run("--paper", "--env", "searchqa", *SMALL, "--steps", "1", "--out", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    assert "set prompt_tokens: 4096 (max_prompt_tokens)" in words(result)
+    assert json.loads((tmp_path / "final" / "policy.json").read_text())["max_prompt_tokens"] == 4096
+
+
 def test_a_run_with_an_adapter_leaves_all_and_goes_on(tmp_path: Path) -> None:
     for steps, folder in (("1", "b"), ("2", "b"), ("2", "a")):
         # Where the rate does not depend on the length, a longer run goes on from a shorter one.
