@@ -122,21 +122,11 @@ def hisr(
     """
     chosen = choose(HISROptions, PRESETS, preset, options)
     predicted = np.nan_to_num(step_scores("contributions", contributions, len(table)))
-    mattered = np.nan_to_num(step_scores("importance", importance, len(table)))
-    if (mattered < 0).any():
-        row = int(np.argmax(mattered < 0))
-        raise ValueError(f"importance must be at least 0; row {row} has {mattered[row]}")
-    numbers = checked_segments(table, segments)
-    # Segments of all trajectories in one numbering, in the order of the trajectories.
-    ends = numbers[table.last] + 1
-    segment = numbers + (np.cumsum(ends) - ends)[table.trajectory]
-    owner = np.repeat(np.arange(table.n_trajectories), ends)
+    segment, owner = _numbered(table, segments)
     last = np.empty(len(owner), np.int64)
     last[segment[table.order]] = table.order  # of several assignments to a segment the last one stays
-    product = predicted[last] * np.bincount(segment, weights=mattered, minlength=len(owner))
-    norm = np.bincount(owner, weights=np.abs(product), minlength=table.n_trajectories)
-    total = _total(table, predicted[last], owner, chosen)
-    earned = product / np.where(norm > 0, norm, 1.0)[owner] * total[owner]
+    product = predicted[last] * _mattered(table, importance, segment, owner)
+    earned = _normed(product, owner) * _total(table, predicted[last], owner, chosen)[owner]
     if chosen["place"] == "end":
         rewards = np.zeros(len(table))
         rewards[last] = earned
@@ -144,6 +134,43 @@ def hisr(
         rewards = (earned / np.bincount(segment, minlength=len(owner)))[segment]
     executed = table.valid - 1.0 * (chosen["grounding"] == "penalty")
     return (1 - chosen["alpha"]) * rewards + chosen["alpha"] * executed
+
+
+def importance_shares(table: StepTable, *, importance: ArrayLike, segments: ArrayLike) -> Floats:
+    """Return how much of its trajectory's importance the segment of each step has, to look at: float64 (N,), 0..1.
+
+    This is what the paper prints as z; the rewards do not depend on its scale. Arguments as `hisr`.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a"] * 3, t=[0, 1, 2], state=["s", "u", "v"],
+    ...     action=["left", "up", "up"], next_state=["u", "v", "goal"], reward=[0, 0, 1], won=[1, 1, 1])
+    >>> importance_shares(table, importance=[1, 1, 3], segments=[0, 0, 1])
+    array([0.4, 0.4, 0.6])
+    """
+    segment, owner = _numbered(table, segments)
+    return _normed(_mattered(table, importance, segment, owner), owner)[segment]
+
+
+def _numbered(table: StepTable, segments: ArrayLike) -> tuple[Ints, Ints]:
+    """Segments of all trajectories in one numbering, in the order of the trajectories, and the trajectory of each."""
+    numbers = checked_segments(table, segments)
+    count = numbers[table.last] + 1
+    segment = numbers + (np.cumsum(count) - count)[table.trajectory]
+    return segment, np.repeat(np.arange(table.n_trajectories), count)
+
+
+def _mattered(table: StepTable, importance: ArrayLike, segment: Ints, owner: Ints) -> Floats:
+    """Sum of the turns' importance in each segment."""
+    turns = np.nan_to_num(step_scores("importance", importance, len(table)))
+    if (turns < 0).any():
+        row = int(np.argmax(turns < 0))
+        raise ValueError(f"importance must be at least 0; row {row} has {turns[row]}")
+    return np.bincount(segment, weights=turns, minlength=len(owner)).astype(np.float64)
+
+
+def _normed(values: Floats, owner: Ints) -> Floats:
+    """Values of segments, divided by the sum of their sizes over the trajectory; 0 where all are."""
+    norm = np.bincount(owner, weights=np.abs(values))
+    return values / np.where(norm > 0, norm, 1.0)[owner]
 
 
 def _total(table: StepTable, predicted: Floats, owner: Ints, options: HISROptions) -> Floats:

@@ -13,7 +13,7 @@ from tests.wrappers.credit.oracles import load
 from tests.wrappers.credit.oracles import table as recorded
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.hisr import hisr, importance
+from wrappers.credit.hisr import hisr, importance, importance_shares
 from wrappers.credit.segments import by_count, by_turn
 
 #: Won in four steps of two segments, the third refused; lost in two steps of one.
@@ -68,6 +68,13 @@ def test_failing_long_is_paid_for_by_the_bonus_only() -> None:
             table, contributions=np.ones(21), importance=np.ones(21), segments=by_turn(table), grounding=grounding,  # type: ignore[arg-type]
         )  # fmt: skip
         np.testing.assert_allclose(np.bincount(table.trajectory, weights=rewards), [lost, won])
+
+
+def test_shares_of_the_importance() -> None:
+    # Won: 1.5 and 5 of 6.5. Lost: one segment.
+    found = importance_shares(TABLE, importance=MATTERED, segments=SEGMENTS)
+    np.testing.assert_allclose(found, np.array([1.5, 1.5, 5, 5, 6.5, 6.5]) / 6.5)
+    assert not importance_shares(TABLE, importance=[np.nan] * 6, segments=SEGMENTS).any()
 
 
 def test_the_tables_of_the_paper() -> None:
@@ -182,7 +189,11 @@ def _recorded_importance() -> Floats:
 
 
 def test_the_papers_importance() -> None:
-    np.testing.assert_allclose(_recorded_importance(), learned.answers(learned.PAPER, "hisr", "z"), rtol=1e-7)
+    z, segments = _recorded_importance(), learned.scores("segment").astype(int)
+    np.testing.assert_allclose(z, learned.answers(learned.PAPER, "hisr", "z"), rtol=1e-7)
+    shares = importance_shares(recorded(), importance=z, segments=segments)
+    theirs = learned.answers(learned.PAPER, "hisr", "z_segment_share")
+    np.testing.assert_allclose(shares, theirs, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize(

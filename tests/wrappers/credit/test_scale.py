@@ -13,8 +13,10 @@ import numpy as np
 import pytest
 
 from agentgym.trajectory import Floats, StepTable
-from tests.growth import MOST_GROWTH, growth
+from benchmarks.throughput.synthetic_rollouts import random_walk_table
+from tests.growth import MOST_GROWTH, growth, seconds
 from wrappers.credit import (
+    action_targets,
     bi_level_gae,
     dapo,
     gae,
@@ -22,6 +24,7 @@ from wrappers.credit import (
     graphgpo,
     grpo,
     hgpo,
+    hisr,
     istar,
     prime,
     process_reward,
@@ -29,8 +32,10 @@ from wrappers.credit import (
     reinforce_plus_plus_baseline,
     rewardflow,
     rloo,
+    spa,
     token_gae,
 )
+from wrappers.credit.segments import by_count, by_event
 
 #: Steps of an episode, where the shape does not say something else.
 LENGTH = 50
@@ -104,6 +109,44 @@ METHODS: dict[str, Callable[..., Floats]] = {
     "rewardflow": rewardflow, "rloo": rloo,
 }  # fmt: skip
 PRESETS = ("paper", "authors")
+
+
+def rewards_of_segments(table: StepTable) -> Floats:
+    ones = np.ones(len(table))
+    return hisr(table, contributions=ones, importance=ones, segments=by_count(table, 4))
+
+
+def rewards_by_attribution(table: StepTable) -> Floats:
+    return spa(table, contributions="ridge", rescale=True)
+
+
+def rewards_of_authors(table: StepTable) -> Floats:
+    return spa(table, contributions=np.ones(len(table)), preset="authors")
+
+
+def shaped_targets(table: StepTable) -> Floats:
+    return action_targets(table, shaping="soft", values=np.ones(len(table)))
+
+
+#: What goes into methods or models. Attribution is not linear in the size of a group.
+LINEAR_REWARDS = {
+    "hisr": rewards_of_segments, "spa": rewards_of_authors, "targets": shaped_targets,
+    "event": lambda table: by_event(table, lambda state, action, next_state: state != next_state),
+}  # fmt: skip
+REWARDS = {**LINEAR_REWARDS, "attribution": rewards_by_attribution}
+
+
+@pytest.mark.parametrize("name", REWARDS)
+def test_rewards_of_a_usual_batch_take_milliseconds(name: str) -> None:
+    table = random_walk_table(0, 16, 8, 50)
+    assert seconds(lambda: REWARDS[name](table), 5) < 0.01
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", LINEAR_REWARDS)
+def test_rewards_take_linear_time(name: str, shape: str) -> None:
+    small, large = SHAPES[shape](5_000), SHAPES[shape](40_000)
+    assert growth(LINEAR_REWARDS[name], small, large, tries=2) < MOST_GROWTH
 
 
 @pytest.mark.parametrize("shape", SHAPES)
