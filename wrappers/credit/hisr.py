@@ -17,10 +17,10 @@ from typing import Annotated, Literal, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agentgym.trajectory import Bools, Floats, Ints, StepTable
+from agentgym.trajectory import Floats, Ints, StepTable
 from wrappers.credit.options import LARGEST, choose, documented, option, presets
 from wrappers.credit.returns import outcomes
-from wrappers.credit.scores import step_scores
+from wrappers.credit.scores import reply_tokens, step_scores, token_scores
 from wrappers.credit.segments import checked_segments
 from wrappers.credit.spa import GroundingOptions
 
@@ -70,14 +70,12 @@ def importance(
     >>> importance([[-1.0, -1.0], [-2.0, 0.0]], [[-0.4, -1.0], [-2.0, 0.0]], [[1, 1], [1, 0]]).round(3)
     array([2.718, 1.   ])
     """
-    inside = np.asarray(mask, np.bool_)
-    if inside.ndim != 2:
-        raise ValueError(f"mask must be of shape (N, K), a row per step, got shape {inside.shape}")
+    inside = reply_tokens(mask)
     if not 0 < beta <= LARGEST:
         raise ValueError(f"beta must be above 0, got {beta!r}")
     if clip is not None and not 0 < clip <= LARGEST:
         raise ValueError(f"clip must be above 0, or None, got {clip!r}")
-    gain = _tokens("hindsight_lp", hindsight_lp, inside) - _tokens("policy_lp", policy_lp, inside)
+    gain = token_scores("hindsight_lp", hindsight_lp, inside) - token_scores("policy_lp", policy_lp, inside)
     length = inside.sum(axis=1)
     exponent = np.where(length > 0, gain.sum(axis=1) / np.maximum(length, 1) / beta, np.nan)
     bound = np.log(LARGEST) if clip is None else min(clip, np.log(LARGEST))
@@ -180,17 +178,3 @@ def _total(table: StepTable, predicted: Floats, owner: Ints, options: HISROption
     if options["scale"] == "one":
         return np.ones(table.n_trajectories)
     return np.bincount(owner, weights=predicted, minlength=table.n_trajectories).astype(np.float64)
-
-
-def _tokens(name: str, values: ArrayLike, mask: Bools) -> Floats:
-    """Log-probabilities inside the mask, 0 outside it."""
-    given = np.asarray(values, np.float64)
-    if given.shape != mask.shape:
-        raise ValueError(f"{name} must be of the mask's shape {mask.shape}, got {given.shape}")
-    inside = np.where(mask, given, 0.0)
-    if np.isinf(inside).any():
-        row, column = np.argwhere(np.isinf(inside))[0]
-        raise ValueError(
-            f"{name} must be finite inside the mask; token {column} of row {row} has {inside[row, column]}"
-        )
-    return inside

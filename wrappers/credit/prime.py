@@ -15,12 +15,13 @@ from typing import Annotated, Literal, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agentgym.trajectory import Bools, Floats, Ints, StepTable
+from agentgym.trajectory import Floats, Ints, StepTable
 from wrappers.credit.group import others_factor
-from wrappers.credit.options import LARGEST, EpisodeOptions, choose, documented, option, presets
+from wrappers.credit.options import EpisodeOptions, choose, documented, option, presets
 from wrappers.credit.returns import discounted_sums, penalties
 from wrappers.credit.rloo import against_others
-from wrappers.credit.token_gae import checked_flags, whiten
+from wrappers.credit.scores import reply_tokens, token_scores
+from wrappers.credit.token_gae import whiten
 
 
 class PRIMEOptions(EpisodeOptions, total=False):
@@ -101,7 +102,8 @@ def prime(
            [-1.4,  0. ]])
     """
     chosen = choose(PRIMEOptions, PRESETS, preset, options)
-    reward, kept = _tokens(scores, mask, len(table))
+    kept = reply_tokens(mask, len(table))
+    reward = token_scores("scores", scores, kept)
     place, column = np.nonzero(kept[table.order])
     row = table.order[place]
     value = reward[row, column]
@@ -158,20 +160,3 @@ def _process_part(table: StepTable, row: Ints, value: Floats, options: PRIMEOpti
     if options["singleton"] == "zero":
         value = np.where(alone[group][trajectory], 0.0, value)
     return np.where(heard, discounted_sums(np.where(heard, value, 0.0), starts, options["gamma"]), 0.0)
-
-
-def _tokens(scores: ArrayLike, mask: ArrayLike, length: int) -> tuple[Floats, Bools]:
-    """Scores and mask as float64 and bool (N, K)."""
-    expected = f"scores must hold one number per row and token, shape ({length}, K)"
-    try:
-        array = np.asarray(scores, np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"{expected} ({error})") from error
-    if array.ndim != 2 or len(array) != length:
-        raise ValueError(f"{expected}, got shape {array.shape}")
-    kept = checked_flags("mask", mask, array.shape)
-    bad = kept & (np.abs(array) > LARGEST)
-    if bad.any():
-        row, column = (int(i) for i in np.argwhere(bad)[0])
-        raise ValueError(f"{expected}, within +-{LARGEST:g}; row {row}, token {column} has {array[row, column]}")
-    return array, kept

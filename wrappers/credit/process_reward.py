@@ -14,9 +14,10 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.group import episode_advantages, number_pairs, others_factor, visit_advantages
-from wrappers.credit.options import StatisticsOptions, choose, documented, finite_numbers, option, presets
+from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
 from wrappers.credit.returns import discounted_returns, episode_scores, penalties
 from wrappers.credit.rloo import against_others
+from wrappers.credit.scores import step_scores
 
 
 class ProcessRewardOptions(StatisticsOptions, total=False):
@@ -104,23 +105,14 @@ def process_reward(
 
 def score_advantages(table: StepTable, scores: ArrayLike, options: ProcessRewardOptions) -> Floats:
     """Return the advantage of every step, float64 (N,), as `process_reward` with full options."""
-    steps = _step_level(table, *_scores(scores, len(table)), options)
+    said = step_scores("scores", scores, len(table))
+    steps = _step_level(table, np.nan_to_num(said), ~np.isnan(said), options)
     if options["relative"] == "rloo":
         episodes = against_others(table, options)
     else:
         episodes = episode_advantages(table, episode_scores(table, options), options)
     advantages = options["alpha_trajectory"] * episodes + options["alpha"] * steps
     return advantages - penalties(table, options, "advantage")
-
-
-def _scores(scores: ArrayLike, length: int) -> tuple[Floats, Bools]:
-    """Scores with 0 where there is none, and which rows are scored."""
-    try:
-        array = np.asarray(scores, np.float64)
-    except (TypeError, ValueError):
-        return finite_numbers("scores", scores, length), np.ones(length, np.bool_)  # says what is wrong
-    scored = ~np.isnan(array)
-    return finite_numbers("scores", np.where(scored, array, 0.0), length), scored
 
 
 def _step_level(table: StepTable, scores: Floats, scored: Bools, options: ProcessRewardOptions) -> Floats:

@@ -160,13 +160,13 @@ def test_the_recipe() -> None:
 @pytest.mark.parametrize(
     ("scores", "kept", "words"),
     [
-        ([0.0] * 3, REPLIES, r"scores must hold one number per row and token, shape \(3, K\), got shape \(3,\)"),
-        (np.zeros((2, 2)), REPLIES, r"got shape \(2, 2\)"),
-        ([["much"] * 2] * 3, REPLIES, "scores must hold one number per row and token"),
-        (np.zeros((3, 2)), REPLIES[:, :1], r"mask must have the shape of the numbers, \(3, 2\), got \(3, 1\)"),
+        ([0.0] * 3, REPLIES, r"scores must be of the mask's shape \(3, 2\), got \(3,\)"),
+        (np.zeros((2, 2)), REPLIES, r"shape \(3, 2\), got \(2, 2\)"),
+        ([["much"] * 2] * 3, REPLIES, "scores must be of the mask's shape .*could not convert"),
+        (np.zeros((3, 2)), REPLIES[:2], r"mask must be of shape \(3, K\), a row per step, got shape \(2, 2\)"),
         (np.zeros((3, 2)), np.full((3, 2), 2), "mask must hold True and False, got 2"),
-        ([[0, 0], [0, np.inf], [0, 0]], REPLIES, "row 1, token 1 has inf"),
-        ([[0, 0], [-1e101, 0], [0, 0]], REPLIES, "row 1, token 0 has -1e"),
+        ([[0, 0], [0, np.inf], [0, 0]], REPLIES, "token 1 of row 1 has inf"),
+        ([[0, 0], [-1e101, 0], [0, 0]], REPLIES, "token 0 of row 1 has -1e"),
     ],
 )
 def test_wrong_input_is_named(scores: Any, kept: Any, words: str) -> None:

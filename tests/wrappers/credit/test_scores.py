@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from wrappers.credit.options import LARGEST
-from wrappers.credit.scores import step_scores
+from wrappers.credit.scores import reply_tokens, step_scores, token_scores
 
 
 def test_what_was_not_scored_is_nan() -> None:
@@ -26,3 +26,39 @@ def test_what_was_not_scored_is_nan() -> None:
 def test_anything_else_is_refused_by_name(values: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         step_scores("q", values, 2)
+
+
+MASK = np.array([[True, False], [True, True]])
+
+
+def test_tokens_outside_the_mask_are_0_whatever_was_given() -> None:
+    given: Any = [[1, np.inf], [None, -2]]
+    np.testing.assert_array_equal(token_scores("q", given, reply_tokens([[1, 0], [1, 1]], 2)), [[1, 0], [np.nan, -2]])
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        ([[1.0], [2.0]], r"q must be of the mask's shape \(2, 2\), got \(2, 1\)"),
+        ([[1.0], [2.0, 3.0]], r"q must be of the mask's shape \(2, 2\) \("),
+        ([[0.0, 0.0], [0.0, np.inf]], "token 1 of row 1 has inf"),
+        ([[-1e101, 0.0], [0.0, 0.0]], "token 0 of row 0 has -1e"),
+    ],
+)
+def test_token_scores_are_refused_by_name(values: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        token_scores("q", values, MASK)
+
+
+@pytest.mark.parametrize(
+    ("mask", "words"),
+    [
+        ([True, False], r"mask must be of shape \(2, K\), a row per step, got shape \(2,\)"),
+        ([[True], [True], [False]], r"got shape \(3, 1\)"),
+        ([[True], [True, False]], r"mask must be of shape \(2, K\), a row per step \("),
+        ([[0.5], [1.0]], "mask must hold True and False, got 0.5"),
+    ],
+)
+def test_masks_are_refused(mask: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        reply_tokens(mask, 2)
