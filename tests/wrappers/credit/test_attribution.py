@@ -11,6 +11,7 @@ from tests.wrappers.credit.oracles import table as recorded
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.attribution import attribution
+from wrappers.credit.options import read_options
 
 
 def regression(table: StepTable, damping: float, centred: bool) -> Floats:
@@ -92,6 +93,12 @@ def test_wrong_options_are_named() -> None:
     with pytest.raises(ValueError, match=r"unknown preset 'paper'; known: 'default'"):
         attribution(table, preset="paper")
     assert attribution(rebuild(table, np.arange(0))).shape == (0,)
+
+
+def test_options_given_as_words() -> None:
+    assert read_options(attribution, {"damping": "2", "centred": "true"}) == {"damping": 2.0, "centred": True}
+    with pytest.raises(ValueError, match=r"damping must be at least 1e-06, got 0.0"):
+        read_options(attribution, {"damping": "0"})
 
 
 @pytest.mark.parametrize(("centred", "key"), [(False, "ridge"), (True, "ridge_centred")])
