@@ -18,7 +18,7 @@ from benchmarks.learning.state_graph import build_graph, pick_group
 
 #: Test tasks whose episodes are shown.
 SHOWN = 8
-#: Training tasks among which one is looked for that the clone solves sometimes.
+#: Training tasks among which one is looked for that the clone solves sometimes, at most.
 CANDIDATES = 32
 _SEED = 20_000
 
@@ -56,7 +56,8 @@ def clone_graphs(config: Config, clone: Policy, seed: int) -> tuple[int, list[Gr
         Index of the task in the training split, and one graph per method: same episodes, different advantages.
     """
     first = config.clone_tasks
-    table, texts = _play(config, clone, tasks(config.setup.train, CANDIDATES, first), seed)
+    count = min(CANDIDATES, config.training_tasks)
+    table, texts = _play(config, clone, tasks(config.setup.train, count, first), seed)
     group = pick_group(table)
     return first + group, [
         build_graph(table, group, texts[group], recipe(method)(table), method=method, stage=CLONE, seed=seed)
