@@ -206,7 +206,8 @@ class WebShopEnv(TextEnv[str]):
         self._index, self._seed, self._step = index, seed, 0
         goal = self.tasks.goals[index]
         self.session = Session(self.tasks.shop, goal, str(index), seed, self._brackets)
-        self._info = {**NO_INFO, "task_id": self.tasks.task_id(index), "instruction": goal.instruction}
+        self._info = info = NO_INFO.copy()
+        info["task_id"], info["instruction"] = self.tasks.task_id(index), goal.instruction
 
     def act(self, command: str) -> tuple[float, bool, bool]:
         """Play one command; see the class page for the reward."""

@@ -8,13 +8,14 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.webshop.catalogue.catalogue import Catalogue
-from agentgym.webshop.catalogue.product import Product
+from agentgym.webshop.catalogue.product import Options, Product
 
 _LIMITS = tuple([10.0 * i for i in range(1, 100)])
 _CANDIDATES = 4
@@ -24,6 +25,8 @@ KINDS = ("synthetic", "human")
 ORDER_SEED = 233
 #: Most goals of one shop: about three gigabytes.
 MOST_GOALS = 100_000_000
+#: Products whose part in their goals is remembered.
+_OFFERS = 4096
 #: A limit that no price reaches: the request names no price.
 NO_LIMIT = 1_000_000.0
 
@@ -93,17 +96,31 @@ def draw_limit(price: float, rng: random.Random) -> float:
     return max(rng.sample(candidates, 2)) if len(candidates) >= 2 else NO_LIMIT
 
 
-def _goal(
-    product: Product,
-    request: str,
-    attributes: tuple[str, ...],
-    options: tuple[tuple[str, str], ...] | tuple[str, ...],
-    limit: float,
-) -> Goal:
-    if limit != NO_LIMIT:
-        request += f", and price lower than {limit:.2f} dollars"
-    hidden = (product.asin, product.title, product.category, product.query, product.product_category)
-    return Goal(*hidden, request, attributes, options, limit)
+def _hidden(product: Product) -> tuple[str, str, str, str, str]:
+    return product.asin, product.title, product.category, product.query, product.product_category
+
+
+def _end(limit: float) -> str:
+    return "" if limit == NO_LIMIT else f", and price lower than {limit:.2f} dollars"
+
+
+class _Offer(NamedTuple):
+    """What all goals of one product have in common; options from the one whose values change fastest."""
+
+    hidden: tuple[str, str, str, str, str]
+    request: str
+    end: str
+    attributes: tuple[str, ...]
+    options: Options
+    limit: float
+
+
+def _offer(catalogue: Catalogue, limits: Mapping[int, float], position: int) -> _Offer:
+    product, limit = catalogue[position], limits[position]
+    assert product.instruction is not None
+    options = tuple(sorted(product.options, reverse=True))  # the last name's values change fastest
+    wished = product.instruction_attributes
+    return _Offer(_hidden(product), product.instruction, _end(limit), wished, options, limit)
 
 
 def _order(count: int) -> NDArray[np.int64]:
@@ -129,7 +146,6 @@ class SyntheticGoals(Goals):
     kind = "synthetic"
 
     def __init__(self, catalogue: Catalogue, prices: NDArray[np.float64], rng: random.Random) -> None:
-        self._catalogue = catalogue
         choices = catalogue.choices()
         asked = np.flatnonzero(choices >= 0)
         self._limits = {int(i): draw_limit(float(prices[i]), rng) for i in asked}
@@ -140,19 +156,21 @@ class SyntheticGoals(Goals):
         order = _order(int(counts.sum()))
         self.products = np.repeat(asked.astype(np.int32), counts)[order]
         self._choices = (np.arange(len(order)) - starts)[order]
+        self._offer = lru_cache(_OFFERS)(partial(_offer, catalogue, self._limits))
 
     def __getitem__(self, index: int) -> Goal:
-        position, rest = int(self.products[index]), int(self._choices[index])
-        product, limit = self._catalogue[position], self._limits[position]
-        assert product.instruction is not None
-        chosen = []
-        for name, values in sorted(product.options, reverse=True):  # the last name's values change fastest
+        rest, chosen, wishes = int(self._choices[index]), [], []
+        hidden, request, end, attributes, options, limit = self._offer(int(self.products[index]))
+        for name, values in options:
             rest, number = divmod(rest, len(values))
-            chosen.append((name, values[number]))
+            value = values[number]
+            chosen.append((name, value))
+            wishes.append(f"{name}: {value}")
         chosen.reverse()
-        wishes = ", and ".join([f"{name}: {value}" for name, value in chosen])
-        request = product.instruction + (f" with {wishes}" if wishes else "")
-        return _goal(product, request, product.instruction_attributes, tuple(chosen), limit)
+        if wishes:
+            wishes.reverse()
+            request = f"{request} with {', and '.join(wishes)}"
+        return Goal(*hidden, request + end, attributes, tuple(chosen), limit)
 
 
 class HumanGoals(Goals):
@@ -185,7 +203,8 @@ class HumanGoals(Goals):
     def __getitem__(self, index: int) -> Goal:
         request, limit = self._requests[index]
         product = self._catalogue[int(self.products[index])]
-        return _goal(product, request.instruction.strip("."), request.attributes, request.options, limit)
+        told = request.instruction.strip(".") + _end(limit)
+        return Goal(*_hidden(product), told, request.attributes, request.options, limit)
 
 
 class GivenGoals(Goals):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from agentgym.webshop.pages import (
     SEARCH,
     SUB_PAGES,
     TEXT,
+    Node,
     Page,
     Pages,
     done_page,
@@ -98,8 +100,7 @@ class Session:
         brackets: see `parse`.
 
     Attributes:
-        request: the goal's words as nodes: one, or none.
-        request_text: the same as plain text; None without a node.
+        request_text: the goal's words as they stand on a page in plain text; None when they do not.
         page: the page shown.
         query: what was searched for; None before.
         number: of the page of results.
@@ -115,11 +116,17 @@ class Session:
 
     def __init__(self, shop: Shop, goal: Goal, name: str, seed: int = 0, brackets: bool = False) -> None:
         self.shop, self.goal, self.name = shop, goal, name
-        self.request = nodes(TEXT, goal.instruction)
-        self.request_text = text(self.request) if self.request else None
+        self.request_text: str | None = goal.instruction.strip()
+        if not self.request_text:
+            self.request_text = text(self.request) if self.request else None
         self._seed, self._brackets = seed, brackets
         self.draws = 0
         self._begin()
+
+    @cached_property
+    def request(self) -> list[Node]:
+        """The goal's words as nodes: one, or none."""
+        return nodes(TEXT, self.goal.instruction)
 
     def _begin(self, _: str = "") -> None:
         self.query: str | None = None
