@@ -15,7 +15,7 @@ from typing import Annotated, Literal, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agentgym.trajectory import Floats, Ints, StepTable
+from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.group import others_factor
 from wrappers.credit.options import EpisodeOptions, choose, documented, option, presets
 from wrappers.credit.returns import discounted_sums, penalties
@@ -103,21 +103,20 @@ def prime(
     """
     chosen = choose(PRIMEOptions, PRESETS, preset, options)
     kept = reply_tokens(mask, len(table))
-    reward = token_scores("scores", scores, kept)
-    place, column = np.nonzero(kept[table.order])
-    row = table.order[place]
-    value = reward[row, column]
-    if chosen["lose_last"]:
-        value[np.flatnonzero(np.diff(table.trajectory[row], append=-1))] = 0.0
+    reward = token_scores("scores", scores, kept)[table.order]
+    inside = kept[table.order]
+    length = inside.sum(axis=1)
     process = np.zeros(kept.shape)
+    if chosen["lose_last"]:
+        _silence_last(reward, inside, table.offsets)
     if chosen["per"] == "token":
-        process[row, column] = _process_part(table, row, value, chosen)
+        process[inside] = _process_part(table, _per_trajectory(table, length), reward[inside], chosen)
     else:
-        replies, reply = np.unique(place, return_inverse=True)
-        heard = np.bincount(reply, weights=~np.isnan(value), minlength=len(replies)) > 0
-        total = np.bincount(reply, weights=np.nan_to_num(value), minlength=len(replies))
-        rows = table.order[replies]
-        process[rows] = _process_part(table, rows, np.where(heard, total, np.nan), chosen)[:, None]
+        heard = (inside & ~np.isnan(reward)).any(axis=1)
+        said = np.where(heard, np.nan_to_num(reward).sum(axis=1), np.nan)
+        some = length > 0
+        process[some] = _process_part(table, _per_trajectory(table, some), said[some], chosen)[:, None]
+    process[table.order] = process.copy()
     outcome = against_others(table, chosen)
     advantages = np.where(kept, chosen["alpha"] * process + chosen["alpha_trajectory"] * outcome[:, None], 0.0)
     if chosen["whiten"]:
@@ -125,38 +124,53 @@ def prime(
     return np.where(kept, advantages - penalties(table, chosen, "advantage")[:, None], 0.0)
 
 
-def _process_part(table: StepTable, row: Ints, value: Floats, options: PRIMEOptions) -> Floats:
+def _per_trajectory(table: StepTable, counts: Ints | Bools) -> Ints:
+    """Sums over the rows of each trajectory, int64 (M,), of what is counted row by row in the table's order."""
+    before = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    return np.diff(before[table.offsets])
+
+
+def _silence_last(reward: Floats, inside: Bools, offsets: Ints) -> None:
+    """Set the reward of each trajectory's last token to 0."""
+    row, column = np.nonzero(inside)
+    trajectory = np.searchsorted(offsets, row, side="right")
+    last = np.flatnonzero(np.diff(trajectory, append=-1))
+    reward[row[last], column[last]] = 0.0
+
+
+def _process_part(table: StepTable, length: Ints, value: Floats, options: PRIMEOptions) -> Floats:
     """Sums to go of the process rewards less their baseline.
 
     Args:
-        table: of the rows.
-        row: int64 (U,), the row of each token or reply, trajectory by trajectory, in order.
-        value: float64 (U,), its reward, nan where there is none.
+        table: of M trajectories.
+        length: int64 (M,), how many tokens or replies each of them has.
+        value: float64 (U,), their rewards, trajectory by trajectory, nan where there is none.
         options: full options.
 
     Returns:
         float64 (U,), 0 where there is no reward.
     """
-    trajectory = table.trajectory[row]
-    starts = np.flatnonzero(np.diff(trajectory, prepend=-1))
+    starts = (np.cumsum(length) - length)[length > 0]
+    trajectory = np.repeat(np.arange(table.n_trajectories), length)
+    group = table.trajectory_group
     heard = ~np.isnan(value)
     value = np.where(heard, value, 0.0)
-    if options["score_norm"] == "group":
+    if options["score_norm"] == "group" and len(value):
         largest = np.zeros(table.n_groups)
-        np.maximum.at(largest, table.group[row], np.abs(discounted_sums(value, starts, 1.0)))
-        value = value / np.where(largest > 0, largest, 1.0)[table.group[row]]
+        sizes = np.maximum.reduceat(np.abs(discounted_sums(value, starts, 1.0)), starts)
+        np.maximum.at(largest, group[length > 0], sizes)
+        value = value / np.where(largest > 0, largest, 1.0)[group][trajectory]
     count = np.bincount(trajectory, weights=heard, minlength=table.n_trajectories)
     mean = np.bincount(trajectory, weights=value, minlength=table.n_trajectories) / np.maximum(count, 1.0)
-    group = table.trajectory_group
     n = np.bincount(group[count > 0], minlength=table.n_groups)
     total = np.bincount(group, weights=mean, minlength=table.n_groups)
-    alone = n == 1
+    factor = np.ones(table.n_groups)
     if options["baseline"] == "others":
-        others = (total[group] - mean) / np.maximum(n - 1, 1)[group]  # 0 for a group of one
-        value = value - others[trajectory]
+        level = (total[group] - mean) / np.maximum(n - 1, 1)[group]  # 0 for a group of one
     else:
-        level = np.where(alone, 0.0, total / np.maximum(n, 1))
-        value = (value - level[group][trajectory]) * others_factor(group[count > 0], table.n_groups)[group][trajectory]
+        level = np.where(n == 1, 0.0, total / np.maximum(n, 1))[group]
+        factor = others_factor(group[count > 0], table.n_groups)
     if options["singleton"] == "zero":
-        value = np.where(alone[group][trajectory], 0.0, value)
-    return np.where(heard, discounted_sums(np.where(heard, value, 0.0), starts, options["gamma"]), 0.0)
+        factor = np.where(n == 1, 0.0, factor)
+    value = np.where(heard, (value - level[trajectory]) * factor[group][trajectory], 0.0)
+    return np.where(heard, discounted_sums(value, starts, options["gamma"]), 0.0)
