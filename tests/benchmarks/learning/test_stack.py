@@ -60,7 +60,7 @@ def test_smollm2_has_numbers_of_its_own(monkeypatch, tmp_path):
     training = trainer_config(config, 0, recipe("grpo"))
     assert (training.learning_rate, training.kl, training.microbatch_rows) == (4e-6, 0.0, 16)
     assert cloning(config) == {
-        "epochs": 1, "learning_rate": 2e-4, "microbatch_rows": 8, "batch_size": 8, "warmup": 4, "weight_decay": 0.0
+        "epochs": 1, "learning_rate": 2e-4, "microbatch_rows": 8, "batch_size": 4, "warmup": 4, "weight_decay": 0.0
     }  # fmt: skip
     # An environment without such numbers plays it as it plays any model, under its own template.
     plain = new_policy(config_of("sokoban", SMOLLM2), 0)
