@@ -1,6 +1,6 @@
-"""verl's own rollout workers, queue, buffer and padding carry episodes to credit and back, without a GPU.
+"""verl's own workers, queue, buffer and padding carry episodes to credit and back to verl's actor, without a GPU.
 
-The model servers are a stand-in, and no actor is updated. Run by `./do engines verl`, in a separate environment.
+The model servers are a stand-in. Run by `./do engines verl`, in a separate environment.
 """
 
 import dataclasses
@@ -23,8 +23,13 @@ import torch
 import transfer_queue
 from datasets import Dataset
 from hydra import compose, initialize_config_module
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 from tensordict import TensorDict
+from torch.nn.functional import log_softmax
+from transfer_queue import KVBatchMeta
+from transformers import AutoModelForCausalLM
+from verl.plugin.platform import set_platform
+from verl.plugin.platform.platform_cuda import PlatformCUDA
 from verl.trainer.ppo.padding_utils import upsample_batch_to_divisible_size
 from verl.trainer.ppo.utils import need_critic, need_reference_policy
 from verl.trainer.ppo.v1 import AgentLoopManagerTQ, get_trainer_cls
@@ -33,12 +38,30 @@ from verl.utils.config import validate_config
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply, StepTable
 from baselines.engines import prompting
+from baselines.engines.verl import CreditTrainer
 from baselines.engines.verl.__main__ import write_tasks
 from baselines.recipes import recipe
 from policies.huggingface import HuggingFacePolicy
 from policies.scripted import ExpertPolicy
 from policies.tiny import tiny_policy
 
+
+class Cpu(PlatformCUDA):
+    """What verl's actor needs on a machine without an accelerator, for which verl has no platform."""
+
+    device_name = "cpu"
+
+    def is_available(self) -> bool:
+        return True
+
+    def current_device(self) -> torch.device:
+        return torch.device("cpu")
+
+    def communication_backend_name(self) -> str:
+        return "gloo"
+
+
+set_platform(Cpu())  # before the modules of the actor are imported, which ask for it
 pytestmark = [pytest.mark.engines, pytest.mark.slow]
 
 ENV = "AgentRL/Sokoban-v0"
@@ -166,39 +189,46 @@ def _replayed(folder: Path, keys: list[str], data: TensorDict) -> StepTable:
     return StepTable.from_trajectories(episodes)
 
 
-@pytest.mark.parametrize("transcript", [False, True], ids=["windows", "transcript"])
-def test_advantages_come_back_to_shuffled_and_padded_rows_as_the_house_gives_them(cluster, folder, transcript) -> None:
-    config = _config(folder, f"+credit.transcript={transcript}")
+def _sampled(folder: Path, config: DictConfig) -> tuple[CreditTrainer, KVBatchMeta]:
+    """A trainer without an actor, and the rows that verl's workers made of all tasks."""
     config.transfer_queue.enable = True
     trainer = get_trainer_cls(config.trainer.v1.trainer_mode)(config)
     transfer_queue.init(config.transfer_queue)
     trainer._init_tokenizer()
     trainer._init_dataloader()
     trainer.global_steps = 1
-    trainer.agent_loop_manager = AgentLoopManagerTQ.create(config=config, llm_client=_stand_in(folder, transcript))
+    trainer.agent_loop_manager = AgentLoopManagerTQ.create(
+        config=config, llm_client=_stand_in(folder, config.credit.transcript)
+    )
     trainer.prepare_step()
-    batch, _ = trainer.replay_buffer.sample(global_steps=1, partition_id="train", batch_size=TASKS)
+    return trainer, trainer.replay_buffer.sample(global_steps=1, partition_id="train", batch_size=TASKS)[0]
+
+
+def _read(keys: list[str], *names: str) -> TensorDict:
+    return transfer_queue.kv_batch_get(keys=keys, partition_id="train", select_fields=list(names))
+
+
+@pytest.mark.parametrize("transcript", [False, True], ids=["windows", "transcript"])
+def test_advantages_come_back_to_shuffled_and_padded_rows_as_the_house_gives_them(cluster, folder, transcript) -> None:
+    trainer, batch = _sampled(folder, _config(folder, f"+credit.transcript={transcript}"))
     real = list(batch.keys)
     assert {tag["max_global_steps"] for tag in batch.tags} == {7}
     batch = upsample_batch_to_divisible_size(batch, 16 * (1 + len(real) // 16) + 4, trainer.tokenizer.eos_token_id)
     batch.reorder(np.random.default_rng(0).permutation(len(batch)).tolist())
 
-    def read(keys, *names):
-        return transfer_queue.kv_batch_get(keys=keys, partition_id="train", select_fields=list(names))
-
-    # The actor would have scored the replies anew.
-    old = TensorDict({"old_log_probs": read(batch.keys, "rollout_log_probs")["rollout_log_probs"]}, len(batch))
+    # As if the actor had scored the replies.
+    old = TensorDict({"old_log_probs": _read(batch.keys, "rollout_log_probs")["rollout_log_probs"]}, len(batch))
     transfer_queue.kv_batch_put(keys=batch.keys, partition_id="train", fields=old)
     metrics: dict[str, float] = {}
     batch = trainer._compute_advantage(batch, metrics)
 
-    table = _replayed(folder, real, read(real, "responses", "response_mask", "task"))
+    table = _replayed(folder, real, _read(real, "responses", "response_mask", "task"))
     expected = defaultdict(list)
     for row, advantage in zip(table.order, recipe(METHOD)(table)[table.order], strict=True):
         uid, session = table.trajectories[table.trajectory[row]]
         expected[f"{uid}_{session}"].append(advantage)
     found, padding = defaultdict(list), 0
-    data = read(batch.keys, "advantages", "returns", "response_mask", "loss_mask")
+    data = _read(batch.keys, "advantages", "returns", "response_mask", "loss_mask")
     rows = zip(batch.keys, *(data[name].unbind() for name in data.keys()), strict=True)  # noqa: SIM118
     for key, *columns in sorted(rows, key=lambda row: int(row[0].rsplit("_", 1)[1])):
         one = dict(zip(data.keys(), columns, strict=True))
@@ -223,6 +253,69 @@ def test_advantages_come_back_to_shuffled_and_padded_rows_as_the_house_gives_the
         f"{table.n_trajectories} episodes, {len(table)} steps, {len(real)} rows shuffled, {padding} of padding: "
         f"largest difference {apart:.1e}"
     )
+    transfer_queue.kv_clear(keys=batch.keys, partition_id="train")
+
+
+def test_verls_actor_moves_by_the_gradient_of_advantages_times_log_probabilities(cluster, folder, monkeypatch) -> None:
+    from verl.workers.engine import EngineRegistry
+    from verl.workers.engine.fsdp import FSDPEngineWithLMHead
+    from verl.workers.engine_workers import ActorRolloutRefWorker
+
+    rate, actor = 0.5, "actor_rollout_ref.actor"
+    config = _config(
+        folder,
+        "+credit.transcript=True",
+        "actor_rollout_ref.model.use_remove_padding=false",
+        "actor_rollout_ref.rollout.log_prob_micro_batch_size_per_gpu=4",
+        f"{actor}.strategy=fsdp2",
+        f"+{actor}.fsdp_config.mixed_precision.param_dtype=fp32",
+        f"{actor}.fsdp_config.use_torch_compile=false",
+        f"{actor}.ppo_mini_batch_size={2 * TASKS}",
+        f"{actor}.ppo_micro_batch_size_per_gpu=8",
+        f"{actor}.optim.clip_grad=1e9",
+        f"{actor}.optim.optimizer=SGD",
+        f"{actor}.optim.weight_decay=0",
+        f"{actor}.optim.lr={rate}",
+    )
+    EngineRegistry.register("language_model", ["fsdp2"], ["cpu"])(FSDPEngineWithLMHead)
+    for name, answer in {"get_device_name": "CPU", "mem_get_info": (0, 0)}.items():  # verl logs them
+        monkeypatch.setattr(torch.cuda, name, lambda answer=answer: answer)
+    for name, value in {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "localhost", "MASTER_PORT": "0"}.items():
+        monkeypatch.setenv(name, value)
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    try:
+        worker = ActorRolloutRefWorker(config=config.actor_rollout_ref, role="actor")
+        worker.init_model()
+        trainer, batch = _sampled(folder, config)
+        trainer.actor_rollout_wg = worker
+        real = list(batch.keys)
+        batch = upsample_batch_to_divisible_size(batch, 2 * TASKS * GROUP, trainer.tokenizer.eos_token_id)
+        metrics: dict[str, float] = {}
+        for step in (trainer._compute_old_log_prob, trainer._compute_advantage, trainer._update_actor):
+            batch = step(batch, metrics)
+        module = worker.actor.engine.module
+        after = {name: weight.full_tensor().detach() for name, weight in module.named_parameters()}
+    finally:
+        torch.distributed.destroy_process_group()
+
+    data = _read(real, "prompts", "responses", "response_mask", "old_log_probs", "advantages")
+    model = AutoModelForCausalLM.from_pretrained(folder / "model", attn_implementation="eager")
+    total, apart = torch.zeros(()), 0.0
+    rows = zip(*(data[name].unbind() for name in data.keys()), strict=True)  # noqa: SIM118
+    for row in (dict(zip(data.keys(), columns, strict=True)) for columns in rows):
+        own, tokens = row["response_mask"].bool(), row["responses"]
+        logits = model(torch.cat([row["prompts"], tokens])[None]).logits[0, len(row["prompts"]) - 1 : -1]
+        found = log_softmax(logits, -1).gather(-1, tokens[:, None])[:, 0]
+        apart = max(apart, (found - row["old_log_probs"])[own].abs().max().item())
+        total = total + (row["advantages"] * found)[own].sum()
+    assert apart < 1e-5
+    (total / data["response_mask"].values().sum()).backward()
+    moved = torch.cat([(after[name] - weight.detach()).flatten() for name, weight in model.named_parameters()]) / rate
+    wanted = torch.cat([weight.grad.flatten() for weight in model.parameters()])
+    largest = ((moved - wanted).abs().max() / wanted.abs().max()).item()
+    print(f"scores {apart:.1e} apart, gradients {largest:.1e} of the largest")
+    assert largest < 1e-5
+    assert metrics["actor/grad_norm"] == pytest.approx(wanted.norm().item(), rel=1e-4)
     transfer_queue.kv_clear(keys=batch.keys, partition_id="train")
 
 
