@@ -195,7 +195,7 @@ CROSS_CUTTING = {
     "foreign_text", "given_questions", "play", "models", "authors_oracles", "credit_names", "credit_properties",
     "golden_figures", "graph_properties", "paper_reference", "scale", "policy_invariance", "round_trip", "resume",
     "token_credit", "study_pages_browser", "hostile_texts", "porter",
-    "option_tables", "two_processes", "learned_reference",
+    "option_tables", "two_processes", "learned_reference", "pretrained",
 }  # fmt: skip
 
 

@@ -56,7 +56,7 @@ from agentgym.sotopia.text import render
 from agentgym.webshop.catalogue.product import read_tag
 from agentgym.webshop.nouns import words as nouns
 from agentgym.webshop.player import WebShopPlayer, keywords, mentioned, price_limit, wished_options
-from agentgym.webshop.reward import _words, alike
+from agentgym.webshop.reward import _phrase, alike
 from agentgym.webshop.search.analyser import terms
 from agentgym.webshop.search.bm25 import Bm25
 from agentgym.webshop.search.bm25_build import build
@@ -242,7 +242,7 @@ def shopper(text: str) -> None:
 
 
 def same(text: str) -> None:
-    _words.cache_clear()
+    _phrase.cache_clear()
     alike.cache_clear()
     alike(text, text[1:] + "b")
     alike(text, f"{text[: len(text) // 2]}q{text[len(text) // 2 :]}")
