@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym.foreign_text import ForeignError, read_json
+from agentgym.redaction import redact
 
 #: In a run's folder: the start that an engine reads, and weights on their way to it.
 ENGINE_FOLDER = "engine"
@@ -43,8 +44,9 @@ class Engine:
         kind, colon, url = text.partition(":")
         if kind not in ("loop", "vllm", "server") or (colon and kind != "server"):
             raise ValueError(f"--engine is loop, vllm or server:URL, got {text!r}")
-        if url and not url.startswith(("http://", "https://")):
-            raise ValueError(f"--engine server:URL needs an address such as {_DEFAULT_URL}, got {url!r}")
+        if redact(url) != url or (url and not url.startswith(("http://", "https://"))):
+            # a credential would stay in the run's folder
+            raise ValueError(f"--engine server:URL needs an address such as {_DEFAULT_URL}, got {redact(url)!r}")
         return cls(kind, (url or _DEFAULT_URL) if kind == "server" else "")
 
     def check(self, lora: int) -> None:
