@@ -36,9 +36,13 @@ def growth(work: Callable[[T], object], small: T, large: T, tries: int = 3) -> f
     if long < MOST_GROWTH * _NOISE:
         return 0.0
     short = max(seconds(lambda: work(small), tries), _NOISE)
-    if long >= MOST_GROWTH * short:
-        long = min(long, seconds(lambda: work(large), tries))
-    return long / short
+    ratio = long / short
+    for _ in range(tries):  # a slow clock or neighbour between the two runs: both again, close together
+        if ratio < MOST_GROWTH:
+            break
+        long = min(seconds(lambda: work(large), 1), seconds(lambda: work(large), 1))
+        ratio = min(ratio, long / max(seconds(lambda: work(small), tries), _NOISE))
+    return ratio
 
 
 #: Beginning, what is repeated, and end; "№" in what is repeated stands for the number of the repetition.
