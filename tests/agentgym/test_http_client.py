@@ -20,7 +20,8 @@ def test_bodies_go_out_and_answers_come_back_under_their_keys() -> None:
     with chat_server(raw(b"{}", 503), raw(b"yes")) as server:
         client(server.url, retries=1).post({"a": b"1"}, found)
         client(server.url).post({"b": b"2", "c": b"3"}, found)
-        assert server.requests[:2] == [1, 1] and sorted(server.requests[2:]) == [2, 3]  # b and c go out together
+        assert server.requests[:2] == [1, 1]
+        assert sorted(server.requests[2:]) == [2, 3]  # they go out together
     assert found == {"a": HttpAnswer(b"yes", 2), "b": HttpAnswer(b"yes", 1), "c": HttpAnswer(b"yes", 1)}
 
 
