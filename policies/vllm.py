@@ -50,6 +50,11 @@ def check_version() -> None:
         )
 
 
+def is_cpu_build() -> bool:
+    """Return whether the build for GPUs is not installed: the one for CPUs takes adapters, no whole weights."""
+    return _installed(DISTRIBUTIONS[0]) is None
+
+
 def _installed(distribution: str) -> str | None:
     try:
         return importlib.metadata.version(distribution)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import shutil
 import urllib.error
 import urllib.request
@@ -62,10 +61,10 @@ class Engine:
         if self.kind == "server" and not lora:
             raise ValueError("a server takes adapters alone, no whole weights: --lora 32, or --engine vllm")
         if self.kind == "vllm":
-            from policies.vllm import check_version
+            from policies.vllm import check_version, is_cpu_build
 
             check_version()
-            if not lora and _is_cpu_build():
+            if not lora and is_cpu_build():
                 raise ValueError("vLLM's CPU build does not take whole weights: --lora 32, or --engine loop")
 
     def sampler(self, base: Any, folder: Path, *, lora: int, stored: Path | None, resumed: bool) -> Any:
@@ -114,14 +113,6 @@ class Engine:
             gpu_memory_utilization=0.4,  # the trainer is on the same card
             **limit,
         )
-
-
-def _is_cpu_build() -> bool:
-    try:
-        importlib.metadata.version("vllm")
-    except importlib.metadata.PackageNotFoundError:
-        return True
-    return False
 
 
 def _served(url: str) -> str:
