@@ -4,7 +4,7 @@ A checkpoint is a folder, `checkpoint-000010` after ten iterations:
 
     model.safetensors        weights that are trained (with an adapter, the adapter's), in shards where they are large
     optimizer.safetensors    state of AdamW
-    critic.safetensors       weights and optimiser of a critic, where there is one
+    scorer.safetensors       weights and optimiser of a critic or another scorer, where there is one
     state.json               what run it is, how far it is, and where the tensors belong
     seal.json                size and digest of every file
 
@@ -41,7 +41,9 @@ OLD_FILE = "checkpoint.pt"
 STATE_FILE = "state.json"
 _FORMAT = 2
 _NAME = re.compile(r"checkpoint-(\d{6,9})")
-_PARTS = ("model", "optimizer", "critic")
+_PARTS = ("model", "optimizer", "scorer")
+#: What an earlier version called the last.
+_OLD_SCORER = "critic"
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +58,7 @@ class Checkpoint:
         seconds: training time so far.
         model: state of the trained model; with an adapter, of the adapter.
         optimizer: state of the optimiser.
-        critic: state of the critic and its optimiser, None where there is none.
+        scorer: state of the scorer and its optimiser, None where there is none.
     """
 
     identity: dict[str, Any]
@@ -64,7 +66,7 @@ class Checkpoint:
     seconds: float
     model: dict[str, Tensor]
     optimizer: dict[str, Any]
-    critic: dict[str, Any] | None = None
+    scorer: dict[str, Any] | None = None
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -178,11 +180,14 @@ def _read(path: Path) -> Checkpoint:
         state = read_json((path / STATE_FILE).read_bytes())
         found = state["format"]
         if found == _FORMAT:
-            trees = state["trees"]
+            trees, identity = state["trees"], state["identity"]
+            named = {part: _OLD_SCORER if part == "scorer" and _OLD_SCORER in trees else part for part in _PARTS}
             parts: dict[str, Any] = {
-                part: None if trees[part] is None else _part(path, part, trees[part]) for part in _PARTS
+                part: None if trees[name] is None else _part(path, name, trees[name]) for part, name in named.items()
             }
-            return Checkpoint(state["identity"], int(state["iteration"]), float(state["seconds"]), **parts)
+            if _OLD_SCORER in identity:
+                identity["scorer"] = identity.pop(_OLD_SCORER)
+            return Checkpoint(identity, int(state["iteration"]), float(state["seconds"]), **parts)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"{path} is not a checkpoint of this trainer ({type(error).__name__}: {error})") from error
     raise ValueError(f"{path} has checkpoint format {found}, this version reads {_FORMAT}")

@@ -2,7 +2,7 @@
 
 StepTable -> costs of replies -> credit -> advantages -> make_batch -> update
                                    |                                     |
-                            critic's values                       critic's update
+                            scorer's scores                       scorer's update
 """
 
 from __future__ import annotations
@@ -20,9 +20,8 @@ from agentgym.trajectory import Floats, StepTable
 from baselines.batch import Batch, make_batch
 from baselines.config import TrainerConfig
 from baselines.metrics import Row
-from baselines.ppo import Estimate
 from baselines.reply_costs import cut_off, less_divergence, less_overlong, without_cut_off, written
-from baselines.scorers.critic import Critic, CriticConfig
+from baselines.scorers.scorer import Estimate, StepScorer
 from baselines.update import sequences, update
 from policies.head import check_finite
 from policies.training import frozen
@@ -50,19 +49,20 @@ class Lesson:
 
 
 class Learner:
-    """A policy with its optimiser, the frozen start policy where it is needed, and a critic where the credit wants one.
+    """A policy with its optimiser, the frozen start policy where it is needed, and a scorer where the credit wants one.
 
     Args:
         policy: see `baselines.trainer.Trainer`, as the rest.
         credit: advantages of a table.
         config: numbers of the run.
-        critic: gives the values for a credit that wants them.
+        scorer: gives the scores for a credit that wants them.
 
     Raises:
+        ValueError: the credit wants scores and makes no scorer, or the one given scores something else.
         FloatingPointError: a weight of the policy is not finite; the message names it.
     """
 
-    def __init__(self, policy: Any, credit: Credit, config: TrainerConfig, critic: Critic | None = None) -> None:
+    def __init__(self, policy: Any, credit: Credit, config: TrainerConfig, scorer: StepScorer | None = None) -> None:
         self.policy = policy
         self.credit = credit
         self.config = config
@@ -79,26 +79,24 @@ class Learner:
         self.reference: Any = None
         if config.kl > 0:
             self.reference = frozen(policy, None if config.reference == "exact" else torch.bfloat16)
-        self.critic: Critic | None = None
-        if getattr(credit, "value_level", None) is not None:
-            settings = getattr(credit, "critic", None) or CriticConfig()
-            limits = {name: getattr(config, name) for name in ("microbatch_rows", "microbatch_tokens")}
-            missing = {name: limit for name, limit in limits.items() if getattr(settings, name) is None}
-            settings = dataclasses.replace(settings, **missing)
-            self.critic = critic or Critic(policy, settings)
+        level = getattr(credit, "score_level", None)
+        self.scorer: StepScorer | None = None
+        if level is not None:
+            self.scorer = scorer or _make_scorer(policy, credit, config)
+            if self.scorer.level != level:
+                raise ValueError(
+                    f"the credit method wants scores of a {level}, {type(self.scorer).__name__} gives those of a "
+                    f"{self.scorer.level}: make it with level={level!r}"
+                )
         check_finite(policy.model, "the policy's")
 
-    def estimate(self, table: StepTable) -> tuple[NDArray[np.float64], Estimate]:
-        """Return the critic's values of a table, as it is now, and what they amount to.
-
-        Without a critic both are empty but for the advantages.
-        """
+    def estimate(self, table: StepTable) -> tuple[Floats, Estimate]:
+        """Return the scorer's scores of a table, as it is now, and what credit makes of them; without one none."""
         credit: Any = self.credit
-        if self.critic is None:
-            nothing = np.zeros(0)
-            return nothing, Estimate(credit(table), nothing)
-        values = self.critic.values(table, credit.value_level)
-        return values, credit.estimate(table, values)
+        if self.scorer is None:
+            return np.zeros(0), Estimate(credit(table))
+        scores = self.scorer.scores(table)
+        return scores, credit.estimate(table, scores)
 
     def rate(self, iteration: int) -> float:
         """Return the learning rate of an iteration, counted from 0."""
@@ -118,7 +116,10 @@ class Learner:
         """
         config, begin = self.config, time.perf_counter()
         table, figures = self._costed(table)
-        values, estimate = self.estimate(table)
+        rate = self.rate(iteration)
+        if self.scorer is not None and self.scorer.order == "before":
+            figures |= self.scorer.update(table, self.scorer.scores(table), None, rng, rate)
+        scores, estimate = self.estimate(table)
         advantages = estimate.advantages
         if config.overlong == "mask":
             advantages = np.where(
@@ -126,13 +127,12 @@ class Learner:
             )
         credited = time.perf_counter()
         batch = make_batch(table, advantages, weighting=config.weighting, keep_zero=config.keep_zero)
-        rate = self.rate(iteration)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         in_loss = config.kl_in == "loss"
         learned = update(self.policy, self.optimizer, batch, config, rng, self.reference if in_loss else None)
-        if self.critic is not None:
-            learned |= self.critic.update(table, values, estimate.returns, rng, rate)
+        if self.scorer is not None and self.scorer.order == "after":
+            learned |= self.scorer.update(table, scores, estimate.targets, rng, rate)
         figures |= _sizes(table, advantages, batch) | {"learning_rate": rate}
         return Lesson(table, advantages, learned | figures, self._lengths(batch), credited - begin)
 
@@ -158,6 +158,18 @@ class Learner:
         if config.kl > 0 and config.kl_in == "reward":
             table, figures["kl"] = less_divergence(table, self.policy, self.reference, config)
         return table, figures
+
+
+def _make_scorer(policy: Any, credit: Any, config: TrainerConfig) -> StepScorer:
+    """Make the scorer of a credit method: at its level, with the trainer's passes where it has none of its own."""
+    settings = getattr(credit, "scorer", None)
+    if settings is None:
+        name = getattr(credit, "name", type(credit).__name__)
+        raise ValueError(f"{name} wants scores and makes no scorer: pass one, Trainer(..., scorer=...)")
+    limits = {name: getattr(config, name) for name in ("microbatch_rows", "microbatch_tokens")}
+    missing = {name: limit for name, limit in limits.items() if getattr(settings, name) is None}
+    made: StepScorer = dataclasses.replace(settings, level=credit.score_level, **missing).make(policy)
+    return made
 
 
 def _sizes(table: StepTable, advantages: NDArray[np.float64], batch: Batch) -> Row:

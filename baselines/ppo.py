@@ -10,7 +10,6 @@ token, and one discount, all three are the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal, Unpack
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from agentgym.trajectory import StepTable
 from baselines.batch import TokenColumns
+from baselines.scorers.scorer import Estimate
 from wrappers.credit.gae import GAEOptions, gae, lambda_returns
 from wrappers.credit.options import choose, documented, option, presets
 from wrappers.credit.returns import episode_scores, penalties
@@ -50,19 +50,6 @@ class PPOOptions(GAEOptions, total=False):
 PRESETS: dict[str, PPOOptions] = presets(PPOOptions)
 
 
-@dataclass(frozen=True, eq=False)
-class Estimate:
-    """What a critic's values amount to, in the order of the table's rows.
-
-    Attributes:
-        advantages: float64 (N,) at level "turn", else (N, K): per reply token, 0 behind a reply's end.
-        returns: the same shape, what the critic is fitted to.
-    """
-
-    advantages: NDArray[np.float64]
-    returns: NDArray[np.float64]
-
-
 @documented(PPOOptions, PRESETS)
 def ppo(
     table: StepTable,
@@ -71,7 +58,7 @@ def ppo(
     preset: str = "paper",
     **options: Unpack[PPOOptions],
 ) -> Estimate:
-    """Return advantages and the critic's targets.
+    """Return advantages, and as the critic's targets the returns.
 
     Nothing is bootstrapped behind the last step of a trajectory: a truncated episode counts as ended, because a table
     does not hold what the policy would have been shown next.
@@ -104,7 +91,7 @@ def ppo(
     else:
         estimate = _over_tokens(table, now, columns, chosen)
     advantages = whiten(estimate.advantages, written) if chosen["whiten"] else estimate.advantages
-    return Estimate(_less(advantages, _penalties(table, chosen, "advantage"), written), estimate.returns)
+    return Estimate(_less(advantages, _penalties(table, chosen, "advantage"), written), estimate.targets)
 
 
 def _over_turns(table: StepTable, values: NDArray[np.float64], options: PPOOptions) -> Estimate:

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from agentgym.checks import suggest
 from agentgym.trajectory import Bools, StepTable
 from baselines.config import TrainerConfig
-from baselines.ppo import PRESETS, Estimate, ppo
-from baselines.scorers.critic import CriticConfig, ValueLevel
+from baselines.ppo import PRESETS, ppo
+from baselines.scorers.critic import CriticConfig
+from baselines.scorers.scorer import Estimate, ScoreLevel, ScorerConfig
 from wrappers.credit.dapo import contrasting_groups, dapo
 from wrappers.credit.gigpo import gigpo
 from wrappers.credit.graphgpo import graphgpo
@@ -33,12 +34,13 @@ class Recipe:
 
     Attributes:
         name: key in `RECIPES`.
-        credit: function of `wrappers`, `credit(table, **options) -> float64 (N,)`; with a critic, a function
-            `credit(table, values, **options) -> Estimate` such as `baselines.ppo.ppo`.
+        credit: function of `wrappers`, `credit(table, **options) -> float64 (N,)`; where it is `scored`, a function
+            `credit(table, scores, **options) -> Estimate` such as `baselines.ppo.ppo`.
         options: what is passed to it.
         notes: one sentence for tables and reports.
         training: fields of `TrainerConfig` that belong to the method, to be set before training by it.
-        critic: the critic's numbers, None where the method has no critic.
+        scored: whether the method wants scores, "turn" (N,) or "token" (N, K); None: it needs the table alone.
+        scorer: makes the scorer that a trainer is not given; None: it must be given one.
     """
 
     name: str
@@ -46,28 +48,29 @@ class Recipe:
     options: Mapping[str, Any] = field(default_factory=dict)
     notes: str = ""
     training: Mapping[str, Any] = field(default_factory=dict)
-    critic: CriticConfig | None = None
+    scored: ScoreLevel | None = None
+    scorer: ScorerConfig | None = None
 
     def __call__(self, table: StepTable) -> NDArray[np.float64]:
         """Return float64 (N,), one advantage per row; nan = not scored.
 
-        A method with a critic answers here as if the critic said 0 everywhere; a trainer calls `estimate`.
+        A method that wants scores answers here as if they were 0 everywhere; a trainer calls `estimate`.
         """
-        if self.critic is not None:
+        if self.scored is not None:
             return self.estimate(table, None).advantages
         advantages: NDArray[np.float64] = self.credit(table, **self.options)
         return advantages
 
-    def estimate(self, table: StepTable, values: NDArray[np.float64] | None) -> Estimate:
-        """Return advantages and the critic's targets from its values, see `baselines.ppo.ppo`."""
-        found: Estimate = self.credit(table, values, **self.options)
+    def estimate(self, table: StepTable, scores: NDArray[np.float64] | None) -> Estimate:
+        """Return advantages from scores, and what the scores should have been; None: scores of 0."""
+        found: Estimate = self.credit(table, scores, **self.options)
         return found
 
     @property
-    def value_level(self) -> ValueLevel | None:
-        """What the critic's values are wanted for: "turn" or "token"; None: no critic."""
-        if self.critic is None:
-            return None
+    def score_level(self) -> ScoreLevel | None:
+        """What scores are wanted for: "turn" or "token"; None: none are. That of `ppo` is an option."""
+        if self.credit is not ppo:
+            return self.scored
         preset = PRESETS.get(self.options.get("preset", "paper"), PRESETS["paper"])
         return "turn" if {**preset, **self.options}["level"] == "turn" else "token"
 
@@ -130,7 +133,8 @@ _ALL = (
         ppo,
         {"preset": "paper", **_PENALTY},
         "Generalised advantage estimation with a learned critic; no groups are compared.",
-        critic=CriticConfig(),
+        scored="turn",
+        scorer=CriticConfig(),
     ),
     Recipe(
         "gigpo",

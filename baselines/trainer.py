@@ -46,7 +46,7 @@ from baselines.dynamic_sampling import sample_groups
 from baselines.evaluation import Evaluation, at_temperature, evaluate
 from baselines.learner import Credit, Learner
 from baselines.metrics import LOG_FILE, MetricsLog, Row
-from baselines.scorers.critic import Critic
+from baselines.scorers.scorer import StepScorer
 from baselines.utilisation import PeakMemory, update_figures
 from policies.head import check_finite
 from policies.training import check_trainable, load_trained_state, trained_state
@@ -114,9 +114,9 @@ class Trainer:
       without contrast that were trained on all the same);
     - with overlong="mask" or "drop", "cut_off" (share of replies that the length limit ended);
     - with a policy whose `truncate` is "end-episode", "prompt_too_long" (share of episodes that ended so);
-    - with a critic, "value_loss" and "explained_variance", see `baselines.scorers.critic.Critic.update`;
+    - with a scorer, what its `update` returns: a critic's "value_loss" and "explained_variance", for instance;
     - "seconds_*" and "share_*" (percent of the iteration) for environment (wrappers and recording included),
-      generation, credit (costs of replies and the critic's values included), update (batching, reference and critic
+      generation, credit (costs of replies and scores included), update (batching, reference and scorer
       included); "seconds" of training so far, without validation;
     - "tokens_per_second" (reply tokens per second of generation), "steps_per_second" (of the whole iteration),
       "update_tokens_per_second"; on a GPU also "memory_*" and "share_peak_flops", see `baselines.utilisation`;
@@ -128,13 +128,14 @@ class Trainer:
             `policies.huggingface.HuggingFacePolicy`; trained in place, mixed precision as the policy has it.
         envs: as `agentgym.rollout.collect` takes them: autoreset DISABLED, wrapped for the policy.
         credit: advantages of a table, (N,) or, per reply token, (N, K); nan = not scored. A
-            `baselines.recipes.Recipe`, or any function. One with a `value_level` ("turn" or "token") is asked for
-            `estimate(table, values)` instead, see `baselines.ppo.Estimate`. Its own `contrasting(table)`, where it
-            has one, says which groups dynamic sampling keeps.
+            `baselines.recipes.Recipe`, or any function. One with a `score_level` ("turn" or "token") is asked for
+            `estimate(table, scores)` instead, see `baselines.scorers.scorer.Estimate`. Its own `contrasting(table)`,
+            where it has one, says which groups dynamic sampling keeps.
         tasks: reset options to draw training tasks from.
         config: see `TrainerConfig`.
-        critic: gives the values for a credit that wants them, and learns from its returns; None: a new one, with the
-            credit's `critic` settings if there are such. Not used by any other credit.
+        scorer: gives the scores for a credit that wants them, and learns beside the policy, such as
+            `baselines.scorers.critic.Critic`; None: a new one, as the credit's `scorer` says. Not used by any other
+            credit.
         validation_tasks: reset options of the tasks to validate on, all of them each time; empty: no validation.
         folder: where log and checkpoints go; None: nowhere.
         resume: go on from the folder's checkpoint where there is one, else start anew.
@@ -156,7 +157,7 @@ class Trainer:
         tasks: Sequence[Mapping[str, Any]],
         config: TrainerConfig,
         *,
-        critic: Critic | None = None,
+        scorer: StepScorer | None = None,
         validation_tasks: Sequence[Mapping[str, Any]] = (),
         folder: str | Path | None = None,
         resume: bool = False,
@@ -190,7 +191,7 @@ class Trainer:
         self.advantages: Floats | None = None
         self._sampler = at_temperature(policy, config.temperature)
         self._greedy = at_temperature(policy, 0.0)
-        self.learner = Learner(policy, credit, config, critic)
+        self.learner = Learner(policy, credit, config, scorer)
         # Divergences are from the start, which no checkpoint holds: another one would be another run.
         reference = self.learner.reference
         own = reference is None or reference.model is policy.model  # with an adapter the start is its base
@@ -340,7 +341,7 @@ class Trainer:
         described = describe_run(self.policy, self.config, describe_credit(self.credit), tasks)
         if self._start is not None:
             described["start"] = self._start
-        return described if self.learner.critic is None else {**described, "critic": self.learner.critic.describe()}
+        return described if self.learner.scorer is None else {**described, "scorer": self.learner.scorer.describe()}
 
     def _save(self) -> None:
         if self.folder is None:
@@ -353,7 +354,7 @@ class Trainer:
                 seconds=self.seconds,
                 model=trained_state(self.policy.model),
                 optimizer=self.learner.optimizer.state_dict(),
-                critic=None if self.learner.critic is None else self.learner.critic.state_dict(),
+                scorer=None if self.learner.scorer is None else self.learner.scorer.state_dict(),
             ),
             keep=self.config.keep_checkpoints,
         )
@@ -384,6 +385,6 @@ class Trainer:
     def _load(self, checkpoint: Checkpoint) -> None:
         load_trained_state(self.policy.model, checkpoint.model)
         self.learner.optimizer.load_state_dict(checkpoint.optimizer)
-        if self.learner.critic is not None and checkpoint.critic is not None:
-            self.learner.critic.load_state_dict(checkpoint.critic)
+        if self.learner.scorer is not None and checkpoint.scorer is not None:
+            self.learner.scorer.load_state_dict(checkpoint.scorer)
         self.iteration, self.seconds = checkpoint.iteration, checkpoint.seconds

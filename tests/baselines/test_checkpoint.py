@@ -48,7 +48,7 @@ def test_round_trip(tmp_path: Path) -> None:
         "param_groups": [{"lr": 0.1 + 0.2, "betas": (0.9, 0.999), "params": [0], "fused": None}],
     }
     save_checkpoint(
-        tmp_path, checkpoint(optimizer=optimizer, critic={"model": {"v": torch.tensor(1, dtype=torch.int64)}})
+        tmp_path, checkpoint(optimizer=optimizer, scorer={"model": {"v": torch.tensor(1, dtype=torch.int64)}})
     )
     found = load_checkpoint(tmp_path, IDENTITY)
     assert (found.iteration, found.seconds) == (3, 1.5)
@@ -57,13 +57,29 @@ def test_round_trip(tmp_path: Path) -> None:
     for name, value in state[0].items():
         assert torch.equal(found.optimizer["state"][0][name], value)
     assert torch.equal(found.model["w"], torch.tensor([1.0, 2.0]))
-    assert found.critic is not None
-    assert torch.equal(found.critic["model"]["v"], torch.tensor(1))
+    assert found.scorer is not None
+    assert torch.equal(found.scorer["model"]["v"], torch.tensor(1))
     assert names(tmp_path) == ["checkpoint-000003"]
     assert names(tmp_path / "checkpoint-000003") == [
-        "critic.safetensors", "model.safetensors", "optimizer.safetensors", "seal.json", "state.json"
+        "model.safetensors", "optimizer.safetensors", "scorer.safetensors", "seal.json", "state.json"
     ]  # fmt: skip
     assert load_file(tmp_path / "checkpoint-000003" / "model.safetensors").keys() == {"w"}  # as any tool reads it
+
+
+def test_a_critic_of_an_earlier_version_is_the_scorer(tmp_path: Path) -> None:
+    given = checkpoint(identity=IDENTITY | {"scorer": {"rate": 1.0}}, scorer={"v": torch.tensor([7.0])})
+    save_checkpoint(tmp_path, given)
+    path = tmp_path / "checkpoint-000003"
+    (path / "scorer.safetensors").rename(path / "critic.safetensors")
+    state = json.loads((path / "state.json").read_text())
+    state["trees"]["critic"] = state["trees"].pop("scorer")
+    state["identity"]["critic"] = state["identity"].pop("scorer")
+    (path / "state.json").write_text(json.dumps(state))
+    (path / "seal.json").unlink()
+    seal(path)
+    found = load_checkpoint(tmp_path, given.identity)
+    assert found.scorer is not None
+    assert found.scorer["v"].tolist() == [7.0]
 
 
 def test_only_the_newest_are_kept(tmp_path: Path) -> None:

@@ -30,14 +30,14 @@ def test_replies_of_one_token_make_all_levels_equal() -> None:
     both = ppo(table, values[:, None], **{**PLAIN, "level": "bi-level"})
     for found in (token, both):
         np.testing.assert_allclose(found.advantages[:, 0], turn.advantages, atol=1e-12)
-        np.testing.assert_allclose(found.returns[:, 0], turn.returns, atol=1e-12)
+        np.testing.assert_allclose(found.targets[:, 0], turn.targets, atol=1e-12)
 
 
 def test_tokens_by_hand() -> None:
     # One sequence of 2 + 1 tokens, values 0.1, 0.2, 0.3: 1 - 0.3; 0.9 * 0.3 - 0.2 + 0.45 * 0.7; 0.08 + 0.45 * 0.385.
     found = ppo(table_of(2, 1), np.array([[0.1, 0.2], [0.3, 9.0]]), **{**PLAIN, "level": "token"})
     np.testing.assert_allclose(found.advantages, [[0.08 + 0.45 * 0.385, 0.385], [0.7, 0.0]])
-    np.testing.assert_allclose(found.returns, [[0.18 + 0.45 * 0.385, 0.585], [1.0, 0.0]])
+    np.testing.assert_allclose(found.targets, [[0.18 + 0.45 * 0.385, 0.585], [1.0, 0.0]])
 
 
 def test_both_levels_by_hand() -> None:
@@ -50,7 +50,7 @@ def test_authors_reward_every_reply_with_its_episode() -> None:
     # gamma = lam = 1: the return 1 less the value; the first step is not valid: 0.1 off its reward.
     found = ppo(table_of(2, 1), np.array([[0.1, 0.2], [0.3, 9.0]]), preset="authors", whiten=False)
     np.testing.assert_allclose(found.advantages, [[0.8, 0.7], [0.7, 0.0]])
-    np.testing.assert_allclose(found.returns, [[0.9, 0.9], [1.0, 0.0]])
+    np.testing.assert_allclose(found.targets, [[0.9, 0.9], [1.0, 0.0]])
 
 
 @pytest.mark.parametrize("level", ["turn", "token", "bi-level"])
@@ -61,7 +61,7 @@ def test_whitening_is_over_what_was_written(level: Any) -> None:
     white = ppo(table, values, **{**PLAIN, "level": level, "whiten": True})
     written = np.ones(3, bool) if level == "turn" else np.arange(3) < np.array([[3], [1], [2]])
     np.testing.assert_allclose(white.advantages, whiten(raw.advantages, written))
-    assert np.array_equal(white.returns, raw.returns)
+    assert np.array_equal(white.targets, raw.targets)
 
 
 @pytest.mark.parametrize("level", ["turn", "token", "bi-level"])
@@ -78,7 +78,7 @@ def test_where_the_penalty_is_felt(level: Any, where: Any, lost: list[float], un
     found = ppo(
         table_of(2, 1, 1), level=level, whiten=False, lam=1.0, gamma=1.0, invalid_penalty=0.4, penalty=where
     )  # fmt: skip
-    advantages, returns = found.advantages.reshape(3, -1), found.returns.reshape(3, -1)
+    advantages, returns = found.advantages.reshape(3, -1), found.targets.reshape(3, -1)
     np.testing.assert_allclose(advantages[:, 0], 1 - np.array(lost))
     np.testing.assert_allclose(returns[:, 0], 1 - np.array(unlearned))
     if level != "turn":

@@ -90,7 +90,7 @@ def test_options_follow_the_name(text: str, name: str, options: dict[str, Any]) 
     assert found.name == name
     plain = RECIPES[text.split(":")[0]]
     assert found.options == {**plain.options, **options}
-    assert (found.credit, found.training, found.critic) == (plain.credit, plain.training, plain.critic)
+    assert (found.credit, found.training, found.scorer) == (plain.credit, plain.training, plain.scorer)
     assert recipe(found.name) == found
 
 

@@ -102,12 +102,12 @@ def test_a_critic_beside_an_adapter_shares_the_base() -> None:
     assert all("lora_" in name or name.startswith(("head", "scale")) for name in critic.state_dict()["model"])
     before = state(policy)
     table = collect(corridor(), policy, tasks=TASKS, group_size=2, seed=0)
-    values = critic.values(table, "turn")
+    values = critic.scores(table)
     assert (values == 0).all()
     for _ in range(30):
         figures = critic.update(table, values, np.ones(len(table)), np.random.default_rng(0), 1e-2)
     assert figures["value_loss"] < 0.05
-    assert critic.values(table, "turn") == pytest.approx(1.0, abs=0.3)
+    assert critic.scores(table) == pytest.approx(1.0, abs=0.3)
     assert all(torch.equal(value, before[name]) for name, value in state(policy).items())
 
 

@@ -43,16 +43,16 @@ def test_a_new_critic_says_0_and_does_not_touch_the_policy() -> None:
     policy = small_policy()
     before = digest(policy)
     critic, table = Critic(policy), played()
-    assert not critic.values(table, "turn").any()
-    assert critic.values(table, "token").shape == (len(table), 1)
+    assert not critic.scores(table).any()
+    assert Critic(policy, CriticConfig(level="token")).scores(table).shape == (len(table), 1)
     critic.update(table, np.zeros(len(table)), np.ones(len(table)), np.random.default_rng(0), 1e-2)
-    assert critic.values(table, "turn").mean() > 0
+    assert critic.scores(table).mean() > 0
     assert digest(policy) == before
 
 
 def test_values_are_read_where_each_token_is_predicted() -> None:
-    critic, table = awake(small_policy()), played(max_new_tokens=3)
-    values = critic.values(table, "token")
+    critic, table = awake(small_policy(), level="token"), played(max_new_tokens=3)
+    values = critic.scores(table)
     lengths = [len(reply.token_ids) for reply in table.replies]  # type: ignore[union-attr]
     assert len(set(lengths)) > 1
     for row, reply in enumerate(table.replies):  # type: ignore[arg-type]
@@ -65,7 +65,7 @@ def test_values_are_read_where_each_token_is_predicted() -> None:
             values[row, : lengths[row]], one_by_one[start : start + lengths[row]].numpy(), atol=1e-5
         )
         assert not values[row, lengths[row] :].any()
-    np.testing.assert_allclose(critic.values(table, "turn"), values[:, 0], atol=1e-5)
+    np.testing.assert_allclose(awake(small_policy()).scores(table), values[:, 0], atol=1e-5)
 
 
 def test_equal_prompts_share_their_pass() -> None:
@@ -74,7 +74,7 @@ def test_equal_prompts_share_their_pass() -> None:
     critic.model.trunk.register_forward_hook(
         lambda module, args, kwargs, output: seen.append(len(kwargs["input_ids"])), with_kwargs=True
     )
-    critic.values(table, "turn")
+    critic.scores(table)
     prompts = {reply.prompt_ids for reply in table.replies}  # type: ignore[union-attr]
     assert sum(seen) == len(prompts) < len(table)
 
@@ -87,9 +87,9 @@ def test_it_learns_the_returns(level: Any) -> None:
     prompts = np.unique([str(reply.prompt_ids) for reply in table.replies], return_inverse=True)[1]  # type: ignore[union-attr]
     best = (np.bincount(prompts, returns) / np.bincount(prompts))[prompts]
     target = returns if level == "turn" else returns[:, None]
-    critic, rng = Critic(small_policy(), CriticConfig(minibatch_rows=2)), np.random.default_rng(0)
-    rows = [critic.update(table, critic.values(table, level), target, rng, 1e-3) for _ in range(60)]
-    found = critic.values(table, level).reshape(-1)
+    critic, rng = Critic(small_policy(), CriticConfig(minibatch_rows=2, level=level)), np.random.default_rng(0)
+    rows = [critic.update(table, critic.scores(table), target, rng, 1e-3) for _ in range(60)]
+    found = critic.scores(table).reshape(-1)
     assert explained_variance(found, returns) > 0.9 * explained_variance(best, returns)
     assert rows[-1]["value_loss"] < rows[0]["value_loss"]
     assert rows[0]["explained_variance"] == 0.0  # it said 0 everywhere
@@ -105,7 +105,7 @@ def test_the_gradient_is_that_of_the_mean_over_steps_however_it_is_cut() -> None
         critic.model.trunk.register_forward_pre_hook(
             lambda _, __, given, sizes=sizes: sizes.append(given["input_ids"].numel()), with_kwargs=True
         )
-        values = critic.values(table, "turn")
+        values = critic.scores(table)
         row = critic.update(table, values, returns, np.random.default_rng(0), 1e-3)
         assert row["value_loss"] == pytest.approx(0.5 * ((values - returns) ** 2).mean(), rel=1e-5)
         states.append(critic.model.state_dict())
@@ -120,8 +120,8 @@ def test_the_gradient_is_that_of_the_mean_over_steps_however_it_is_cut() -> None
 @pytest.mark.parametrize("level", ["turn", "token"])
 def test_the_gradient_is_that_of_a_loop_over_steps_and_tokens(level: Any) -> None:
     table = played(max_new_tokens=3)
-    critic = awake(small_policy(), minibatch_rows=1000, microbatch_rows=5, max_grad_norm=1e9)
-    values = critic.values(table, level)
+    critic = awake(small_policy(), level=level, minibatch_rows=1000, microbatch_rows=5, max_grad_norm=1e9)
+    values = critic.scores(table)
     returns = values + np.random.default_rng(0).normal(size=values.shape)
     naive = copy.deepcopy(critic.model)
     critic.update(table, values, returns, np.random.default_rng(0), 1e-3)
@@ -146,8 +146,8 @@ def test_the_unit_of_the_rewards_does_not_matter() -> None:
         critic, rng = Critic(small_policy()), np.random.default_rng(0)
         critic.update(table, np.zeros(len(table)), np.zeros(len(table)), rng, 1e-3)  # says nothing about the unit
         for _ in range(5):
-            critic.update(table, critic.values(table, "turn"), unit * returns, rng, 1e-3)
-        found.append(critic.values(table, "turn") / unit)
+            critic.update(table, critic.scores(table), unit * returns, rng, 1e-3)
+        found.append(critic.scores(table) / unit)
     assert found[0].std() > 0
     np.testing.assert_allclose(found[1], found[0], rtol=1e-4)
 
@@ -184,7 +184,7 @@ def test_other_architectures_have_values() -> None:
         group=[0, 0], trajectory=[0, 0], t=[0, 1], state=[0, 1], action=[0, 0], next_state=[1, 2], reward=[0, 1],
         won=[1, 1], replies=[Reply("", (1, 2, 3), (4, 5), (-1.0,) * 2), Reply("", (6,), (7,), (-1.0,))],
     )  # fmt: skip
-    values = awake(SimpleNamespace(model=model)).values(table, "token")
+    values = awake(SimpleNamespace(model=model), level="token").scores(table)
     assert values.shape == (2, 2)
     assert (values != 0).tolist() == [[True, True], [True, False]]
 
@@ -192,7 +192,7 @@ def test_other_architectures_have_values() -> None:
 def test_mixed_precision_ends_below_the_head() -> None:
     policy = small_policy(autocast=torch.bfloat16)
     critic, table = awake(policy), played()
-    found, exact = critic.values(table, "turn"), awake(small_policy()).values(table, "turn")
+    found, exact = critic.scores(table), awake(small_policy()).scores(table)
     assert 0 < np.abs(found - exact).max() < 0.1 * np.abs(exact).max()
     assert (found != torch.from_numpy(found).bfloat16().double().numpy()).any()
     row = critic.update(table, found, np.ones(len(table)), np.random.default_rng(0), 1e-3)
@@ -261,20 +261,32 @@ def test_interrupted_and_resumed_equals_straight(tmp_path: Path) -> None:
 def test_a_checkpoint_with_another_critic_is_refused(tmp_path: Path) -> None:
     ppo = RECIPES["ppo"]
     trainer(folder=tmp_path, credit=ppo, iterations=1).run()
-    changed = replace(ppo, critic=CriticConfig(rate=3.0))
-    with pytest.raises(ValueError, match=r"critic\.rate: checkpoint 1\.0, here 3\.0"):
+    changed = replace(ppo, scorer=CriticConfig(rate=3.0))
+    with pytest.raises(ValueError, match=r"scorer\.rate: checkpoint 1\.0, here 3\.0"):
         trainer(folder=tmp_path, credit=changed, iterations=1, resume=True)
 
 
 def test_only_a_method_that_wants_values_gets_a_critic() -> None:
-    assert trainer().learner.critic is None
+    assert trainer().learner.scorer is None
     built = trainer(credit=RECIPES["ppo"])
-    assert built.learner.critic is not None
-    assert built.learner.critic.config == RECIPES["ppo"].critic
+    assert built.learner.scorer is not None
+    assert built.learner.scorer.config == RECIPES["ppo"].scorer
     small = trainer(credit=RECIPES["ppo"], microbatch_rows=2, microbatch_tokens=100)
-    assert small.learner.critic is not None
-    assert small.learner.critic.config.microbatch_rows == 2
-    assert small.learner.critic.config.microbatch_tokens == 100
+    assert small.learner.scorer is not None
+    assert small.learner.scorer.config.microbatch_rows == 2
+    assert small.learner.scorer.config.microbatch_tokens == 100
     given = Critic(small_policy())
-    built = Trainer(babbling_policy(), corridor(), RECIPES["ppo"], TASKS, CONFIG, critic=given)
-    assert built.learner.critic is given
+    built = Trainer(babbling_policy(), corridor(), RECIPES["ppo"], TASKS, CONFIG, scorer=given)
+    assert built.learner.scorer is given
+
+
+def test_a_scorer_of_another_level_is_refused() -> None:
+    given = Critic(small_policy(), CriticConfig(level="token"))
+    with pytest.raises(ValueError, match="wants scores of a turn, Critic gives those of a token"):
+        Trainer(babbling_policy(), corridor(), RECIPES["ppo"], TASKS, CONFIG, scorer=given)
+
+
+def test_returns_are_needed() -> None:
+    table = played()
+    with pytest.raises(ValueError, match="fitted to returns"):
+        Critic(small_policy()).update(table, np.zeros(len(table)), None, np.random.default_rng(0), 1e-3)

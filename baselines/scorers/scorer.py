@@ -1,0 +1,129 @@
+"""StepScorer: what says a number of every step, or reply token, and learns beside the policy.
+
+A trainer has one place for it, whatever it is: a critic, a reward model of preferences, a judge that never learns.
+
+    table -> scores -> credit.estimate(table, scores) -> advantages, targets
+                                                                       |
+                                  update(table, scores, targets) <-----+    after the policy's update
+
+With `order` "before" it learns from the table first, without targets, and scores it then.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from agentgym.checks import fields_checked
+from agentgym.trajectory import Floats, StepTable
+from baselines.config import check_numbers, check_types
+
+#: What a score is of: every step (N,), or every reply token (N, K).
+ScoreLevel = Literal["turn", "token"]
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """What a credit method makes of scores, in the order of the table's rows.
+
+    Attributes:
+        advantages: float64 (N,), or (N, K): per reply token, 0 behind a reply's end; nan: not scored.
+        targets: what the scores should have been, in their shape, as a critic's returns; None: the scorer knows by
+            itself what it learns.
+    """
+
+    advantages: Floats
+    targets: Floats | None = None
+
+
+class StepScorer(Protocol):
+    """Scores the steps of finished groups.
+
+    Attributes:
+        level: what the scores are of.
+        order: whether it learns from a batch "before" it scores it, or "after".
+    """
+
+    @property
+    def level(self) -> ScoreLevel: ...  # noqa: D102
+    @property
+    def order(self) -> Literal["before", "after"]: ...  # noqa: D102
+
+    def scores(self, table: StepTable) -> Floats:
+        """Return float64 (N,), a number per row, or (N, K), one per reply token, 0 behind a reply's end.
+
+        nan: not scored. Nothing learns here, and the table is not changed.
+        """
+
+    def update(
+        self,
+        table: StepTable,
+        scores: Floats,
+        targets: Floats | None,
+        generator: np.random.Generator,
+        learning_rate: float,
+    ) -> dict[str, float]:
+        """Learn from a table of finished groups; return what happened, for the iteration's row.
+
+        Args:
+            table: what `scores` was asked for.
+            scores: what it answered.
+            targets: what the credit method wants the scores to be, the same shape, as a critic's returns; None where
+                it wants nothing: a scorer that learns from won and lost trajectories makes its own.
+            generator: shuffles mini-batches.
+            learning_rate: the policy's; the scorer's is a multiple of it.
+        """
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return nested tensors and plain values, all that a resumed run needs; empty where nothing is learned."""
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` returned."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings, plain and nested, as a checkpoint keeps them."""
+
+
+@fields_checked
+@dataclass(frozen=True)
+class ScorerConfig:
+    """Numbers of a scorer that has a network; a subclass adds its own and makes the scorer.
+
+    Attributes:
+        level: what the scores are of, a step ("turn") or each reply token ("token"). A recipe sets what it needs.
+        rate: learning rate as a multiple of the policy's, whose schedule it follows.
+        epochs: passes over the batch per iteration.
+        microbatch_rows: distinct inputs per forward and backward pass; None: a mini-batch at once. A scorer that a
+            trainer makes takes the trainer's instead of None.
+        microbatch_tokens: tokens per pass, padding included, with and without gradients; an input that is longer has a
+            pass to itself. None: no such limit. A scorer that a trainer makes takes the trainer's instead of None.
+        max_grad_norm: gradients are scaled down to this Euclidean norm.
+        weight_decay: of AdamW.
+    """
+
+    level: ScoreLevel = "turn"
+    rate: float = 1.0
+    epochs: int = 1
+    microbatch_rows: int | None = None
+    microbatch_tokens: int | None = None
+    max_grad_norm: float = 1.0
+    weight_decay: float = 0.0
+
+    def __post_init__(self) -> None:
+        check_types(self)
+        rules = (
+            ("level", self.level in ("turn", "token"), "'turn' or 'token'"),
+            ("rate", self.rate > 0, "above 0"),
+            ("epochs", self.epochs >= 1, "at least 1"),
+            ("microbatch_rows", self.microbatch_rows is None or self.microbatch_rows >= 1, "None or at least 1"),
+            ("microbatch_tokens", self.microbatch_tokens is None or self.microbatch_tokens >= 1, "None or at least 1"),
+            ("max_grad_norm", self.max_grad_norm > 0, "above 0"),
+            ("weight_decay", self.weight_decay >= 0, "at least 0"),
+        )
+        check_numbers(self, rules)
+
+    def make(self, policy: Any) -> StepScorer:
+        """Make the scorer beside a policy, from its weights as they are now."""
+        raise NotImplementedError(f"{type(self).__name__} makes no scorer")
