@@ -1,4 +1,4 @@
-"""The credits whose ranking of actions is measured: every method's step part, totals, and two references."""
+"""The credits whose ranking of actions is measured: step parts, fits to outcomes, totals, and two references."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
+from benchmarks.ranking.learned_credit import agentprm, graphgpo_filled, value_gain
+from wrappers.credit.attribution import attribution
 from wrappers.credit.gigpo import PRESETS as GIGPO_PRESETS
 from wrappers.credit.gigpo import GiGPOOptions, gigpo, step_returns
 from wrappers.credit.graphgpo import graphgpo
@@ -21,7 +23,7 @@ from wrappers.credit.reinforce_plus_plus import reinforce_plus_plus
 from wrappers.credit.rewardflow import rewardflow
 from wrappers.credit.rloo import rloo
 
-EPISODE, STEP, TOTAL, REFERENCE = "episode", "step", "total", "reference"
+EPISODE, STEP, FITTED, TOTAL, REFERENCE = "episode", "step", "fitted", "total", "reference"
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,8 @@ class Credit:
 
     Attributes:
         method: name of the credit method, "oracle" or "random".
-        part: "episode" (a method that knows nothing of states), "step" (the step level alone), "total" or "reference".
+        part: "episode" (a method that knows nothing of states), "step" (the step level alone), "fitted" (to the
+            outcomes of the group, see `benchmarks.ranking.learned_credit`), "total" or "reference".
         variant: preset and options, "" for the papers' and for references.
         give: float64 (N,) of a table.
     """
@@ -47,7 +50,7 @@ class Credit:
         >>> Credit("gigpo", "step", "authors", gigpo).name
         'gigpo step, authors'
         """
-        words = self.method if self.part in (EPISODE, REFERENCE) else f"{self.method} {self.part}"
+        words = f"{self.method} {self.part}" if self.part in (STEP, TOTAL) else self.method
         return f"{words}, {self.variant}" if self.variant else words
 
 
@@ -84,6 +87,17 @@ def _of_methods() -> Iterator[Credit]:
     for variant, options in variants.items():
         for method, give in steps.items():
             yield Credit(method, STEP, variant, functools.partial(give, **options))
+    fitted: dict[str, Callable[..., Floats]] = {
+        "attribution": attribution,
+        "agentprm": agentprm,
+        "value_gain": value_gain,
+        "graphgpo_filled": graphgpo_filled,
+    }
+    for method, give in fitted.items():
+        yield Credit(method, FITTED, "", give)
+    # Explained above the mean of the group, a group without contrast has no credit.
+    for method in ("attribution", "graphgpo_filled"):
+        yield Credit(method, FITTED, "centred", functools.partial(fitted[method], centred=True))
     # HGPO's step level is all it has.
     for whole in (gigpo, rewardflow, graphgpo):
         yield Credit(whole.__name__, TOTAL, "", whole)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.ranking.credit import BASELINE
-from benchmarks.ranking.results import PlayerResult, Ranking, Score, credit_names
+from benchmarks.ranking.results import PlayerResult, Ranking, Score, credit_names, is_main
 from benchmarks.ranking.table import CORRELATIONS, EXPLAINED, caption, player_words
 from benchmarks.report import assemble
 from benchmarks.report.assemble import colour_of
@@ -97,13 +97,10 @@ def _plain(interval: Any) -> list[float] | None:
 
 
 def main_scores(player: PlayerResult) -> dict[str, list[Score]]:
-    """Scores of the credits that stand for a method: its own step part, or all it has; over sizes, by credit.
-
-    Methods whose only signal is the episode rank the steps of a state alike, so that one of them stands for all.
-    """
+    """Scores of the credits that stand for a method, and of random numbers; over sizes, by credit."""
     found: dict[str, list[Score]] = {}
     for score in player.scores:
-        if score.credit in ("grpo", "random") or score.credit == f"{score.method} step":
+        if is_main(score) or score.credit == "random":
             found.setdefault(score.credit, []).append(score)
     return found
 
@@ -121,7 +118,7 @@ def draw_ranking(ranking: Ranking, path: Path, dpi: int = 120) -> None:
             for place, (name, scores) in enumerate(shown.items()):
                 found = [(score.size, score.measures[measure]) for score in scores]
                 # On the logarithmic axis intervals stand side by side, so that none hides another.
-                aside = 2 ** (0.07 * (place - (len(shown) - 1) / 2))
+                aside = 2 ** (min(0.07, 0.45 / len(shown)) * (place - (len(shown) - 1) / 2))
                 x = [aside * size for size, interval in found if interval is not None]
                 bands = [interval for _, interval in found if interval is not None]
                 colour = "#888888" if name == "random" else colour_of(scores[0].method)

@@ -30,6 +30,7 @@ class RankingConfig:
         sizes: group sizes, each dividing `episodes` and the next larger size.
         optimal: probability of an optimal move of each scripted player, by name.
         models: model folders that the learning benchmark wrote, by the name of their job.
+        credits: names of what is measured.
         resamples: of the bootstrap over tasks.
         seed: of episodes, bootstrap and random numbers.
     """
@@ -41,6 +42,7 @@ class RankingConfig:
     sizes: list[int]
     optimal: dict[str, float]
     models: dict[str, str]
+    credits: list[str]
     resamples: int
     seed: int
 
@@ -51,7 +53,7 @@ class Score:
 
     Attributes:
         credit: name of the credit.
-        part: "episode", "step", "total" or "reference".
+        part: "episode", "step", "fitted", "total" or "reference", see `benchmarks.ranking.credit.Credit`.
         method: credit method, "oracle" or "random".
         size: episodes per group.
         measures: estimate and 95 % interval of every measure of `benchmarks.ranking.measures`; None: not measurable.
@@ -118,6 +120,14 @@ def score_of(player: PlayerResult, credit: str, size: int) -> Score:
         if (score.credit, score.size) == (credit, size):
             return score
     raise KeyError(f"{player.name} has no score of {credit!r} at group size {size}")
+
+
+def is_main(score: Score) -> bool:
+    """Return whether a credit stands for its method: its own step part, or all it has, with the paper's options.
+
+    Methods whose only signal is the episode rank the steps of a state alike, so that one of them stands for all.
+    """
+    return score.credit in ("grpo", f"{score.method} step") or (score.part == "fitted" and score.credit == score.method)
 
 
 def credit_names(ranking: Ranking) -> list[str]:

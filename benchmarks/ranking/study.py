@@ -65,7 +65,8 @@ def make_config(groups: int, models: Sequence[Path] = (), seed: int = 0) -> Rank
             raise ResultsError(f"{job}: the name {job.name!r} is taken; results are kept by name")
         learned_config(job)
         named[job.name] = str(job)
-    return RankingConfig(_ENV, "validation", groups, max(SIZES), list(SIZES), dict(PLAYERS), named, 1000, seed)
+    given = [credit.name for credit in credits(np.zeros(0), seed)]
+    return RankingConfig(_ENV, "validation", groups, max(SIZES), list(SIZES), dict(PLAYERS), named, given, 1000, seed)
 
 
 def run_ranking(config: RankingConfig, folder: Path, progress: Progress = lambda player, words: None) -> Ranking:

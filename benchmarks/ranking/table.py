@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from benchmarks.console import NONE, table
-from benchmarks.ranking.results import PlayerResult, Ranking, credit_names, score_of
+from benchmarks.ranking.results import PlayerResult, Ranking, credit_names, is_main, score_of
 from benchmarks.statistics import Interval
 
 #: Title and explanation of every measure.
@@ -119,7 +119,7 @@ def player_table(ranking: Ranking, player: PlayerResult, narrow: bool = False) -
             rows.append(None)
         last = first.part
         cells = [number(score_of(player, name, size).measures[measure], measure) for measure, size in columns]
-        style = "bold" if name == f"{first.method} step" else ""
+        style = "bold" if is_main(first) and first.part != "episode" else ""
         rows.append([Text(cell, style) for cell in (name, *cells)])
     title = f"{player.name}: credit against the true change of distance"
     shown = table(heads, rows, title=title, box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)

@@ -26,6 +26,10 @@ COLOURS = {
     "ppo": "#999933",
     "reinforce_plus_plus": "#882255",
     "reinforce_plus_plus_baseline": "#AA4499",
+    "attribution": "#44AA99",
+    "agentprm": "#CC6677",
+    "value_gain": "#DDCC77",
+    "graphgpo_filled": "#117733",
 }
 _SPARE = ("#F0E442", "#999999")
 #: Characters of one text that a page shows; longer ones are cut.

@@ -29,13 +29,20 @@ def test_gigpo_without_its_episode_level():
 
 
 def test_step_parts_leave_the_episode_out():
-    given = {credit.name: credit.give(TABLE) for credit in METHODS}
-    for name, values in given.items():
-        assert values[0] > values[2], name
-        if " step" in name:
-            assert values[1] == 0, name
-        else:
-            assert values[1] > 0, name
+    for credit in METHODS:
+        values = credit.give(TABLE)
+        assert values[0] > values[2], credit.name
+        if credit.part == "step":
+            assert values[1] == 0, credit.name
+        elif credit.part in ("episode", "total"):
+            assert values[1] > 0, credit.name
+
+
+def test_what_is_fitted_to_outcomes_is_named_after_its_method():
+    names = [credit.name for credit in METHODS if credit.part == "fitted"]
+    assert names == [
+        "attribution", "agentprm", "value_gain", "graphgpo_filled", "attribution, centred", "graphgpo_filled, centred",
+    ]  # fmt: skip
 
 
 def test_references():

@@ -18,7 +18,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from agentgym.trajectory import StepTable
-from benchmarks.json_files import ResultsError
+from benchmarks.json_files import OtherConfigurationError, ResultsError
 from benchmarks.ranking.measures import MEASURES
 from benchmarks.ranking.report import page_data, render
 from benchmarks.ranking.results import credit_names, load, score_of
@@ -108,6 +108,15 @@ def test_another_configuration_needs_another_folder(folder):
     result = run("--groups", 7, "--out", folder)
     assert result.exit_code == 2
     assert "tasks: there 6, asked for 7" in result.output
+
+
+def test_results_of_other_credits_need_another_folder(folder, study):
+    """Finished players are not measured again, so that a credit which was added later would be missing."""
+    config = make_config(6)
+    assert config.credits == credit_names(study)
+    fewer = dataclasses.replace(config, credits=config.credits[1:])
+    with pytest.raises(OtherConfigurationError, match="credits: there"):
+        run_ranking(fewer, folder)
 
 
 def test_a_damaged_player_is_named(folder, tmp_path):
