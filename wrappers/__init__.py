@@ -27,6 +27,7 @@ from wrappers.credit import (
     TaskGraphs,
 )
 from wrappers.invalid_action import InvalidActionPenalty, VectorInvalidActionPenalty
+from wrappers.process_reward import ProcessReward, ScoredStep, VectorProcessReward
 from wrappers.prompt import MessageSpace, PromptStyle, PromptWindow, VectorPromptWindow
 from wrappers.reply import ParsedReply, ReplyError, ReplyParser, VectorReplyParser, parse_reply
 from wrappers.shaping import GraphShaping, VectorGraphShaping
@@ -49,6 +50,7 @@ __all__ = [
     "InvalidActionPenalty",
     "MessageSpace",
     "ParsedReply",
+    "ProcessReward",
     "PromptStyle",
     "PromptWindow",
     "ReinforcePlusPlus",
@@ -56,6 +58,7 @@ __all__ = [
     "ReplyError",
     "ReplyParser",
     "RewardFlow",
+    "ScoredStep",
     "SentenceEncoder",
     "StateGraph",
     "SubEnvWrapper",
@@ -65,6 +68,7 @@ __all__ = [
     "VectorAdvice",
     "VectorGraphShaping",
     "VectorInvalidActionPenalty",
+    "VectorProcessReward",
     "VectorPromptWindow",
     "VectorReplyParser",
     "VectorTranscript",

@@ -1,17 +1,21 @@
-"""Shaping leaves the best policy as it is: small problems solved exactly, with and without.
+"""Potentials leave the best policy as it is, of graphs or of scorers: small problems solved exactly, with and without.
 
 Rewards are asked of the wrapper itself, for every step that a problem allows.
 """
 
+import itertools
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.wrappers import TimeLimit
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.corridor import CorridorEnv
 from wrappers.credit.task_graph import TaskGraphs
+from wrappers.process_reward import ProcessReward
 from wrappers.shaping import GraphShaping
 
 ACTIONS = 3
@@ -39,6 +43,7 @@ class Problem(gym.Env[int, Any]):
         self.reward = np.zeros((n, ACTIONS, n)) if sparse else rng.normal(size=(n, ACTIONS, n))
         self.reward[:, :, n - 1] += 1.0
         self.ends = np.arange(n) >= n - 2
+        self.observation_space = gym.spaces.Discrete(n)
         self.state = 0
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[int, dict[str, Any]]:
@@ -51,12 +56,14 @@ class Problem(gym.Env[int, Any]):
         return end, reward, bool(self.ends[end]), False, {}
 
 
-def rewards_of(env: gym.Env, problem: Problem) -> np.ndarray:
-    """Reward of every (state, action, next state) as the environment pays it."""
+def rewards_of(env: gym.Env, problem: Problem, by_a_step: bool = False) -> np.ndarray:
+    """Reward of every (state, action, next state) as the environment pays it, after a reset or a step to the state."""
     found = np.zeros_like(problem.reward)
     for state, action, end in np.argwhere(problem.chance > 0).tolist():
         if not problem.ends[state]:
             env.reset(options={"state": state})
+            if by_a_step:
+                env.step((0, state))
             found[state, action, end] = env.step((action, end))[1]
     return found
 
@@ -143,3 +150,65 @@ def test_ends_must_be_worth_nothing() -> None:
     assert graphs.distance("", 2) == 1
     with pytest.raises(KeyError):
         GraphShaping(problem, 0.9).reset(options={"state": 0})
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    n=st.integers(3, 7),
+    gamma=st.sampled_from([0.5, 0.97]),
+    weight=st.sampled_from([0.1, -1.0, 20.0]),
+)
+def test_scores_as_levels_move_values_by_the_level_and_the_best_actions_stay(seed, n, gamma, weight) -> None:
+    rng = np.random.default_rng(seed)
+    problem, level = Problem(n, rng, sparse=False), rng.normal(size=n)
+    env = ProcessReward(problem, lambda steps: [level[step.observation] for step in steps], weight, "value", gamma)
+    plain = solve(problem, rewards_of(problem, problem), gamma)
+    inside = ~problem.ends
+    # A state that a step led to is worth less by its level; one that an episode begins in is worth what it was.
+    later = solve(problem, rewards_of(env, problem, by_a_step=True), gamma)
+    expected = plain - weight * level[:, None]
+    np.testing.assert_allclose(later[inside], expected[inside], rtol=0, atol=1e-10 * max(1, weight))
+    first = (problem.chance * (rewards_of(env, problem) + gamma * later.max(1) * inside)).sum(2)
+    np.testing.assert_allclose(first[inside], plain[inside], rtol=0, atol=1e-10 * max(1, weight))
+    assert (best(later)[inside] == best(plain)[inside]).all()
+    assert (best(first)[inside] == best(plain)[inside]).all()
+
+
+@pytest.mark.parametrize(("kind", "gamma"), [("contribution", 0.5), ("value", 1.0)])
+def test_scores_of_another_kind_or_discount_can_change_the_best_action(kind: Any, gamma: float) -> None:
+    # State 0: action 0 goes to state 1, which the scorer praises with 4, and comes back; the others end, for 1 at once.
+    # Levels with the learner's discount, 1/2: 2 + 1/2 (-4) for a round. With discount 1: 4 + 1/2 (-4). As it is: 4.
+    problem = Problem(4, np.random.default_rng(0), sparse=True)
+    problem.chance = np.zeros((4, ACTIONS, 4))
+    problem.chance[0, 0, 1] = problem.chance[0, 1:, 3] = problem.chance[1:, :, 0] = 1.0
+    level = [0.0, 4.0, 0.0, 0.0]
+    chosen = []
+    for asked in ((kind, gamma), ("value", 0.5)):
+        env = ProcessReward(problem, lambda steps: [level[step.observation] for step in steps], 1.0, *asked)
+        chosen.append(int(solve(problem, rewards_of(env, problem, by_a_step=True), 0.5)[0].argmax()))
+    assert chosen == [0, 1]
+
+
+@pytest.mark.parametrize("limit", [3, 5])
+def test_over_an_episode_only_the_last_level_is_left_whatever_was_said_and_not_said(limit: int) -> None:
+    # Every way through the corridor, each with a scorer of its own, often silent.
+    weight, gamma, seen = 2.0, 0.7, set()
+    for number, commands in enumerate(itertools.product(["left", "right", "jump"], repeat=limit)):
+        rng = np.random.default_rng(number)
+        said = [None if rng.random() < 0.6 else float(rng.normal()) for _ in range(limit)]
+        scores = iter(said)
+        env = ProcessReward(
+            TimeLimit(CorridorEnv(), limit), lambda steps, scores=scores: [next(scores)], weight, "value", gamma
+        )
+        env.reset(options={"index": 2})
+        added, steps, ended = 0.0, 0, False
+        while not ended:
+            _, reward, terminated, truncated, info = env.step(commands[steps])
+            added += gamma**steps * (reward - info["env_reward"])
+            steps += 1
+            ended = terminated or truncated
+        spoken = [score for score in said[:steps] if score is not None]
+        last = spoken[-1] if spoken and not terminated else 0.0
+        assert added == pytest.approx(weight * gamma**steps * last, abs=1e-12)
+        seen.add((terminated, bool(last)))
+    assert seen == {(True, False), (False, True), (False, False)}

@@ -1,0 +1,395 @@
+"""Scores that are added to rewards: by hand, for all kinds and autoreset modes, and what must not change by them."""
+
+import functools
+import math
+import pickle
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import TimeLimit, TransformAction
+
+import agentgym  # noqa: F401  # registers the environments
+from agentgym.core import TextSpace
+from tests.corridor import CorridorEnv, CorridorVectorEnv
+from wrappers.process_reward import ProcessReward, ScoredStep, VectorProcessReward
+from wrappers.prompt import PromptWindow, VectorPromptWindow
+from wrappers.reply import ReplyParser, VectorReplyParser
+
+NAN = float("nan")
+SAME, NEXT, OFF = AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP, AutoresetMode.DISABLED
+
+
+def cell_of(observation: Any) -> int:
+    return int(str(observation).removeprefix("cell "))
+
+
+def cells(steps: Sequence[ScoredStep]) -> list[float]:
+    """The level of a corridor's cell is its number in quarters."""
+    return [cell_of(step.observation) / 4 for step in steps]
+
+
+class Says:
+    """Answers what it was given, call by call, and keeps what it was asked."""
+
+    def __init__(self, *answers: Any) -> None:
+        self.answers = list(answers)
+        self.asked: list[list[ScoredStep]] = []
+
+    def __call__(self, steps: Sequence[ScoredStep]) -> Any:
+        self.asked.append(list(steps))
+        return self.answers.pop(0)
+
+
+def corridor(n: int, mode: AutoresetMode = SAME, **options: Any) -> CorridorVectorEnv:
+    return CorridorVectorEnv(n, autoreset_mode=mode, **options)
+
+
+def test_contributions_by_hand() -> None:
+    says = Says([0.5], [None], [-2.0])
+    env = ProcessReward(CorridorEnv(), says, weight=2.0)
+    _, info = env.reset(options={"index": 2})
+    assert math.isnan(info["process_reward"])
+    assert info["env_reward"] == 0.0
+    _, reward, _, _, info = env.step("jump")  # the corridor charges 0.5
+    assert (reward, info["env_reward"], info["process_reward"]) == (0.5, -0.5, 0.5)
+    _, reward, _, _, info = env.step("right")
+    assert (reward, info["env_reward"]) == (0.0, 0.0)
+    assert math.isnan(info["process_reward"])
+    _, reward, terminated, _, info = env.step("right")
+    assert (reward, terminated, info["env_reward"], info["process_reward"]) == (-3.0, True, 1.0, -2.0)
+    assert env.potential == 0.0
+
+
+def test_an_advantage_is_added_as_a_contribution_is() -> None:
+    env = ProcessReward(CorridorEnv(), Says([0.25]), weight=2.0, kind="advantage", gamma=0.5)
+    env.reset(options={"index": 2})
+    assert env.step("left")[1] == 0.5
+
+
+def test_values_by_hand() -> None:
+    # What is said: 2, nothing, 4, 1, and 8 of the end, which counts as 0. gamma 1/2, weight 3.
+    says = Says([2.0], [NAN], [4.0], [1.0], [8.0])
+    env = ProcessReward(CorridorEnv(), says, weight=3.0, kind="value", gamma=0.5)
+    env.reset(options={"index": 1})
+    rewards, potentials = [], []
+    for command in ("right", "right", "left", "left", "left"):
+        _, reward, terminated, _, info = env.step(command)
+        rewards.append(reward)
+        potentials.append(env.potential)
+    # 3 (1 - 0), 3 (1 - 2), 3 (2 - 2), 3 (1/2 - 4), 3 (0 - 1)
+    assert rewards == [3.0, -3.0, 0.0, -10.5, -3.0]
+    assert potentials == [2.0, 2.0, 4.0, 1.0, 0.0]
+    assert terminated
+    assert info["process_reward"] == 8.0
+
+
+@pytest.mark.parametrize(("said", "left"), [([8.0], "the score"), ([None], "nothing")])
+def test_a_terminated_step_pays_back_the_level_whatever_is_said(said: list[Any], left: str) -> None:
+    env = ProcessReward(CorridorEnv(), Says([1.0], said), kind="value", gamma=0.5)
+    env.reset(options={"index": 2})
+    env.step("right")
+    _, reward, terminated, _, info = env.step("right")
+    assert (reward, terminated, env.potential) == (0.0, True, 0.0)
+    assert math.isnan(info["process_reward"]) == (left == "nothing")
+
+
+def test_a_truncated_step_keeps_the_level() -> None:
+    env = ProcessReward(TimeLimit(CorridorEnv(), 2), Says([1.0], [8.0]), kind="value", gamma=0.5)
+    env.reset(options={"index": 2})
+    env.step("left")
+    _, reward, terminated, truncated, _ = env.step("right")
+    assert (reward, terminated, truncated, env.potential) == (3.0, False, True, 8.0)
+    env.reset()
+    assert env.potential == 0.0
+
+
+def test_the_scorer_sees_prompts_replies_commands_and_what_came_of_them() -> None:
+    says = Says([0.0], [0.0], [0.0])
+    inner = PromptWindow(ReplyParser(CorridorEnv()), instructions=False, history=1)
+    env = ProcessReward(inner, says)
+    first, _ = env.reset(options={"index": 2})
+    second = env.step("<think>on</think><action>right</action>")[0]
+    third = env.step("no tags")[0]
+    fourth = env.step("<action>right</action>")[0]
+    assert [step for [step] in says.asked] == [
+        ScoredStep("start-2", first, "<think>on</think><action>right</action>", "right", second, False),
+        ScoredStep("start-2", second, "no tags", "", third, False),
+        ScoredStep("start-2", third, "<action>right</action>", "right", fourth, True),
+    ]
+    assert first[0]["content"] == "cell 2"
+    assert fourth[0]["content"].endswith("cell 4")
+
+
+def test_without_parser_and_prompt_reply_and_command_are_the_same() -> None:
+    says = Says([0.0])
+    env = ProcessReward(CorridorEnv(), says)
+    env.reset(options={"index": 1})
+    env.step("left")
+    assert says.asked == [[ScoredStep("start-1", "cell 1", "left", "left", "cell 0", True)]]
+    with pytest.raises(AttributeError):
+        says.asked[0][0].reply = "right"  # type: ignore[misc]
+
+
+class Singles:
+    """What a vector environment does, done with single wrapped ones."""
+
+    def __init__(self, envs: list[gym.Env], mode: AutoresetMode) -> None:
+        self.envs, self.mode, self.over = envs, mode, [False] * len(envs)
+
+    def step(self, actions: Sequence[Any]) -> list[tuple[float, bool, bool, dict[str, Any] | None, dict[str, Any]]]:
+        """Reward, flags, info of the step (None: nothing was played), and info as it stands."""
+        rows = []
+        for i, env in enumerate(self.envs):
+            if self.over[i]:
+                self.over[i] = False
+                rows.append((0.0, False, False, None, env.reset()[1]))
+                continue
+            _, reward, terminated, truncated, info = env.step(actions[i])
+            self.over[i] = terminated or truncated
+            now = info
+            if self.over[i] and self.mode is SAME:
+                now, self.over[i] = env.reset()[1], False
+            rows.append((float(reward), terminated, truncated, info, now))
+        return rows
+
+
+class Watching:
+    """A scorer by a rule, silent at times, that counts its calls and keeps the steps of each."""
+
+    def __init__(self) -> None:
+        self.calls: list[list[ScoredStep]] = []
+
+    def __call__(self, steps: Sequence[ScoredStep]) -> list[float | None]:
+        self.calls.append(list(steps))
+        return [self.rule(step) for step in steps]
+
+    @staticmethod
+    def rule(step: ScoredStep) -> float | None:
+        before, after = (cell_of(seen) for seen in (step.messages, step.observation))
+        return None if (before + after) % 3 == 0 else 0.1 * after * after - 0.3 * before + 0.01 * len(str(step.reply))
+
+
+@pytest.mark.parametrize("mode", [SAME, NEXT])
+@pytest.mark.parametrize("kind", ["contribution", "value", "advantage"])
+@pytest.mark.parametrize("world", ["ours", "stock text", "gymnasium"])
+def test_a_vector_environment_equals_single_ones(world: str, kind: Any, mode: AutoresetMode) -> None:
+    n, rng = 3, np.random.default_rng(1)
+    options: dict[str, Any] = {"weight": 0.7, "kind": kind, "gamma": 0.9}
+    make: Any = functools.partial(gym.make, "FrozenLake-v1")
+    if world != "gymnasium":
+        make = lambda: TimeLimit(CorridorEnv(), 6)  # noqa: E731
+    envs: Any = SyncVectorEnv([make] * n, autoreset_mode=mode)
+    if world == "ours":
+        envs = corridor(n, mode, max_episode_steps=6)
+    watching = Watching()
+    vector = VectorProcessReward(envs, watching, **options)
+    singles = Singles([ProcessReward(make(), Watching(), **options) for _ in range(n)], mode)
+    vector.reset(seed=5)
+    for i, env in enumerate(singles.envs):
+        env.reset(seed=5 + i)
+    scored = silent = ended = 0
+    for _ in range(200):
+        actions: Any = rng.integers(0, 4, n)
+        if world != "gymnasium":
+            actions = [str(word) for word in rng.choice(["left", "right", "right", "jump"], n)]
+        calls = len(watching.calls)
+        _, rewards, terminated, truncated, infos = vector.step(actions)
+        rows = singles.step(list(actions))
+        played = sum(row[3] is not None for row in rows)
+        assert [len(call) for call in watching.calls[calls:]] == ([played] if played else [])
+        for i, (reward, ends, cut, info, now) in enumerate(rows):
+            assert (rewards[i], terminated[i], truncated[i]) == (reward, ends, cut)
+            for name in ("process_reward", "env_reward"):
+                np.testing.assert_equal(infos[name][i], now[name])
+                if info is not None and (ends or cut) and mode is SAME:
+                    np.testing.assert_equal(infos["final_info"][name][i], info[name])
+            assert vector.potential[i] == singles.envs[i].potential
+            if info is not None:
+                scored += not math.isnan(info["process_reward"])
+                silent += math.isnan(info["process_reward"])
+                ended += ends or cut
+    assert min(scored, silent, ended) > 20
+
+
+def test_scores_belong_to_the_step_that_ended_where_the_next_episode_begins_at_once() -> None:
+    says = Says([0.25, 0.5])
+    envs = VectorProcessReward(corridor(2), says)
+    envs.reset(options={"index": 3})
+    observations, rewards, *_, infos = envs.step(["right", "left"])
+    assert [(step.messages, step.observation, step.terminated) for step in says.asked[0]] == [
+        ("cell 3", "cell 4", True),
+        ("cell 3", "cell 2", False),
+    ]
+    assert observations[0] != "cell 4"
+    assert rewards.tolist() == [1.25, 0.5]
+    np.testing.assert_array_equal(infos["process_reward"], [NAN, 0.5])
+    np.testing.assert_array_equal(infos["env_reward"], [0.0, 0.0])
+    final = infos["final_info"]
+    assert (final["process_reward"][0], final["env_reward"][0]) == (0.25, 1.0)
+    assert final["_process_reward"].tolist() == [True, False]
+
+
+def test_who_does_not_play_is_not_scored() -> None:
+    says = Says([1.0, 2.0], [3.0], [4.0, 5.0])
+    envs = VectorProcessReward(corridor(2, OFF), says)
+    envs.reset(options={"index": 3})
+    envs.step(["right", "left"])
+    _, rewards, *_, infos = envs.step(["", "left"])
+    assert rewards.tolist() == [0.0, 3.0]
+    np.testing.assert_array_equal(infos["process_reward"], [NAN, 3.0])
+    _, infos = envs.reset(options={"reset_mask": np.array([True, False]), "index": 1})
+    np.testing.assert_array_equal(infos["process_reward"], [NAN, 3.0])
+    envs.step(["left", "left"])  # both episodes end, in cell 0
+    assert [[step.messages for step in call] for call in says.asked] == [
+        ["cell 3", "cell 3"],
+        ["cell 2"],
+        ["cell 1", "cell 1"],
+    ]
+    assert envs.step(["", ""])[1].tolist() == [0.0, 0.0]  # nobody plays, nobody is asked
+    assert len(says.asked) == 3
+
+
+def test_next_step_does_not_ask_about_the_action_of_a_reset() -> None:
+    says = Says([1.0, 2.0], [3.0])
+    envs = VectorProcessReward(corridor(2, NEXT), says, kind="value")
+    envs.reset(options={"index": 3})
+    assert envs.step(["right", "left"])[1].tolist() == [1.0, 2.0]
+    observations, rewards, *_, infos = envs.step(["right", "right"])
+    assert rewards.tolist() == [0.0, 1.0]
+    np.testing.assert_array_equal(infos["process_reward"], [NAN, 3.0])
+    assert [step.reply for step in says.asked[1]] == ["right"]
+    assert envs.states[0].shown == observations[0]
+
+
+def test_prompts_and_replies_of_a_vector_environment() -> None:
+    says = Says([0.0, 0.0])
+    inner = VectorPromptWindow(VectorReplyParser(corridor(2)), instructions=False, history=1)
+    envs = VectorProcessReward(inner, says)
+    shown, _ = envs.reset(options={"index": 3})
+    after, *_, infos = envs.step(["<action>right</action>", "right"])
+    last, stays = says.asked[0]
+    assert last == ScoredStep("start-3", shown[0], "<action>right</action>", "right", infos["final_obs"][0], True)
+    assert stays == ScoredStep("start-3", shown[1], "right", "", after[1], False)
+
+
+@pytest.mark.parametrize("weight", [0.0, -0.0])
+@pytest.mark.parametrize("kind", ["contribution", "value"])
+def test_weight_0_only_watches(weight: float, kind: Any) -> None:
+    rng = np.random.default_rng(0)
+    makers = [functools.partial(gym.make, "CartPole-v1", max_episode_steps=20)] * 2
+    plain: Any = SyncVectorEnv(makers)
+    watched = VectorProcessReward(SyncVectorEnv(makers), lambda steps: [0.3] * len(steps), weight, kind, 0.9)
+    singles = [gym.make("CartPole-v1"), ProcessReward(gym.make("CartPole-v1"), lambda steps: [0.3], weight, kind, 0.9)]
+    for envs in (plain, watched, *singles):
+        envs.reset(seed=3)
+    for _ in range(60):
+        actions = rng.integers(0, 2, 2)
+        (_, expected, *_), (_, rewards, *_, infos) = plain.step(actions), watched.step(actions)
+        assert (rewards.dtype, rewards.tobytes()) == (expected.dtype, expected.tobytes())
+    assert 0.3 in infos["process_reward"]
+    rewards = [env.step(1)[1] for env in singles]
+    assert rewards[0] == rewards[1]
+    assert type(rewards[0]) is type(rewards[1])
+
+
+class Signed(CorridorEnv):
+    """A corridor whose steps are worth minus zero."""
+
+    def act(self, command: str) -> tuple[float, bool, bool]:
+        return -0.0, False, True
+
+
+def test_weight_0_keeps_the_sign_of_a_zero() -> None:
+    env = ProcessReward(Signed(), lambda steps: [1.0], weight=0.0)
+    env.reset()
+    assert math.copysign(1.0, env.step("left")[1]) == -1.0
+
+
+# -- around what, and inside what --------------------------------------------------------------------------------------
+
+
+def test_a_saved_state_goes_on_in_another_place_with_its_level() -> None:
+    envs = VectorProcessReward(corridor(2, OFF), cells, kind="value")
+    envs.reset(options={"index": 1})
+    envs.step(["right", "jump"])
+    inside, state = envs.unwrapped.snapshot(), envs.get_state(0)
+    continued = envs.step(["right", "jump"])
+    assert continued[1].tolist() == [0.25, -0.5]
+    envs.unwrapped.restore([inside[0]] * 2)
+    for i in range(2):
+        envs.set_state(i, state)
+    assert envs.potential.tolist() == [0.5, 0.5]
+    _, rewards, *_, infos = envs.step(["right", "right"])
+    assert rewards.tolist() == [0.25, 0.25]
+    assert infos["process_reward"].tolist() == [0.75, 0.75]
+    assert envs.states[1].steps == 2
+
+
+class Shout(gym.Env[str, str]):
+    """A plain text environment, written without us: louder wins."""
+
+    observation_space, action_space = TextSpace(), TextSpace(samples=("hey", "HEY"))
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[str, dict[str, Any]]:
+        super().reset(seed=seed)
+        return "silence", {}
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        return "echo", 0.0, action.isupper(), False, {}
+
+
+@pytest.mark.parametrize("form", ["single", "sync", "async"])
+def test_plain_text_environments(form: str) -> None:
+    makers = [Shout, Shout]
+    forms: dict[str, Any] = {
+        "single": Shout,
+        "sync": lambda: SyncVectorEnv(makers, autoreset_mode=OFF),
+        "async": lambda: AsyncVectorEnv(makers, autoreset_mode=OFF, shared_memory=False),
+    }
+    says = Says([0.5, None], [0.25, 1.0])
+    envs = VectorProcessReward(forms[form](), lambda steps: says(steps)[: len(steps)])
+    n = envs.num_envs
+    envs.reset(seed=[7] * n)
+    assert envs.step(["hey"] * n)[1].tolist() == [0.5, 0.0][:n]
+    assert envs.step(["HEY"] * n)[1].tolist() == [0.25, 1.0][:n]
+    envs.close()
+    assert says.asked[1][0] == ScoredStep("seed=7", "echo", "HEY", "HEY", "echo", True)
+
+
+def test_observations_that_are_written_over_are_kept() -> None:
+    says = Says([0.0], [0.0])
+    make = functools.partial(gym.make, "CartPole-v1")
+    envs = VectorProcessReward(SyncVectorEnv([make], copy=False), says)
+    first = envs.reset(seed=0)[0].copy()
+    second = envs.step(np.array([1]))[0].copy()
+    envs.step(np.array([1]))
+    np.testing.assert_array_equal(says.asked[0][0].messages, first[0])
+    np.testing.assert_array_equal(says.asked[1][0].messages, second[0])
+    assert (says.asked[1][0].messages != says.asked[1][0].observation).any()
+
+
+def test_gymnasiums_check() -> None:
+    check_env(ProcessReward(gym.make("FrozenLake-v1"), lambda steps: [1.0], kind="value"), skip_render_check=True)
+    check_env(ProcessReward(gym.make("AgentRL/Sokoban-v0"), lambda steps: [0.5]), skip_render_check=True)
+
+
+def test_a_specification_makes_the_wrapper_with_the_same_scorer() -> None:
+    scorer = Says([3.0])
+    inner = TransformAction(gym.make("FrozenLake-v1"), int, gym.spaces.Discrete(4))
+    again = gym.make(ProcessReward(inner, scorer, 0.5, "value", 0.9).spec)
+    assert isinstance(again, ProcessReward)
+    assert again._rule.scorer is scorer
+    assert (again._rule.weight, again._rule.kind, again._rule.gamma) == (0.5, "value", 0.9)
+
+
+def test_a_pickled_wrapper_goes_on_where_it_was() -> None:
+    env = ProcessReward(CorridorEnv(), cells, kind="value")
+    env.reset(options={"index": 2})
+    env.step("right")
+    again = pickle.loads(pickle.dumps(env))
+    assert env.step("left")[1] == again.step("left")[1] == -0.25
