@@ -1,0 +1,328 @@
+"""Reward models of Hugging Face as scorers of single steps, for `wrappers.process_reward`.
+
+`ClassifierScorer` reads a conversation with a sequence classifier, `MarkerScorer` the next-token probabilities behind a
+marker token with a causal language model. Both take a list of `ScoredStep`, answer one float each, keep the model in
+evaluation mode and no gradient, and are deterministic. Steps are read in passes of rows of similar length, padded at
+the end. Where a conversation is longer than `max_tokens`, its beginning is cut off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, get_args
+
+import torch
+from torch import Tensor
+
+from agentgym.foreign_text import clean
+from policies.head import logits_at, pad
+from wrappers.process_reward import ScoredStep
+
+#: One chat message, `{"role": ..., "content": text}`.
+Message = dict[str, str]
+Conversation = Callable[[ScoredStep], Sequence[Message]]
+After = Literal["reply", "observation"]
+Output = Literal["probability", "logit"]
+
+# Holds the place of a marker in rendered text: a character of private use.
+_PLACE = "\ue000"
+# Tokenizers without a limit of their own say something like 10**30.
+_NO_LIMIT = 10**9
+
+
+def conversation_of(step: ScoredStep, after: After = "reply") -> list[Message]:
+    """Return the conversation that a step belongs to, as chat messages of text alone.
+
+    Args:
+        step: its `messages` and `observation` are texts, which become user messages, chat messages, or dicts with a
+            "text"; pictures are left out. Its `reply` is a text.
+        after: where the conversation ends: with the reply, or with what the step led to. An observation of chat
+            messages is a conversation already, and is taken alone.
+
+    Raises:
+        TypeError: something is no text.
+
+    >>> step = ScoredStep("", "A door.", "open it", "open it", "A hall.", False)
+    >>> [message["content"] for message in conversation_of(step, "observation")]
+    ['A door.', 'open it', 'A hall.']
+    """
+    if after == "observation" and not isinstance(step.observation, (str, dict)):
+        return _messages(step.observation)
+    found = [*_messages(step.messages), {"role": "assistant", "content": _text(step.reply)}]
+    return found + _messages(step.observation) if after == "observation" else found
+
+
+class _Reader:
+    """Model and tokenizer of both scorers; arguments as there."""
+
+    def __init__(
+        self, model: Any, tokenizer: Any, conversation: Conversation, max_tokens: int | None, batch_size: int
+    ) -> None:
+        for name, number in (("batch_size", batch_size), ("max_tokens", 1 if max_tokens is None else max_tokens)):
+            if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+                raise ValueError(f"{name} must be an integer of at least 1, got {number!r}")
+        if not callable(conversation):
+            raise TypeError(f"conversation must be a function from a ScoredStep to messages, got {conversation!r:.200}")
+        config = model.config.get_text_config()
+        limits = (getattr(config, "max_position_embeddings", None), getattr(tokenizer, "model_max_length", None))
+        longest = min((limit for limit in limits if limit is not None and limit < _NO_LIMIT), default=None)
+        if max_tokens is not None and longest is not None and max_tokens > longest:
+            raise ValueError(
+                f"max_tokens must be at most {longest}, what the model and its tokenizer read; got {max_tokens}"
+            )
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.max_tokens: int | None = longest if max_tokens is None else max_tokens
+        self.batch_size = batch_size
+        self._conversation = conversation
+        self._vocabulary: int | None = getattr(model.get_input_embeddings(), "num_embeddings", None)
+
+    def _rendered(self, messages: Sequence[Message]) -> str:
+        if self.tokenizer.chat_template:
+            text: str = self.tokenizer.apply_chat_template(list(messages), tokenize=False, add_generation_prompt=False)
+            return text
+        return "\n".join(message["content"] for message in messages)
+
+    def _tokens(self, text: str) -> tuple[list[int], int, int]:
+        """Token ids of a whole text, and how many the tokenizer added in front and at the end."""
+        # A chat template writes the special tokens itself.
+        whole = not self.tokenizer.chat_template
+        found = self.tokenizer(text, add_special_tokens=whole, return_special_tokens_mask=True)
+        ids: list[int] = list(found["input_ids"])
+        written = [place for place, added in enumerate(found["special_tokens_mask"]) if not (added and whole)]
+        return (ids, written[0], len(ids) - 1 - written[-1]) if written else (ids, len(ids), 0)
+
+    def _fitted(self, ids: list[int], front: int) -> list[int]:
+        """The ids that are read: the first `front` (a class token, say), and the last ones."""
+        if self.max_tokens is not None and len(ids) > self.max_tokens:
+            front = min(front, self.max_tokens - 1)
+            ids = ids[:front] + ids[front - self.max_tokens :]
+        if not ids:
+            raise ValueError("a conversation without a token cannot be scored: there is no text in it")
+        if self._vocabulary is not None and max(ids) >= self._vocabulary:
+            raise ValueError(
+                f"the tokenizer made token {max(ids)}, but the model knows {self._vocabulary} tokens: "
+                "load the tokenizer that belongs to the model"
+            )
+        return ids
+
+    def _passes(self, sequences: Sequence[Sequence[int]], fill: int) -> Iterator[tuple[list[int], Tensor, Tensor]]:
+        """Numbers of the rows of each pass, their ids and mask."""
+        order = sorted(range(len(sequences)), key=lambda row: len(sequences[row]))
+        device = next(self.model.parameters()).device
+        for low in range(0, len(order), self.batch_size):
+            rows = order[low : low + self.batch_size]
+            yield rows, *pad([sequences[row] for row in rows], fill=fill, left=False, device=device)
+
+
+class ClassifierScorer(_Reader):
+    """What a sequence classifier says of the conversation so far.
+
+    A reward model with one output and a judge of steps with labels such as "bad" and "good" are alike here.
+
+    Args:
+        model: such as `transformers.AutoModelForSequenceClassification` loads.
+        tokenizer: its tokenizer. Without a chat template the contents are joined by newlines.
+        label: whose score it is, by name (`model.config.id2label`) or number; None where there is only one.
+        output: "probability", the softmax over the labels (the logistic function for a single one, and where the
+            problem type is "multi_label_classification"), or the label's "logit".
+        after: where the conversation ends, see `conversation_of`: "observation" for levels of what a step led to
+            (kind "value" of `wrappers.process_reward`).
+        conversation: from a step to its chat messages, in place of `conversation_of` and `after`.
+        max_tokens: most tokens that are read; a longer conversation loses its beginning, but not what the tokenizer
+            puts in front of every text. None: what model and tokenizer have room for. The attribute says which it is.
+        batch_size: most conversations in one pass.
+
+    Raises:
+        ValueError: a label that the model has not, no label although there are several, a limit beyond the model's, or
+            no padding token in the model's config though there is more than one conversation in a pass.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        label: str | int | None = None,
+        output: Output = "probability",
+        after: After = "reply",
+        conversation: Conversation | None = None,
+        max_tokens: int | None = None,
+        batch_size: int = 32,
+    ) -> None:
+        for name, value, known in (("output", output, get_args(Output)), ("after", after, get_args(After))):
+            if value not in known:
+                raise ValueError(f"{name} must be one of {known}, got {value!r}")
+        super().__init__(
+            model, tokenizer, conversation or (lambda step: conversation_of(step, after)), max_tokens, batch_size
+        )
+        config = model.config
+        self.label = _label(config, label)
+        self.output: Output = output
+        self._alone = config.num_labels == 1 or config.problem_type == "multi_label_classification"
+        fill = config.get_text_config().pad_token_id
+        if fill is None and batch_size > 1:
+            raise ValueError(
+                "the model's config has no pad_token_id, by which a classifier finds the ends of padded texts: set "
+                f"model.config.pad_token_id (the tokenizer's is {tokenizer.pad_token_id}), or pass batch_size=1"
+            )
+        self._fill = 0 if fill is None else int(fill)
+
+    @torch.no_grad()
+    def __call__(self, steps: Sequence[ScoredStep]) -> list[float]:
+        """Return the label's probability, or logit, for each step."""
+        self.model.eval()
+        sequences = [self._encoded(step) for step in steps]
+        scores = [0.0] * len(steps)
+        for rows, ids, mask in self._passes(sequences, self._fill):
+            logits: Tensor = self.model(input_ids=ids, attention_mask=mask.long()).logits
+            if logits.shape != (len(rows), self.model.config.num_labels):
+                raise TypeError(
+                    f"expected a sequence classifier, whose logits are (conversations, labels), got "
+                    f"{type(self.model).__name__} with logits {tuple(logits.shape)}: load it with "
+                    "transformers.AutoModelForSequenceClassification"
+                )
+            for row, score in zip(rows, self._scores(logits.double()).tolist(), strict=True):
+                scores[row] = score
+        return scores
+
+    def _encoded(self, step: ScoredStep) -> list[int]:
+        ids, front, _ = self._tokens(self._rendered(self._conversation(step)))
+        return self._fitted(ids, front)
+
+    def _scores(self, logits: Tensor) -> Tensor:
+        if self.output == "probability":
+            logits = torch.sigmoid(logits) if self._alone else torch.softmax(logits, dim=-1)
+        return logits[:, self.label]
+
+
+class MarkerScorer(_Reader):
+    """A causal language model that was taught to judge steps: what it would write behind a marker token.
+
+    The marker stands behind every reply of the conversation, as one token, whatever is written before it. The score of
+    a step is, at the marker behind its reply, the probability of the positive token among the two.
+
+    Args:
+        model: such as `transformers.AutoModelForCausalLM` loads.
+        tokenizer: its tokenizer. Without a chat template the contents are joined by newlines.
+        marker: a text that is one token.
+        positive: the same, of a good step.
+        negative: the same, of a bad step.
+        conversation: from a step to its chat messages, of which the last is the reply, an assistant's; by default
+            `conversation_of`.
+        max_tokens: most tokens that are read, marker included; a longer conversation loses its beginning. None: what
+            model and tokenizer have room for. The attribute says which it is.
+        batch_size: most conversations in one pass.
+
+    Raises:
+        TypeError: the model has no output head.
+        ValueError: marker, positive or negative are not one token of the tokenizer, or the last two are the same; or
+            a limit beyond the model's.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        marker: str,
+        positive: str,
+        negative: str,
+        conversation: Conversation | None = None,
+        max_tokens: int | None = None,
+        batch_size: int = 32,
+    ) -> None:
+        if getattr(model, "get_output_embeddings", lambda: None)() is None:
+            raise TypeError(
+                f"expected a causal language model with an output head, got {type(model).__name__}: "
+                "load it with transformers.AutoModelForCausalLM"
+            )
+        super().__init__(model, tokenizer, conversation or conversation_of, max_tokens, batch_size)
+        self.marker = _one_token(tokenizer, "marker", marker)
+        self.positive = _one_token(tokenizer, "positive", positive)
+        self.negative = _one_token(tokenizer, "negative", negative)
+        if self.positive == self.negative:
+            raise ValueError(f"positive and negative must be different tokens, got {positive!r} and {negative!r}")
+
+    @torch.no_grad()
+    def __call__(self, steps: Sequence[ScoredStep]) -> list[float]:
+        """Return the positive token's probability, of the two, for each step."""
+        self.model.eval()
+        sequences = [self._encoded(step) for step in steps]
+        scores = [0.0] * len(steps)
+        for rows, ids, mask in self._passes(sequences, fill=0):
+            at = torch.arange(len(rows), device=ids.device)
+            logits = logits_at(self.model, ids, at, mask.sum(1) - 1, use_cache=False).double()
+            likely = torch.sigmoid(logits[:, self.positive] - logits[:, self.negative])
+            for row, score in zip(rows, likely.tolist(), strict=True):
+                scores[row] = score
+        return scores
+
+    def _encoded(self, step: ScoredStep) -> list[int]:
+        """Token ids up to the marker behind the reply."""
+        messages = [dict(message) for message in self._conversation(step)]
+        if not messages or messages[-1]["role"] != "assistant":
+            raise ValueError("a conversation must end with the assistant's reply, which the marker is put behind")
+        for message in messages:
+            message["content"] = message["content"].replace(_PLACE, "")
+            if message["role"] == "assistant":
+                message["content"] += _PLACE
+        first, *others = self._rendered(messages).split(_PLACE)
+        if not others:
+            raise ValueError("the tokenizer's chat template leaves replies out: pass a tokenizer with another one")
+        # The ids are put together, not the text: beside other characters the marker might fall into other tokens.
+        ids, front, behind = self._tokens(first)
+        ids = ids[: len(ids) - behind]
+        for piece in others[:-1]:
+            ids += [self.marker, *self.tokenizer(piece, add_special_tokens=False)["input_ids"]]
+        return self._fitted([*ids, self.marker], front)
+
+
+def _messages(shown: Any) -> list[Message]:
+    if isinstance(shown, dict) and isinstance(shown.get("text"), str):
+        shown = shown["text"]
+    if isinstance(shown, str):
+        return [{"role": "user", "content": _text(shown)}]
+    try:
+        return [{"role": message["role"], "content": _text(message["content"])} for message in shown]
+    except (TypeError, KeyError, IndexError):
+        raise TypeError(
+            f"a reward model reads texts or chat messages, got {shown!r:.200}: pass conversation=, a function from a "
+            "ScoredStep to chat messages"
+        ) from None
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, list):
+        content = "\n".join(part["text"] for part in content if part["type"] == "text")
+    if not isinstance(content, str):
+        raise TypeError(
+            f"a reward model reads text, got {content!r:.200}: pass conversation=, a function from a ScoredStep to "
+            "chat messages"
+        )
+    # Half a surrogate pair would raise in the tokenizer.
+    return clean(content, len(content))
+
+
+def _label(config: Any, label: str | int | None) -> int:
+    names = [str(config.id2label.get(number, number)) for number in range(config.num_labels)]
+    if label is None and len(names) == 1:
+        return 0
+    if isinstance(label, str) and label in names:
+        return names.index(label)
+    if isinstance(label, int) and not isinstance(label, bool) and 0 <= label < len(names):
+        return label
+    raise ValueError(f"label must be one of {names} or a number below {len(names)}, got {label!r}")
+
+
+def _one_token(tokenizer: Any, name: str, text: str) -> int:
+    if not isinstance(text, str):
+        raise TypeError(f"{name} must be a text that is one token, got {text!r}")
+    ids = tokenizer(text, add_special_tokens=False)["input_ids"]
+    if len(ids) == 1 and ids[0] != tokenizer.unk_token_id:
+        return int(ids[0])
+    raise ValueError(
+        f"{name}={text!r} must be one token of this tokenizer, it is {tokenizer.convert_ids_to_tokens(ids)}: pass the "
+        "one that the model was taught with (a blank in front can matter); the tokens added to its vocabulary are "
+        f"{list(tokenizer.get_added_vocab())!r:.400}"
+    )
