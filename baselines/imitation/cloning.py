@@ -99,6 +99,7 @@ def clone(
     warmup: int = 20,
     max_grad_norm: float = 1.0,
     progress: Callable[[int, int], None] | None = None,
+    enough: Callable[[int], bool] | None = None,
 ) -> CloneResult:
     """Train the policy, in place, to write what the expert does.
 
@@ -119,9 +120,10 @@ def clone(
         warmup: updates until the learning rate is reached.
         max_grad_norm: the gradient's norm is clipped to this.
         progress: called after each update with the updates done and their total number.
+        enough: called after each update with the updates done; True ends cloning there.
 
     Returns:
-        Loss and accuracy per epoch.
+        Loss and accuracy per epoch, of the last one as far as it went.
 
     Raises:
         KeyError: the environments were not made with `expert=True`.
@@ -143,7 +145,7 @@ def clone(
     generator = torch.Generator().manual_seed(seed)
     optimizer = _optimizer(policy.model, weight_decay)
     batches = math.ceil(len(rows) / batch_size)
-    total, done = epochs * batches, 0
+    total, done, ended = epochs * batches, 0, False
     started = time.perf_counter()
     for epoch in range(1, epochs + 1):
         loss_sum, right, tokens = 0.0, 0, 0
@@ -173,6 +175,9 @@ def clone(
             done += 1
             if progress is not None:
                 progress(done, total)
+            if enough is not None and enough(done):
+                ended = True
+                break
         result.history.append(
             {
                 "epoch": epoch,
@@ -181,6 +186,8 @@ def clone(
                 "seconds": time.perf_counter() - started,
             }
         )
+        if ended:
+            break
     return result
 
 

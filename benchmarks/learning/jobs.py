@@ -155,7 +155,7 @@ def _clone(config: Config, folder: Path, job: Job, progress: Progress) -> Found:
         history = clone(
             policy, make_envs(config, config.clone_tasks, expert=True), tasks(config.setup.train, config.clone_tasks),
             seed=job.seed, progress=lambda done, total: progress(done, total, "learning from the expert"),
-            **cloning(config),
+            enough=_looking(config, policy, job.seed), **cloning(config),
         ).history  # fmt: skip
         json_files.write_json(history, folder / job.name / "cloning.json")
     seconds = time.perf_counter() - started
@@ -168,6 +168,21 @@ def _clone(config: Config, folder: Path, job: Job, progress: Progress) -> Found:
         found.task, found.graphs = clone_graphs(config, policy, job.seed)
         found.episodes = show_episodes(config, policy.with_settings(temperature=0.0), CLONE)
     return found
+
+
+def _looking(config: Config, policy: Any, seed: int) -> Callable[[int], bool] | None:
+    """Return what says when a clone is as good as is asked for."""
+    setup = config.setup
+    if not setup.clone_until:
+        return None
+    envs, chosen = make_envs(config, config.validation_tasks), validation_tasks(config)
+
+    def enough(done: int) -> bool:
+        if done < setup.look_from or (done - setup.look_from) % setup.look_every:
+            return False
+        return evaluate(envs, policy, chosen, seed=seed, temperature=0.0).success_rate >= setup.clone_until
+
+    return enough
 
 
 def _method(config: Config, folder: Path, job: Job, progress: Progress) -> Found:

@@ -54,6 +54,19 @@ def test_cloning_learns_the_demonstrations():
     assert calls[-1][0] == calls[-1][1] == len(calls) == 30 * -(-result.rows // 32)
 
 
+def test_cloning_ends_when_it_is_enough():
+    policy, asked = student(), []
+
+    def enough(done):
+        asked.append(done)
+        return done == 5
+
+    result = clone(policy, environments(expert=True), TASKS, epochs=30, seed=0, warmup=5, batch_size=8, enough=enough)
+    assert asked == [1, 2, 3, 4, 5]
+    assert [entry["epoch"] for entry in result.history] == [1]
+    assert 0 < result.history[-1]["loss"] < 10  # the mean over the tokens that were read, in nats
+
+
 def test_cloning_repeats_itself_and_leaves_the_global_generator_alone():
     results, weights = [], []
     for _ in range(2):
