@@ -133,7 +133,7 @@ class Learner:
         learned = update(self.policy, self.optimizer, batch, config, rng, self.reference if in_loss else None)
         if self.scorer is not None and self.scorer.order == "after":
             learned |= self.scorer.update(table, scores, estimate.targets, rng, rate)
-        figures |= _sizes(table, advantages, batch) | {"learning_rate": rate}
+        figures |= _sizes(table, advantages, batch) | dict(estimate.figures) | {"learning_rate": rate}
         return Lesson(table, advantages, learned | figures, self._lengths(batch), credited - begin)
 
     def _lengths(self, batch: Batch) -> list[int]:

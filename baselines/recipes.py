@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from agentgym.checks import suggest
 from agentgym.trajectory import Bools, StepTable
 from baselines.config import TrainerConfig
+from baselines.learned_credit import scored_steps, spa_ridge
 from baselines.ppo import PRESETS, ppo
 from baselines.scorers.critic import CriticConfig
 from baselines.scorers.scorer import Estimate, ScoreLevel, ScorerConfig
 from wrappers.credit.dapo import contrasting_groups, dapo
+from wrappers.credit.fill_silent import graphgpo_filled
 from wrappers.credit.gigpo import gigpo
 from wrappers.credit.graphgpo import graphgpo
 from wrappers.credit.grpo import grpo
@@ -159,6 +161,31 @@ _ALL = (
         graphgpo,
         {"preset": "paper", "omega": 0.8, **_PENALTY},
         "GRPO plus the discounted distance to success behind each edge of the group's state graph.",
+    ),
+    Recipe(
+        "graphgpo_filled",
+        graphgpo_filled,
+        {"preset": "paper", "omega": 0.8, **_PENALTY},
+        "GraphGPO, with attribution as step credit where the state graph has none.",
+    ),
+    Recipe(
+        "attribution",
+        spa_ridge,
+        {"preset": "paper", "grounding_weight": 0.0, **_PENALTY},
+        "GRPO plus what each state and action contributed to the group's outcomes, fitted by ridge regression.",
+    ),
+    Recipe(
+        "spa",
+        spa_ridge,
+        {"preset": "paper", "grounding": "penalty"},
+        "GRPO plus SPA's step rewards: contributions by ridge regression, less a half for a refused action.",
+    ),
+    Recipe(
+        "judge",
+        scored_steps,
+        {"preset": "paper", **_PENALTY},
+        "GRPO plus a judge's scores of the steps, compared inside the group; the judge is given to the trainer.",
+        scored="turn",
     ),
 )
 

@@ -11,7 +11,8 @@ With `order` "before" it learns from the table first, without targets, and score
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -32,10 +33,12 @@ class Estimate:
         advantages: float64 (N,), or (N, K): per reply token, 0 behind a reply's end; nan: not scored.
         targets: what the scores should have been, in their shape, as a critic's returns; None: the scorer knows by
             itself what it learns.
+        figures: what the iteration's row says of the scores.
     """
 
     advantages: Floats
     targets: Floats | None = None
+    figures: Mapping[str, float] = field(default_factory=dict)
 
 
 class StepScorer(Protocol):

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from agentgym.rollout import Policy
 from agentgym.trajectory import StepTable

@@ -49,14 +49,14 @@ def test_settings_that_belong_to_a_method_replace_the_common_ones() -> None:
 
 def test_the_level_says_which_values_a_method_wants() -> None:
     ppo = recipe("ppo")
-    assert recipe("grpo").value_level is None
-    assert ppo.value_level == "turn"
-    assert [ppo.with_options(level=level).value_level for level in ("turn", "token", "bi-level")] == [
+    assert recipe("grpo").score_level is None
+    assert ppo.score_level == "turn"
+    assert [ppo.with_options(level=level).score_level for level in ("turn", "token", "bi-level")] == [
         "turn",
         "token",
         "token",
     ]
-    assert ppo.with_options(preset="authors").value_level == "token"  # the preset's level where none is given
+    assert ppo.with_options(preset="authors").score_level == "token"  # the preset's level where none is given
 
 
 def test_a_method_with_another_idea_of_contrast_keeps_other_groups() -> None:

@@ -28,6 +28,7 @@ from baselines.trainer import Trainer
 from baselines.update import score_batch
 from policies.huggingface import HuggingFacePolicy
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
+from tests.baselines.scorers.fixed import Fixed
 from tests.corridor import CorridorVectorEnv
 from wrappers.credit.rewardflow import rewardflow
 
@@ -35,7 +36,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def trainer(policy: HuggingFacePolicy | None = None, **changes: Any) -> Trainer:
-    names = ("folder", "resume", "tensorboard", "validation_tasks")
+    names = ("folder", "resume", "tensorboard", "validation_tasks", "scorer")
     arguments: dict[str, Any] = {name: changes.pop(name) for name in names if name in changes}
     credit = changes.pop("credit", RECIPES["rewardflow"])
     config = dataclasses.replace(CONFIG, **changes)
@@ -57,7 +58,8 @@ def repeatable(rows: list[Row]) -> list[Row]:
 def test_every_recipe_learns_the_corridor(name: str) -> None:
     policy = babbling_policy()
     before = evaluate(corridor(), policy, TASKS, seed=9, repeats=20).success_rate
-    trainer(policy, iterations=15, group_size=8, credit=RECIPES[name], kl=0.0).run()
+    given = {"scorer": Fixed()} if name == "judge" else {}
+    trainer(policy, iterations=15, group_size=8, credit=RECIPES[name], kl=0.0, **given).run()
     after = evaluate(corridor(), policy, TASKS, seed=9, repeats=20).success_rate
     assert before < 0.5
     assert after > 0.9

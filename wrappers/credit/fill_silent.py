@@ -6,11 +6,17 @@ less often. So they are not added: the second is heard where the first is silent
 
 from __future__ import annotations
 
+from typing import Annotated, Any, Unpack
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agentgym.trajectory import Floats
-from wrappers.credit.options import LARGEST
+from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.attribution import attribution
+from wrappers.credit.graphgpo import PRESETS as GRAPH_PRESETS
+from wrappers.credit.graphgpo import GraphGPOOptions, graphgpo
+from wrappers.credit.options import LARGEST, choose, documented, option
+from wrappers.credit.process_reward import process_reward
 from wrappers.credit.scores import step_scores
 
 
@@ -34,3 +40,46 @@ def fill_silent(first: ArrayLike, second: ArrayLike, share: float = 0.01) -> Flo
     speaks = np.nan_to_num(step_scores("first", first, length))
     fills = np.nan_to_num(step_scores("second", second, length))
     return np.where(speaks == 0, share * fills, speaks)
+
+
+class FilledOptions(GraphGPOOptions, total=False):
+    """Options of `graphgpo_filled`: those of `graphgpo`, and the share."""
+
+    share: Annotated[
+        float,
+        option(0.1, "what attribution counts where the graph is silent, in units of its standard deviation", low=0),
+    ]
+
+
+PRESETS: dict[str, FilledOptions] = {name: {**preset, "share": 0.1} for name, preset in GRAPH_PRESETS.items()}
+
+
+@documented(FilledOptions, PRESETS)
+def graphgpo_filled(table: StepTable, *, preset: str = "paper", **options: Unpack[FilledOptions]) -> Floats:
+    """Return GraphGPO's advantages, with attribution as step level where GraphGPO has none.
+
+    Attribution (`wrappers.credit.attribution`) needs no network; it is brought to mean 0 and variance 1 over the steps
+    of its group, and a group without contrast stays silent.
+
+    Args:
+        table: N steps of finished groups.
+        preset: "paper" or "authors", GraphGPO's.
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        float64 (N,), in the order of the table's rows.
+
+    Raises:
+        ValueError, TypeError: as `graphgpo`.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> graphgpo_filled(table).round(3)  # only "up" is not compared: attributions 1/6, 1/6, -1/4 give it .577
+    array([ 1.414,  0.765, -1.414])
+    """
+    chosen = choose(FilledOptions, PRESETS, preset, options)
+    given: Any = {name: value for name, value in chosen.items() if name != "share"}
+    steps = graphgpo(table, **{**given, "beta_episode": 0.0, "invalid_penalty": 0.0})
+    fitted = attribution(table, outcome=chosen["outcome"], centred=True)
+    scores = process_reward(table, scores=fitted, alpha_trajectory=0.0)
+    return graphgpo(table, **given) + fill_silent(steps, scores, chosen["share"]) - steps

@@ -184,6 +184,33 @@ def whitened(values: Floats, weights: Floats | None = None, *, ddof: int = 1, ep
     return scores
 
 
+def centred_ranks(values: Floats, sets: Ints, n_sets: int) -> Floats:
+    """Rank every value within its set, equal values sharing their mean rank, less the set's mean rank.
+
+    Args:
+        values: float64 (N,); infinite values are ranked like others.
+        sets: int64 (N,), 0..n_sets-1.
+        n_sets: number of sets.
+
+    Returns:
+        float64 (N,); the sum over a set is 0.
+
+    >>> centred_ranks(np.array([5.0, 7.0, 5.0, -np.inf]), np.array([0, 0, 0, 1]), 2)
+    array([-0.5,  1. , -0.5,  0. ])
+    """
+    order = np.lexsort((values, sets))
+    v, s = values[order], sets[order]
+    new = np.ones(len(order), np.bool_)
+    new[1:] = (v[1:] != v[:-1]) | (s[1:] != s[:-1])
+    starts = np.flatnonzero(new)
+    lengths = np.diff(np.append(starts, len(order)))
+    ranks = np.empty(len(order))
+    ranks[order] = np.repeat(starts + (lengths - 1) / 2, lengths)
+    counts = np.bincount(sets, minlength=n_sets)
+    first = np.concatenate(([0], np.cumsum(counts)[:-1]))
+    return ranks - (first + (counts - 1) / 2)[sets]
+
+
 def first_rows(table: StepTable) -> Ints:
     """Return int64 (M,): the row of each trajectory's first step."""
     return table.order[table.offsets[:-1]]

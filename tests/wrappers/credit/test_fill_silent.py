@@ -3,7 +3,7 @@ import pytest
 
 from tests.wrappers.credit.random_tables import random_table
 from wrappers.credit.attribution import attribution
-from wrappers.credit.fill_silent import fill_silent
+from wrappers.credit.fill_silent import fill_silent, graphgpo_filled
 from wrappers.credit.graphgpo import graphgpo
 
 
@@ -37,3 +37,21 @@ def test_what_the_graph_ranks_stays_as_it_is() -> None:
 def test_wrong_input_is_named(first: list[float], second: list[float], share: float, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         fill_silent(first, second, share)
+
+
+@pytest.mark.parametrize("preset", ["paper", "authors"])
+def test_graphgpo_is_filled_and_otherwise_as_it_is(preset: str) -> None:
+    table = random_table(2)
+    options = {"preset": preset, "invalid_penalty": 0.1, "penalty": "advantage"}
+    plain, filled = graphgpo(table, **options), graphgpo_filled(table, **options)
+    steps = graphgpo(table, preset=preset, beta_episode=0.0, invalid_penalty=0.0)
+    np.testing.assert_allclose(filled[steps != 0], plain[steps != 0], atol=1e-12)
+    silent = steps == 0
+    fitted = attribution(table, centred=True, outcome="won" if preset == "paper" else "return")
+    for group in range(table.n_groups):
+        mine = table.group == group
+        standard = (fitted - fitted[mine].mean()) / (fitted[mine].std(ddof=1) + 1e-6)
+        if np.ptp(fitted[mine]) < 1e-9:
+            standard = np.zeros(len(table))
+        np.testing.assert_allclose((filled - plain)[mine & silent], 0.1 * standard[mine & silent], atol=1e-9)
+    np.testing.assert_allclose(graphgpo_filled(table, share=0.0, **options), plain, atol=1e-12)

@@ -1,0 +1,183 @@
+"""Advantages from what a scorer says: how each method of learned step rewards uses its numbers.
+
+    advantage-like   iStar, PRIME                compared with all steps of the group, as they are
+    contribution     SPA, HISR, attribution      rewards: compared with all steps of the group, or summed to go
+    value            AgentPRM, most judges       compared inside one state only, or differences first
+
+The pure functions behind them are in `wrappers.credit`. Here a gate is added: a scorer that knows nothing yet is
+standardised to the size of the outcomes all the same, and then it is noise. With a gate, alpha is multiplied by what
+the scores are worth on the batch at hand, which a scorer with `order` "after" has not learned from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypedDict, Unpack
+
+import numpy as np
+
+from agentgym.trajectory import Floats, StepTable
+from baselines.batch import reply_lengths
+from baselines.scorers.scorer import Estimate
+from wrappers.credit.attribution import attribution
+from wrappers.credit.evidence import agreement, pair_accuracy
+from wrappers.credit.options import choose, documented, option, presets
+from wrappers.credit.prime import PRESETS as PRIME_PRESETS
+from wrappers.credit.prime import PRIMEOptions, prime
+from wrappers.credit.process_reward import PRESETS as STEP_PRESETS
+from wrappers.credit.process_reward import ProcessRewardOptions, process_reward
+from wrappers.credit.spa import SPAOptions, spa
+
+
+class GateOptions(TypedDict, total=False):
+    """How far a scorer is trusted."""
+
+    gate: Annotated[
+        Literal["none", "accuracy", "centred", "agreement"],
+        option(
+            "none",
+            'what alpha is multiplied by: "none", 1; 2 a - 1 of the "accuracy" a with which the scores tell won from '
+            'lost trajectories, or of the "centred" one, which does not see lengths; their "agreement" with the state '
+            "graph, `wrappers.credit.evidence.agreement`; nothing below 0",
+        ),
+    ]
+
+
+class ScoredStepsOptions(ProcessRewardOptions, GateOptions, total=False):
+    """Options of `scored_steps`: those of `process_reward`, and a gate."""
+
+
+class ScoredTokensOptions(PRIMEOptions, GateOptions, total=False):
+    """Options of `scored_tokens`: those of `prime`, and a gate."""
+
+
+class ContributionOptions(ScoredStepsOptions, SPAOptions, total=False):
+    """Options of `spa_steps` and `spa_ridge`: those of `spa` for the rewards, and of `process_reward` for their use."""
+
+
+def _with_gate(known: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: {**preset, "gate": "none"} for name, preset in known.items()}
+
+
+STEPS: dict[str, ScoredStepsOptions] = _with_gate(STEP_PRESETS)
+TOKENS: dict[str, ScoredTokensOptions] = _with_gate(PRIME_PRESETS)
+_WON: ContributionOptions = {"outcome": "won"}
+CONTRIBUTIONS: dict[str, ContributionOptions] = {"paper": presets(ContributionOptions, paper=_WON)["paper"]}
+
+
+@documented(ScoredStepsOptions, STEPS)
+def scored_steps(
+    table: StepTable, scores: Floats | None = None, *, preset: str = "paper", **options: Unpack[ScoredStepsOptions]
+) -> Estimate:
+    """Return advantages from one score per step: `process_reward`, its alpha behind a gate.
+
+    Args:
+        table: N steps of finished groups.
+        scores: float64 (N,), nan: not scored; None: all 0, as of a scorer that has not learned yet.
+        preset: "paper" or "authors".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        Advantages (N,), no targets, and as figures what the scores are worth, see `worth`.
+    """
+    chosen = choose(ScoredStepsOptions, STEPS, preset, options)
+    said = np.zeros(len(table)) if scores is None else scores
+    trust, figures = worth(table, said, chosen["gate"])
+    given: Any = _only(ProcessRewardOptions, chosen) | {"alpha": trust * chosen["alpha"]}
+    return Estimate(process_reward(table, scores=said, **given), figures=figures)
+
+
+@documented(ScoredTokensOptions, TOKENS)
+def scored_tokens(
+    table: StepTable, scores: Floats | None = None, *, preset: str = "paper", **options: Unpack[ScoredTokensOptions]
+) -> Estimate:
+    """Return advantages from one score per reply token: `prime`, its alpha behind a gate.
+
+    Args:
+        table: N steps of finished groups, with replies.
+        scores: float64 (N, K), K tokens of the longest reply; None: all 0.
+        preset: "paper" or "authors".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        Advantages (N, K), no targets, and as figures what the sums over each reply are worth, see `worth`.
+    """
+    chosen = choose(ScoredTokensOptions, TOKENS, preset, options)
+    lengths = reply_lengths(table)
+    mask = np.arange(lengths.max(initial=1)) < lengths[:, None]
+    said = np.zeros(mask.shape) if scores is None else scores
+    trust, figures = worth(table, np.where(mask, said, 0.0).sum(axis=1), chosen["gate"])
+    given: Any = _only(PRIMEOptions, chosen) | {"alpha": trust * chosen["alpha"]}
+    return Estimate(prime(table, scores=said, mask=mask, **given), figures=figures)
+
+
+@documented(ContributionOptions, CONTRIBUTIONS)
+def spa_steps(
+    table: StepTable, scores: Floats | None = None, *, preset: str = "paper", **options: Unpack[ContributionOptions]
+) -> Estimate:
+    """Return advantages from each step's estimated contribution to the outcome: SPA's rewards, compared in the group.
+
+    Args:
+        table: N steps of finished groups.
+        scores: float64 (N,), contributions; nan: none estimated; None: all 0.
+        preset: "paper".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        Advantages (N,), no targets, and as figures what the contributions are worth, see `worth`.
+    """
+    chosen = choose(ContributionOptions, CONTRIBUTIONS, preset, options)
+    said = np.zeros(len(table)) if scores is None else scores
+    trust, figures = worth(table, said, chosen["gate"])
+    return Estimate(_from_contributions(table, said, chosen, trust), figures=figures)
+
+
+@documented(ContributionOptions, CONTRIBUTIONS)
+def spa_ridge(table: StepTable, *, preset: str = "paper", **options: Unpack[ContributionOptions]) -> Floats:
+    """Return the same advantages from contributions in closed form, `wrappers.credit.attribution`: no network.
+
+    Args:
+        table: N steps of finished groups.
+        preset: "paper".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        float64 (N,).
+    """
+    chosen = choose(ContributionOptions, CONTRIBUTIONS, preset, options)
+    said = attribution(table, outcome=chosen["outcome"])
+    return _from_contributions(table, said, chosen, worth(table, said, chosen["gate"])[0])
+
+
+def worth(table: StepTable, scores: Floats, gate: str) -> tuple[float, dict[str, float]]:
+    """Return what alpha is multiplied by, and for the log what the scores are worth on this table.
+
+    Returns:
+        The factor, 0..1; "prm_pair_accuracy", "prm_centred_accuracy", "prm_agreement", see `wrappers.credit.evidence`,
+        "prm_scored" (share of steps with a score), and "prm_gate" where there is a gate.
+    """
+    figures = {
+        "prm_pair_accuracy": pair_accuracy(table, scores),
+        "prm_centred_accuracy": pair_accuracy(table, scores, centred=True),
+        "prm_agreement": agreement(table, scores),
+        "prm_scored": 1.0 - float(np.isnan(scores).mean()) if len(scores) else 0.0,
+    }
+    if gate == "none":
+        return 1.0, figures
+    if gate == "agreement":
+        found = figures["prm_agreement"]
+    else:
+        found = 2 * figures["prm_centred_accuracy" if gate == "centred" else "prm_pair_accuracy"] - 1
+    figures["prm_gate"] = max(0.0, found)
+    return figures["prm_gate"], figures
+
+
+def _from_contributions(table: StepTable, said: Floats, chosen: ContributionOptions, trust: float) -> Floats:
+    rewarding: Any = _only(SPAOptions, chosen)
+    using: Any = _only(ProcessRewardOptions, chosen) | {"alpha": trust * chosen["alpha"]}
+    return process_reward(table, scores=spa(table, contributions=said, **rewarding), **using)
+
+
+def _only(options_type: Any, chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that another function takes."""
+    return {name: value for name, value in chosen.items() if name in options_type.__annotations__}
