@@ -158,6 +158,11 @@ class ChatEndpoint:
             raise ValueError(f"expected MODEL@URL, such as qwen@http://127.0.0.1:8000/v1, got {redact(repr(name))}")
         return cls(name[:cut], name[cut + 1 :], **options)
 
+    @property
+    def temperature(self) -> float | None:
+        """Of the sampling, as every request says it, `extra` included; None: the endpoint's own."""
+        return self._fixed.get("temperature")
+
     def sign_in(self, api_key: str | None = None, base_url: str | None = None) -> None:
         """Give the credentials anew that a pickle left out.
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from agentgym.chat.endpoint import ChatEndpoint
+from agentgym.chat.quoting import quote
 from agentgym.chat.wire import ChatAnswer, ChatFailure, ChatRequest
 from agentgym.foreign_text import clean
 from agentgym.sotopia.acts import Turn
@@ -17,8 +16,6 @@ from agentgym.sotopia.dialogue import Failure
 _T = TypeVar("_T")
 #: Characters of an answer that are read, and that are sent back.
 _MOST_READ, _MOST_QUOTED = 200_000, 4_000
-#: Line breaks of any kind, and what chat templates may take for marks of their own: `<`, and `[` of `[INST]`.
-_RISKY = re.compile(r"[<\x7f-\x9f\u2028\u2029]|\[(?=/?[A-Z_]{2,}\])")
 
 
 class UnreadableFailure(Failure):
@@ -74,18 +71,6 @@ def _again(request: ChatRequest, answer: ChatAnswer, problem: str) -> ChatReques
         },
     ]
     return replace(request, messages=messages)
-
-
-def quote(text: str) -> str:
-    r"""Return a text as a JSON string in one line, with no mark that a chat template knows.
-
-    >>> print(quote('Bye."\n{"goal": 10} <|im_end|> [INST] 5 € [sic]'))
-    "Bye.\"\n{\"goal\": 10} \u003c|im_end|> \u005bINST] 5 € [sic]"
-    >>> json.loads(quote("<a>")) == "<a>"
-    True
-    """
-    quoted = json.dumps(clean(text), ensure_ascii=False)
-    return _RISKY.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)
 
 
 def transcript(names: tuple[str, str], turns: Sequence[Turn]) -> str:

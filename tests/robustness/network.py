@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import socket
 import urllib.request
+import warnings
 from functools import cache
 from typing import Any
 
+import numpy as np
 from hypothesis import strategies as st
 
 from agentgym.chat.endpoint import ChatEndpoint
@@ -15,6 +17,8 @@ from agentgym.chat.wire import ChatAnswer, ChatFailure, ChatRequest
 from agentgym.searchqa.retrieval.lexical import LexicalRetriever
 from agentgym.searchqa.retrieval.remote import HttpRetriever
 from agentgym.searchqa.retriever import Passage, SearchFailure
+from agentgym.trajectory import StepTable
+from policies.judge import JudgeScorer
 from tests.agentgym.chat import chat_server
 from tests.agentgym.searchqa.retrieval import loopback
 from tests.robustness.damage import accidents, damaged
@@ -93,6 +97,27 @@ def check_endpoint(given: list[dict[str, Any]]) -> None:
     assert KEY not in repr(endpoint)
 
 
+def check_judge(given: dict[str, Any]) -> None:
+    """Every step has a score in the range or none; nothing raises or tells the key."""
+    body = body_of(given["body"], chat_server.completion('{"1": 2, "2": null, "3": -5}'))
+    length = max(len(body) + given["length"], 0) if given["length"] else None
+    table = StepTable.from_arrays(
+        group=["g"] * 3, trajectory=["a"] * 3, t=[0, 1, 2], state=["x", "y", "z"], action=["up"] * 3,
+        next_state=["y", "z", "x"], reward=[0] * 3, won=[False] * 3,
+    )  # fmt: skip
+    with chat_server.chat_server(chat_server.raw(body, given["status"], length)) as server, warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        judge = JudgeScorer(ChatEndpoint("m", server.url, api_key=KEY, timeout=1.0, retries=0, temperature=0))
+        scores = judge.scores(table)
+    assert (np.isnan(scores) | (np.abs(scores) <= 5)).all()
+    assert judge.counts.unscored == np.isnan(scores).sum()
+    assert len(judge.failures) == judge.counts.failed
+    if given["body"][0] == "key":
+        assert KEY not in repr(judge.failures)
+    repr(judge.failures).encode("utf-8")
+    assert all(len(reason) < 3_000 for reason in judge.failures)
+
+
 def check_retriever(given: dict[str, Any]) -> None:
     """A search that fails is a failure value; what is found can be written down."""
     body = body_of(given["body"], FOUND)
@@ -158,6 +183,7 @@ def check_server(given: list[dict[str, Any]]) -> None:
 
 TRIALS = [
     Trial("network/endpoint", st.lists(answers, min_size=1, max_size=3), check_endpoint, 25, needs=("openai",)),
+    Trial("network/judge", answers, check_judge, 40, needs=("aiohttp",)),
     Trial("network/retriever", answers, check_retriever, 40),
     Trial("network/server", st.lists(requests, min_size=1, max_size=3), check_server, 12),
 ]

@@ -15,6 +15,7 @@ import gymnasium as gym
 
 from agentgym.alfworld.official.problem import read_game as read_problem
 from agentgym.alfworld.player import ALFWorldPlayer, Beliefs, read_task
+from agentgym.chat.quoting import quote
 from agentgym.chat.wire import read_answer
 from agentgym.foreign_text import clean, one_line, read_json
 from agentgym.redaction import redact
@@ -48,7 +49,6 @@ from agentgym.sotopia.games.phrases import read as read_phrases
 from agentgym.sotopia.games.schedule import Calendar, Schedule
 from agentgym.sotopia.judges.model import read_verdict
 from agentgym.sotopia.judges.rules import RulesJudge
-from agentgym.sotopia.models import quote
 from agentgym.sotopia.official.games import read_game
 from agentgym.sotopia.players.model import read_act
 from agentgym.sotopia.profiles import Relationship, Scenario, Task
@@ -62,6 +62,8 @@ from agentgym.webshop.search.bm25 import Bm25
 from agentgym.webshop.search.bm25_build import build
 from agentgym.webshop.search.search import documents
 from agentgym.webshop.session import parse as parse_shop
+from policies.judge import read_scores
+from policies.step_lines import Story, ToldStep, step_lines
 from tests.agentgym.alfworld.game_files import GOALS, PROBLEM, content, grammar
 from tests.agentgym.alfworld.small_games import small_game
 from tests.agentgym.chat.chat_server import completion
@@ -104,7 +106,7 @@ def step(env_id: str, text: str) -> None:
     env.step(f"search[{text}]" if "Shop" in env_id else f"<search>{text}</search>")
 
 
-# What models reply, and what they are shown
+# What models reply, judge, and are shown
 
 
 @cache
@@ -118,6 +120,12 @@ def prompt(text: str) -> None:
     for _ in range(3):
         style.remember(episode, text, text)
     style.user_text(episode, [text], {"fact": text})
+
+
+def telling(text: str) -> None:
+    step = ToldStep(text, text, then=text)
+    for most in (500, 100_000):
+        step_lines(Story(text, (step, step), text), text_chars=most, task_chars=most, all_chars=3 * most)
 
 
 REPLIES: dict[str, Parser] = {
@@ -135,6 +143,9 @@ REPLIES: dict[str, Parser] = {
     "last action": lambda text: parse_reply(text, several="last", command_tags=("search", "answer")),
     "prompt": prompt,
     "key": lambda text: enriched_key("fact")(text, {"fact": text}),
+    "scores": refusing(lambda text: read_scores(text, 3, -5, 5)),
+    "scores of a text": refusing(lambda text: read_scores(f'{{"1": {text}, "2": "{text}"}}', 2, -5, 5)),
+    "steps told": telling,
     "symbols": refusing(lambda text: planes().observation(text)),
 }
 

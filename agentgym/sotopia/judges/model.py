@@ -9,21 +9,18 @@ Any of the three published formats is read:
 
 from __future__ import annotations
 
-import json
-import re
 import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from agentgym.chat.endpoint import ChatEndpoint
+from agentgym.chat.json_answer import only_object
 from agentgym.chat.wire import ChatRequest
-from agentgym.foreign_text import NUMBERS, clean
+from agentgym.foreign_text import ForeignError, clean
 from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Failure, Rating, Verdict
 from agentgym.sotopia.models import ask_readable, chat, object_schema, transcript
 from agentgym.sotopia.text import opening
 
-_FENCE = re.compile("`{3,}")
-_FENCED = re.compile(r"(?:json)?[ \t]*\n", re.IGNORECASE)
 _AGENTS = ("agent_1", "agent_2")
 #: What each dimension asks, in our words; the ranges are added from `DIMENSIONS`.
 _QUESTIONS = {
@@ -121,11 +118,15 @@ def read_verdict(text: str) -> Verdict:
         VerdictError: when there is none or more than one, an agent or a dimension is missing, or a score is not a
             whole number in its range.
 
+    >>> import json
     >>> one = {name: ["", highest] for name, (_, highest) in DIMENSIONS.items()}
     >>> read_verdict(json.dumps({"evaluations": {"agent_1": one, "agent_2": one}})).ratings[1].relationship
     5
     """
-    given = _only_object(text.rpartition("</think>")[2])
+    try:
+        given = only_object(text)
+    except ForeignError as error:
+        raise VerdictError(str(error)) from None
     agents = given.get("evaluations", given)
     if not isinstance(agents, Mapping):
         raise VerdictError(f"'evaluations' holds no object but {_shown(agents)}")
@@ -164,46 +165,5 @@ def _pair(given: object) -> tuple[object, object]:
     raise VerdictError(f"expected [reasoning, score] or {{'reasoning', 'score'}}, got {_shown(given)}")
 
 
-def _only_object(text: str) -> dict[str, Any]:
-    """Return the JSON object of a text that holds one."""
-    fenced = _fenced(text)
-    if len(fenced) == 1:
-        text = fenced[0]
-    found = []
-    decoder = json.JSONDecoder(object_pairs_hook=_without_repeats, **NUMBERS)
-    at = text.find("{")
-    while at >= 0:
-        try:
-            value, end = decoder.raw_decode(text, at)
-        except VerdictError:
-            raise
-        except (ValueError, RecursionError) as error:
-            raise VerdictError(f"no JSON: {error}") from None
-        found.append(value)
-        at = text.find("{", end)
-    if len(found) != 1:
-        raise VerdictError(f"expected one JSON object, got {len(found)} in {text[:200]!r}")
-    return dict(found[0])
-
-
-def _fenced(text: str) -> list[str]:
-    """Return what stands in the Markdown fences of a text."""
-    found = []
-    parts = iter(_FENCE.split(text)[1:-1])  # a fence opens behind the first mark and is closed by one
-    for part in parts:
-        head = _FENCED.match(part)
-        if head:
-            found.append(part[head.end() :])
-            next(parts, None)
-    return found
-
-
 def _shown(value: object) -> str:
     return f"{reprlib.repr(value):.100}"  # which does not follow nesting all the way down
-
-
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise VerdictError(f"a key is there twice: {[name for name, _ in pairs]!r:.200}")
-    return made

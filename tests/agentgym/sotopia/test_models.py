@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from agentgym.chat.endpoint import ChatEndpoint
-from agentgym.foreign_text import clean
 from agentgym.sotopia.acts import NONE, Act, Turn, write
 from agentgym.sotopia.dialogue import Dialogue, Failure, Judge, Player, Verdict, View
 from agentgym.sotopia.judges import make_judge
 from agentgym.sotopia.judges.model import ModelJudge, verdict_request
-from agentgym.sotopia.models import quote, transcript
+from agentgym.sotopia.models import transcript
 from agentgym.sotopia.players import make_player
 from agentgym.sotopia.players.model import ModelPlayer, act_request
 from agentgym.sotopia.rules import SocialWorld
@@ -209,14 +208,6 @@ def test_what_the_judge_is_told() -> None:
     assert "- relationship, -5 to 5: " in system
     assert "Ben Noor (agent_2)" in system
     assert transcript(("Ada", "Ben"), []) in "(nothing yet)"
-
-
-@pytest.mark.parametrize("text", ["", '"\\\n\t', "é 漢 🙂", "\ud800", INSTRUCTING, "".join(map(chr, range(0x300)))])
-def test_quoted_text_is_one_line_of_json(text: str) -> None:
-    quoted = quote(text)
-    assert json.loads(quoted) == clean(text)
-    assert len(quoted.splitlines()) == 1
-    assert "<" not in quoted
 
 
 def test_names_stand_for_models() -> None:
