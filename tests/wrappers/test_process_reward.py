@@ -308,6 +308,9 @@ def test_weight_0_keeps_the_sign_of_a_zero() -> None:
     env = ProcessReward(Signed(), lambda steps: [1.0], weight=0.0)
     env.reset()
     assert math.copysign(1.0, env.step("left")[1]) == -1.0
+    envs = VectorProcessReward(SyncVectorEnv([Signed] * 2), lambda steps: [1.0] * 2, weight=0.0)
+    envs.reset()
+    assert np.signbit(envs.step(["left"] * 2)[1]).all()
 
 
 # -- around what, and inside what --------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The base of vector wrappers: who plays, ends and begins, what is shown, and states that are saved and loaded."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,6 +15,7 @@ from wrappers.advice import VectorAdvice
 from wrappers.canonical import CanonicalStates, observation_key
 from wrappers.credit.grpo import GRPO
 from wrappers.invalid_action import VectorInvalidActionPenalty
+from wrappers.process_reward import ScoredStep, VectorProcessReward
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
 from wrappers.shaping import VectorGraphShaping
@@ -132,6 +133,10 @@ class Adviser:
         return f"{('right', 'left')[self.asked % 2]} of {observation}"
 
 
+def _lengths(steps: Sequence[ScoredStep]) -> list[float | None]:
+    return [None if step.action == "left" else len(step.observation[0]["content"]) for step in steps]
+
+
 def _stack(mode: AutoresetMode) -> tuple[VectorEnv, list[SubEnvWrapper]]:
     """All wrappers that act per sub-environment, around three corridors with a time limit."""
     envs: Any = CorridorVectorEnv(3, autoreset_mode=mode, max_episode_steps=4)
@@ -143,6 +148,7 @@ def _stack(mode: AutoresetMode) -> tuple[VectorEnv, list[SubEnvWrapper]]:
         partial(CanonicalStates, key=observation_key),
         partial(VectorGraphShaping, gamma=0.9, graphs=TaskGraphs()),
         partial(VectorPromptWindow, instructions=False, history=None),
+        partial(VectorProcessReward, scorer=_lengths, kind="value", gamma=0.9),
     ]
     for layer in layers:
         envs = layer(envs)
@@ -200,6 +206,7 @@ def test_a_state_can_be_copied_to_another_sub_environment() -> None:
         VectorInvalidActionPenalty,
         partial(VectorPromptWindow, instructions=False),
         partial(VectorGraphShaping, gamma=0.9),
+        partial(VectorProcessReward, scorer=lambda steps: [0.5] * len(steps)),
         GRPO,
     ],
 )
