@@ -17,7 +17,7 @@ import ssl
 import threading
 import time
 import weakref
-from collections.abc import Hashable, Mapping
+from collections.abc import Coroutine, Hashable, Mapping
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Final, TypeVar
@@ -108,7 +108,17 @@ class HttpClient:
 
     def post(self, bodies: Mapping[Key, bytes], found: dict[Key, HttpAnswer | HttpFailure]) -> None:
         """Send all bodies; what comes is put into `found`, which holds it also when waiting is interrupted."""
-        task = asyncio.run_coroutine_threadsafe(self._post(bodies, found), _event_loop())
+        self._wait_for(self._all(bodies, found))
+
+    def get(self) -> HttpAnswer | HttpFailure:
+        """Ask for what is at the address."""
+        found: dict[str, HttpAnswer | HttpFailure] = {}
+        self._wait_for(self._all({"": None}, found))
+        return found[""]
+
+    @staticmethod
+    def _wait_for(requests: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.run_coroutine_threadsafe(requests, _event_loop())
         try:
             task.result()
         except BaseException:
@@ -123,10 +133,10 @@ class HttpClient:
         """Return a text with the credentials taken out, and nothing else."""
         return hide(text, [secret for secret in self._secrets if len(secret) > _SHORTEST_SECRET + 1])
 
-    async def _post(self, bodies: Mapping[Key, bytes], found: dict[Key, HttpAnswer | HttpFailure]) -> None:
+    async def _all(self, bodies: Mapping[Key, bytes | None], found: dict[Key, HttpAnswer | HttpFailure]) -> None:
         session, room = self._open()
 
-        async def one(key: Key, body: bytes) -> None:
+        async def one(key: Key, body: bytes | None) -> None:
             async with room:
                 found[key] = await self._send(session, body)
 
@@ -134,7 +144,7 @@ class HttpClient:
             for key, body in bodies.items():
                 group.create_task(one(key, body))
 
-    async def _send(self, session: Any, body: bytes) -> HttpAnswer | HttpFailure:
+    async def _send(self, session: Any, body: bytes | None) -> HttpAnswer | HttpFailure:
         attempts = 1
         try:
             try:
@@ -169,7 +179,7 @@ class HttpClient:
         # Of many that failed at the same time, not all come back at the same time.
         return float(tenacity.wait_exponential(self.backoff, _LONGEST_WAIT)(state)) * random.uniform(0.75, 1.0)
 
-    async def _try(self, session: Any, body: bytes) -> bytes:
+    async def _try(self, session: Any, body: bytes | None) -> bytes:
         import aiohttp
 
         try:
@@ -186,10 +196,11 @@ class HttpClient:
         except (aiohttp.ClientError, OSError) as error:
             raise _PassingError(f"no connection ({_cause(error)})") from None
 
-    async def _exchange(self, session: Any, body: bytes, connection: SimpleNamespace) -> bytes:
-        request = session.post(
-            self._url, data=body, proxy=self._proxy, allow_redirects=False, trace_request_ctx=connection
-        )
+    async def _exchange(self, session: Any, body: bytes | None, connection: SimpleNamespace) -> bytes:
+        request = session.request(
+            "GET" if body is None else "POST",
+            self._url, data=body, proxy=self._proxy, allow_redirects=False, trace_request_ctx=connection,
+        )  # fmt: skip
         async with request as response:
             parts, left = [], self._most_bytes
             async for part in response.content.iter_any():

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agentgym.foreign_text import ForeignError, read_json
+from agentgym.http_client import HttpAnswer, HttpClient
 from agentgym.redaction import redact
 
 #: In a run's folder: the start that an engine reads, and weights on their way to it.
@@ -117,11 +116,15 @@ class Engine:
 
 def _served(url: str) -> str:
     """Return the name of the model that a server offers first."""
+    client = HttpClient(
+        f"{url.rstrip('/')}/v1/models", timeout=30, retries=0, concurrency=1, most_bytes=_MOST_BYTES
+    )  # fmt: skip
+    answer = client.get()
     try:
-        with urllib.request.urlopen(f"{url.rstrip('/')}/v1/models", timeout=30) as answer:
-            name = read_json(answer.read(_MOST_BYTES))["data"][0]["id"]
-    except (OSError, ForeignError, KeyError, IndexError, TypeError, urllib.error.URLError) as error:
+        if not isinstance(answer, HttpAnswer):
+            raise ValueError(answer.reason)
+        return str(read_json(answer.content)["data"][0]["id"])
+    except (ValueError, ForeignError, KeyError, IndexError, TypeError) as error:
         raise ValueError(
-            f"{url}/v1/models names no model ({error}): start a server there, as docs/samplers.md says"
+            f"{client.url} names no model ({error}): start a server there, as docs/samplers.md says"
         ) from error
-    return str(name)

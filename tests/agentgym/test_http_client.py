@@ -25,6 +25,14 @@ def test_bodies_go_out_and_answers_come_back_under_their_keys() -> None:
     assert found == {"a": HttpAnswer(b"yes", 2), "b": HttpAnswer(b"yes", 1), "c": HttpAnswer(b"yes", 1)}
 
 
+def test_what_is_at_the_address_is_got_with_as_many_tries() -> None:
+    with chat_server(raw(b"{}", 503), raw(b"yes")) as server:
+        assert client(server.url, retries=1).get() == HttpAnswer(b"yes", 2)
+        assert server.requests == [None, None]
+    with chat_server(raw(b"no", 404)) as server:
+        assert client(server.url, retries=1).get() == HttpFailure("status 404 (no)", 1)
+
+
 def test_all_tries_are_made_before_a_failure() -> None:
     with chat_server(hang_up) as server:
         found: dict[int, HttpAnswer | HttpFailure] = {}

@@ -24,8 +24,14 @@ class Handler(BaseHTTPRequestHandler):
         with self.server.lock:
             self.server.connections += 1
 
+    def do_GET(self) -> None:
+        self.play(None)
+
     def do_POST(self) -> None:
-        self.asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        self.play(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+    def play(self, asked: Any) -> None:
+        self.asked = asked
         with self.server.lock:
             number = len(self.server.requests)
             self.server.requests.append(self.asked)
