@@ -76,6 +76,77 @@ def score_replies(
     Raises:
         ValueError: lengths differ, a sequence is empty, or the temperature is not above 0.
     """
+    distribution, read, targets = _distributions(
+        model, prompts, replies, temperature=temperature, fill=fill, precision=precision, allowed=allowed
+    )
+    with torch.set_grad_enabled(entropy and torch.is_grad_enabled()):
+        # The clamp keeps 0 * -inf out: a token of probability 0 adds nothing to the entropy.
+        spread = -(distribution.exp() * distribution.clamp(min=torch.finfo(torch.float32).min)).sum(-1)
+    flat_logprobs = distribution[read, targets]
+    flat_entropy = spread[read]
+    flat_top = flat_logprobs.detach() >= distribution.detach().amax(-1)[read]
+    return TokenScores.from_tokens(replies, flat_logprobs, flat_entropy, flat_top)
+
+
+def score_with_divergence(
+    model: Any,
+    other: Any,
+    prompts: Sequence[Sequence[int]],
+    replies: Sequence[Sequence[int]],
+    *,
+    temperature: float = 1.0,
+    fill: int = 0,
+    precision: torch.dtype | None = None,
+    allowed: Sequence[Sequence[Sequence[int]]] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Score replies, and say how far the model is from another one at each of their tokens.
+
+    The divergence is exact, a sum over the vocabulary: what a reply's log-ratio of the two models is short of 0 on
+    average, where the other model writes. All logits of both models are kept for the backward pass.
+
+    Args:
+        model: a Hugging Face causal language model.
+        other: one with the same vocabulary; it gets no gradient.
+        prompts: see `score_replies`, as the rest.
+        replies: n non-empty token sequences.
+        temperature: divides the logits of both.
+        fill: token id for the padding.
+        precision: autocast type, None for the weights' own.
+        allowed: what each reply token was drawn among.
+
+    Returns:
+        Log-probabilities under the model, and KL(other || model), in nats: float32 (n, L) each, 0 behind a reply's end;
+        differentiable in the model's weights.
+
+    Raises:
+        ValueError: see `score_replies`.
+    """
+    rest: dict[str, Any] = {"temperature": temperature, "fill": fill, "precision": precision, "allowed": allowed}
+    distribution, read, targets = _distributions(model, prompts, replies, **rest)
+    with torch.no_grad():
+        theirs, _, _ = _distributions(other, prompts, replies, **rest)
+    least = torch.finfo(torch.float32).min
+    divergence = (theirs.exp() * (theirs.clamp(min=least) - distribution.clamp(min=least))).sum(-1)
+    _, mask = pad(replies, fill=0, left=False, device=distribution.device)
+    blank = distribution.new_zeros(mask.shape)
+    return blank.masked_scatter(mask, distribution[read, targets]), blank.masked_scatter(mask, divergence[read])
+
+
+def _distributions(
+    model: Any,
+    prompts: Sequence[Sequence[int]],
+    replies: Sequence[Sequence[int]],
+    *,
+    temperature: float,
+    fill: int,
+    precision: torch.dtype | None,
+    allowed: Sequence[Sequence[Sequence[int]]] | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Log-probabilities of all tokens at the distinct places, (places, vocabulary), and for every reply token which.
+
+    Returns:
+        The log-probabilities; int64 (tokens,), the place of each reply token; int64 (tokens,), the token.
+    """
     check_rows(prompts, replies, temperature)
     device = next(model.parameters()).device
     # The last token of a reply is never an input.
@@ -98,14 +169,7 @@ def score_replies(
     if allowed is not None:
         per_token = [ids for one, reply in zip(allowed, replies, strict=True) for ids in one or ((),) * len(reply)]
         logits, read = restrict(logits[read], per_token), torch.arange(len(reads), device=device)
-    distribution = torch.log_softmax(logits / temperature, dim=-1)
-    with torch.set_grad_enabled(entropy and torch.is_grad_enabled()):
-        # The clamp keeps 0 * -inf out: a token of probability 0 adds nothing to the entropy.
-        spread = -(distribution.exp() * distribution.clamp(min=torch.finfo(torch.float32).min)).sum(-1)
-    flat_logprobs = distribution[read, torch.tensor(targets, device=device)]
-    flat_entropy = spread[read]
-    flat_top = flat_logprobs.detach() >= distribution.detach().amax(-1)[read]
-    return TokenScores.from_tokens(replies, flat_logprobs, flat_entropy, flat_top)
+    return torch.log_softmax(logits / temperature, dim=-1), read, torch.tensor(targets, device=device)
 
 
 def _logits(

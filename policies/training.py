@@ -102,6 +102,20 @@ def frozen(policy: Any, dtype: torch.dtype | None = None) -> Any:
     return start
 
 
+def trained_beside(policy: Any) -> Any:
+    """Return the policy over a copy of its model as it is now, whose weights are trained, and saved, by themselves.
+
+    What is frozen under an adapter is shared with the policy, as nobody writes to it: the copy is a second adapter.
+
+    Args:
+        policy: with `model` and `score`.
+    """
+    shared = {id(weight): weight for weight in policy.model.parameters() if not weight.requires_grad}
+    twin = copy.copy(policy)
+    twin.model = copy.deepcopy(policy.model, shared)
+    return twin
+
+
 def _without_adapter(policy: Any) -> Any:
     @torch.no_grad()
     def score(*arguments: Any, **options: Any) -> Any:

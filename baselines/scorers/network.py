@@ -51,8 +51,11 @@ class Network:
         for group, rate in zip(self._optimizer.param_groups, self._rates, strict=True):
             group["lr"] = rate * learning_rate
 
-    def step(self, losses: Iterable[Tensor]) -> None:
+    def step(self, losses: Iterable[Tensor]) -> float:
         """Make one optimiser step on the sum of losses, each of which is computed when the one before is done with.
+
+        Returns:
+            The gradient's Euclidean norm, before clipping.
 
         Raises:
             FloatingPointError: a gradient is not finite, the message names it; the weights are those of the last good
@@ -68,6 +71,7 @@ class Network:
                 "a smaller learning_rate may help"
             )
         self._optimizer.step()
+        return norm
 
     def end(self) -> None:
         """Look at the weights after an iteration's steps.

@@ -1,9 +1,11 @@
+import copy
+
 import numpy as np
 import pytest
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
-from policies.scoring import score_replies
+from policies.scoring import score_replies, score_with_divergence
 
 torch.set_num_threads(1)
 
@@ -49,6 +51,45 @@ def test_scores_equal_those_of_single_unpadded_rows(model, temperature):
         assert scores.top[row].tolist() == [b == t for b, t in zip(best, reply, strict=True)] + [False] * (
             3 - len(reply)
         )
+
+
+def another(model):
+    other = copy.deepcopy(model)
+    with torch.no_grad():
+        for weight in other.parameters():
+            weight.mul_(0.8)
+    return other
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.5])
+def test_the_divergence_from_another_model_is_that_of_whole_distributions(model, temperature):
+    other = another(model)
+    logprobs, divergence = score_with_divergence(model, other, PROMPTS, REPLIES, temperature=temperature)
+    torch.testing.assert_close(logprobs, score_replies(model, PROMPTS, REPLIES, temperature=temperature).logprobs)
+    for row, (prompt, reply) in enumerate(zip(PROMPTS, REPLIES, strict=True)):
+        ids = torch.tensor([[*prompt, *reply]])
+        ours, theirs = (
+            torch.distributions.Categorical(logits=of(input_ids=ids).logits[0, len(prompt) - 1 : -1] / temperature)
+            for of in (model, other)
+        )
+        expected = torch.distributions.kl_divergence(theirs, ours)
+        assert expected.min() > 1e-3
+        torch.testing.assert_close(divergence[row, : len(reply)], expected, atol=1e-5, rtol=1e-4)
+        assert not divergence[row, len(reply) :].any()
+    divergence.sum().backward()
+    assert all(weight.grad is None for weight in other.parameters())
+    assert any(weight.grad is not None for weight in model.parameters())
+    model.zero_grad()
+
+
+def test_the_divergence_among_allowed_tokens_is_finite(model):
+    allowed = [((4, 5),), ((5,), (6, 7), (7,)), ((),), ((), ()), ((4, 9), (12, 1))]
+    _, divergence = score_with_divergence(model, another(model), PROMPTS, REPLIES, allowed=allowed)
+    assert divergence[1].tolist()[::2] == [0.0, 0.0]  # one token allowed: nothing to differ in
+    assert torch.isfinite(divergence).all()
+    divergence.sum().backward()
+    assert all(torch.isfinite(weight.grad).all() for weight in model.parameters() if weight.grad is not None)
+    model.zero_grad()
 
 
 def test_gradients_equal_those_of_single_rows(model):

@@ -14,6 +14,7 @@ from policies.training import (
     frozen,
     load_trained_state,
     recomputed_activations,
+    trained_beside,
     trained_state,
 )
 
@@ -109,6 +110,21 @@ def test_a_frozen_policy_stays_what_it_was() -> None:
     assert 0 < float(difference) < 0.05
     # Tied weights stay one.
     assert rounded.model.lm_head.weight is rounded.model.model.embed_tokens.weight
+
+
+def test_what_is_trained_beside_a_policy_shares_what_is_frozen_alone() -> None:
+    policy = tiny_policy(["up down"], seed=0, layers=2, max_new_tokens=3)
+    policy.model.model.layers[0].requires_grad_(False)
+    rows = [policy.encode("up")], [(5, 6, 7)]
+    before = policy.score(*rows).logprobs.detach().clone()
+    twin = trained_beside(policy)
+    for (name, ours), theirs in zip(twin.model.named_parameters(), policy.model.parameters(), strict=True):
+        assert (ours is theirs) == name.startswith("model.layers.0.")
+    with torch.no_grad():
+        for weight in twin.model.parameters():
+            weight += 0.1 * weight.requires_grad
+    assert torch.equal(policy.score(*rows).logprobs, before)
+    assert float((twin.score(*rows).logprobs - before).detach().abs().max()) > 0.01
 
 
 def test_what_is_frozen_is_not_in_the_trained_state() -> None:

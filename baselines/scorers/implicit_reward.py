@@ -1,0 +1,356 @@
+"""Implicit reward: a copy of the policy that learns which episodes were won; its log-ratio is the step's score.
+
+score of a step = beta * sum over the reply's tokens of log( pi_phi / pi_ref )
+
+`pi_ref` is the policy that played (iStar), whose log-probabilities the replies carry, or the policy's start (PRIME).
+The scores of a trajectory are summed, or averaged over its steps, and phi learns from pairs of a won and a lost
+trajectory of one task, or from every trajectory's outcome (`baselines.scorers.losses`).
+
+Every reply is on average below 0, by beta * KL(ref || phi): a sum over a trajectory falls with its number of steps
+wherever phi is just different, and lost episodes are often the long ones. `centre` takes that expectation off.
+
+Source: the iStar paper (Eqs. 1 and 2, Algorithm 1) and PRIME. Centring is not in either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from agentgym.checks import fields_checked
+from agentgym.trajectory import Floats, Ints, StepTable
+from baselines.config import check_numbers
+from baselines.scorers.losses import (
+    Pairs,
+    PairWeight,
+    Reduce,
+    cross_entropy,
+    outcome_pairs,
+    pair_accuracy,
+    pair_loss,
+    trajectory_scores,
+)
+from baselines.scorers.network import Network, joint_loss
+from baselines.scorers.replies import Replies, reply_logprobs, sampled_logprobs
+from baselines.scorers.scorer import ScoreLevel, ScorerConfig
+from policies.scoring import score_with_divergence
+from policies.training import frozen, load_trained_state, trained_beside, trained_state
+
+
+@fields_checked
+@dataclass(frozen=True)
+class ImplicitRewardConfig(ScorerConfig):
+    """Numbers of an implicit reward model, beside those of `baselines.scorers.scorer.ScorerConfig`.
+
+    Attributes:
+        rate: learning rate as a multiple of the policy's; 2 in both papers.
+        beta: weight of the log-ratio.
+        loss: "pair", preferences between trajectories of one task (iStar), or "ce", cross-entropy of every trajectory's
+            outcome (PRIME).
+        reduce: a trajectory's score is the "sum" of its steps' (both papers) or their "mean" (iStar's code).
+        reference: the log-probabilities that phi's are compared with: those the "sampler" recorded, which cost no
+            pass, or those of the "start": the policy as it was when the scorer was made, or an adapter's base.
+        centre: True takes off every token's expected score where the sampler writes, exactly: one more forward pass, by
+            a copy of the policy as it was when the batch was scored. "group" takes off the mean over the steps (at
+            level "token": the tokens) of the task's trajectories, for nothing.
+        order: whether phi learns from a batch "before" it scores it (PRIME) or "after" (iStar).
+        minibatch_groups: tasks per update; pairs stay together.
+        margin: None: pairs of won and lost. A number: trajectories whose returns differ by more.
+        pair_weight: every "task" weighs the same, or every pair ("flat").
+        temperature: that of the rollouts; None: the policy's own.
+    """
+
+    rate: float = 2.0
+    beta: float = 0.05
+    loss: Literal["pair", "ce"] = "pair"
+    reduce: Reduce = "mean"
+    reference: Literal["sampler", "start"] = "sampler"
+    centre: Literal[False, True, "group"] = False
+    order: Literal["after", "before"] = "after"
+    minibatch_groups: int = 8
+    margin: float | None = None
+    pair_weight: PairWeight = "task"
+    temperature: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        exact = self.centre is not True or self.reference == "sampler"
+        rules = (
+            ("beta", self.beta > 0, "above 0"),
+            ("loss", self.loss in ("pair", "ce"), "'pair' or 'ce'"),
+            ("reduce", self.reduce in ("sum", "mean"), "'sum' or 'mean'"),
+            ("reference", self.reference in ("sampler", "start"), "'sampler' or 'start'"),
+            ("centre", self.centre in (False, True, "group"), "False, True or 'group'"),
+            ("centre", exact, "False or 'group' with reference='start': only the sampler's own ratio has a known mean"),
+            ("order", self.order in ("after", "before"), "'after' or 'before'"),
+            ("minibatch_groups", self.minibatch_groups >= 1, "at least 1"),
+            ("margin", self.margin is None or self.margin >= 0, "None or at least 0"),
+            ("pair_weight", self.pair_weight in ("task", "flat"), "'task' or 'flat'"),
+            ("temperature", self.temperature is None or self.temperature > 0, "None or above 0"),
+        )
+        check_numbers(self, rules)
+
+    def make(self, policy: Any) -> ImplicitReward:
+        """Make the reward model of a policy, from its weights as they are now."""
+        return ImplicitReward(policy, self)
+
+
+class ImplicitReward:
+    """A reward model of trajectories that says a number of every step or token: a `StepScorer`.
+
+    Args:
+        policy: whose model is copied, as it is now; with `model` and `score`, such as
+            `policies.huggingface.HuggingFacePolicy`. With an adapter the copy is a second adapter on the same base.
+        config: see `ImplicitRewardConfig`.
+    """
+
+    def __init__(self, policy: Any, config: ImplicitRewardConfig | None = None) -> None:
+        self.config = config or ImplicitRewardConfig()
+        self._policy = policy
+        self._phi = trained_beside(policy)
+        self._start = frozen(policy) if self.config.reference == "start" else None
+        self._played = trained_beside(policy).model if self.config.centre is True else None
+        weights = [value for value in self._phi.model.parameters() if value.requires_grad]
+        self._network = Network(self.model, [(weights, self.config.rate)], self.config, "the reward model's")
+        self._learned = False
+        self._references: tuple[StepTable, Floats] | None = None
+
+    @property
+    def model(self) -> Any:
+        """The reward model's network."""
+        return self._phi.model
+
+    @property
+    def level(self) -> ScoreLevel:
+        """What a score is given for."""
+        return self.config.level
+
+    @property
+    def order(self) -> Literal["before", "after"]:
+        """Whether it learns from a batch before it scores it."""
+        return self.config.order
+
+    @torch.no_grad()
+    def scores(self, table: StepTable) -> Floats:
+        """Return float64 (N,), or (N, K), 0 behind a reply's end; exactly 0 until the first update has been made.
+
+        With `centre=True` the policy has to be the one that played: it is copied for the update here.
+
+        Raises:
+            ValueError: the table has no replies, a reply no tokens, or no log-probabilities where they are compared
+                with.
+        """
+        config, rows = self.config, Replies.of(table)
+        if self._played is not None:
+            load_trained_state(self._played, trained_state(self._policy.model))
+        if not self._learned:
+            # phi is the reference but for rounding, which a division by a deviation would blow up.
+            return np.zeros(len(table) if self.level == "turn" else rows.mask.shape)
+        found = np.zeros((len(rows.replies), rows.mask.shape[1]))
+        for part in self._passes(rows, np.arange(len(rows.replies)), learning=False):
+            tokens = self._tokens(rows, part)
+            found[part, : tokens.shape[1]] = tokens.cpu().numpy()
+        ratios = config.beta * (found[rows.of_row] - self._reference(table, rows))
+        if self.level == "token":
+            return np.where(rows.mask, ratios - self._means(table, ratios.sum(1), rows)[:, None], 0.0)
+        steps: Floats = ratios.sum(1)
+        return steps - self._means(table, steps, rows)
+
+    def update(
+        self,
+        table: StepTable,
+        scores: Floats,
+        targets: Floats | None,
+        generator: np.random.Generator,
+        learning_rate: float,
+    ) -> dict[str, float]:
+        """Learn from finished groups; tasks that were always won, or never, teach the pair loss nothing.
+
+        Args:
+            table: what `scores` was asked for.
+            scores: what it answered, before this update: the accuracies are about a batch that phi has not seen.
+            targets: not used.
+            generator: shuffles tasks.
+            learning_rate: the policy's, see `ImplicitRewardConfig.rate`.
+
+        Returns:
+            "prm_loss" and "prm_grad_norm" (before clipping), means over the updates, 0 where there was nothing to
+            learn; "prm_pair_accuracy", of pairs by `scores`, as the loss reduces and weighs them; and
+            "prm_centred_accuracy", by their sums when the mean step of the task is taken off: a score that is the same
+            for every step tells nothing there. Both are 0.5 where there are no pairs, and where all scores are equal.
+
+        Raises:
+            FloatingPointError: a gradient is not finite, the message names it; the weights are those of the last good
+                step. Or the step itself has made a weight that is not finite.
+        """
+        config, network = self.config, self._network
+        pairs = outcome_pairs(
+            table.trajectory_group,
+            table.trajectory_won,
+            table.trajectory_return,
+            margin=config.margin,
+            pair_weight=config.pair_weight,
+        )
+        batch = _Batch.of(table, pairs, self.level, network.device)
+        before = scores if scores.ndim == 1 else scores.sum(1)
+        figures = _accuracies(table, before, pairs, config.reduce)
+        reference = torch.from_numpy(self._reference(table, batch.rows).sum(1)).to(network.device)
+        groups = np.unique(table.trajectory_group[pairs.better]) if config.loss == "pair" else np.arange(table.n_groups)
+        whole = float(pairs.weight.sum()) if config.loss == "pair" else float(table.n_trajectories)
+        losses: list[float] = []
+        norms: list[float] = []
+        network.begin(learning_rate)
+        for _ in range(config.epochs if len(groups) else 0):
+            minibatches = np.array_split(generator.permutation(groups), -(-len(groups) // config.minibatch_groups))
+            for chosen in minibatches:
+                loss, parts = self._losses(batch, reference, chosen, whole / len(minibatches))
+                norms.append(network.step(parts))
+                losses.append(loss)
+        network.end()
+        self._references = None
+        self._learned = self._learned or bool(losses)
+        means = {"prm_loss": losses, "prm_grad_norm": norms}
+        return {name: float(np.mean(values)) if values else 0.0 for name, values in means.items()} | figures
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return weights, optimiser state, and the start's weights where phi is compared with it.
+
+        What `centre=True` copies of the policy is copied anew for every batch, and not in it.
+        """
+        state = self._network.state_dict() | {"learned": self._learned}
+        if self._start_weights:
+            state["start"] = {name: value.clone() for name, value in self._start_weights.items()}
+        return state
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` returned."""
+        self._network.load_state_dict(state)
+        self._learned = bool(state["learned"])
+        if self._start is not None and self._start_weights:
+            self._start.model.load_state_dict(state["start"], strict=False)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings, as a checkpoint keeps them."""
+        return self._network.describe()
+
+    @property
+    def _start_weights(self) -> dict[str, Tensor]:
+        """The start's own weights, by name; none where there is no start, or an adapter's base is it."""
+        if self._start is None or self._start.model is self._policy.model:
+            return {}
+        own = trained_state(self.model).keys()
+        return {name: value for name, value in self._start.model.state_dict().items() if name in own}
+
+    def _passes(self, rows: Replies, chosen: NDArray[np.int64], *, learning: bool) -> list[NDArray[np.int64]]:
+        return rows.passes(self._network, chosen, learning=learning, packed=self._played is None)
+
+    def _tokens(self, rows: Replies, part: NDArray[np.int64]) -> Tensor:
+        """Log-probabilities of one pass under phi, (len(part), L); with exact centring plus the divergence."""
+        temperature = self.config.temperature
+        if self._played is None:
+            return rows.logprobs(self._phi, self._network, part, temperature)
+        logprobs, divergence = score_with_divergence(
+            self.model,
+            self._played,
+            [rows.prompts[i] for i in part],
+            [rows.replies[i] for i in part],
+            temperature=temperature or self._policy.settings.temperature or 1.0,
+            precision=getattr(self._policy, "precision", None),
+            **rows.restriction(part),
+        )
+        return logprobs + divergence
+
+    def _reference(self, table: StepTable, rows: Replies) -> Floats:
+        """Log-probabilities that phi's are compared with, float64 (N, K)."""
+        if self._start is None:
+            return sampled_logprobs(table, rows.mask)
+        if self._references is None or self._references[0] is not table:
+            self._references = table, reply_logprobs(rows, self._start, self._network, self.config.temperature)
+        return self._references[1]
+
+    def _means(self, table: StepTable, steps: Floats, rows: Replies) -> Floats:
+        """What `centre="group"` takes off every step, or token: float64 (N,)."""
+        if self.config.centre != "group":
+            return np.zeros(len(table))
+        units = np.ones(len(table)) if self.level == "turn" else rows.mask.sum(1)
+        means: Floats = group_means(*map(torch.from_numpy, (steps, units, table.group))).numpy()
+        return means
+
+    def _losses(
+        self, batch: _Batch, reference: Tensor, chosen: NDArray[np.int64], share: float
+    ) -> tuple[float, Iterator[Tensor]]:
+        """Loss of some tasks, and parts of it for the optimiser's step, see `joint_loss`."""
+        config, rows = self.config, np.flatnonzero(np.isin(batch.group, chosen))
+        input_of = batch.rows.of_row[rows]
+        parts = self._passes(batch.rows, np.unique(input_of), learning=True)
+        place = np.empty(len(batch.rows.replies), np.int64)
+        place[np.concatenate(parts)] = np.arange(sum(map(len, parts)))
+        at, row = (torch.from_numpy(array).to(reference.device) for array in (place[input_of], rows))
+        member = np.isin(batch.trajectory_group, chosen)
+
+        def loss(numbers: Tensor) -> Tensor:
+            steps = config.beta * (numbers[at] - reference[row])
+            if config.centre == "group":
+                units = batch.units[row]
+                steps = steps - units * group_means(steps, units, batch.groups[row])
+            totals = trajectory_scores(steps, batch.trajectory[row], len(member), config.reduce)
+            if config.loss == "pair":
+                return pair_loss(totals, batch.pairs.take(member[batch.pairs.better]), share)
+            mine = torch.from_numpy(member).to(totals.device)
+            return cross_entropy(totals[mine], batch.won[mine], share)
+
+        return joint_loss(lambda part: self._tokens(batch.rows, part).double().sum(1), parts, loss)
+
+
+def group_means(values: Tensor, units: Tensor, groups: Tensor) -> Tensor:
+    """Return the mean per unit of the values in each row's group, (n,).
+
+    >>> group_means(torch.tensor([1.0, 5.0, 7.0]), torch.tensor([1, 2, 1]), torch.tensor([0, 0, 1]))
+    tensor([2., 2., 7.])
+    """
+    count = int(groups.max()) + 1 if len(groups) else 0
+    sums = values.new_zeros(count).index_add(0, groups, values)
+    whole = values.new_zeros(count).index_add(0, groups, units.to(values))
+    return (sums / whole)[groups]
+
+
+@dataclass(frozen=True, eq=False)
+class _Batch:
+    """What a table says to a loss: its distinct replies, and whose steps and trajectories they are.
+
+    `units` is what a group's mean is taken over in each row: one step, or the tokens of its reply.
+    """
+
+    rows: Replies
+    pairs: Pairs
+    group: Ints
+    trajectory_group: Ints
+    groups: Tensor
+    trajectory: Tensor
+    won: Tensor
+    units: Tensor
+
+    @classmethod
+    def of(cls, table: StepTable, pairs: Pairs, level: ScoreLevel, device: torch.device) -> _Batch:
+        rows = Replies.of(table)
+        units = np.ones(len(table)) if level == "turn" else rows.mask.sum(1).astype(np.float64)
+        columns = (table.group, table.trajectory, table.trajectory_won, units)
+        groups, trajectory, won, unit = (torch.from_numpy(column).to(device) for column in columns)
+        return cls(rows, pairs, table.group, table.trajectory_group, groups, trajectory, won, unit)
+
+
+def _accuracies(table: StepTable, steps: Floats, pairs: Pairs, reduce: Reduce) -> dict[str, float]:
+    """Pair accuracies of step scores: reduced as the loss does; and summed, less the mean step of the task."""
+    values, trajectory, groups = (torch.from_numpy(column) for column in (steps, table.trajectory, table.group))
+    centred = values - group_means(values, torch.ones_like(values), groups)
+
+    def accuracy(scores: Tensor, how: Reduce) -> float:
+        return pair_accuracy(trajectory_scores(scores, trajectory, table.n_trajectories, how).numpy(), pairs)
+
+    return {"prm_pair_accuracy": accuracy(values, reduce), "prm_centred_accuracy": accuracy(centred, "sum")}

@@ -1,0 +1,373 @@
+"""Implicit reward: what it scores, what it learns from, and that it goes on exactly."""
+
+import copy
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agentgym.rollout import collect
+from agentgym.trajectory import Reply, StepTable
+from baselines.scorers.implicit_reward import ImplicitReward, ImplicitRewardConfig
+from baselines.scorers.losses import cross_entropy, outcome_pairs, pair_loss, trajectory_scores
+from policies.lora import LoraSettings, add_lora
+from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor, small_policy
+from tests.baselines.test_trainer import digest
+
+RATE = 1e-3
+# Replies of several tokens say no word of the corridor yet.
+pytestmark = pytest.mark.filterwarnings("ignore:.*refused every action:RuntimeWarning")
+
+
+def played(policy: Any = None, size: int = 8, seed: int = 0) -> StepTable:
+    return collect(corridor(), policy or babbling_policy(), tasks=TASKS, group_size=size, seed=seed)
+
+
+def talkative() -> Any:
+    """Replies of one to three tokens."""
+    return small_policy(max_new_tokens=3)
+
+
+def judged(table: StepTable, seed: int = 0) -> StepTable:
+    """The same steps, where about half of the trajectories are won, at random."""
+    won = np.random.default_rng(seed).random(table.n_trajectories) < 0.5
+    return dataclasses.replace(table, won=won[table.trajectory])
+
+
+def awake(policy: Any, table: StepTable, **changes: Any) -> ImplicitReward:
+    """A reward model that has learned once, and moved far."""
+    reward = ImplicitReward(policy, ImplicitRewardConfig(**changes))
+    reward.scores(table)
+    reward.update(table, np.zeros(len(table)), None, np.random.default_rng(0), 1e-2)
+    return reward
+
+
+def move(reward: ImplicitReward) -> None:
+    """Take a reward model away from the policy it was copied of."""
+    generator = torch.Generator().manual_seed(0)
+    with torch.no_grad():
+        for weight in reward.model.parameters():
+            weight += 0.1 * torch.randn(weight.shape, generator=generator)
+
+
+def sums(reward: ImplicitReward, table: StepTable) -> torch.Tensor:
+    """Step scores row by row with gradients: beta times the log-ratio to the sampler."""
+    found = []
+    for reply in table.replies:  # type: ignore[union-attr]
+        scored = reward._phi.score([reply.prompt_ids], [reply.token_ids], 1.0).logprobs.double()
+        found.append(reward.config.beta * (scored.sum() - sum(reply.logprobs)))
+    return torch.stack(found)
+
+
+def naive_loss(reward: ImplicitReward, table: StepTable, loss: str, reduce: Any, pair_weight: Any) -> torch.Tensor:
+    totals = trajectory_scores(sums(reward, table), torch.from_numpy(table.trajectory), table.n_trajectories, reduce)
+    if loss == "ce":
+        return cross_entropy(totals, torch.from_numpy(table.trajectory_won))
+    outcome = table.trajectory_group, table.trajectory_won, table.trajectory_return
+    return pair_loss(totals, outcome_pairs(*outcome, pair_weight=pair_weight))
+
+
+@pytest.mark.parametrize("changes", [{}, {"reference": "start"}, {"centre": True}, {"level": "token"}])
+def test_a_new_reward_model_says_exactly_0_and_equal_models_have_no_ratio(changes: dict[str, Any]) -> None:
+    policy, table = talkative(), played(talkative())
+    reward = ImplicitReward(policy, ImplicitRewardConfig(beta=1.0, **changes))
+    scores = reward.scores(table)
+    tokens = max(len(reply.token_ids) for reply in table.replies)  # type: ignore[union-attr]
+    assert scores.shape == ((len(table), tokens) if changes.get("level") else (len(table),))
+    assert not scores.any()
+    reward._learned = True
+    assert np.abs(reward.scores(table)).max() < 1e-5
+
+
+@pytest.mark.parametrize("loss", ["pair", "ce"])
+def test_an_update_moves_it_and_lowers_its_loss_on_the_batch(loss: Any) -> None:
+    policy, table = babbling_policy(), played()
+    before = digest(policy)
+    reward = ImplicitReward(policy, ImplicitRewardConfig(loss=loss, beta=0.5))
+    weights = {name: value.clone() for name, value in reward.model.state_dict().items()}
+    first = reward.update(table, reward.scores(table), None, np.random.default_rng(0), RATE)
+    moved = [float((value - weights[name]).abs().max()) for name, value in reward.model.state_dict().items()]
+    assert max(moved) > 1e-4
+    assert digest(policy) == before
+    second = reward.update(table, reward.scores(table), None, np.random.default_rng(0), RATE)
+    assert first["prm_loss"] == pytest.approx(np.log(2), abs=1e-5)  # of log-ratios that are 0
+    assert second["prm_loss"] < first["prm_loss"]
+    assert first["prm_pair_accuracy"] == first["prm_centred_accuracy"] == 0.5
+    assert second["prm_pair_accuracy"] > 0.5
+
+
+def test_scores_are_the_log_ratio_row_by_row() -> None:
+    policy = talkative()
+    table = judged(played(policy))
+    reward = awake(policy, table)
+    found = sums(reward, table).detach().numpy()
+    np.testing.assert_allclose(reward.scores(table), found, atol=1e-6)
+    assert np.abs(found).max() > 1e-3
+    tokens = awake(policy, table, level="token").scores(table)
+    np.testing.assert_allclose(tokens.sum(1), found, atol=1e-6)
+    lengths = [len(reply.token_ids) for reply in table.replies]  # type: ignore[union-attr]
+    assert len(set(lengths)) > 1
+    assert ((tokens != 0).sum(1) == lengths).all()
+
+
+@pytest.mark.parametrize(
+    ("loss", "reduce", "pair_weight"),
+    [("pair", "sum", "task"), ("pair", "mean", "flat"), ("ce", "sum", "task"), ("ce", "mean", "task")],
+)
+def test_the_gradient_is_that_of_a_loop_however_it_is_cut(loss: Any, reduce: Any, pair_weight: Any) -> None:
+    policy = talkative()
+    table = judged(played(policy, size=2))
+    settings: dict[str, Any] = {"loss": loss, "reduce": reduce, "pair_weight": pair_weight, "max_grad_norm": 1e9}
+    naive = ImplicitReward(policy, ImplicitRewardConfig(beta=2.0))
+    move(naive)
+    expected = naive_loss(naive, table, loss, reduce, pair_weight)
+    expected.backward()  # type: ignore[no-untyped-call]
+    for limits in ({}, {"microbatch_rows": 3}, {"microbatch_tokens": 40}):
+        reward = ImplicitReward(policy, ImplicitRewardConfig(beta=2.0, **settings, **limits))
+        move(reward)
+        row = reward.update(table, np.zeros(len(table)), None, np.random.default_rng(0), RATE)
+        assert row["prm_loss"] == pytest.approx(float(expected.detach()), abs=1e-5)
+        square = 0.0
+        for (name, weight), same in zip(reward.model.named_parameters(), naive.model.parameters(), strict=True):
+            assert weight.grad is not None
+            assert same.grad is not None
+            torch.testing.assert_close(weight.grad, same.grad, atol=1e-5, rtol=1e-3, msg=name)
+            square += float(same.grad.square().sum())
+        assert row["prm_grad_norm"] == pytest.approx(square**0.5, rel=1e-3)
+        assert square > 1e-4
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"reduce": "sum"},
+        {"reduce": "mean", "loss": "ce"},
+        {"centre": True, "reduce": "sum"},
+        {"centre": "group", "reduce": "sum"},
+        {"reference": "start", "loss": "ce", "level": "token"},
+        {"centre": "group", "loss": "ce", "level": "token"},
+    ],
+)
+@pytest.mark.parametrize("rows", [None, 4])
+def test_finite_differences_through_two_layers(changes: dict[str, Any], rows: int | None) -> None:
+    from policies.tiny import tiny_policy
+
+    texts = [f"cell {cell}" for cell in range(5)]
+    policy = tiny_policy(
+        texts, seed=0, extra_words=("left", "right"), width=16, layers=2, heads=2, kv_heads=1, mlp=16, max_new_tokens=2
+    )
+    table = judged(played(policy, size=4))
+    config = ImplicitRewardConfig(beta=1.0, microbatch_rows=rows, max_grad_norm=1e9, **changes)
+    reward = ImplicitReward(policy, config)
+    reward.scores(table)
+    move(reward)  # at the sampler itself, centring has a slope of 0
+    weights = list(reward.model.parameters())
+    start = [weight.detach().clone() for weight in weights]
+
+    def loss(shift: float) -> float:
+        """The loss with the weights moved along the gradient, and nothing learned from it."""
+        with torch.no_grad():
+            for weight, place, slope in zip(weights, start, direction, strict=True):
+                weight.copy_(place + shift * slope)
+        return reward.update(table, np.zeros(len(table)), None, np.random.default_rng(0), 0.0)["prm_loss"]
+
+    direction = [torch.zeros_like(weight) for weight in weights]
+    loss(0.0)
+    slopes = [torch.zeros_like(weight) if weight.grad is None else weight.grad.clone() for weight in weights]
+    norm = float(sum(slope.square().sum() for slope in slopes)) ** 0.5
+    direction = [slope / norm for slope in slopes]
+    step = 5e-3
+    assert norm > 0.01
+    assert (loss(step) - loss(-step)) / (2 * step) == pytest.approx(norm, rel=0.01)
+
+
+def test_tasks_weigh_alike_and_pairs_stay_together() -> None:
+    table, policy = played(), babbling_policy()
+    contrast = [
+        group for group in range(table.n_groups) if len(set(table.trajectory_won[table.trajectory_group == group])) == 2
+    ]
+    assert len(contrast) > 1
+    reward = ImplicitReward(policy, ImplicitRewardConfig(minibatch_groups=1, epochs=2))
+    steps: list[float] = []
+    original = reward._network.step
+    reward._network.step = lambda losses: steps.append(original(losses)) or steps[-1]  # type: ignore[func-returns-value,method-assign]
+    reward.update(table, reward.scores(table), None, np.random.default_rng(0), RATE)
+    assert len(steps) == 2 * len(contrast)
+
+
+def test_what_was_always_won_teaches_pairs_nothing_and_is_scored() -> None:
+    table = played()
+    table = dataclasses.replace(table, won=np.ones(len(table), bool))
+    reward = ImplicitReward(babbling_policy())
+    row = reward.update(table, reward.scores(table), None, np.random.default_rng(0), RATE)
+    assert row == {"prm_loss": 0.0, "prm_grad_norm": 0.0, "prm_pair_accuracy": 0.5, "prm_centred_accuracy": 0.5}
+    assert not reward.scores(table).any()
+    learned = awake(babbling_policy(), played())
+    assert learned.scores(table).any()
+
+
+def test_accuracies_are_of_the_scores_that_were_given() -> None:
+    table = played()
+    reward = ImplicitReward(babbling_policy(), ImplicitRewardConfig(reduce="sum"))
+    row = reward.update(table, np.where(table.won, 1.0, -1.0), None, np.random.default_rng(0), 0.0)
+    assert row["prm_pair_accuracy"] == 1.0
+    lengths = np.bincount(table.trajectory)
+    outcome = table.trajectory_group, table.trajectory_won, table.trajectory_return
+    pairs = outcome_pairs(*outcome)
+    shorter = np.average(0.5 + 0.5 * np.sign(lengths[pairs.worse] - lengths[pairs.better]), weights=pairs.weight)
+    row = reward.update(table, -np.ones(len(table)), None, np.random.default_rng(0), 0.0)
+    assert row["prm_pair_accuracy"] == pytest.approx(shorter)  # every step costs the same: the shorter one wins
+    assert row["prm_centred_accuracy"] == 0.5
+
+
+@pytest.mark.parametrize("temperature", [1.0, 0.7])
+def test_what_is_centred_exactly_has_mean_0_where_the_sampler_writes(temperature: float) -> None:
+    policy = small_policy(temperature=temperature)
+    table = judged(played(policy))
+    reward = awake(policy, table, centre=True)
+    plain = awake(policy, table)
+    for prompt in {reply.prompt_ids for reply in table.replies}:  # type: ignore[union-attr]
+        # One row for every token there is, with its probability: the expectation itself.
+        tokens = range(len(policy.tokenizer))
+        with torch.no_grad():
+            logprobs = policy.score([prompt] * len(tokens), [(token,) for token in tokens]).logprobs[:, 0].tolist()
+        replies = [Reply("", prompt, (token,), (lp,)) for token, lp in zip(tokens, logprobs, strict=True)]
+        n = len(replies)
+        every = StepTable.from_arrays(
+            group=[0] * n, trajectory=range(n), t=[0] * n, state=[0] * n, action=[0] * n, next_state=[1] * n,
+            reward=[0] * n, won=[False] * n, replies=replies,
+        )  # fmt: skip
+        chance = np.exp(logprobs)
+        assert chance.sum() == pytest.approx(1.0, abs=1e-5)
+        assert float(chance @ reward.scores(every)) == pytest.approx(0.0, abs=1e-6)
+        assert float(chance @ plain.scores(every)) < -1e-4
+
+
+def test_what_is_centred_by_the_group_has_mean_0_there() -> None:
+    table = judged(played(talkative()))
+    steps = awake(talkative(), table, centre="group").scores(table)
+    np.testing.assert_allclose(np.bincount(table.group, steps), 0.0, atol=1e-9)
+    tokens = awake(talkative(), table, centre="group", level="token").scores(table)
+    np.testing.assert_allclose(np.bincount(table.group, tokens.sum(1)), 0.0, atol=1e-9)
+    plain = awake(talkative(), table).scores(table)
+    assert np.abs(np.bincount(table.group, plain)).max() > 1e-3
+
+
+def test_the_copy_of_the_policy_follows_it_until_the_batch_is_scored() -> None:
+    policy = babbling_policy()
+    table = played(policy)
+    reward = awake(policy, table, centre=True)
+    with torch.no_grad():
+        for weight in policy.model.parameters():
+            weight.mul_(1.1)
+    moved = played(policy)
+    scores = reward.scores(moved)
+    other = ImplicitReward(policy, reward.config)
+    other.load_state_dict(reward.state_dict())
+    np.testing.assert_array_equal(other.scores(moved), scores)
+    with torch.no_grad():  # as the policy's own update does, between scores and update
+        for weight in policy.model.parameters():
+            weight.zero_()
+    one, two = (each.update(moved, scores, None, np.random.default_rng(0), RATE) for each in (reward, other))
+    assert one == two
+
+
+def test_the_start_is_the_reference_whatever_becomes_of_the_policy() -> None:
+    policy = babbling_policy()
+    table = played(policy)
+    reward = awake(policy, table, reference="start", loss="ce", order="before")
+    assert reward.order == "before"
+    before = reward.scores(table)
+    with torch.no_grad():
+        for weight in policy.model.parameters():
+            weight.zero_()
+    np.testing.assert_array_equal(reward.scores(table), before)
+    resumed = ImplicitReward(policy, reward.config)  # made beside other weights
+    resumed.load_state_dict(reward.state_dict())
+    np.testing.assert_array_equal(resumed.scores(table), before)
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"reference": "start", "loss": "ce"}, {"centre": True}, {"centre": "group", "level": "token"}]
+)
+def test_a_loaded_state_goes_on_to_the_bit(changes: dict[str, Any]) -> None:
+    config = ImplicitRewardConfig(minibatch_groups=1, **changes)
+    tables = [played(seed=seed) for seed in range(4)]
+
+    def learn(reward: ImplicitReward, chosen: list[StepTable], rng: np.random.Generator) -> list[dict[str, float]]:
+        return [reward.update(table, reward.scores(table), None, rng, RATE) for table in chosen]
+
+    straight, rng = ImplicitReward(babbling_policy(), config), np.random.default_rng(1)
+    expected = learn(straight, tables, rng)
+    first, rng = ImplicitReward(babbling_policy(), config), np.random.default_rng(1)
+    rows = learn(first, tables[:2], rng)
+    kept = copy.deepcopy(first.state_dict())
+    second = ImplicitReward(babbling_policy(), config)
+    second.load_state_dict(kept)
+    assert rows + learn(second, tables[2:], rng) == expected
+    np.testing.assert_array_equal(second.scores(tables[0]), straight.scores(tables[0]))
+    for name, value in straight.model.state_dict().items():
+        assert torch.equal(value, second.model.state_dict()[name])
+
+
+@pytest.mark.parametrize("changes", [{}, {"reference": "start"}, {"centre": True}])
+def test_an_adapter_is_a_second_one_on_the_same_base(changes: dict[str, Any]) -> None:
+    pytest.importorskip("peft")
+    policy = add_lora(babbling_policy(), LoraSettings(rank=2, alpha=4.0), seed=0)
+    table = played(policy)
+    before = digest(policy)
+    reward = ImplicitReward(policy, ImplicitRewardConfig(**changes))
+    own = {id(weight) for weight in policy.model.parameters() if not weight.requires_grad}
+    assert {id(weight) for weight in reward.model.parameters() if not weight.requires_grad} == own
+    reward.update(table, reward.scores(table), None, np.random.default_rng(0), RATE)
+    assert reward.scores(table).any()
+    assert digest(policy) == before
+    assert all("lora" in name for name in reward.state_dict()["model"])
+    assert "start" not in reward.state_dict()
+
+
+def test_restricted_replies_are_scored_among_what_was_allowed() -> None:
+    policy = small_policy(prefix="<action>", suffix="</action>", max_new_tokens=2, admissible=True)
+    table = played(policy)
+    assert all(reply.allowed for reply in table.replies)  # type: ignore[union-attr]
+    for changes in ({}, {"centre": True}, {"microbatch_tokens": 30}):
+        reward = ImplicitReward(policy, ImplicitRewardConfig(beta=1.0, **changes))
+        reward._learned = True
+        assert np.abs(reward.scores(table)).max() < 1e-5
+        row = reward.update(judged(table), np.zeros(len(table)), None, np.random.default_rng(0), RATE)
+        assert row["prm_grad_norm"] > 0
+
+
+def test_replies_without_log_probabilities_need_the_start() -> None:
+    table = played()
+    replies = np.array([Reply("", r.prompt_ids, r.token_ids) for r in table.replies], object)  # type: ignore[union-attr]
+    table = dataclasses.replace(table, replies=replies)
+    reward = ImplicitReward(babbling_policy())
+    with pytest.raises(ValueError, match="row 0 has 1 reply tokens and 0 log-probabilities"):
+        reward.update(table, np.zeros(len(table)), None, np.random.default_rng(0), RATE)
+    start = ImplicitReward(babbling_policy(), ImplicitRewardConfig(reference="start"))
+    assert start.update(table, np.zeros(len(table)), None, np.random.default_rng(0), RATE)["prm_grad_norm"] > 0
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"beta": 0.0}, "ImplicitRewardConfig.beta must be above 0, got 0.0"),
+        ({"loss": "dpo"}, "loss must be 'pair' or 'ce', got 'dpo'"),
+        ({"centre": "all"}, "centre must be False, True or 'group', got 'all'"),
+        ({"centre": True, "reference": "start"}, "centre must be False or 'group' with reference='start'"),
+        ({"minibatch_groups": 0}, "minibatch_groups must be at least 1"),
+        ({"margin": -1.0}, "margin must be None or at least 0"),
+    ],
+)
+def test_a_wrong_setting_is_named(changes: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        ImplicitRewardConfig(**changes)
+
+
+def test_settings_are_described() -> None:
+    described = ImplicitReward(small_policy(), ImplicitRewardConfig(beta=0.1)).describe()
+    assert described["beta"] == 0.1
+    assert "microbatch_tokens" not in described
