@@ -140,7 +140,9 @@ def story_of_prompts(table: StepTable, rows: Sequence[int], tokenizer: Any) -> S
     if not all(reply is not None and reply.prompt_ids for reply in replies):
         return told
     prompts = [reply.prompt_ids for reply in replies]
-    special = frozenset(tokenizer.all_special_ids)
+    # What the tokenizer does not know stands within texts; some models use the token that ends a text for it.
+    unknown = {tokenizer.unk_token_id} - {tokenizer.bos_token_id, tokenizer.eos_token_id, tokenizer.pad_token_id}
+    special = frozenset(tokenizer.all_special_ids) - unknown
     head, tail = _frame(prompts, special)
 
     def read(ids: Sequence[int]) -> str:
@@ -153,7 +155,7 @@ def story_of_prompts(table: StepTable, rows: Sequence[int], tokenizer: Any) -> S
         if after[: len(before)] == before:
             begin = len(past) if after[: len(past)] == past else len(before)
         text = read(after[begin : len(after) - tail])
-        seen.append(text.partition(_NOW)[2] or text)
+        seen.append(text.partition(_NOW)[2].strip("\n") or text)
     steps = [ToldStep(saw, step.did, step.refused) for saw, step in zip(seen, told.steps, strict=True)]
     return Story(read(prompts[0][: len(prompts[0]) - tail]), tuple(steps))
 

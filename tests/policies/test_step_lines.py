@@ -144,6 +144,19 @@ def test_what_is_seen_again_is_told_where_the_prompt_has_grown() -> None:
     assert [step.saw for step in story_of_prompts(table, range(3), tokenizer).steps] == ["", "", "cell 3"]
 
 
+def test_what_the_tokenizer_does_not_know_parts_no_text() -> None:
+    _, tokenizer = walked(VectorPromptWindow, ["right", "right"])
+    prompts = ["<|user|>cell 1<|assistant|>", "<|user|>At the start\n\nNow you see:\n\n\u00e9 cell\u00e92<|assistant|>"]
+    ids = [tuple(tokenizer(text, add_special_tokens=False)["input_ids"]) for text in prompts]
+    table = StepTable.from_arrays(
+        group=["g"] * 2, trajectory=["a"] * 2, t=[0, 1], state=["x", "y"], action=["left", "right"],
+        next_state=["y", "z"], reward=[0, 1], won=[1, 1], replies=[Reply("", ids[0]), Reply("", ids[1])],
+    )  # fmt: skip
+    told = story_of_prompts(table, [0, 1], tokenizer)
+    assert told.task == "cell 1"
+    assert told.steps[1].saw == "<|unknown|> cell<|unknown|>2"
+
+
 def test_replies_without_prompts_are_told_by_states() -> None:
     _, tokenizer = walked(VectorPromptWindow, ["right", "right"])
     bare = StepTable.from_arrays(
