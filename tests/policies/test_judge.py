@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from agentgym.chat.endpoint import ChatEndpoint
-from agentgym.foreign_text import ForeignError
 from agentgym.trajectory import Reply, StepTable
-from policies.judge import JudgeCounts, JudgeScorer, read_scores
+from policies.judge import JudgeCounts, JudgeScorer
 from tests.agentgym.chat.chat_server import Handler, Play, chat_server, completion, hang_up, raw, say
 from tests.corridor import CorridorVectorEnv
 from tests.policies.test_step_lines import FORGING
@@ -156,28 +155,6 @@ def test_no_answer_is_no_score_and_leaves_the_others_alone(play: Play, words: st
     assert len(server.requests) == 3
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ('{"1": 2, "2": -0.5, "3": null}', [2.0, -0.5, None]),
-        ('{"3": 3, "1": 1, "2": 2}', [1.0, 2.0, 3.0]),
-        ('{"scores": {"1": 2, "2": 5, "3": -5}}', [2.0, 5.0, -5.0]),
-        ('{"scores": [2, null, 5.0]}', [2.0, None, 5.0]),
-        ('<think>{"1": 5}</think>Here:\n```json\n{"1": 2, "2": 1, "3": 0}\n```', [2.0, 1.0, 0.0]),
-        ('{"1": true, "2": false, "3": "3"}', [NAN, NAN, NAN]),
-        ('{"1": NaN, "2": Infinity, "3": -Infinity}', [NAN, NAN, NAN]),
-        ('{"1": 5.01, "2": -6, "3": 1e400}', [NAN, NAN, NAN]),
-        ('{"1": 1, "2": ' + "9" * 100_000 + ', "3": -' + "9" * 100 + "}", [1.0, NAN, NAN]),
-        ('{"1": [1], "2": {"score": 1}, "3": 1}', [NAN, NAN, 1.0]),
-        ('{"1": ' + "[" * 200 + "]" * 200 + ', "2": {}, "3": 1}', [NAN, NAN, 1.0]),
-    ],
-)
-def test_numbers_that_are_none_cost_their_step(text: str, expected: list[float | None]) -> None:
-    found = read_scores(text, 3, -5, 5)
-    assert [score is None for score in found] == [score is None for score in expected]
-    assert [score or 0.0 for score in found] == pytest.approx([score or 0.0 for score in expected], nan_ok=True)
-
-
 def test_the_range_is_the_judges_own() -> None:
     with chat_server(say('{"1": 0.5, "2": 1.5}')) as server:
         made = judge(server.url, lowest=0, highest=1)
@@ -315,6 +292,33 @@ def test_rewards_around_environments_are_asked_for_once_per_vector_step() -> Non
     assert lines_of(server.requests[0])[0] == {"task": "start-2"}
 
 
+def test_a_trainer_takes_it_and_resumes_only_with_the_same_one(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from baselines.recipes import RECIPES
+    from tests.baselines.test_trainer import babbling_policy, trainer
+
+    def prefer_right(handler: Handler) -> None:
+        steps = [line for line in lines_of(handler.asked) if "step" in line]
+        handler.send(
+            completion(json.dumps({str(step["step"]): 5 if step["did"] == "right" else None for step in steps}))
+        )
+
+    policy = babbling_policy()
+    with chat_server(prefer_right) as server:
+        run: dict[str, Any] = {"iterations": 1, "credit": RECIPES["judge"], "folder": tmp_path}
+        row = trainer(policy, scorer=judge(server.url, tokenizer=policy.tokenizer), **run).run()[-1]
+        assert (row["judge_failed"], row["judge_unscored"]) == (0, 0)
+        assert 0 < row["judge_silent"] < 1
+        assert row["judge_requests"] == len(server.requests) > 0
+        seen = {line["saw"] for asked in server.requests for line in lines_of(asked)[2:] if "saw" in line}
+        assert seen <= {f"cell {cell}" for cell in range(5)}
+        assert len(seen) > 1
+        run |= {"resume": True}
+        trainer(babbling_policy(), scorer=judge(server.url, tokenizer=policy.tokenizer), **run)
+        with pytest.raises(ValueError, match=r"scorer\.highest: checkpoint 5\.0, here 1\.0"):
+            trainer(babbling_policy(), scorer=judge(server.url, tokenizer=policy.tokenizer, highest=1), **run)
+
+
 def test_a_judge_learns_nothing_and_says_what_it_is() -> None:
     made = judge("http://u:secret@127.0.0.1:9/v1", endpoint={"api_key": "sk-secret"}, seen=lambda *_: "")
     assert (made.level, made.order) == ("turn", "after")
@@ -376,8 +380,3 @@ def test_a_judge_by_name_does_not_draw() -> None:
 def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         judge("http://127.0.0.1:9/v1", **options)
-
-
-def test_what_is_no_answer_is_named() -> None:
-    with pytest.raises(ForeignError, match=r"\['1', '3'\]"):
-        read_scores('{"1": 1, "3": 2}', 2, -5, 5)
