@@ -19,9 +19,8 @@ from torch import Tensor
 from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, StepTable
 from baselines.config import check_numbers
-from baselines.scorers.network import Network
 from baselines.scorers.scorer import ScoreLevel, ScorerConfig
-from baselines.scorers.value_model import Inputs, value_model
+from baselines.scorers.value_model import Inputs, head_network, value_model
 
 
 @fields_checked
@@ -73,16 +72,13 @@ class Critic:
         self.config = config or CriticConfig()
         self._precision: torch.dtype | None = getattr(policy, "precision", None)
         self.model = value_model(policy)
-        trunk = [value for value in self.model.trunk.parameters() if value.requires_grad]
-        rates = [(trunk, self.config.rate), (list(self.model.head.parameters()), self.config.head_rate)]
-        self._network = Network(self.model, rates, self.config, "the critic's")
+        self._network = head_network(self.model, self.config, self.config.head_rate, "the critic's")
 
     @property
     def level(self) -> ScoreLevel:
         """What a value is given for."""
         return self.config.level
 
-    @torch.no_grad()
     def scores(self, table: StepTable) -> Floats:
         """Return float64 (N,), V of each row's state, or (N, K), V before each of its reply tokens, 0 behind them.
 
@@ -90,11 +86,8 @@ class Critic:
             ValueError: the table has no replies, or a reply no tokens.
         """
         inputs = Inputs.of(table, self.level)
-        found = np.zeros((len(inputs.sequences), inputs.width))
-        order = np.argsort(inputs.lengths, kind="stable")
-        for part in self._network.parts(inputs.lengths, order, learning=False):
-            found[part] = inputs.predict(self.model, part, self._precision).cpu().numpy()
-        by_row = found[inputs.of_row]
+        every = np.arange(len(inputs.sequences))
+        by_row = inputs.numbers(self.model, self._network, self._precision, every)[inputs.of_row]
         return by_row[:, 0] if self.level == "turn" else np.where(inputs.written, by_row, 0.0)
 
     def update(
@@ -162,7 +155,7 @@ class Critic:
     def _find_scale(self, target: NDArray[np.float64]) -> None:
         """Take the root mean square of the first returns that are not all 0; until then every value is 0 as well."""
         size = float(np.sqrt(np.mean(target**2)))
-        if size > 0 and not self.model.head.weight.any() and not self.model.head.bias.any():
+        if size > 0 and self.model.silent:
             self.model.scale.fill_(size)
 
     def _losses(

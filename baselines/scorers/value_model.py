@@ -1,4 +1,4 @@
-"""Numbers read off a copy of the policy's own network: its trunk under a linear head with one output."""
+"""Numbers read off a copy of the policy's own network: its trunk under a head with one output, 0 at first."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from agentgym.trajectory import StepTable
+from agentgym.trajectory import Floats, Ints, StepTable
 from baselines.batch import reply_lengths
+from baselines.scorers.network import Network
+from baselines.scorers.scorer import ScorerConfig
 from policies.head import autocast, pad
 
 #: Where a number is read: at the end of the prompt ("turn"), before every token of the reply ("token"), or at the
 #: reply's last token ("reply").
 Place = Literal["turn", "token", "reply"]
+#: w h + b, or W2 SiLU(W1 h) as HISR prints it, W1 square.
+Head = Literal["linear", "mlp"]
 
 
 class ValueModel(nn.Module):
@@ -30,41 +34,71 @@ class ValueModel(nn.Module):
 
     scale: Tensor
 
-    def __init__(self, trunk: nn.Module, width: int) -> None:
+    def __init__(self, trunk: nn.Module, width: int, head: Head = "linear") -> None:
         super().__init__()
         self.trunk = trunk
-        self.head = nn.Linear(width, 1)
-        nn.init.zeros_(self.head.weight)
-        nn.init.zeros_(self.head.bias)
+        self.head = _linear_head(width) if head == "linear" else _mlp_head(width)
         self.register_buffer("scale", torch.ones(()))
+
+    @property
+    def silent(self) -> bool:
+        """Whether every number is 0, since nothing has been learned yet."""
+        last = self.head[-1] if isinstance(self.head, nn.Sequential) else self.head
+        return not any(bool(weight.any()) for weight in last.parameters())
 
     def forward(self, ids: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
         """Return float32 (K,), the value behind the tokens at `(rows, columns)` of `ids` (n, S), padded at the end."""
         hidden = self.trunk(input_ids=ids, use_cache=False).last_hidden_state[rows, columns]
         # In 16 bits a value of 10 would be off by up to 0.03.
         with torch.autocast(hidden.device.type, enabled=False):
-            values: Tensor = self.head(hidden.float()).squeeze(-1) * self.scale
+            values: Tensor = self.head(hidden.to(self.scale.dtype)).squeeze(-1) * self.scale
         return values
 
 
-def value_model(policy: Any) -> ValueModel:
+def _linear_head(width: int) -> nn.Module:
+    head = nn.Linear(width, 1)
+    nn.init.zeros_(head.weight)
+    nn.init.zeros_(head.bias)
+    return head
+
+
+def _mlp_head(width: int) -> nn.Module:
+    inner, outer = nn.Linear(width, width, bias=False), nn.Linear(width, 1, bias=False)
+    # Always the same numbers: a scorer is what its policy and its settings make it.
+    nn.init.normal_(inner.weight, std=width**-0.5, generator=torch.Generator().manual_seed(0))
+    nn.init.zeros_(outer.weight)
+    return nn.Sequential(inner, nn.SiLU(), outer)
+
+
+def value_model(policy: Any, head: Head = "linear") -> ValueModel:
     """Return the trunk of a policy's model as it is now, with a head that says 0.
 
     What is frozen under an adapter is shared with the policy, as nobody writes to it.
+
+    Args:
+        policy: with `model`, a Hugging Face causal language model.
+        head: what stands on the trunk.
 
     Raises:
         TypeError: the model has no base model, or no output head to take the width from.
     """
     causal = policy.model.get_base_model() if hasattr(policy.model, "get_base_model") else policy.model
     base = getattr(causal, "base_model", causal)
-    head = getattr(causal, "get_output_embeddings", lambda: None)()
-    if base is causal or head is None:
+    output = getattr(causal, "get_output_embeddings", lambda: None)()
+    if base is causal or output is None:
         raise TypeError(
             f"{type(policy.model).__name__} is not a causal language model with a base model under an output head; "
             "a scorer with a head needs one, such as transformers.AutoModelForCausalLM loads"
         )
     shared = {id(weight): weight for weight in base.parameters() if not weight.requires_grad}
-    return ValueModel(copy.deepcopy(base, shared), head.weight.shape[1]).to(head.weight.device).eval()
+    width, device = output.weight.shape[1], output.weight.device
+    return ValueModel(copy.deepcopy(base, shared), width, head).to(device).eval()
+
+
+def head_network(model: ValueModel, config: ScorerConfig, head_rate: float, name: str) -> Network:
+    """Put trunk and head under an optimiser, each at its own multiple of the policy's learning rate."""
+    trunk = [weight for weight in model.trunk.parameters() if weight.requires_grad]
+    return Network(model, [(trunk, config.rate), (list(model.head.parameters()), head_rate)], config, name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,9 +144,25 @@ class Inputs:
         """Most places of a row."""
         return self.written.shape[1]
 
+    def rows_of(self, part: NDArray[np.int64]) -> tuple[Ints, Ints]:
+        """Return the table rows that some inputs stand for, int64 (R,), and each one's place in `part`, (R,)."""
+        place = np.full(len(self.sequences), -1)
+        place[part] = np.arange(len(part))
+        rows = np.flatnonzero(place[self.of_row] >= 0)
+        return rows, place[self.of_row[rows]]
+
+    @torch.no_grad()
+    def numbers(self, model: ValueModel, network: Network, precision: torch.dtype | None, chosen: Ints) -> Floats:
+        """Return what a model says at all places of some inputs, 0 at the others': float64 (n, width)."""
+        found = np.zeros((len(self.sequences), self.width))
+        order = chosen[np.argsort(self.lengths[chosen], kind="stable")]
+        for part in network.parts(self.lengths, order, learning=False):
+            found[part] = self.predict(model, part, precision).cpu().numpy()
+        return found
+
     def predict(self, model: ValueModel, part: NDArray[np.int64], precision: torch.dtype | None) -> Tensor:
         """Return the numbers at all places of some inputs, float32 (len(part), width); behind the end the last one."""
-        device = model.head.weight.device
+        device = model.scale.device
         ids, _ = pad([self.sequences[i] for i in part], fill=0, left=False, device=device)
         columns = np.minimum(self.first[part, None] + np.arange(self.width), self.lengths[part, None] - 1)
         rows = np.repeat(np.arange(len(part)), self.width)
