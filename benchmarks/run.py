@@ -29,6 +29,7 @@ COMMANDS = {
     "gpu": "benchmarks.gpu.command:gpu",
     "throughput": "benchmarks.throughput.study:throughput",
     "ranking": "benchmarks.ranking.study:ranking",
+    "scorers": "benchmarks.scorers.study:scorers",
     "shaping": "benchmarks.shaping.study:shaping",
     "aliasing": "benchmarks.studies.aliasing:aliasing",
     "merging": "benchmarks.studies.merging:merging",

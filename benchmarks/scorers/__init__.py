@@ -1,0 +1,1 @@
+"""How well step scores of networks rank actions, learned beside a policy that stands still."""
