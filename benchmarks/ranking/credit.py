@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
-from benchmarks.ranking.learned_credit import agentprm, graphgpo_filled, value_gain
+from benchmarks.ranking.learned_credit import agentprm, raw_filled, value_gain
 from wrappers.credit.attribution import attribution
+from wrappers.credit.fill_silent import graphgpo_filled
 from wrappers.credit.gigpo import PRESETS as GIGPO_PRESETS
 from wrappers.credit.gigpo import GiGPOOptions, gigpo, step_returns
 from wrappers.credit.graphgpo import graphgpo
@@ -91,13 +92,14 @@ def _of_methods() -> Iterator[Credit]:
         "attribution": attribution,
         "agentprm": agentprm,
         "value_gain": value_gain,
-        "graphgpo_filled": graphgpo_filled,
+        "graphgpo_filled": functools.partial(graphgpo_filled, beta_episode=0.0),
     }
     for method, give in fitted.items():
         yield Credit(method, FITTED, "", give)
     # Explained above the mean of the group, a group without contrast has no credit.
-    for method in ("attribution", "graphgpo_filled"):
-        yield Credit(method, FITTED, "centred", functools.partial(fitted[method], centred=True))
+    yield Credit("attribution", FITTED, "centred", functools.partial(attribution, centred=True))
+    yield Credit("graphgpo_filled", FITTED, "raw", raw_filled)
+    yield Credit("graphgpo_filled", FITTED, "raw centred", functools.partial(raw_filled, centred=True))
     # HGPO's step level is all it has.
     for whole in (gigpo, rewardflow, graphgpo):
         yield Credit(whole.__name__, TOTAL, "", whole)

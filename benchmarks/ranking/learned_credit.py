@@ -1,4 +1,7 @@
-"""Step credit that is fitted to the outcomes of a group, in closed form: no network, no sight of other groups."""
+"""Step credit that is fitted to the outcomes of a group, in closed form: no network, no sight of other groups.
+
+Credit of a network, which learns from many groups, is measured by `benchmarks.scorers`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from wrappers.credit.group import number_pairs
 
 #: Discount of values: below 1 a way to success is worth the more the shorter it is.
 GAMMA = 0.95
-#: What attribution counts where the graph is silent: little enough to leave the graph's order as it is.
+#: What attribution counts, as it is, where the graph is silent: little enough to leave the graph's order as it is.
 SHARE = 0.01
 
 
@@ -59,6 +62,9 @@ def gains(table: StepTable, values: Floats) -> Floats:
     return after - values
 
 
-def graphgpo_filled(table: StepTable, *, centred: bool = False, share: float = SHARE) -> Floats:
-    """Return GraphGPO's step level, and where it is silent a share of the progress attribution, float64 (N,)."""
+def raw_filled(table: StepTable, *, centred: bool = False, share: float = SHARE) -> Floats:
+    """Return GraphGPO's step level, and where it is silent a share of the progress attribution, float64 (N,).
+
+    `wrappers.credit.fill_silent.graphgpo_filled` takes attribution in units of its deviation in the group instead.
+    """
     return fill_silent(graphgpo(table, beta_episode=0.0), attribution(table, centred=centred), share)

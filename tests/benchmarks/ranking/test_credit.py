@@ -41,7 +41,8 @@ def test_step_parts_leave_the_episode_out():
 def test_what_is_fitted_to_outcomes_is_named_after_its_method():
     names = [credit.name for credit in METHODS if credit.part == "fitted"]
     assert names == [
-        "attribution", "agentprm", "value_gain", "graphgpo_filled", "attribution, centred", "graphgpo_filled, centred",
+        "attribution", "agentprm", "value_gain", "graphgpo_filled", "attribution, centred", "graphgpo_filled, raw",
+        "graphgpo_filled, raw centred",
     ]  # fmt: skip
 
 

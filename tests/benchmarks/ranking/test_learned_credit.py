@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from agentgym.trajectory import StepTable
-from benchmarks.ranking.learned_credit import agentprm, gains, graphgpo_filled, value_gain, visit_values
+from benchmarks.ranking.learned_credit import agentprm, gains, raw_filled, value_gain, visit_values
 from wrappers.credit.attribution import attribution
 from wrappers.credit.graphgpo import graphgpo
 
@@ -67,9 +67,7 @@ def test_attribution_speaks_where_the_graph_is_silent():
     graph, fitted = graphgpo(table, beta_episode=0.0), attribution(table)
     speaks = graph != 0
     assert 0 < speaks.sum() < len(table)
-    filled = graphgpo_filled(table, share=0.1)
+    filled = raw_filled(table, share=0.1)
     assert np.array_equal(filled[speaks], graph[speaks])
     assert filled[~speaks] == pytest.approx(0.1 * fitted[~speaks])
-    assert graphgpo_filled(table, centred=True)[~speaks] == pytest.approx(
-        0.01 * attribution(table, centred=True)[~speaks]
-    )
+    assert raw_filled(table, centred=True)[~speaks] == pytest.approx(0.01 * attribution(table, centred=True)[~speaks])
