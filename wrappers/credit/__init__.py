@@ -8,7 +8,7 @@ imported: all modules of methods are therefore imported here, before their funct
 from wrappers.credit.agentprm import action_targets
 from wrappers.credit.attribution import attribution
 from wrappers.credit.dapo import DAPO, dapo
-from wrappers.credit.fill_silent import fill_silent
+from wrappers.credit.fill_silent import fill_silent, graphgpo_filled
 from wrappers.credit.gae import GAE, gae
 from wrappers.credit.gigpo import GiGPO, gigpo
 from wrappers.credit.graphgpo import GraphGPO, graphgpo
@@ -54,6 +54,7 @@ __all__ = [
     "gae",
     "gigpo",
     "graphgpo",
+    "graphgpo_filled",
     "grpo",
     "hgpo",
     "hisr",

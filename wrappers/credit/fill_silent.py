@@ -82,4 +82,4 @@ def graphgpo_filled(table: StepTable, *, preset: str = "paper", **options: Unpac
     steps = graphgpo(table, **{**given, "beta_episode": 0.0, "invalid_penalty": 0.0})
     fitted = attribution(table, outcome=chosen["outcome"], centred=True)
     scores = process_reward(table, scores=fitted, alpha_trajectory=0.0)
-    return graphgpo(table, **given) + fill_silent(steps, scores, chosen["share"]) - steps
+    return graphgpo(table, **given) + (fill_silent(steps, scores, chosen["share"]) - steps)
