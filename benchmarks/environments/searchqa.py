@@ -71,11 +71,12 @@ _FACTS = [
 
 # SmolLM2 on a CPU: two facts of all 45 kinds. Cloning ends with the first look that finds 30 % of the validation
 # questions answered: after 56 episodes read once, clones answered 20, 52 and 5 % (seeds 0, 1 and 2), and episodes read
-# three times leave replies that hardly differ: six iterations then found nothing to choose from.
+# three times leave replies that hardly differ: six iterations then found nothing to choose from. 16 iterations of GRPO
+# at a rate of 1e-5 and a temperature of 1 took the first clone from 53 to 59 %, its sampled play from 22 to 41 %.
 SEARCHQA_SMOLLM2 = dataclasses.replace(
-    SOKOBAN_PRETRAINED, iterations=16, groups=8, group_size=8, learning_rate=1e-5, temperature=1.0, kl=0.0,
+    SOKOBAN_PRETRAINED, iterations=20, groups=8, group_size=8, learning_rate=2e-5, temperature=0.7, kl=0.0,
     keep_zero=False, minibatch_rows=256, microbatch_rows=None, microbatch_tokens=768, share_prefixes=True,
-    validate_every=8,
+    validate_every=10,
 )  # fmt: skip
 
 SEARCHQA = EnvSettings(
