@@ -1,0 +1,276 @@
+"""Hindsight model: a copy of the policy that knows how the episode ended, and says how much each reply mattered.
+
+    policy           prompt | reply
+    "outcome"        how it ended, prompt | reply
+    "cloze"          how it ended, what came after, prompt | reply
+
+The copy is trained by the likelihood of the replies that were given. What it knows stands as tokens in front of the
+prompt (behind a first special token, where prompts have one): the prompt ends as the policy's own, so that the reply
+follows it, and rows that continue each other still share their beginning. Where all of it does not fit the model's
+positions, what came last goes first, then the prompt's beginning.
+
+Source: the HISR paper (Eqs. 4 to 6), whose model is "cloze", without code. There the next observation often names the
+action: it is certain in hindsight, and its importance then says how surprising it was. "outcome" cannot tell.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from agentgym.checks import fields_checked
+from agentgym.trajectory import Floats, Reply, StepTable
+from baselines.batch import reply_lengths
+from baselines.config import check_numbers
+from baselines.scorers.network import Network
+from baselines.scorers.replies import Replies, reply_logprobs, sampled_logprobs
+from baselines.scorers.scorer import ScoreLevel, ScorerConfig
+from policies.training import trained_beside
+from wrappers.credit.hisr import importance
+
+
+@fields_checked
+@dataclass(frozen=True)
+class HindsightConfig(ScorerConfig):
+    """Numbers of a hindsight model, beside those of `baselines.scorers.scorer.ScorerConfig`.
+
+    Attributes:
+        beta: of `wrappers.credit.hisr.importance`.
+        clip: bound of its exponent, None for none.
+        hindsight: what the model knows, the "outcome" alone or what came after as well ("cloze").
+        minibatch_rows: distinct rows per update.
+        temperature: that of the rollouts; None: the policy's own.
+        won_text: what it is told of a won episode; the tokenizer must tell it from `lost_text`.
+        lost_text: what it is told of a lost one.
+        after_text: stands before what came after.
+    """
+
+    beta: float = 0.3
+    clip: float | None = 5.0
+    hindsight: Literal["outcome", "cloze"] = "outcome"
+    minibatch_rows: int = 32
+    temperature: float | None = None
+    won_text: str = "Outcome: won\n"
+    lost_text: str = "Outcome: lost\n"
+    after_text: str = "After: "
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rules = (
+            ("level", self.level == "turn", "'turn': the importance is a whole reply's"),
+            ("beta", self.beta > 0, "above 0"),
+            ("clip", self.clip is None or self.clip > 0, "None or above 0"),
+            ("hindsight", self.hindsight in ("outcome", "cloze"), "'outcome' or 'cloze'"),
+            ("minibatch_rows", self.minibatch_rows >= 1, "at least 1"),
+            ("temperature", self.temperature is None or self.temperature > 0, "None or above 0"),
+        )
+        check_numbers(self, rules)
+
+    def make(self, policy: Any) -> Hindsight:
+        """Make the hindsight model of a policy, from its weights as they are now."""
+        return Hindsight(policy, self)
+
+
+class Hindsight:
+    """How much more likely each reply is in hindsight: a `baselines.scorers.scorer.StepScorer`.
+
+    Args:
+        policy: whose model is copied, as it is now; with `model`, `score` and `tokenizer`, such as
+            `policies.huggingface.HuggingFacePolicy`. With an adapter the copy is a second adapter on the same base.
+        config: see `HindsightConfig`.
+
+    Raises:
+        ValueError: the tokenizer makes the same tokens of both outcomes.
+    """
+
+    order: Literal["after"] = "after"
+
+    def __init__(self, policy: Any, config: HindsightConfig | None = None) -> None:
+        self.config = config or HindsightConfig()
+        self._twin = trained_beside(policy)
+        self._tokenizer = policy.tokenizer
+        self._outcome = [self._encode(text) for text in (self.config.lost_text, self.config.won_text)]
+        if self._outcome[0] == self._outcome[1]:
+            raise ValueError(
+                f"the tokenizer makes the same tokens of {self.config.lost_text!r} and {self.config.won_text!r}: give "
+                "lost_text and won_text that it can tell apart"
+            )
+        weights = [value for value in self.model.parameters() if value.requires_grad]
+        self._network = Network(self.model, [(weights, self.config.rate)], self.config, "the hindsight model's")
+        self._learned = False
+
+    @property
+    def model(self) -> Any:
+        """The hindsight model's network."""
+        return self._twin.model
+
+    @property
+    def level(self) -> ScoreLevel:
+        """What a score is given for."""
+        return self.config.level
+
+    def scores(self, table: StepTable) -> Floats:
+        """Return the importance of every reply, float64 (N,), above 0; exactly 1 until the first update has been made.
+
+        Raises:
+            ValueError: the table has no replies, or a reply no tokens or log-probabilities.
+        """
+        rows = Replies.of(table, self.prompts(table))
+        played = sampled_logprobs(table, rows.mask)
+        if not self._learned:
+            return np.ones(len(table))
+        told = reply_logprobs(rows, self._twin, self._network, self.config.temperature)
+        return importance(played, told, rows.mask, beta=self.config.beta, clip=self.config.clip)
+
+    def update(
+        self,
+        table: StepTable,
+        scores: Floats,
+        targets: Floats | None,
+        generator: np.random.Generator,
+        learning_rate: float,
+    ) -> dict[str, float]:
+        """Learn to give the replies of finished episodes, won and lost, by the mean negative log-likelihood per token.
+
+        Args:
+            table: what `scores` was asked for.
+            scores: what it answered.
+            targets: not used.
+            generator: shuffles mini-batches.
+            learning_rate: the policy's, see `HindsightConfig.rate`.
+
+        Returns:
+            "prm_loss" and "prm_grad_norm" (before clipping), means over the updates; "prm_clipped", the share of
+            `scores` at the bound.
+
+        Raises:
+            FloatingPointError: a gradient is not finite, the message names it; the weights are those of the last good
+                step. Or the step itself has made a weight that is not finite.
+        """
+        config, network, rows = self.config, self._network, Replies.of(table, self.prompts(table))
+        count = np.bincount(rows.of_row, minlength=len(rows.replies))
+        losses: list[float] = []
+        norms: list[float] = []
+        network.begin(learning_rate)
+        for _ in range(config.epochs):
+            order = generator.permutation(len(rows.replies))
+            minibatches = np.array_split(order, -(-len(order) // config.minibatch_rows))
+            share = float(rows.mask.sum()) / len(minibatches)
+            for chosen in minibatches:
+                parts: list[float] = []
+                norms.append(network.step(self._losses(rows, count, chosen, share, parts)))
+                losses.append(sum(parts))
+        network.end()
+        self._learned = True
+        bound = np.inf if config.clip is None else config.clip
+        return {
+            "prm_loss": float(np.mean(losses)),
+            "prm_grad_norm": float(np.mean(norms)),
+            "prm_clipped": float((np.abs(np.log(scores)) > bound - 1e-9).mean()),
+        }
+
+    def prompts(self, table: StepTable) -> list[tuple[int, ...]]:
+        """Return what the model reads before each row's reply, N sequences of token ids.
+
+        Raises:
+            ValueError: the table has no replies, or a reply no tokens.
+        """
+        reply_lengths(table)
+        replies: Sequence[Reply] = table.replies  # type: ignore[assignment]  # reply_lengths has seen them
+        after = self._after(table, replies) if self.config.hindsight == "cloze" else [()] * len(table)
+        positions = getattr(self.model.config, "max_position_embeddings", None)
+        first = getattr(self._tokenizer, "bos_token_id", None)
+        found = []
+        for row, reply in enumerate(replies):
+            special = int(first is not None and reply.prompt_ids[:1] == (first,))
+            known, prompt = self._outcome[int(table.won[row])], reply.prompt_ids[special:]
+            if positions is not None:
+                room = max(positions - special - len(known) - len(reply.token_ids), 1)
+                prompt = prompt[-room:]
+                known += after[row][: room - len(prompt)]
+            else:
+                known += after[row]
+            found.append(reply.prompt_ids[:special] + known + prompt)
+        return found
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return weights and optimiser state, as a checkpoint keeps them."""
+        return self._network.state_dict() | {"learned": self._learned}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` returned."""
+        self._network.load_state_dict(state)
+        self._learned = bool(state["learned"])
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings, as a checkpoint keeps them."""
+        return self._network.describe()
+
+    def _losses(
+        self, rows: Replies, count: NDArray[np.int64], chosen: NDArray[np.int64], share: float, losses: list[float]
+    ) -> Iterator[Tensor]:
+        """What some rows add to the loss, pass by pass; each is noted in `losses`."""
+        for part in rows.passes(self._network, chosen, learning=True):
+            logprobs = rows.logprobs(self._twin, self._network, part, self.config.temperature).double().sum(1)
+            loss = -(logprobs * torch.from_numpy(count[part]).to(logprobs)).sum() / share
+            losses.append(float(loss.detach()))
+            yield loss
+
+    def _encode(self, text: str) -> tuple[int, ...]:
+        return tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def _after(self, table: StepTable, replies: Sequence[Reply]) -> list[tuple[int, ...]]:
+        """What came after each row: what was new in later prompts, without the row's own reply, and later replies."""
+        begin, end = self._encode(self.config.after_text), self._encode("\n")
+        found: list[tuple[int, ...]] = [()] * len(table)
+        for low, high in zip(table.offsets[:-1], table.offsets[1:], strict=True):
+            steps = table.order[low:high].tolist()
+            seen = [new_tokens(replies[a], replies[b].prompt_ids) for a, b in itertools.pairwise(steps)]
+            for place, row in enumerate(steps[:-1]):
+                own, later = replies[row].token_ids, zip(seen[place:], steps[place + 1 :], strict=True)
+                told = [token for new, step in later for token in (*without(new, own), *replies[step].token_ids)]
+                found[row] = (*begin, *told, *end)
+        return found
+
+
+def new_tokens(before: Reply, prompt: tuple[int, ...]) -> tuple[int, ...]:
+    """Return what a prompt holds that the one before it, and its reply, did not: without what both begin and end with.
+
+    >>> new_tokens(Reply("", (1, 2, 9), (7,)), (1, 2, 9, 7, 3, 9)), new_tokens(Reply("", (1, 2, 9), (7,)), (1, 3, 9))
+    ((3,), (3,))
+    """
+    known = before.prompt_ids + before.token_ids
+    if prompt[: len(known)] != known:
+        known = before.prompt_ids
+    start = next(
+        (i for i, (a, b) in enumerate(zip(known, prompt, strict=False)) if a != b), min(len(known), len(prompt))
+    )
+    rest, tail = prompt[start:], before.prompt_ids[start:] or before.prompt_ids
+    same = next(
+        (i for i, (a, b) in enumerate(zip(rest[::-1], tail[::-1], strict=False)) if a != b), min(len(rest), len(tail))
+    )
+    return rest[: len(rest) - same]
+
+
+def without(tokens: tuple[int, ...], cut: tuple[int, ...]) -> tuple[int, ...]:
+    """Return tokens without any place where those of `cut` follow each other.
+
+    >>> without((1, 2, 3, 1, 2), (1, 2))
+    (3,)
+    """
+    kept: list[int] = []
+    place = 0
+    while place < len(tokens):
+        if tokens[place : place + len(cut)] == cut:
+            place += len(cut)
+        else:
+            kept.append(tokens[place])
+            place += 1
+    return tuple(kept)

@@ -1,0 +1,177 @@
+"""Hindsight model: what it reads, that it learns what outcomes tell, and that it goes on exactly."""
+
+import copy
+import dataclasses
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from agentgym.rollout import collect
+from agentgym.trajectory import Reply, StepTable
+from baselines.scorers.hindsight import Hindsight, HindsightConfig, new_tokens, without
+from policies.lora import LoraSettings, add_lora
+from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor, small_policy
+from tests.baselines.test_trainer import digest
+
+RATE = 1e-2
+
+
+def played(policy: Any = None, size: int = 8, seed: int = 0) -> StepTable:
+    return collect(corridor(), policy or babbling_policy(), tasks=TASKS, group_size=size, seed=seed)
+
+
+def learn(model: Hindsight, table: StepTable, rng: np.random.Generator) -> dict[str, float]:
+    return model.update(table, model.scores(table), None, rng, RATE)
+
+
+def two_turns(second: tuple[int, ...]) -> StepTable:
+    """A trajectory of two turns whose prompts and replies are given tokens."""
+    return StepTable.from_arrays(
+        group=[0, 0], trajectory=[0, 0], t=[0, 1], state=[0, 1], action=[0, 0], next_state=[1, 2], reward=[0, 1],
+        won=[1, 1], replies=[Reply("", (20, 21, 29), (25, 26), (-1.0,) * 2), Reply("", second, (27,), (-1.0,))],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("hindsight", ["outcome", "cloze"])
+def test_a_new_model_gives_every_reply_importance_1(hindsight: Any) -> None:
+    policy, table = babbling_policy(), played()
+    before = digest(policy)
+    model = Hindsight(policy, HindsightConfig(hindsight=hindsight))
+    assert (model.scores(table) == 1.0).all()
+    row = learn(model, table, np.random.default_rng(0))
+    assert row["prm_loss"] > 0
+    assert row["prm_grad_norm"] > 0
+    scores = model.scores(table)
+    assert (scores > 0).all()
+    assert (scores != 1.0).any()
+    assert digest(policy) == before
+
+
+def test_the_outcome_stands_in_front_and_the_prompt_ends_as_it_did() -> None:
+    policy, table = babbling_policy(), played()
+    told = Hindsight(policy).prompts(table)
+    for row, reply in enumerate(table.replies):  # type: ignore[arg-type]
+        text = "Outcome: won\n" if table.won[row] else "Outcome: lost\n"
+        assert told[row] == (*policy.tokenizer(text, add_special_tokens=False)["input_ids"], *reply.prompt_ids)
+    assert 0 < table.trajectory_won.mean() < 1
+
+
+def test_a_first_special_token_stays_first_and_long_prompts_lose_their_beginning() -> None:
+    policy = babbling_policy()
+    model = Hindsight(policy)
+    won = model._outcome[1]
+    table = two_turns((20, 21, 29, 25, 26, 23, 29))
+    policy.tokenizer.bos_token_id = 20
+    assert model.prompts(table)[0] == (20, *won, 21, 29)
+    model.model.config.max_position_embeddings = 1 + len(won) + 1 + 2
+    assert model.prompts(table)[0] == (20, *won, 29)  # one place is left beside the reply's two
+
+
+@pytest.mark.parametrize("second", [(20, 21, 29, 25, 26, 23, 29), (20, 23, 29), (20, 25, 26, 23, 29)])
+def test_a_cloze_knows_what_came_after_but_not_the_reply_itself(second: tuple[int, ...]) -> None:
+    policy = babbling_policy()
+    model = Hindsight(policy, HindsightConfig(hindsight="cloze"))
+    encoded = [tuple(policy.tokenizer(text, add_special_tokens=False)["input_ids"]) for text in ("After: ", "\n")]
+    won = model._outcome[1]
+    # A transcript, a window on the last observation, and one that repeats the reply: 23 was seen, 27 was done.
+    assert model.prompts(two_turns(second)) == [(*won, *encoded[0], 23, 27, *encoded[1], 20, 21, 29), (*won, *second)]
+    model.model.config.max_position_embeddings = len(won) + len(encoded[0]) + 1 + 3 + 2
+    assert model.prompts(two_turns(second))[0] == (*won, *encoded[0], 23, 20, 21, 29)
+
+
+def test_new_tokens_and_cuts() -> None:
+    before = Reply("", (1, 2, 9), (7,))
+    assert new_tokens(before, (1, 2, 9)) == ()
+    assert new_tokens(before, (4, 5, 9)) == (4, 5)
+    assert new_tokens(before, (1, 2, 9, 7, 9)) == ()
+    assert without((1, 1, 2, 3), (1, 2)) == (1, 3)
+    assert without((), (1,)) == ()
+
+
+def test_the_gradient_is_that_of_the_mean_over_tokens_however_it_is_cut() -> None:
+    policy = small_policy(max_new_tokens=3)
+    with pytest.warns(RuntimeWarning, match="refused every action"):
+        table = played(policy, size=2)
+    naive = Hindsight(policy)
+    losses = [
+        -naive._twin.score([prompt], [reply.token_ids], 1.0).logprobs.sum()
+        for prompt, reply in zip(naive.prompts(table), table.replies, strict=True)  # type: ignore[arg-type]
+    ]
+    expected = torch.stack(losses).sum() / sum(len(reply.token_ids) for reply in table.replies)  # type: ignore[union-attr]
+    expected.backward()  # type: ignore[no-untyped-call]
+    for limits in ({}, {"microbatch_rows": 3}, {"microbatch_tokens": 80}):
+        model = Hindsight(policy, HindsightConfig(minibatch_rows=1000, max_grad_norm=1e9, **limits))
+        row = learn(model, table, np.random.default_rng(0))
+        assert row["prm_loss"] == pytest.approx(float(expected.detach()), rel=1e-5)
+        for weight, same in zip(model.model.parameters(), naive.model.parameters(), strict=True):
+            torch.testing.assert_close(weight.grad, same.grad, atol=1e-5, rtol=1e-3)
+
+
+def test_it_learns_which_reply_the_outcome_tells() -> None:
+    # The same prompt three times; won episodes said "right" in all, so the outcome gives the reply away.
+    policy = babbling_policy()
+    replies = policy.act(["cell 2"] * 96, {}, np.random.default_rng(0))
+    right = np.array(["right" in reply.text for reply in replies])
+    n = len(replies)
+    table = StepTable.from_arrays(
+        group=[0] * n, trajectory=range(n), t=[0] * n, state=[0] * n, action=[r.text for r in replies],
+        next_state=[1] * n, reward=right.astype(float), won=right, replies=replies,
+    )  # fmt: skip
+    model, rng = Hindsight(policy, HindsightConfig(beta=1.0)), np.random.default_rng(0)
+    rows = [learn(model, table, rng) for _ in range(40)]
+    assert rows[-1]["prm_loss"] < rows[0]["prm_loss"]
+    # In hindsight the word is certain: its importance is the inverse of the policy's probability.
+    chance = np.exp(next(reply.logprobs[0] for reply in replies if "right" in reply.text))
+    assert model.scores(table)[right].mean() > 0.7 / chance > 1.3
+
+
+def test_the_share_at_the_bound_is_counted() -> None:
+    table = played()
+    model = Hindsight(babbling_policy(), HindsightConfig(clip=2.0))
+    scores = np.where(np.arange(len(table)) < 3, np.exp(-2.0), 1.0)
+    row = model.update(table, scores, None, np.random.default_rng(0), 0.0)
+    assert row["prm_clipped"] == pytest.approx(3 / len(table))
+
+
+def test_a_loaded_state_goes_on_to_the_bit() -> None:
+    config = HindsightConfig(minibatch_rows=4)
+    tables = [played(seed=seed, size=4) for seed in range(4)]
+    straight, rng = Hindsight(babbling_policy(), config), np.random.default_rng(1)
+    expected = [learn(straight, table, rng) for table in tables]
+    first, rng = Hindsight(babbling_policy(), config), np.random.default_rng(1)
+    rows = [learn(first, table, rng) for table in tables[:2]]
+    kept = copy.deepcopy(first.state_dict())
+    second = Hindsight(small_policy(seed=1), config)
+    second.load_state_dict(kept)
+    assert rows + [learn(second, table, rng) for table in tables[2:]] == expected
+    np.testing.assert_array_equal(second.scores(tables[0]), straight.scores(tables[0]))
+
+
+def test_an_adapter_is_a_second_one_on_the_same_base() -> None:
+    pytest.importorskip("peft")
+    policy = add_lora(babbling_policy(), LoraSettings(rank=2, alpha=4.0), seed=0)
+    model = Hindsight(policy)
+    own = {id(weight) for weight in policy.model.parameters() if not weight.requires_grad}
+    assert {id(weight) for weight in model.model.parameters() if not weight.requires_grad} == own
+    assert all("lora" in name for name in model.state_dict()["model"])
+
+
+def test_outcomes_that_read_alike_are_refused() -> None:
+    policy = babbling_policy()
+    blind = SimpleNamespace(
+        model=policy.model, score=policy.score, tokenizer=lambda *_, **__: {"input_ids": [0]}
+    )  # every word unknown
+    with pytest.raises(ValueError, match=r"same tokens of 'Outcome: lost\\n' and 'Outcome: won\\n'"):
+        Hindsight(blind)
+    with pytest.raises(ValueError, match=r"HindsightConfig\.level must be 'turn'"):
+        HindsightConfig(level="token")
+
+
+def test_replies_without_log_probabilities_are_refused() -> None:
+    table = played()
+    replies = np.array([Reply("", r.prompt_ids, r.token_ids) for r in table.replies], object)  # type: ignore[union-attr]
+    with pytest.raises(ValueError, match="row 0 has 1 reply tokens and 0 log-probabilities"):
+        Hindsight(babbling_policy()).scores(dataclasses.replace(table, replies=replies))
