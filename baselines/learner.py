@@ -161,13 +161,13 @@ class Learner:
 
 
 def _make_scorer(policy: Any, credit: Any, config: TrainerConfig) -> StepScorer:
-    """Make the scorer of a credit method: at its level, with the trainer's passes where it has none of its own."""
+    """Make the scorer of a credit method: at its level, with the trainer's passes and temperature if it has none."""
     settings = getattr(credit, "scorer", None)
     if settings is None:
         name = getattr(credit, "name", type(credit).__name__)
         raise ValueError(f"{name} wants scores and makes no scorer: pass one, Trainer(..., scorer=...)")
-    limits = {name: getattr(config, name) for name in ("microbatch_rows", "microbatch_tokens")}
-    missing = {name: limit for name, limit in limits.items() if getattr(settings, name) is None}
+    given = {name: getattr(config, name) for name in ("microbatch_rows", "microbatch_tokens", "temperature")}
+    missing = {name: value for name, value in given.items() if getattr(settings, name, False) is None}
     made: StepScorer = dataclasses.replace(settings, level=credit.score_level, **missing).make(policy)
     return made
 

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,11 @@ import torch
 
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply, StepTable
+from baselines.learner import Learner
 from baselines.scorers.implicit_reward import ImplicitReward, ImplicitRewardConfig
 from baselines.scorers.losses import cross_entropy, outcome_pairs, pair_loss, trajectory_scores
 from policies.lora import LoraSettings, add_lora
-from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor, small_policy
+from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import digest
 
 RATE = 1e-3
@@ -365,6 +367,16 @@ def test_replies_without_log_probabilities_need_the_start() -> None:
 def test_a_wrong_setting_is_named(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         ImplicitRewardConfig(**changes)
+
+
+def test_a_trainer_hands_over_the_temperature_of_its_rollouts() -> None:
+    credit: Any = SimpleNamespace(scorer=ImplicitRewardConfig(), score_level="turn")
+    learner = Learner(babbling_policy(), credit, dataclasses.replace(CONFIG, temperature=0.7))
+    assert learner.scorer is not None
+    assert learner.scorer.config.temperature == 0.7  # type: ignore[attr-defined]
+    credit.scorer = ImplicitRewardConfig(temperature=0.9)
+    learner = Learner(babbling_policy(), credit, dataclasses.replace(CONFIG, temperature=0.7))
+    assert learner.scorer.config.temperature == 0.9  # type: ignore[union-attr]
 
 
 def test_settings_are_described() -> None:
