@@ -90,8 +90,30 @@ def _critic(policy: Any) -> StepScorer:
     return Critic(policy, CriticConfig(level="turn"))
 
 
+def _contribution(policy: Any) -> StepScorer:
+    from baselines.scorers.contribution import Contribution
+
+    return Contribution(policy)
+
+
+def _implicit(**settings: Any) -> Callable[[Any], StepScorer]:
+    """Return what makes a reward model with some settings of its own."""
+
+    def make(policy: Any) -> StepScorer:
+        from baselines.scorers.implicit_reward import ImplicitReward, ImplicitRewardConfig
+
+        return ImplicitReward(policy, ImplicitRewardConfig(**settings))
+
+    return make
+
+
 SCORERS: dict[str, Scored] = {
     "fewer steps": Scored("reference", lambda policy: FewerSteps()),
+    "implicit sum": Scored("advantage", _implicit(reduce="sum")),
+    "implicit mean": Scored("advantage", _implicit(reduce="mean")),
+    "implicit ce": Scored("advantage", _implicit(loss="ce", reduce="sum")),
+    "implicit centred": Scored("advantage", _implicit(reduce="sum", centre=True)),
+    "contribution": Scored("contribution", _contribution),
     "critic": Scored("state value", _critic, outcome_targets, gains),
 }
 

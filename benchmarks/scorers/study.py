@@ -149,7 +149,7 @@ def _result(
 
 
 def scorers(
-    quick: Annotated[bool, typer.Option("--quick", help="Two small iterations, half a minute; for CI.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Two small iterations, a minute; for CI.")] = False,
     only: Annotated[str | None, typer.Option(help=f"Names separated by commas, of: {', '.join(SCORERS)}.")] = None,
     policy: Annotated[
         Path | None,

@@ -44,7 +44,7 @@ def study_table(study: Study) -> Table:
         beside = [result.name, f"({result.kind})"] + [""] * len(result.points)
         rows += [_line(words, result, point) for words, point in zip(beside, result.points, strict=False)]
     shown = table(
-        HEADS, rows, title="scores learned beside a policy that stands still", box=SIMPLE_HEAD, padding=(0, 1, 0, 0),
+        HEADS, rows, title="scores learned beside a policy that stands still", box=SIMPLE_HEAD, padding=0,
         pad_edge=False,
     )  # fmt: skip
     shown.columns[0].no_wrap = True
