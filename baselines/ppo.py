@@ -133,7 +133,8 @@ def _over_tokens(table: StepTable, values: NDArray[np.float64], columns: TokenCo
             gamma=token_gamma, lam=lam, turn_gamma=options["gamma"],
         )  # fmt: skip
     lost = _penalties(table, options, "row")
-    return Estimate(*(_less(columns.by_reply(array), lost, columns.reply_mask) for array in found))
+    advantages, returns = (_less(columns.by_reply(array), lost, columns.reply_mask) for array in found)
+    return Estimate(advantages, returns)
 
 
 def _penalties(table: StepTable, options: PPOOptions, where: str) -> NDArray[np.float64]:

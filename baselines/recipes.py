@@ -14,10 +14,14 @@ from numpy.typing import NDArray
 from agentgym.checks import suggest
 from agentgym.trajectory import Bools, StepTable
 from baselines.config import TrainerConfig
-from baselines.learned_credit import scored_steps, spa_ridge
+from baselines.learned_credit import scored_steps, scored_tokens, spa_ridge, spa_steps
 from baselines.ppo import PRESETS, ppo
+from baselines.scorers.action_value import ActionValueConfig
+from baselines.scorers.contribution import ContributionConfig
 from baselines.scorers.critic import CriticConfig
+from baselines.scorers.implicit_reward import ImplicitRewardConfig
 from baselines.scorers.scorer import Estimate, ScoreLevel, ScorerConfig
+from baselines.scorers.segmented_reward import SegmentedRewardConfig
 from wrappers.credit.dapo import contrasting_groups, dapo
 from wrappers.credit.fill_silent import graphgpo_filled
 from wrappers.credit.gigpo import gigpo
@@ -179,6 +183,46 @@ _ALL = (
         spa_ridge,
         {"preset": "paper", "grounding": "penalty"},
         "GRPO plus SPA's step rewards: contributions by ridge regression, less a half for a refused action.",
+    ),
+    Recipe(
+        "spa_network",
+        spa_steps,
+        {"preset": "paper", "grounding": "penalty"},
+        "GRPO plus SPA's step rewards, with contributions that a network learns to sum to the outcome.",
+        scored="turn",
+        scorer=ContributionConfig(),
+    ),
+    Recipe(
+        "hisr",
+        scored_steps,
+        {"preset": "paper", "horizon": "to_go", "gamma": 0.99, "alpha_trajectory": 0.0},
+        "HISR's segment rewards still to come: contributions that a network learns, weighed by a hindsight model.",
+        scored="turn",
+        scorer=SegmentedRewardConfig(),
+    ),
+    Recipe(
+        "agentprm",
+        scored_steps,
+        {"preset": "paper", "compare": "state", **_PENALTY},
+        "GRPO plus the value of the action, learned from how rollouts went on, compared inside the state.",
+        scored="turn",
+        scorer=ActionValueConfig(),
+    ),
+    Recipe(
+        "istar",
+        scored_steps,
+        {"preset": "paper", **_PENALTY},
+        "GRPO plus the log-ratio of a reward model, which learns from pairs of won and lost episodes, to the policy.",
+        scored="turn",
+        scorer=ImplicitRewardConfig(),
+    ),
+    Recipe(
+        "prime",
+        scored_tokens,
+        {"preset": "paper", "whiten": True, **_PENALTY},
+        "Per token, the log-ratio to come of a reward model, which learns from outcomes, to the start, plus RLOO.",
+        scored="token",
+        scorer=ImplicitRewardConfig(loss="ce", reduce="sum", reference="start", order="before"),
     ),
     Recipe(
         "judge",

@@ -4,7 +4,7 @@
         --output_dir OUT --num_generations 8 --per_device_train_batch_size 8 --learning_rate 1e-6
 
 TRL draws the tasks, clips and updates; rollouts and credit are ours. A rollout is one sequence, so the environments
-show transcripts. Methods with a critic, and those that play groups again (DAPO), do not fit. Needs the extra `trl`.
+show transcripts. Methods with a scorer, and those that play groups again (DAPO), do not fit. Needs the extra `trl`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CreditGRPO(GRPOTrainer):
     Args:
         policy: the model with its tokenizer; weights fp32, or an adapter. It plays at `args.temperature`.
         envs: vector environments with autoreset `DISABLED`, reply parser and `VectorTranscript` included.
-        credit: a recipe without critic and resampling.
+        credit: a recipe without scorer and resampling.
         tasks: reset options to draw from, as for `agentgym.rollout.collect`.
         args: TRL's configuration; `num_generations` is the group's size. `loss_type="dapo"` and `beta=0` is the
             house's loss with `aggregation="token-mean"` and no KL term.

@@ -32,7 +32,6 @@ from baselines.scorers.losses import (
     Reduce,
     cross_entropy,
     outcome_pairs,
-    pair_accuracy,
     pair_loss,
     trajectory_scores,
 )
@@ -174,16 +173,14 @@ class ImplicitReward:
 
         Args:
             table: what `scores` was asked for.
-            scores: what it answered, before this update: the accuracies are about a batch that phi has not seen.
+            scores: not used.
             targets: not used.
             generator: shuffles tasks.
             learning_rate: the policy's, see `ImplicitRewardConfig.rate`.
 
         Returns:
             "prm_loss" and "prm_grad_norm" (before clipping), means over the updates, 0 where there was nothing to
-            learn; "prm_pair_accuracy", of pairs by `scores`, as the loss reduces and weighs them; and
-            "prm_centred_accuracy", by their sums when the mean step of the task is taken off: a score that is the same
-            for every step tells nothing there. Both are 0.5 where there are no pairs, and where all scores are equal.
+            learn. What the scores are worth is for `wrappers.credit.evidence` to say.
 
         Raises:
             FloatingPointError: a gradient is not finite, the message names it; the weights are those of the last good
@@ -198,8 +195,6 @@ class ImplicitReward:
             pair_weight=config.pair_weight,
         )
         batch = _Batch.of(table, pairs, self.level, network.device)
-        before = scores if scores.ndim == 1 else scores.sum(1)
-        figures = _accuracies(table, before, pairs, config.reduce)
         reference = torch.from_numpy(self._reference(table, batch.rows).sum(1)).to(network.device)
         groups = np.unique(table.trajectory_group[pairs.better]) if config.loss == "pair" else np.arange(table.n_groups)
         whole = float(pairs.weight.sum()) if config.loss == "pair" else float(table.n_trajectories)
@@ -216,7 +211,7 @@ class ImplicitReward:
         self._references = None
         self._learned = self._learned or bool(losses)
         means = {"prm_loss": losses, "prm_grad_norm": norms}
-        return {name: float(np.mean(values)) if values else 0.0 for name, values in means.items()} | figures
+        return {name: float(np.mean(values)) if values else 0.0 for name, values in means.items()}
 
     def state_dict(self) -> dict[str, Any]:
         """Return weights, optimiser state, and the start's weights where phi is compared with it.
@@ -343,14 +338,3 @@ class _Batch:
         columns = (table.group, table.trajectory, table.trajectory_won, units)
         groups, trajectory, won, unit = (torch.from_numpy(column).to(device) for column in columns)
         return cls(rows, pairs, table.group, table.trajectory_group, groups, trajectory, won, unit)
-
-
-def _accuracies(table: StepTable, steps: Floats, pairs: Pairs, reduce: Reduce) -> dict[str, float]:
-    """Pair accuracies of step scores: reduced as the loss does; and summed, less the mean step of the task."""
-    values, trajectory, groups = (torch.from_numpy(column) for column in (steps, table.trajectory, table.group))
-    centred = values - group_means(values, torch.ones_like(values), groups)
-
-    def accuracy(scores: Tensor, how: Reduce) -> float:
-        return pair_accuracy(trajectory_scores(scores, trajectory, table.n_trajectories, how).numpy(), pairs)
-
-    return {"prm_pair_accuracy": accuracy(values, reduce), "prm_centred_accuracy": accuracy(centred, "sum")}

@@ -127,17 +127,3 @@ def cross_entropy(scores: Tensor, won: Tensor, divisor: float | None = None) -> 
     """
     losses = binary_cross_entropy_with_logits(scores, won.to(scores), reduction="sum")
     return losses / (len(scores) if divisor is None else divisor)
-
-
-def pair_accuracy(scores: Floats, pairs: Pairs) -> float:
-    """Return the weighted share of pairs whose better trajectory has the higher score; equal scores count half.
-
-    0.5 where there are no pairs: nothing is known.
-
-    >>> pair_accuracy(np.array([3.0, 1.0, 3.0]), Pairs(np.array([0, 0]), np.array([1, 2]), np.array([0.5, 0.5])))
-    0.75
-    """
-    if not len(pairs):
-        return 0.5
-    gain = np.sign(scores[pairs.better] - scores[pairs.worse])
-    return float(np.average(0.5 + 0.5 * gain, weights=pairs.weight))

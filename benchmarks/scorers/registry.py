@@ -29,6 +29,11 @@ def as_they_are(table: StepTable, scores: Floats) -> Floats:
     return scores
 
 
+def logs(table: StepTable, scores: Floats) -> Floats:
+    """Return the logarithms: of a ratio of probabilities, what an advantage is."""
+    return np.log(scores)
+
+
 def outcome_targets(table: StepTable) -> Floats:
     """Return what values are fitted to, float64 (N,): the discounted outcome that followed each step."""
     return action_targets(table, gamma=GAMMA)
@@ -96,6 +101,18 @@ def _contribution(policy: Any) -> StepScorer:
     return Contribution(policy)
 
 
+def _action_value(policy: Any) -> StepScorer:
+    from baselines.scorers.action_value import ActionValue
+
+    return ActionValue(policy)
+
+
+def _hindsight(policy: Any) -> StepScorer:
+    from baselines.scorers.hindsight import Hindsight
+
+    return Hindsight(policy)
+
+
 def _implicit(**settings: Any) -> Callable[[Any], StepScorer]:
     """Return what makes a reward model with some settings of its own."""
 
@@ -114,6 +131,8 @@ SCORERS: dict[str, Scored] = {
     "implicit ce": Scored("advantage", _implicit(loss="ce", reduce="sum")),
     "implicit centred": Scored("advantage", _implicit(reduce="sum", centre=True)),
     "contribution": Scored("contribution", _contribution),
+    "hindsight": Scored("advantage", _hindsight, credit=logs),
+    "action value": Scored("action value", _action_value),
     "critic": Scored("state value", _critic, outcome_targets, gains),
 }
 

@@ -113,7 +113,7 @@ class TwoProcesses(trl.GRPOConfig):
 
 def test_what_does_not_fit_is_refused(tmp_path, monkeypatch) -> None:
     for name in ("ppo", "dapo"):
-        with pytest.raises(ValueError, match=rf"{name} needs a critic or plays groups again"):
+        with pytest.raises(ValueError, match=rf"{name} needs a scorer or plays groups again"):
             _trainer(tmp_path, recipe(name))
     trainer = _trainer(tmp_path, recipe("grpo"), wrapper=VectorPromptWindow)
     with pytest.raises(ValueError, match="a rollout must be one sequence"):

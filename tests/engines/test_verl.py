@@ -355,7 +355,7 @@ def test_verl_accepts_the_settings_of_the_printed_command(folder) -> None:
 def test_what_does_not_fit_is_refused(folder) -> None:
     trainer = get_trainer_cls("stepcredit")
     for name in ("ppo", "dapo"):
-        with pytest.raises(ValueError, match=rf"{name} needs a critic or plays groups again"):
+        with pytest.raises(ValueError, match=rf"{name} needs a scorer or plays groups again"):
             trainer(_config(folder, f"credit.method={name}"))
     for change in ("algorithm.adv_estimator=gae", "algorithm.use_kl_in_reward=true", "credit.method=null"):
         with pytest.raises(ValueError, match=r"expected \+credit.method=NAME, no critic"):

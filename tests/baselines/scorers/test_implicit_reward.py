@@ -17,6 +17,7 @@ from baselines.scorers.losses import cross_entropy, outcome_pairs, pair_loss, tr
 from policies.lora import LoraSettings, add_lora
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import digest
+from wrappers.credit.evidence import pair_accuracy
 
 RATE = 1e-3
 # Replies of several tokens say no word of the corridor yet.
@@ -96,8 +97,7 @@ def test_an_update_moves_it_and_lowers_its_loss_on_the_batch(loss: Any) -> None:
     second = reward.update(table, reward.scores(table), None, np.random.default_rng(0), RATE)
     assert first["prm_loss"] == pytest.approx(np.log(2), abs=1e-5)  # of log-ratios that are 0
     assert second["prm_loss"] < first["prm_loss"]
-    assert first["prm_pair_accuracy"] == first["prm_centred_accuracy"] == 0.5
-    assert second["prm_pair_accuracy"] > 0.5
+    assert pair_accuracy(table, reward.scores(table)) > 0.5
 
 
 def test_scores_are_the_log_ratio_row_by_row() -> None:
@@ -131,14 +131,15 @@ def test_the_gradient_is_that_of_a_loop_however_it_is_cut(loss: Any, reduce: Any
         move(reward)
         row = reward.update(table, np.zeros(len(table)), None, np.random.default_rng(0), RATE)
         assert row["prm_loss"] == pytest.approx(float(expected.detach()), abs=1e-5)
-        square = 0.0
-        for (name, weight), same in zip(reward.model.named_parameters(), naive.model.parameters(), strict=True):
+        square, apart = 0.0, 0.0
+        for weight, same in zip(reward.model.parameters(), naive.model.parameters(), strict=True):
             assert weight.grad is not None
             assert same.grad is not None
-            torch.testing.assert_close(weight.grad, same.grad, atol=1e-5, rtol=1e-3, msg=name)
             square += float(same.grad.square().sum())
+            apart += float((weight.grad - same.grad).square().sum())
+        assert square > 0
+        assert apart < 1e-6 * square
         assert row["prm_grad_norm"] == pytest.approx(square**0.5, rel=1e-3)
-        assert square > 1e-4
 
 
 @pytest.mark.parametrize(
@@ -204,24 +205,10 @@ def test_what_was_always_won_teaches_pairs_nothing_and_is_scored() -> None:
     table = dataclasses.replace(table, won=np.ones(len(table), bool))
     reward = ImplicitReward(babbling_policy())
     row = reward.update(table, reward.scores(table), None, np.random.default_rng(0), RATE)
-    assert row == {"prm_loss": 0.0, "prm_grad_norm": 0.0, "prm_pair_accuracy": 0.5, "prm_centred_accuracy": 0.5}
+    assert row == {"prm_loss": 0.0, "prm_grad_norm": 0.0}
     assert not reward.scores(table).any()
     learned = awake(babbling_policy(), played())
     assert learned.scores(table).any()
-
-
-def test_accuracies_are_of_the_scores_that_were_given() -> None:
-    table = played()
-    reward = ImplicitReward(babbling_policy(), ImplicitRewardConfig(reduce="sum"))
-    row = reward.update(table, np.where(table.won, 1.0, -1.0), None, np.random.default_rng(0), 0.0)
-    assert row["prm_pair_accuracy"] == 1.0
-    lengths = np.bincount(table.trajectory)
-    outcome = table.trajectory_group, table.trajectory_won, table.trajectory_return
-    pairs = outcome_pairs(*outcome)
-    shorter = np.average(0.5 + 0.5 * np.sign(lengths[pairs.worse] - lengths[pairs.better]), weights=pairs.weight)
-    row = reward.update(table, -np.ones(len(table)), None, np.random.default_rng(0), 0.0)
-    assert row["prm_pair_accuracy"] == pytest.approx(shorter)  # every step costs the same: the shorter one wins
-    assert row["prm_centred_accuracy"] == 0.5
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])

@@ -13,7 +13,6 @@ from baselines.scorers.losses import (
     Pairs,
     cross_entropy,
     outcome_pairs,
-    pair_accuracy,
     pair_loss,
     trajectory_scores,
 )
@@ -77,12 +76,6 @@ def test_far_scores_stay_finite() -> None:
     (gradient,) = torch.autograd.grad(loss, scores)
     assert float(loss.detach()) == 2e4
     assert gradient.tolist() == [-1.0, 1.0]
-
-
-def test_accuracy_weighs_pairs_and_splits_ties() -> None:
-    pairs = Pairs(np.array([0, 0, 1]), np.array([1, 2, 2]), np.array([1.0, 1.0, 2.0]))
-    assert pair_accuracy(np.array([1.0, 1.0, 0.0]), pairs) == (0.5 + 1.0 + 2.0) / 4
-    assert pair_accuracy(np.zeros(3), pairs.take(np.zeros(3, bool))) == 0.5
 
 
 @pytest.mark.parametrize("name", ["dpo_sum", "dpo_mean", "dpo_sum_centred", "ce_sum"])

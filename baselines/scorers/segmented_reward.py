@@ -1,0 +1,135 @@
+"""Segmented reward: HISR's, of two models: what each segment contributed, and how much each turn mattered.
+
+    contribution of a segment x importance of its turns in hindsight -> `wrappers.credit.hisr` -> a reward per step
+
+Both models learn online, from the batches that the policy plays; the paper names models that are trained once and then
+frozen as its limitation.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from agentgym.checks import fields_checked
+from agentgym.trajectory import Floats, StepTable
+from baselines.config import check_numbers
+from baselines.scorers.contribution import Contribution, ContributionConfig
+from baselines.scorers.hindsight import Hindsight, HindsightConfig
+from baselines.scorers.scorer import ScoreLevel, ScorerConfig
+from wrappers.credit.hisr import hisr
+
+
+@fields_checked
+@dataclass(frozen=True)
+class SegmentedRewardConfig(ScorerConfig):
+    """Numbers of HISR's two models; those of `baselines.scorers.scorer.ScorerConfig` hold for both.
+
+    Attributes:
+        contribution: of the model that says what each segment contributed, `segments` included.
+        hindsight: of the model that says how much each turn mattered.
+        alpha: weight of the grounding reward, see `wrappers.credit.hisr.hisr`, as the next three.
+        scale: what the sizes of a trajectory's segment rewards sum to.
+        place: where a segment's reward lands.
+        temperature: of the rollouts; None: the policy's own.
+        grounding: "bonus" for every executed action (as printed, which pays for long episodes), or "penalty", as much
+            off for every refused one.
+    """
+
+    contribution: ContributionConfig = field(default_factory=lambda: ContributionConfig(head="mlp"))
+    hindsight: HindsightConfig = field(default_factory=HindsightConfig)
+    alpha: float = 0.3
+    scale: Literal["outcome", "one", "predicted"] = "outcome"
+    place: Literal["end", "spread"] = "end"
+    grounding: Literal["bonus", "penalty"] = "penalty"
+    temperature: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rules = (
+            ("level", self.level == "turn", "'turn': a reward is one of a whole reply"),
+            ("alpha", 0 <= self.alpha <= 1, "between 0 and 1"),
+            ("scale", self.scale in ("outcome", "one", "predicted"), "'outcome', 'one' or 'predicted'"),
+            ("place", self.place in ("end", "spread"), "'end' or 'spread'"),
+            ("grounding", self.grounding in ("bonus", "penalty"), "'bonus' or 'penalty'"),
+        )
+        check_numbers(self, rules)
+
+    def make(self, policy: Any) -> SegmentedReward:
+        """Make both models of a policy, from its weights as they are now."""
+        return SegmentedReward(policy, self)
+
+
+class SegmentedReward:
+    """HISR's rewards, learned beside the policy: a `baselines.scorers.scorer.StepScorer`.
+
+    Args:
+        policy: whose model is copied twice, see the scorers inside.
+        config: see `SegmentedRewardConfig`.
+    """
+
+    level: ScoreLevel = "turn"
+    order: Literal["after"] = "after"
+
+    def __init__(self, policy: Any, config: SegmentedRewardConfig | None = None) -> None:
+        self.config = config or SegmentedRewardConfig()
+        limits = {name: getattr(self.config, name) for name in ("microbatch_rows", "microbatch_tokens", "temperature")}
+        self.contribution: Contribution = _limited(self.config.contribution, limits).make(policy)
+        self.hindsight: Hindsight = _limited(self.config.hindsight, limits).make(policy)
+
+    def scores(self, table: StepTable) -> Floats:
+        """Return float64 (N,): rewards of the steps; before the first update only what grounding gives."""
+        config = self.config
+        return hisr(
+            table,
+            contributions=self.contribution.scores(table),
+            importance=self.hindsight.scores(table),
+            segments=config.contribution.segments(table),
+            outcome=config.contribution.outcome,
+            alpha=config.alpha,
+            scale=config.scale,
+            place=config.place,
+            grounding=config.grounding,
+        )
+
+    def update(
+        self,
+        table: StepTable,
+        scores: Floats,
+        targets: Floats | None,
+        generator: np.random.Generator,
+        learning_rate: float,
+    ) -> dict[str, float]:
+        """Let both models learn, see there; their figures begin with "contribution_" and "hindsight_"."""
+        found: dict[str, float] = {}
+        for name, scorer in self._parts.items():
+            figures = scorer.update(table, scorer.scores(table), None, generator, learning_rate)
+            found |= {f"{name}_{key.removeprefix('prm_')}": value for key, value in figures.items()}
+        return found
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state of both, as a checkpoint keeps it."""
+        return {name: scorer.state_dict() for name, scorer in self._parts.items()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` returned."""
+        for name, scorer in self._parts.items():
+            scorer.load_state_dict(state[name])
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings, as a checkpoint keeps them."""
+        own = {name: getattr(self.config, name) for name in ("alpha", "scale", "place", "grounding")}
+        return {**own, **{name: scorer.describe() for name, scorer in self._parts.items()}}
+
+    @property
+    def _parts(self) -> dict[str, Contribution | Hindsight]:
+        return {"contribution": self.contribution, "hindsight": self.hindsight}
+
+
+def _limited(settings: Any, limits: dict[str, Any]) -> Any:
+    """Settings with the passes of the whole where they have none of their own."""
+    missing = {name: limit for name, limit in limits.items() if getattr(settings, name, "absent") is None}
+    return dataclasses.replace(settings, **missing)
