@@ -9,6 +9,7 @@ the trainer's default. Where a paper and the script that its authors published d
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -16,6 +17,7 @@ from typing import Any, Literal
 from agentgym.checks import suggest
 from baselines.config import TrainerConfig
 from baselines.recipes import RECIPES, Recipe
+from baselines.scorers.hindsight import HindsightConfig
 
 Source = Literal["paper", "script"]
 
@@ -30,11 +32,12 @@ class Paper:
         source: "paper": its tables and text; "script": the authors' published run script where that differs.
         training: fields of `TrainerConfig`.
         options: of the credit method.
+        scorer: of its scorer's config, see `baselines.recipes.Recipe.scorer`.
         environment: facts about episodes, by the paper's words: "steps" per episode, "success_reward", "board", ...
         prompt_tokens, reply_tokens: limits; None: not printed.
         validation_temperature: sampling temperature of validation; None: not printed.
         lora_rank: rank of the adapter; None: all weights are trained.
-        others: what belongs to learned rewards and critics.
+        others: what belongs to learned rewards and critics and has no setting here.
         models: sizes or names that were trained.
         notes: what the numbers do not say.
     """
@@ -44,6 +47,7 @@ class Paper:
     source: Source = "paper"
     training: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
+    scorer: Mapping[str, Any] = field(default_factory=dict)
     environment: Mapping[str, Any] = field(default_factory=dict)
     prompt_tokens: int | None = None
     reply_tokens: int | None = None
@@ -77,7 +81,10 @@ class Paper:
                 f"the settings of {self.title} are known, but the method is not in this package; "
                 f"methods that can be trained: {', '.join(RECIPES)}"
             )
-        return RECIPES[self.method].with_options(**self.options)
+        made = RECIPES[self.method].with_options(**self.options)
+        if made.scorer is None:
+            return made
+        return dataclasses.replace(made, scorer=dataclasses.replace(made.scorer, **self.scorer))
 
     def differences(self, config: TrainerConfig) -> list[str]:
         """Return one line for each printed training setting that a configuration has otherwise."""
@@ -107,10 +114,15 @@ _ISTAR: dict[str, Any] = {
     "learning_rate": 5e-7, "weight_decay": 0.01, "max_grad_norm": 1.0, "epochs": 1, "kl": 0.0, "ratio": "step",
     "minibatch_rows": 64, "microbatch_rows": 8,
 }  # fmt: skip
-_ISTAR_OTHERS: dict[str, Any] = {"reward_model_learning_rate": 1e-6, "reward_model_beta": 0.05}
+# The reward model's learning rate, 1e-6, is twice the policy's; a trajectory's score is the sum over its steps (Eq. 2).
+_ISTAR_SCORER: dict[str, Any] = {"rate": 2.0, "beta": 0.05, "reduce": "sum"}
 _HISR: dict[str, Any] = {"learning_rate": 1e-5, "kl": 0.01, "temperature": 0.7}
-_HISR_OTHERS: dict[str, Any] = {"critic_learning_rate": 1e-4}
-_HISR_OPTIONS = {"beta": 0.3, "alpha": 0.3, "gamma": 0.99, "lam": 0.95}
+# Printed with PPO and a critic of its own; here the rewards still to come are compared inside the group.
+_HISR_OTHERS: dict[str, Any] = {"critic_learning_rate": 1e-4, "lam": 0.95}
+_HISR_OPTIONS = {"gamma": 0.99}
+_HISR_SCORER: dict[str, Any] = {
+    "alpha": 0.3, "grounding": "bonus", "hindsight": HindsightConfig(beta=0.3, clip=None, hindsight="cloze"),
+}  # fmt: skip
 _INVALID = {"invalid_penalty": 0.1}
 
 _ALL = (
@@ -199,7 +211,7 @@ _ALL = (
         training={**_ISTAR, "iterations": 200},
         options={"alpha": 1.0},
         environment={"outer_advantage": "rloo"},
-        prompt_tokens=4096, others=_ISTAR_OTHERS,
+        prompt_tokens=4096, scorer=_ISTAR_SCORER,
         notes="Groups, temperature and clip ranges are not printed.",
     ),
     Paper(
@@ -207,25 +219,26 @@ _ALL = (
         training={**_ISTAR, "iterations": 200},
         options={"alpha": 1.0},
         environment={"steps": 10, "outer_advantage": "rloo"},
-        prompt_tokens=4096, others=_ISTAR_OTHERS,
+        prompt_tokens=4096, scorer=_ISTAR_SCORER,
     ),
     Paper(
         "istar", "sokoban",
         training={**_ISTAR, "groups": 32, "group_size": 8},
         options={"alpha": 1.0},
         environment={"steps": 15, "board": "6x6"},
-        others=_ISTAR_OTHERS,
+        scorer=_ISTAR_SCORER,
     ),
     Paper(
         "istar", "sotopia",
         training={**_ISTAR, "groups": 16, "group_size": 8, "temperature": 0.7, "iterations": 800},
         options={"alpha": 1.0},
-        prompt_tokens=6144, reply_tokens=2048, others=_ISTAR_OTHERS,
+        prompt_tokens=6144, reply_tokens=2048, scorer=_ISTAR_SCORER,
     ),
     Paper(
         "hisr", "alfworld",
         training=_HISR,
         options=_HISR_OPTIONS,
+        scorer=_HISR_SCORER,
         environment={"steps": 40, "success_reward": 1.0, "executable_reward": 0.3, "offline_episodes_per_task": 10},
         validation_temperature=0.0, lora_rank=8, others=_HISR_OTHERS,
         models=("Llama-3.2-3B, fine-tuned on expert episodes",),
@@ -234,6 +247,7 @@ _ALL = (
         "hisr", "webshop",
         training=_HISR,
         options=_HISR_OPTIONS,
+        scorer=_HISR_SCORER,
         environment={"steps": 10, "segments": False},
         validation_temperature=0.0, lora_rank=8, others={**_HISR_OTHERS, "reward_model_batch": 48},
     ),
@@ -241,6 +255,7 @@ _ALL = (
         "hisr", "virtualhome",
         training=_HISR,
         options=_HISR_OPTIONS,
+        scorer=_HISR_SCORER,
         environment={"steps": 40, "batches": (24, 16, 192)},
         validation_temperature=0.0, lora_rank=8, others=_HISR_OTHERS,
     ),

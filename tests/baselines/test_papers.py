@@ -7,7 +7,7 @@ import pytest
 
 from agentgym.trajectory import StepTable
 from baselines.config import TrainerConfig
-from baselines.papers import PAPERS, paper
+from baselines.papers import PAPERS, Paper, paper
 
 ABSENT = object()
 #: method, env, source: steps per episode, prompt, reply, groups, group size, mini-batch, rate, kl, temperatures of
@@ -45,12 +45,12 @@ METHOD: dict[tuple[str, str, str], dict[str, Any]] = {
     ("graphgpo", "webshop", "paper"): {"omega": 0.2, "observation": "text_rich"},
     ("graphgpo", "sokoban", "paper"): {"omega": 0.8, "board": "6x6"},
     ("graphgpo", "sokoban", "script"): {"omega": 0.8, "dual_clip": 3.0},
-    ("istar", "webshop", "paper"): {"alpha": 1.0, "reward_model_beta": 0.05, "reward_model_learning_rate": 1e-6,
+    ("istar", "webshop", "paper"): {"alpha": 1.0, "beta": 0.05, "rate": 1e-6 / 5e-7, "reduce": "sum",
                                     "ratio": "step", "microbatch_rows": 8, "clip_low": ABSENT,
                                     "outer_advantage": "rloo"},
     ("istar", "sokoban", "paper"): {"alpha": 1.0, "ratio": "step", "board": "6x6"},
     ("istar", "sotopia", "paper"): {"alpha": 1.0, "ratio": "step"},
-    ("hisr", "alfworld", "paper"): {"alpha": 0.3, "beta": 0.3, "gamma": 0.99, "lam": 0.95, "lora_rank": 8,
+    ("hisr", "alfworld", "paper"): {"alpha": 0.3, "gamma": 0.99, "lam": 0.95, "lora_rank": 8,
                                     "critic_learning_rate": 1e-4, "executable_reward": 0.3, "success_reward": 1.0},
     ("hisr", "webshop", "paper"): {"reward_model_batch": 48, "segments": False},
     ("hisr", "virtualhome", "paper"): {"batches": (24, 16, 192)},
@@ -79,7 +79,10 @@ def test_training_settings_are_those_printed(key: Any) -> None:
 @pytest.mark.parametrize("key", list(METHOD), ids="-".join)
 def test_what_belongs_to_the_method_is_as_printed(key: Any) -> None:
     found = PAPERS[key]
-    facts = {**found.training, **found.options, **found.environment, **found.others, "lora_rank": found.lora_rank}
+    facts = {
+        **found.training, **found.options, **found.scorer, **found.environment, **found.others,
+        "lora_rank": found.lora_rank,
+    }  # fmt: skip
     for name, value in METHOD[key].items():
         assert facts.get(name, ABSENT) == value, name
 
@@ -90,18 +93,19 @@ def test_the_recipes_options_exist() -> None:
         next_state=["b", "goal", "c", "pit"], reward=[0.0, 1.0, 0.0, 0.0], won=[True, True, False, False],
     )  # fmt: skip
     for found in PAPERS.values():
-        if found.method in ("rewardflow", "graphgpo"):
-            assert np.isfinite(found.recipe()(table)).all()
-            assert found.recipe().options["invalid_penalty"] == found.options["invalid_penalty"]
+        made = found.recipe()
+        assert np.isfinite(made(table)).all()
+        assert made.options.items() >= found.options.items()
+        assert all(getattr(made.scorer, name) == value for name, value in found.scorer.items())
+    hindsight = paper("hisr", "alfworld").scorer["hindsight"]
+    assert (hindsight.beta, hindsight.hindsight) == (0.3, "cloze")
 
 
 def test_methods_that_are_not_here_say_so() -> None:
     with pytest.raises(
-        NotImplementedError, match=r"istar in sokoban \(paper\) are known, but the method is not in this"
+        NotImplementedError, match=r"empg in sokoban \(paper\) are known, but the method is not in this"
     ):
-        paper("istar", "sokoban").recipe()
-    with pytest.raises(NotImplementedError, match="hisr in virtualhome"):
-        paper("hisr", "virtualhome").recipe()
+        Paper("empg", "sokoban").recipe()
 
 
 def test_what_is_not_printed_is_named() -> None:

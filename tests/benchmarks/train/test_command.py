@@ -1,5 +1,6 @@
 """`train`: what it prints before it starts, what a run leaves, and that the same command goes on."""
 
+import dataclasses
 import json
 import re
 from pathlib import Path
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 
 from baselines.metrics import read_log, without_times
 from baselines.papers import paper
+from baselines.recipes import RECIPES
 from benchmarks.environments.registry import settings_of
 from benchmarks.run import app
 from benchmarks.train.settings import run_settings
@@ -50,7 +52,6 @@ def test_what_differs_from_the_paper_is_printed_before_the_run() -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--paper", "--method", "istar", "--env", "sokoban"], "istar in sokoban (paper) are known, but the method is"),
         (["--paper", "--method", "grpo"], "no paper's settings for the method 'grpo'"),
         (["--method", "rewardflo"], "unknown method 'rewardflo'; known: 'grpo'"),
         (["--set", "klx=1"], "TrainerConfig: unknown argument 'klx'"),
@@ -73,8 +74,7 @@ def test_settings_win_in_order_paper_sizes_changes() -> None:
                          changes={"groups": 6, "epochs": 2})  # fmt: skip
     assert (found.training.groups, found.config.groups, found.training.epochs) == (6, 6, 2)
     assert (found.training.learning_rate, found.training.seed, found.config.lora) == (1e-5, 3, 8)
-    with pytest.raises(NotImplementedError):
-        found.method  # noqa: B018
+    assert found.method.scorer == dataclasses.replace(RECIPES["hisr"].scorer, **printed.scorer)
     script = run_settings(settings_of("sokoban"), method="rewardflow", model="tiny", seed=0,
                           paper=paper("rewardflow", "sokoban", "script"))  # fmt: skip
     assert (script.training.dual_clip, script.method.options["gamma"]) == (3.0, 0.9)
