@@ -37,9 +37,16 @@ def _methods(values: str) -> list[str]:
     from benchmarks.processes import Job
 
     try:
-        names = [recipe(name.strip()).name for name in values.split(",") if name.strip()]
+        found = [recipe(name.strip()) for name in values.split(",") if name.strip()]
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--methods") from None
+    for method in found:
+        if method.scored is not None and method.scorer is None:
+            raise typer.BadParameter(
+                f"{method.name} wants a scorer that only code can give: baselines.trainer.Trainer(..., scorer=...)",
+                param_hint="--methods",
+            )
+    names = [method.name for method in found]
     if not names or len({Job("method", 0, name).name for name in names}) < len(names):
         raise typer.BadParameter(f"expected distinct names separated by commas, got {values!r}", param_hint="--methods")
     return names
