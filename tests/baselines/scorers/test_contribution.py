@@ -66,7 +66,7 @@ def test_a_new_one_says_0_and_one_update_moves_it_and_lowers_its_loss(head: Any)
     scorer = Contribution(policy, ContributionConfig(head=head, minibatch_trajectories=1000))
     before = {name: weight.clone() for name, weight in scorer.model.named_parameters()}
     assert np.array_equal(scorer.scores(table), np.zeros(len(table)))
-    first, second, third = (learn(scorer, table) for _ in range(3))
+    first, second, third = (learn(scorer, table, 1e-3) for _ in range(3))
     assert first["prm_loss"] == pytest.approx(table.trajectory_won.mean())
     assert third["prm_loss"] < second["prm_loss"] < first["prm_loss"]
     moved = {name.split(".")[0] for name, weight in scorer.model.named_parameters() if (weight != before[name]).any()}

@@ -9,6 +9,7 @@ import pytest
 from agentgym.trajectory import StepTable
 from baselines.scorers.implicit_reward import ImplicitReward, ImplicitRewardConfig
 from tests.baselines.corridor_learning import babbling_policy
+from wrappers.credit.evidence import pair_accuracy
 
 CELLS, DECISIVE = 5, 2
 
@@ -50,34 +51,32 @@ def _waiting(seed: int, episodes: int = 128) -> StepTable:
     return _table(walks, lambda words, _: len(words) <= 3, seed)
 
 
-def _learned(world: Any, iterations: int, **changes: Any) -> tuple[ImplicitReward, list[dict[str, float]]]:
+def _learned(world: Any, iterations: int, **changes: Any) -> tuple[ImplicitReward, list[float]]:
+    """A reward model, and how it ordered the pairs of each table before it learned from it."""
     reward, rng = ImplicitReward(_policy(), ImplicitRewardConfig(beta=0.5, **changes)), np.random.default_rng(0)
-    rows = []
+    accuracies = []
     for seed in range(iterations):
         table = world(seed)
-        rows.append(reward.update(table, reward.scores(table), None, rng, 2e-3))
-    return reward, rows
-
-
-def _unseen(reward: ImplicitReward, table: StepTable) -> dict[str, float]:
-    """Accuracies on a table that the reward model has not learned from."""
-    return reward.update(table, reward.scores(table), None, np.random.default_rng(0), 0.0)
+        scores = reward.scores(table)
+        accuracies.append(pair_accuracy(table, scores))
+        reward.update(table, scores, None, rng, 2e-3)
+    return reward, accuracies
 
 
 def test_the_decisive_step_has_the_highest_score_of_most_won_episodes() -> None:
-    reward, rows = _learned(_crossroads, 30, reduce="sum")
+    reward, accuracies = _learned(_crossroads, 30, reduce="sum")
     table = _crossroads(seed=999, episodes=256)
     steps = reward.scores(table).reshape(-1, CELLS)[table.trajectory_won]
     assert len(steps) > 50
     assert (steps.argmax(1) == DECISIVE).mean() > 0.9  # .99 measured; at random .2
-    assert rows[-1]["prm_pair_accuracy"] > 0.95 > 0.5 == rows[0]["prm_pair_accuracy"]
+    assert accuracies[-1] > 0.95 > 0.5 == accuracies[0]
 
 
 def test_sums_learn_nothing_but_the_length_unless_they_are_centred() -> None:
     table = _waiting(seed=999, episodes=2048)
     plain, _ = _learned(_waiting, 40, reduce="sum")
-    seen = _unseen(plain, table)
-    assert seen["prm_pair_accuracy"] > 0.9  # though no answer made a difference
-    assert seen["prm_centred_accuracy"] == pytest.approx(0.5, abs=0.05)
+    scores = plain.scores(table)
+    assert pair_accuracy(table, scores) > 0.9  # though no answer made a difference
+    assert pair_accuracy(table, scores, centred=True) == pytest.approx(0.5, abs=0.05)
     centred, _ = _learned(_waiting, 40, reduce="sum", centre=True)
-    assert _unseen(centred, table)["prm_pair_accuracy"] == pytest.approx(0.5, abs=0.05)
+    assert pair_accuracy(table, centred.scores(table)) == pytest.approx(0.5, abs=0.05)
