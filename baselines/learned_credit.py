@@ -146,7 +146,8 @@ def spa_ridge(table: StepTable, *, preset: str = "paper", **options: Unpack[Cont
     """
     chosen = choose(ContributionOptions, CONTRIBUTIONS, preset, options)
     said = attribution(table, outcome=chosen["outcome"])
-    return _from_contributions(table, said, chosen, worth(table, said, chosen["gate"])[0])
+    trust = 1.0 if chosen["gate"] == "none" else worth(table, said, chosen["gate"])[0]
+    return _from_contributions(table, said, chosen, trust)
 
 
 def worth(table: StepTable, scores: Floats, gate: str) -> tuple[float, dict[str, float]]:

@@ -21,7 +21,7 @@ from baselines.batch import Batch, make_batch
 from baselines.config import TrainerConfig
 from baselines.metrics import Row
 from baselines.reply_costs import cut_off, less_divergence, less_overlong, without_cut_off, written
-from baselines.scorers.scorer import Estimate, StepScorer
+from baselines.scorers.scorer import SHARED, Estimate, StepScorer
 from baselines.update import sequences, update
 from policies.head import check_finite
 from policies.training import frozen
@@ -166,9 +166,8 @@ def _make_scorer(policy: Any, credit: Any, config: TrainerConfig) -> StepScorer:
     if settings is None:
         name = getattr(credit, "name", type(credit).__name__)
         raise ValueError(f"{name} wants scores and makes no scorer: pass one, Trainer(..., scorer=...)")
-    given = {name: getattr(config, name) for name in ("microbatch_rows", "microbatch_tokens", "temperature")}
-    missing = {name: value for name, value in given.items() if getattr(settings, name, False) is None}
-    made: StepScorer = dataclasses.replace(settings, level=credit.score_level, **missing).make(policy)
+    shared = {name: getattr(config, name) for name in SHARED}
+    made: StepScorer = dataclasses.replace(settings.filled(**shared), level=credit.score_level).make(policy)
     return made
 
 

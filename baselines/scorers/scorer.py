@@ -11,9 +11,10 @@ With `order` "before" it learns from the table first, without targets, and score
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 
@@ -23,6 +24,8 @@ from baselines.config import check_numbers, check_types
 
 #: What a score is of: every step (N,), or every reply token (N, K).
 ScoreLevel = Literal["turn", "token"]
+#: Settings that a scorer takes from its trainer where it has none of its own.
+SHARED = ("microbatch_rows", "microbatch_tokens", "temperature")
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +129,11 @@ class ScorerConfig:
             ("weight_decay", self.weight_decay >= 0, "at least 0"),
         )
         check_numbers(self, rules)
+
+    def filled(self, **shared: Any) -> Self:
+        """Return the settings with what is shared, by a trainer or a scorer of several, where they hold None."""
+        missing = {name: value for name, value in shared.items() if getattr(self, name, False) is None}
+        return dataclasses.replace(self, **missing)
 
     def make(self, policy: Any) -> StepScorer:
         """Make the scorer beside a policy, from its weights as they are now."""

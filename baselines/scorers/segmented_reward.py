@@ -8,7 +8,6 @@ frozen as its limitation.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -19,7 +18,7 @@ from agentgym.trajectory import Floats, StepTable
 from baselines.config import check_numbers
 from baselines.scorers.contribution import Contribution, ContributionConfig
 from baselines.scorers.hindsight import Hindsight, HindsightConfig
-from baselines.scorers.scorer import ScoreLevel, ScorerConfig
+from baselines.scorers.scorer import SHARED, ScoreLevel, ScorerConfig
 from wrappers.credit.hisr import hisr
 
 
@@ -76,17 +75,20 @@ class SegmentedReward:
 
     def __init__(self, policy: Any, config: SegmentedRewardConfig | None = None) -> None:
         self.config = config or SegmentedRewardConfig()
-        limits = {name: getattr(self.config, name) for name in ("microbatch_rows", "microbatch_tokens", "temperature")}
-        self.contribution: Contribution = _limited(self.config.contribution, limits).make(policy)
-        self.hindsight: Hindsight = _limited(self.config.hindsight, limits).make(policy)
+        shared = {name: getattr(self.config, name) for name in SHARED}
+        self.contribution = self.config.contribution.filled(**shared).make(policy)
+        self.hindsight = self.config.hindsight.filled(**shared).make(policy)
+        self._said: tuple[StepTable, dict[str, Floats]] | None = None
 
     def scores(self, table: StepTable) -> Floats:
         """Return float64 (N,): rewards of the steps; before the first update only what grounding gives."""
         config = self.config
+        said = {name: scorer.scores(table) for name, scorer in self._parts.items()}
+        self._said = table, said
         return hisr(
             table,
-            contributions=self.contribution.scores(table),
-            importance=self.hindsight.scores(table),
+            contributions=said["contribution"],
+            importance=said["hindsight"],
             segments=config.contribution.segments(table),
             outcome=config.contribution.outcome,
             alpha=config.alpha,
@@ -104,9 +106,13 @@ class SegmentedReward:
         learning_rate: float,
     ) -> dict[str, float]:
         """Let both models learn, see there; their figures begin with "contribution_" and "hindsight_"."""
+        if self._said is None or self._said[0] is not table:
+            self.scores(table)
+        assert self._said is not None
+        said, self._said = self._said[1], None
         found: dict[str, float] = {}
         for name, scorer in self._parts.items():
-            figures = scorer.update(table, scorer.scores(table), None, generator, learning_rate)
+            figures = scorer.update(table, said[name], None, generator, learning_rate)
             found |= {f"{name}_{key.removeprefix('prm_')}": value for key, value in figures.items()}
         return found
 
@@ -127,9 +133,3 @@ class SegmentedReward:
     @property
     def _parts(self) -> dict[str, Contribution | Hindsight]:
         return {"contribution": self.contribution, "hindsight": self.hindsight}
-
-
-def _limited(settings: Any, limits: dict[str, Any]) -> Any:
-    """Settings with the passes of the whole where they have none of their own."""
-    missing = {name: limit for name, limit in limits.items() if getattr(settings, name, "absent") is None}
-    return dataclasses.replace(settings, **missing)
