@@ -22,6 +22,7 @@ with seeds and options of their own. Those of an `AsyncVectorEnv` stay in their 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -30,6 +31,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
+from agentgym import single_branching
 from agentgym.core import Info, TextEnv
 from agentgym.vector import COLUMN_DTYPE, TextVectorEnv
 from agentgym.worker import Worker
@@ -38,6 +40,7 @@ Key = Callable[[Any, Info], Hashable]
 Task = Callable[[Info], Hashable]
 Success = Callable[[float, bool, Info], bool]
 _Stock = (SyncVectorEnv, AsyncVectorEnv)
+_OF_AN_EPISODE = ("_seed", "_resets", "_task_id", "_observation", "_info", "_won", "_cut")
 
 
 def takes_text(envs: Any) -> bool:
@@ -174,15 +177,32 @@ class AdaptedEnv(TextEnv[Any]):
         return {**info, "score": float(info.get("score", bool(self._won)))}
 
     def get_state(self) -> Any:
-        """Raise: only the environment itself could save its state."""
-        raise TypeError(
-            f"{self.env} has no snapshots that are known here: to branch, make an environment of ours with "
-            "gym.make_vec, or write yours as an agentgym.core.TextEnv"
-        )
+        """Return the state of the environment and all its wrappers, and what is known of the episode here.
+
+        Raises:
+            TypeError: when the environment can neither save itself nor be copied.
+        """
+        env = self.env
+        state = env.snapshot() if isinstance(env, Worker) else single_branching.snapshot(env)
+        known = {name: getattr(self, name) for name in _OF_AN_EPISODE}
+        return state, copy.deepcopy(known)
 
     def set_state(self, state: Any) -> None:
-        """Raise, as `get_state`."""
-        self.get_state()
+        """Load what `get_state` returned."""
+        inner, known = state
+        if isinstance(self.env, Worker):
+            self.env.restore(inner)
+        else:
+            single_branching.resume(self.env, inner)
+        vars(self).update(copy.deepcopy(known))
+
+    def reseed(self, seed: int) -> None:
+        """Seed the environment's `np_random`; generators that it has beside it go on."""
+        super().reseed(seed)
+        if isinstance(self.env, Worker):
+            self.env.reseed(seed)
+        else:
+            single_branching.reseed(self.env, seed)
 
     def _name_of_task(self, options: Mapping[str, Any]) -> Hashable:
         if self._task is not None:

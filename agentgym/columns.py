@@ -156,6 +156,8 @@ def data_frame(table: Any) -> Any:
             columns["reply"] = [None if reply is None else reply.text for reply in column]
         elif name in _NUMBERS:
             columns[name] = column.copy()
+        elif name == "parent" and table.has_forks:
+            columns[name] = column[table.trajectory]
     return pd.DataFrame(columns)
 
 

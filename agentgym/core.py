@@ -17,6 +17,7 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.vector.utils import create_shared_memory
 
+from agentgym.branching import load_random_state, random_state, seed_random_state
 from agentgym.checks import keywords_checked, suggest
 from agentgym.foreign_text import clean
 from agentgym.tasks import Tasks, check_split
@@ -141,6 +142,8 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     """Names that `reset(options=...)` accepts."""
     tasks: Tasks[Any]
     """What episodes are drawn from, see `agentgym.tasks`."""
+    no_hindsight: ClassVar[str] = "it does not say which tasks its states fulfil (TextEnv.fulfilled)"
+    """Why `fulfilled` raises."""
     command_tags: ClassVar[tuple[str, ...]] = ()
     """Tags whose whole block is a command, such as `<search>...</search>`; `wrappers.reply` finds them in replies."""
 
@@ -155,6 +158,7 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
         self.expert = bool(expert)
         self._begun = False
         self._running = False
+        self._accepted = True
 
     @abstractmethod
     def begin(self, options: dict[str, Any]) -> None:
@@ -163,6 +167,18 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     @abstractmethod
     def act(self, command: str) -> tuple[float, bool, bool]:
         """Play one command and return `(reward, terminated, is_action_valid)`."""
+
+    def fulfilled(self) -> tuple[str, ...]:
+        """Return the ids of other tasks that this episode has done as it stands: the hindsight of `agentgym.hindsight`.
+
+        They are tasks of this world with the same beginning, in which the commands played so far come to the same
+        state, and win. What was so at the beginning counts for none, and none is in another split than this episode's.
+        Easier ones come first. Privileged, as an expert is.
+
+        Raises:
+            TypeError: the environment has no such tasks; the message says why.
+        """
+        raise TypeError(f"{type(self).__name__} has no exact hindsight: {self.no_hindsight}")
 
     def is_cut(self) -> bool:
         """Say whether the last command cut the episode off: an end, `truncated`, that belongs to the task.
@@ -211,7 +227,7 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
             if name not in self.OPTIONS:
                 raise ValueError(f"{type(self).__name__}.reset: unknown option {name!r}; {suggest(name, self.OPTIONS)}")
         self.begin(options)
-        self._begun = self._running = True
+        self._begun = self._running = self._accepted = True
         return self.observe(), self.describe(True)
 
     def step(self, action: str) -> tuple[ObsT, float, bool, bool, Info]:
@@ -228,10 +244,10 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
             )
         if not self._running:
             raise ResetNeeded(f"{type(self).__name__}.step: the episode is over or never began; call reset() first")
-        reward, terminated, valid = self.act(clean(action))
+        reward, terminated, self._accepted = self.act(clean(action))
         truncated = self.is_cut()
         self._running = not (terminated or truncated)
-        return self.observe(), reward, terminated, truncated, self.describe(valid)
+        return self.observe(), reward, terminated, truncated, self.describe(self._accepted)
 
     def finish(self) -> None:
         """Mark the episode as over: `step` raises until the next `reset` (called by the vector form)."""
@@ -255,16 +271,41 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
         return self.observe()
 
     def snapshot(self) -> Any:
-        """Return the exact state of the episode as a small picklable value, for branching and tree search.
+        """Return the episode as it stands as a small picklable value, for branching and tree search.
 
-        The counters of wrappers around the environment (a time limit, say) are not part of it.
+        It holds the exact state and that of `np_random`. Wrappers around the environment have counters and histories of
+        their own, a time limit for instance: `agentgym.single_branching.snapshot` saves these too.
         """
         self.need_episode("snapshot")
-        return self.get_state(), self._running
+        return self.get_state(), self._running, self._accepted, random_state(self)
 
-    def restore(self, snapshot: Any) -> tuple[ObsT, Info]:
-        """Continue from a `snapshot`, and return observation and info of that state."""
-        state, running = snapshot
+    def restore(self, snapshot: Any, seed: int | None = None) -> tuple[ObsT, Info]:
+        """Continue from a `snapshot`, and return observation and info of that state.
+
+        Args:
+            snapshot: of any episode of an environment built with the same arguments.
+            seed: of what is drawn from there on; None to draw what was drawn after the snapshot.
+        """
+        self.resume(snapshot, seed)
+        return self.seen()
+
+    def seen(self) -> tuple[ObsT, Info]:
+        """Return observation and info as the last reset or step did."""
+        return self.observe(), self.describe(self._accepted)
+
+    def resume(self, snapshot: Any, seed: int | None = None) -> None:
+        """Continue from a `snapshot` as `restore` does, and show nothing."""
+        state, running, valid, random = snapshot
         self.set_state(state)
-        self._begun, self._running = True, running
-        return self.observe(), self.describe(True)
+        self._begun, self._running, self._accepted = True, running, valid
+        if seed is None:
+            load_random_state(self, random)
+        else:
+            self.reseed(seed)
+
+    def reseed(self, seed: int) -> None:
+        """Seed what is drawn from here on; the state, and what it looks like now, stay as they are.
+
+        A subclass that draws from something else than `np_random` after `begin` adds to this.
+        """
+        seed_random_state(self, seed)

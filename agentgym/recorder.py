@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +19,29 @@ class UnscoredError(ValueError):
 
 @dataclass
 class _Episode:
-    """An episode that still runs in a sub-environment."""
+    """An episode that runs in a sub-environment.
+
+    One that was restored begins with a copy of `copied` steps of another; `family` is the number of the first episode
+    that they all go back to.
+    """
 
     number: int
     group: Hashable
     state: Hashable
+    begin: int = 0
+    parent: tuple[int, int] | None = None
     steps: list[Step] = field(default_factory=list)
+    family: int = -1
+    copied: int = 0
+
+    @property
+    def t(self) -> int:
+        """Of its next step."""
+        return self.begin + len(self.steps)
+
+    def ended(self, won: bool, terminated: bool, truncated: bool) -> tuple[_Episode, Trajectory]:
+        steps = tuple(self.steps)
+        return self, Trajectory(self.group, self.number, won, terminated, truncated, steps, self.parent)
 
 
 class TableBuilder:
@@ -50,8 +67,9 @@ class TableBuilder:
         self.num_envs = num_envs
         self.autoreset_mode = autoreset_mode
         self._running: list[_Episode | None] = [None] * num_envs
-        self._finished: list[tuple[int, Trajectory]] = []
-        self._started = 0
+        self._finished: list[tuple[_Episode, Trajectory]] = []
+        self.started = 0
+        """Number of episodes begun so far; each has the number that it was begun with as its name."""
         self.unscored: list[str] = []
         """Why episodes were left out, in the order of their ends."""
 
@@ -80,6 +98,56 @@ class TableBuilder:
             if mask is None or mask[i]:
                 self._begin(i, infos, groups[i] if groups is not None else None)
 
+    def resume(
+        self,
+        i: int,
+        infos: Mapping[str, Any],
+        group: Hashable,
+        parent: tuple[int, int] | None,
+    ) -> None:
+        """Record in sub-environment i an episode that is cut from another one; what ran there is dropped.
+
+        Args:
+            i: which sub-environment.
+            infos: as returned by `envs.restore`.
+            group: label of the episode that it is cut from.
+            parent: name of that episode and `t` of the step after which; None: it is cut before its first step.
+        """
+        self._begin(i, infos, group)
+        self._of(i).begin, self._of(i).parent = 0 if parent is None else parent[1] + 1, parent
+
+    def snapshot(self, i: int) -> Any:
+        """Return the episode of sub-environment i as recorded so far, a picklable value; None where none runs."""
+        episode = self._running[i]
+        return None if episode is None else replace(episode, steps=episode.steps.copy())
+
+    def restore(self, indices: Sequence[int], states: Sequence[Any]) -> None:
+        """Go on recording from snapshots; what ran in these sub-environments is dropped.
+
+        An episode keeps its number when it still ran in one of them, and gets a new one else. In the table the steps
+        before a snapshot stand once: the other episodes are cut from the one that has them.
+
+        Args:
+            indices: sub-environments, distinct.
+            states: what `snapshot` returned, one for each.
+        """
+        replaced = {episode.number for i in indices if (episode := self._running[i]) is not None}
+        for i, state in zip(indices, states, strict=True):
+            self._running[i] = None
+            if state is None:
+                continue
+            number = state.number
+            if number in replaced:
+                replaced.remove(number)
+            else:
+                number, self.started = self.started, self.started + 1
+            steps = state.steps.copy()
+            self._running[i] = replace(state, number=number, steps=steps, copied=len(steps))
+
+    def position(self, i: int) -> tuple[int, int]:
+        """Return the name of the episode that runs in sub-environment i, and `t` of its next step."""
+        return self._of(i).number, self._of(i).t
+
     def step(
         self,
         actions: Sequence[Any],
@@ -106,7 +174,7 @@ class TableBuilder:
             action = after["command"][i] if "command" in after else actions[i]
             episode.steps.append(
                 Step(
-                    t=len(episode.steps),
+                    t=episode.t,
                     state=episode.state,
                     action=action,
                     next_state=key,
@@ -120,15 +188,7 @@ class TableBuilder:
                 if ending is Ending.UNSCORED:
                     self.unscored.append(str(after["failure"][i]) if "failure" in after else "")
                 else:
-                    trajectory = Trajectory(
-                        episode.group,
-                        episode.number,
-                        won,
-                        bool(terminated[i]),
-                        bool(truncated[i]),
-                        tuple(episode.steps),
-                    )
-                    self._finished.append((episode.number, trajectory))
+                    self._finished.append(episode.ended(won, bool(terminated[i]), bool(truncated[i])))
                 self._running[i] = None
                 if same_step:
                     self._begin(i, infos, None)
@@ -139,12 +199,9 @@ class TableBuilder:
         The last row has the action `""`, which was not played: no reward, the state stays, and the episode is
         truncated. What the environment does from here on is left out.
         """
-        episode = self._running[i]
-        if episode is None:
-            raise ValueError(f"no episode runs in sub-environment {i}")
-        step = Step(len(episode.steps), episode.state, "", episode.state, 0.0, False, reply)
-        ended = Trajectory(episode.group, episode.number, False, False, True, (*episode.steps, step))
-        self._finished.append((episode.number, ended))
+        episode = self._of(i)
+        episode.steps.append(Step(episode.t, episode.state, "", episode.state, 0.0, False, reply))
+        self._finished.append(episode.ended(False, False, True))
         self._running[i] = None
 
     def table(self) -> StepTable:
@@ -158,17 +215,49 @@ class TableBuilder:
             raise UnscoredError(f"none of {len(self.unscored)} episodes could be scored; the first: {self.unscored[0]}")
         if not self._finished:
             raise ValueError("no episode has finished yet: step until at least one episode is terminated or truncated")
-        return StepTable.from_trajectories(trajectory for _, trajectory in sorted(self._finished, key=lambda x: x[0]))
+        return StepTable.from_trajectories(_cut(sorted(self._finished, key=lambda pair: pair[0].number)))
 
     def clear(self) -> None:
         """Forget the finished episodes; running ones go on."""
         self._finished.clear()
         self.unscored.clear()
 
+    def _of(self, i: int) -> _Episode:
+        episode = self._running[i]
+        if episode is None:
+            raise ValueError(f"no episode runs in sub-environment {i}")
+        return episode
+
     def _begin(self, i: int, infos: Mapping[str, Any], group: Hashable | None) -> None:
         label = str(entry(infos, "task_id", i)) if group is None else group
-        self._running[i] = _Episode(self._started, label, _state_key(infos, i))
-        self._started += 1
+        self._running[i] = _Episode(self.started, label, _state_key(infos, i), family=self.started)
+        self.started += 1
+
+
+def _cut(finished: Sequence[tuple[_Episode, Trajectory]]) -> Iterator[Trajectory]:
+    """Yield the trajectories, those that were restored without the steps that an earlier one has."""
+    families: dict[int, list[Trajectory]] = {}
+    for episode, trajectory in finished:
+        earlier = families.setdefault(episode.family, [])
+        shared, owner = 0, trajectory
+        for other in earlier:
+            if shared == episode.copied:
+                break
+            if (other.group, other.parent) == (trajectory.group, trajectory.parent):
+                same = _common(other, trajectory, episode.copied)
+                shared, owner = (same, other) if same > shared else (shared, owner)
+        earlier.append(trajectory)
+        if shared:
+            before = owner.trajectory, trajectory.steps[shared - 1].t
+            trajectory = replace(trajectory, steps=trajectory.steps[shared:], parent=before)
+        yield trajectory
+
+
+def _common(one: Trajectory, other: Trajectory, most: int) -> int:
+    """Number of steps, at most `most`, that two trajectories begin with; an episode's last step is not shared."""
+    most = min(most, len(one.steps) - 1, len(other.steps) - 1)
+    pairs = zip(one.steps[:most], other.steps[:most], strict=True)
+    return next((k for k, (a, b) in enumerate(pairs) if a is not b and a != b), most)
 
 
 def _state_key(infos: Mapping[str, Any], i: int) -> str:

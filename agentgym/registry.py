@@ -30,6 +30,7 @@ ROWS: tuple[Row, ...] = (
     Row("AgentRL/Sokoban-v0", "agentgym.sokoban.env", "SokobanEnv", "SokobanVectorEnv", 20),
     Row("AgentRL/VisualSokoban-v0", "agentgym.sokoban.env", "VisualSokobanEnv", "VisualSokobanVectorEnv", 20),
     Row("AgentRL/ALFWorld-v0", "agentgym.alfworld.env", "ALFWorldEnv", "ALFWorldVectorEnv", 50),
+    Row("AgentRL/VirtualHome-v0", "agentgym.virtualhome.env", "VirtualHomeEnv", "VirtualHomeVectorEnv", 40),
     Row("AgentRL/WebShop-v0", "agentgym.webshop.env", "WebShopEnv", "WebShopVectorEnv", 15),
     # Its episodes end by themselves, by default after five turns at most: the limit is for longer ones.
     Row("AgentRL/SearchQA-v0", "agentgym.searchqa.env", "SearchQAEnv", "SearchQAVectorEnv", 50),

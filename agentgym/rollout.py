@@ -21,7 +21,7 @@ _refusing: WeakSet[Any] = WeakSet()
 
 
 class Policy(Protocol):
-    """Who acts: anything with this one method."""
+    """Who acts: anything with this one method; see `act_each` for another one that it may have."""
 
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
@@ -76,6 +76,103 @@ def collect(
         ValueError: when autoreset is not disabled, there are no tasks, `group_size` < 1, the episodes of one group do
             not have the same task, or no episode could be scored.
     """
+    envs = playable(envs)
+    builder = TableBuilder(envs.num_envs, envs.metadata["autoreset_mode"])
+    play_groups(envs, policy, builder, tasks=tasks, group_size=group_size, seed=seed, progress=progress)
+    warn_of_unscored(builder)
+    return builder.table()
+
+
+def act_each(
+    policy: Policy,
+    observations: Sequence[Any],
+    infos: Mapping[str, NDArray[Any]],
+    rngs: Sequence[np.random.Generator],
+) -> list[Reply]:
+    """Ask a policy with random numbers of its own for each observation, so that no reply depends on the others.
+
+    A policy that can answer all at once has a method `act_each(observations, infos, rngs)`, which draws for each
+    observation from its generator alone; others are asked for one observation at a time.
+
+    Args:
+        policy: who acts.
+        observations: n, as `Policy.act` takes them.
+        infos: n entries in each column.
+        rngs: n generators.
+    """
+    together = getattr(policy, "act_each", None)
+    # A subclass that overrides only `act` does not mean the one of its parent.
+    owner = next((kind for kind in type(policy).__mro__ if {"act", "act_each"} & vars(kind).keys()), type(policy))
+    if together is not None and ("act_each" in vars(owner) or "act_each" in vars(policy)):
+        return together(observations, infos, rngs)  # type: ignore[no-any-return]
+    replies: list[Reply] = []
+    for i, rng in enumerate(rngs):
+        replies += policy.act(observations[i : i + 1], {key: column[i : i + 1] for key, column in infos.items()}, rng)
+    return replies
+
+
+class Stage:
+    """The sub-environments of a vector environment whose episodes run: asked, stepped and recorded step by step.
+
+    Args:
+        envs: with autoreset disabled.
+        builder: what records.
+        policy: named by errors.
+        ask: answers one reply for each of some sub-environments: their observations, info columns and indices.
+    """
+
+    def __init__(
+        self,
+        envs: gym.vector.VectorEnv[Any, Any, Any],
+        builder: TableBuilder,
+        policy: Policy,
+        ask: Callable[[list[Any], dict[str, NDArray[Any]], NDArray[np.int64]], list[Reply]],
+    ) -> None:
+        self.envs, self.builder, self.policy, self.ask = envs, builder, policy, ask
+        self.active = np.zeros(envs.num_envs, np.bool_)
+        self.observations: Any = None
+        self.infos: Mapping[str, Any] = {}
+        self.written = 0
+        """Replies that were played."""
+        self.accepted = False
+        """Whether the environment accepted one of them."""
+
+    def step(self) -> list[Reply]:
+        """Ask all active sub-environments and play their replies; returns these."""
+        envs, active, policy = self.envs, self.active, self.policy
+        playing = np.flatnonzero(active)
+        answers = self.ask(observations_of(self.observations, playing), infos_of(self.infos, playing), playing)
+        if len(answers) != len(playing):
+            raise ValueError(
+                f"{type(policy).__name__}.act answered {len(answers)} replies to {len(playing)} observations"
+            )
+        replies: list[Reply | None] = [None] * envs.num_envs
+        for i, reply in zip(playing, answers, strict=True):
+            replies[i] = reply
+        try:
+            actions = ["" if reply is None else reply.text for reply in replies]
+        except AttributeError:
+            other = next(reply for reply in answers if not isinstance(reply, Reply))
+            raise TypeError(
+                f"{type(policy).__name__}.act must answer Reply objects, such as "
+                f"agentgym.trajectory.Reply('left'), got {other!r:.120}"
+            ) from None
+        for i, reply in zip(playing, answers, strict=True):
+            if getattr(reply, "finish", "") == "prompt-too-long":
+                self.builder.give_up(int(i), reply)
+                active[i] = False
+        if active.any():
+            self.observations, rewards, terminated, truncated, infos = envs.step(actions)
+            self.builder.step(actions, rewards, terminated, truncated, infos, replies)
+            self.accepted = self.accepted or bool(infos["is_action_valid"][active].any())
+            self.written += int(active.sum())
+            active &= ~(terminated | truncated)
+            self.infos = infos
+        return answers
+
+
+def playable(envs: gym.Env[Any, Any] | gym.vector.VectorEnv[Any, Any, Any]) -> gym.vector.VectorEnv[Any, Any, Any]:
+    """Return the vector environment, adapted where needed; a ValueError says why `collect` cannot play it."""
     envs = adapt(envs)
     if isinstance(envs.unwrapped, (SyncVectorEnv, AsyncVectorEnv)):
         raise ValueError(
@@ -89,6 +186,21 @@ def collect(
             "make it with gym.make_vec(..., autoreset_mode='Disabled') or "
             "SyncVectorEnv(..., autoreset_mode=AutoresetMode.DISABLED)"
         )
+    return envs
+
+
+def play_groups(
+    envs: gym.vector.VectorEnv[Any, Any, Any],
+    policy: Policy,
+    builder: TableBuilder,
+    *,
+    tasks: Sequence[Mapping[str, Any]],
+    group_size: int,
+    seed: int,
+    progress: Callable[[int], None] | None,
+    before_step: Callable[[Stage], None] = lambda stage: None,
+) -> None:
+    """Play the episodes of `collect`, whose arguments these are; `before_step` is called before each step of a wave."""
     if not tasks or group_size < 1:
         raise ValueError(f"collect needs tasks and a group_size of at least 1, got {len(tasks)} and {group_size}")
     sequence = np.random.SeedSequence(seed)
@@ -96,70 +208,46 @@ def collect(
     rng = np.random.default_rng(sequence.spawn(1)[0])
     episodes = [group for group in range(len(tasks)) for _ in range(group_size)]
     labels: dict[int, str] = {}
-    builder = TableBuilder(envs.num_envs, mode)
-    done = 0
+    stage = Stage(envs, builder, policy, lambda observations, infos, _: policy.act(observations, infos, rng))
     for start in range(0, len(episodes), envs.num_envs):
         wave = episodes[start : start + envs.num_envs]
         # A last wave that is too short is filled with copies that are never shown to the policy.
         padded = wave + [wave[-1]] * (envs.num_envs - len(wave))
-        observations, infos = envs.reset(
+        stage.observations, stage.infos = envs.reset(
             seed=[task_seeds[group] for group in padded],  # type: ignore[arg-type]  # one each
             options=[dict(tasks[group]) for group in padded],  # type: ignore[arg-type]  # one each
         )
-        _label(labels, wave, [entry(infos, "task_id", i) for i in range(len(wave))], tasks)
-        active, accepted, written = np.arange(envs.num_envs) < len(wave), None, 0
-        builder.reset(infos, active.copy(), [labels[group] for group in padded])
-        while active.any():
-            playing = np.flatnonzero(active)
-            answers = policy.act(_take(observations, playing), _columns(infos, playing), rng)
-            if len(answers) != len(playing):
-                raise ValueError(
-                    f"{type(policy).__name__}.act answered {len(answers)} replies to {len(playing)} observations"
-                )
-            replies: list[Reply | None] = [None] * envs.num_envs
-            for i, reply in zip(playing, answers, strict=True):
-                replies[i] = reply
-            try:
-                actions = ["" if reply is None else reply.text for reply in replies]
-            except AttributeError:
-                other = next(reply for reply in answers if not isinstance(reply, Reply))
-                raise TypeError(
-                    f"{type(policy).__name__}.act must answer Reply objects, such as "
-                    f"agentgym.trajectory.Reply('left'), got {other!r:.120}"
-                ) from None
-            for i, reply in zip(playing, answers, strict=True):
-                if getattr(reply, "finish", "") == "prompt-too-long":
-                    builder.give_up(int(i), reply)
-                    active[i] = False
-            if active.any():
-                observations, rewards, terminated, truncated, infos = envs.step(actions)
-                builder.step(actions, rewards, terminated, truncated, infos, replies)
-                accepted = accepted or bool(infos["is_action_valid"][active].any())
-                written += int(active.sum())
-                active &= ~(terminated | truncated)
+        _label(labels, wave, [entry(stage.infos, "task_id", i) for i in range(len(wave))], tasks)
+        stage.active = np.arange(envs.num_envs) < len(wave)
+        builder.reset(stage.infos, stage.active.copy(), [labels[group] for group in padded])
+        while stage.active.any():
+            before_step(stage)
+            answers = stage.step()
             if progress is not None:
-                progress(done + len(wave) - int(active.sum()))
-        done += len(wave)
-        if start == 0 and accepted is False and envs.unwrapped not in _refusing:
+                progress(start + len(wave) - int(stage.active.sum()))
+        if start == 0 and stage.written and not stage.accepted and envs.unwrapped not in _refusing:
             _refusing.add(envs.unwrapped)
             last = f"{answers[-1].text!r:.120}"
             warnings.warn(
-                f"{envs} refused every action of the first {len(wave)} episodes: none of the {written} replies held a "
-                f"valid action, the last was {last}"
-                if "reply_error" in infos  # a reply parser is there
+                f"{envs} refused every action of the first {len(wave)} episodes: none of the {stage.written} replies "
+                f"held a valid action, the last was {last}"
+                if "reply_error" in stage.infos  # a reply parser is there
                 else f"{envs} refused every action of the first {len(wave)} episodes, the last was {last}: does a "
                 "reply parser (VectorReplyParser) read the policy's format?",
                 RuntimeWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
+
+
+def warn_of_unscored(builder: TableBuilder) -> None:
+    """Warn the caller's caller of episodes that are left out."""
     if builder.unscored:
         warnings.warn(
-            f"{len(builder.unscored)} of {len(episodes)} episodes are left out, they could not be scored; the first: "
+            f"{len(builder.unscored)} of {builder.started} episodes are left out, they could not be scored; the first: "
             f"{builder.unscored[0]}",
             RuntimeWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return builder.table()
 
 
 def _label(labels: dict[int, str], wave: Sequence[int], task_ids: Sequence[Any], tasks: Sequence[Any]) -> None:
@@ -182,15 +270,15 @@ def _label(labels: dict[int, str], wave: Sequence[int], task_ids: Sequence[Any],
             taken.add(label)
 
 
-def _take(observations: Any, indices: NDArray[Any]) -> list[Any]:
-    """Observations of some sub-environments, one entry each."""
+def observations_of(observations: Any, indices: NDArray[Any]) -> list[Any]:
+    """Return the observations of some sub-environments as a policy is shown them, one entry each."""
     if isinstance(observations, dict):
         return [{key: batch[i] for key, batch in observations.items()} for i in indices]
     return [observations[i] for i in indices]
 
 
-def _columns(infos: Mapping[str, Any], indices: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Info columns of some sub-environments; masks and nested infos are left out."""
+def infos_of(infos: Mapping[str, Any], indices: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Return the info columns of some sub-environments as a policy is shown them, without masks and nested infos."""
     return {
         key: column[indices]
         for key, column in infos.items()

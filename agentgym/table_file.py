@@ -1,7 +1,8 @@
 """Trajectories as lines of JSON: every line is checked before a table is made of it.
 
-A line is an object with `group`, `trajectory`, `won`, `terminated`, `truncated` and `steps`; a step has `t`, `state`,
-`action`, `next_state`, `reward`, `valid` and `reply`, which is null or an object with `text`, `prompt_ids`,
+A line is an object with `group`, `trajectory`, `won`, `terminated`, `truncated`, `steps` and, in files of today,
+`parent`, which is null or `[trajectory, t]` of the step after which this one was cut from another; a step has `t`,
+`state`, `action`, `next_state`, `reward`, `valid` and `reply`, which is null or an object with `text`, `prompt_ids`,
 `token_ids`, `logprobs` and, in files of today, `finish`, `version` and `allowed` (see `agentgym.trajectory.Reply`).
 Ids (groups, trajectories, states, actions) are strings, numbers or null.
 """
@@ -31,12 +32,21 @@ def write_lines(path: str | Path, trajectories: Iterable[Mapping[str, Any]]) -> 
             stream.write(json.dumps(trajectory, default=np.generic.item, allow_nan=False).encode() + b"\n")
 
 
-def read_columns(path: str | Path) -> dict[str, list[Any]]:
-    """Return the columns of a file, one entry per step; replies are dicts (or None) whose lists are tuples."""
+def read_columns(path: str | Path) -> tuple[dict[str, list[Any]], dict[Any, tuple[Any, int]], list[int]]:
+    """Read a file.
+
+    Returns:
+        Columns, one entry per step; replies are dicts (or None) whose lists are tuples. The parents, as
+        `StepTable.from_arrays` takes them. The number of the line in which each trajectory stands.
+    """
     columns: dict[str, list[Any]] = {name: [] for name in (*_TRAJECTORY, *_STEP, "replies")}
-    del columns["steps"], columns["reply"]
-    for line in read_lines(path):
+    del columns["steps"], columns["reply"], columns["parent"]
+    parent, lines = {}, []
+    for number, line in read_lines(path):
         steps = line["steps"]
+        lines.append(number)
+        if line["parent"] is not None:
+            parent[line["trajectory"]] = tuple(line["parent"])
         for name in ("group", "trajectory", "won"):
             columns[name] += [line[name]] * len(steps)
         for name in ("terminated", "truncated"):
@@ -48,15 +58,15 @@ def read_columns(path: str | Path) -> dict[str, list[Any]]:
             columns["replies"].append(
                 reply and {name: _tuples(value) if type(value) is list else value for name, value in reply.items()}
             )
-    return columns
+    return columns, parent, lines
 
 
 def _tuples(value: list[Any]) -> tuple[Any, ...]:
     return tuple([tuple(each) if type(each) is list else each for each in value])
 
 
-def read_lines(path: str | Path) -> Iterator[dict[str, Any]]:
-    """Yield the checked trajectories of a file, as the dicts that stand in it.
+def read_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield line number and checked trajectory, the dict that stands there, for every trajectory of a file.
 
     Raises:
         ForeignError: at the first line that is no such trajectory, or whose trajectory id was there before, with file,
@@ -66,6 +76,7 @@ def read_lines(path: str | Path) -> Iterator[dict[str, Any]]:
     seen: dict[Any, int] = {}
     for number, line in read_json_lines(Path(path)):
         try:
+            line = {"parent": None, **line} if type(line) is dict else line  # what earlier files lack
             _check(line, _TRAJECTORY, "")
             _check_steps(line)
             name = line["trajectory"]
@@ -73,7 +84,7 @@ def read_lines(path: str | Path) -> Iterator[dict[str, Any]]:
                 raise ForeignError(f"trajectory {name!r:.80} was in line {seen[name]} already")
         except ForeignError as error:
             raise ForeignError(f"{path}, line {number}: not a trajectory written by to_jsonl: {error}") from None
-        yield line
+        yield number, line
 
 
 def _check_steps(line: dict[str, Any]) -> None:
@@ -116,6 +127,11 @@ def _is_id(value: Any) -> bool:
     return value is None or isinstance(value, (str, int, float))
 
 
+def _is_parent(value: Any) -> bool:
+    pair = type(value) is list and len(value) == 2
+    return value is None or (pair and _is_id(value[0]) and _is_integer(value[1]))
+
+
 def _is_flag(value: Any) -> bool:
     return type(value) is bool
 
@@ -145,6 +161,7 @@ _TRAJECTORY: Final = {
     "won": _FLAG,
     "terminated": _FLAG,
     "truncated": _FLAG,
+    "parent": ("null or [trajectory, t]", _is_parent),
     "steps": ("a list", lambda value: type(value) is list),
 }
 _STEP: Final = {

@@ -7,108 +7,28 @@ float64 array of len(table)`. `Trajectory` and `Step` are its row form; only a t
 from __future__ import annotations
 
 import dataclasses
-import enum
 from collections import Counter
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from agentgym import forks
 from agentgym.checks import keywords_checked
 from agentgym.columns import check_rows, data_frame, intern, length, numbers
+from agentgym.episode import Ending, Reply, Step, Trajectory, columns_of, trajectories_of
 from agentgym.foreign_text import MOST_DIGITS
 from agentgym.table_file import read_columns, write_lines
+
+__all__ = ["Bools", "Ending", "Floats", "Ints", "Reply", "Step", "StepTable", "Trajectory"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-
-
-class Ending(enum.Enum):
-    """How an episode ended.
-
-    >>> Ending.of(won=False, terminated=False, truncated=True)
-    <Ending.TIME_LIMIT: 'time limit'>
-    """
-
-    SUCCESS = "success"
-    """It was won, in a state that ends it or in the last step before a limit."""
-    FAILURE = "failure"
-    """It terminated otherwise: in the MDP, nothing follows."""
-    TIME_LIMIT = "time limit"
-    """A limit, of the wrapper, the task or the policy's prompts, truncated it: in the MDP, more would follow."""
-    CUT = "cut"
-    """It had not ended when the recording did."""
-    UNSCORED = "unscored"
-    """Nobody knows how good it was (`info["unscored"]`): it is in no table."""
-
-    @classmethod
-    def of(cls, won: bool, terminated: bool, truncated: bool, unscored: bool = False) -> Ending:
-        """Name the ending that the flags of an episode's last step say."""
-        if unscored:
-            return cls.UNSCORED
-        if won:
-            return cls.SUCCESS
-        return cls.FAILURE if terminated else cls.TIME_LIMIT if truncated else cls.CUT
-
-
-@dataclass(frozen=True)
-class Reply:
-    """One answer of a policy.
-
-    Attributes:
-        text: the whole reply, as the reply wrapper parses it.
-        prompt_ids: token ids of the prompt, empty for policies without tokens.
-        token_ids: token ids of the generated part of the reply.
-        logprobs: natural log-probability of each generated token under the sampling distribution
-            (temperature included), same length as `token_ids`.
-        finish: "stop": the model's end token or a stop text ended it; "length": the limit did; "prompt-too-long":
-            nothing was written, for the prompt did not fit, and the episode is over; "": nobody said.
-        version: state of the policy's weights that wrote it: 0 until they first change, then 1, and so on.
-        allowed: token ids among which each token was drawn, as long as `token_ids`; empty: among all.
-    """
-
-    text: str
-    prompt_ids: tuple[int, ...] = ()
-    token_ids: tuple[int, ...] = ()
-    logprobs: tuple[float, ...] = ()
-    finish: Literal["", "stop", "length", "prompt-too-long"] = ""
-    version: int = 0
-    allowed: tuple[tuple[int, ...], ...] = ()
-
-
-@dataclass(frozen=True)
-class Step:
-    """One transition `(state, action, reward, next_state)`; `valid`: the environment accepted the action."""
-
-    t: int
-    state: Hashable
-    action: Hashable
-    next_state: Hashable
-    reward: float
-    valid: bool = True
-    reply: Reply | None = None
-
-
-@dataclass(frozen=True)
-class Trajectory:
-    """One episode: its steps in order of `t`, and how it ended."""
-
-    group: Hashable
-    trajectory: Hashable
-    won: bool
-    terminated: bool
-    truncated: bool
-    steps: tuple[Step, ...]
-
-    @property
-    def ending(self) -> Ending:
-        """How it ended."""
-        return Ending.of(self.won, self.terminated, self.truncated)
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,6 +37,10 @@ class StepTable:
 
     A group holds the trajectories that are compared with each other (the same task). Build one with `from_arrays`,
     whose row order is kept: results of credit methods come back in it, however the rows were shuffled.
+
+    A trajectory may be cut from another one after a row of it, its `parent`: it holds only the steps from there on, and
+    what lies before it stands in the table once, in the trajectory that played it. `unfolded` is the table without
+    forks.
 
     Attributes:
         group: int64 (N,), 0..n_groups-1, index into `groups`.
@@ -128,7 +52,9 @@ class StepTable:
         valid: bool (N,), the environment accepted the action.
         reward: float64 (N,).
         terminated, truncated: bool (N,), at most True in a trajectory's last row.
-        won: bool (N,), this row's trajectory succeeded.
+        won: bool (N,), this row's trajectory succeeded (others that share the row may have failed).
+        parent: int64 (M,), the row after which each trajectory was cut from another one of its group, -1 for those
+            that were played from their beginning. It starts in that row's next state, and its `t` goes on.
         states, actions, groups, trajectories: what the integer ids stand for. States are shared by all groups.
         replies: object (N,) of `Reply`, or None.
 
@@ -149,6 +75,7 @@ class StepTable:
     terminated: Bools
     truncated: Bools
     won: Bools
+    parent: Ints
     states: tuple[Hashable, ...]
     actions: tuple[Hashable, ...]
     groups: tuple[Hashable, ...]
@@ -171,6 +98,7 @@ class StepTable:
         valid: ArrayLike | None = None,
         terminated: ArrayLike | None = None,
         truncated: ArrayLike | None = None,
+        parent: Mapping[Hashable, tuple[Hashable, int]] | None = None,
         replies: Sequence[Reply | None] | None = None,
     ) -> Self:
         """Build a table from one entry per step, in any order of rows.
@@ -187,6 +115,7 @@ class StepTable:
             valid: whether the environment accepted the action; default all True.
             terminated: default: True in the last row of each trajectory that is not truncated there.
             truncated: default all False.
+            parent: for every trajectory that was cut from another one, `(trajectory, t)` of the step after which.
             replies: what the policy answered, one per row.
 
         Columns are copied: what becomes of the arguments later does not change the table.
@@ -220,6 +149,7 @@ class StepTable:
             terminated=np.zeros(n, np.bool_) if terminated is None else numbers("terminated", terminated, np.bool_),
             truncated=np.zeros(n, np.bool_) if truncated is None else numbers("truncated", truncated, np.bool_),
             won=numbers("won", won, np.bool_),
+            parent=np.full(len(trajectories), -1),
             states=states,
             actions=actions,
             groups=groups,
@@ -229,6 +159,8 @@ class StepTable:
         check_rows(table)
         if terminated is None:
             table.terminated[table.last] = ~table.truncated[table.last]
+        if parent is not None:
+            table.parent[:] = forks.parent_rows(table, parent)
         return table
 
     def __len__(self) -> int:
@@ -239,9 +171,10 @@ class StepTable:
         """Say how large the table is and how it went, in one line."""
         won = f"{self.trajectory_won.mean():.1%} won" if self.n_trajectories else "empty"
         fields = [field.name for field in dataclasses.fields(self)]
-        columns = ", ".join(name for name in fields if isinstance(getattr(self, name), np.ndarray))
+        columns = ", ".join(name for name in fields if isinstance(getattr(self, name), np.ndarray) and name != "parent")
+        cut = f" ({np.count_nonzero(self.parent >= 0)} cut from others)" if self.has_forks else ""
         return (
-            f"StepTable({len(self)} rows, {self.n_trajectories} trajectories, {self.n_groups} groups, {won}; "
+            f"StepTable({len(self)} rows, {self.n_trajectories} trajectories{cut}, {self.n_groups} groups, {won}; "
             f"columns: {columns})"
         )
 
@@ -255,6 +188,11 @@ class StepTable:
         """Number of trajectories M."""
         return len(self.trajectories)
 
+    @property
+    def has_forks(self) -> bool:
+        """Whether a trajectory was cut from another one."""
+        return bool((self.parent >= 0).any())
+
     @cached_property
     def order(self) -> Ints:
         """int64 (N,): row numbers sorted by trajectory, then t."""
@@ -265,7 +203,7 @@ class StepTable:
 
     @cached_property
     def offsets(self) -> Ints:
-        """int64 (M + 1,): `order[offsets[i]:offsets[i + 1]]` are the rows of trajectory i in order of t."""
+        """int64 (M + 1,): `order[offsets[i]:offsets[i + 1]]` are trajectory i's own rows in order of t."""
         counts = np.bincount(self.trajectory, minlength=self.n_trajectories)
         return np.concatenate(([0], np.cumsum(counts))).astype(np.int64)
 
@@ -273,6 +211,14 @@ class StepTable:
     def last(self) -> Ints:
         """int64 (M,): row number of each trajectory's last step."""
         return self.order[self.offsets[1:] - 1]
+
+    @cached_property
+    def previous(self) -> Ints:
+        """int64 (N,): the row before each row in its episode, through forks; -1 where an episode begins."""
+        previous = np.empty(len(self), np.int64)
+        previous[self.order[1:]] = self.order[:-1]
+        previous[self.order[self.offsets[:-1]]] = self.parent
+        return previous
 
     @cached_property
     def trajectory_group(self) -> Ints:
@@ -286,8 +232,18 @@ class StepTable:
 
     @cached_property
     def trajectory_return(self) -> Floats:
-        """float64 (M,): undiscounted sum of each trajectory's rewards."""
+        """float64 (M,): undiscounted sum of the rewards in each trajectory's own rows; see `episode_return`."""
         return np.bincount(self.trajectory, weights=self.reward, minlength=self.n_trajectories).astype(np.float64)
+
+    @cached_property
+    def episode_return(self) -> Floats:
+        """float64 (M,): undiscounted sum of each episode's rewards, from its beginning through all forks to its end."""
+        return forks.chain_sums(self, self.reward)
+
+    @cached_property
+    def episode_length(self) -> Ints:
+        """int64 (M,): number of steps of each episode, from its beginning through all forks to its end."""
+        return forks.chain_sums(self, np.ones(len(self))).astype(np.int64)
 
     @cached_property
     def endings(self) -> tuple[Ending, ...]:
@@ -295,50 +251,67 @@ class StepTable:
         flags = (self.won[self.last], self.terminated[self.last], self.truncated[self.last])
         return tuple([Ending.of(*row) for row in zip(*(flag.tolist() for flag in flags), strict=True)])
 
+    def chain(self, trajectory: int) -> Ints:
+        """Return int64: the rows of a whole episode from its beginning, those before its forks included.
+
+        Args:
+            trajectory: number of the trajectory, an index into `trajectories`.
+        """
+        return forks.chain(self, trajectory)
+
+    def unfolded(self) -> tuple[Self, Ints]:
+        """Return the table in which every trajectory is a whole episode of its own, and the row each row came from.
+
+        The rows of a shared prefix stand there once for every trajectory that goes through them, with that one's
+        outcome in `won`. The numbers of trajectories, groups, states and actions stay.
+
+        Returns:
+            The table, L rows trajectory by trajectory; and int64 (L,), rows of this table. Without forks: this table
+            and all its rows.
+
+        >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 1],
+        ...     state=["s", "u", "u"], action=["right", "up", "down"], next_state=["u", "goal", "pit"],
+        ...     reward=[0, 1, 0], won=[1, 1, 0], parent={"b": ("a", 0)})
+        >>> table.parent, table.episode_return
+        (array([-1,  0]), array([1., 0.]))
+        >>> whole, source = table.unfolded()
+        >>> whole.trajectory, whole.won, source
+        (array([0, 0, 1, 1]), array([ True,  True, False, False]), array([0, 1, 0, 2]))
+        """
+        return forks.unfolded(self)
+
+    def keep(self, episodes: Bools) -> Self:
+        """Return the table of some of the episodes, whole ones: a prefix goes to the first of them that shares it.
+
+        Args:
+            episodes: bool (M,), which trajectories, with all that was before them.
+
+        Raises:
+            ValueError: when none is kept, or there is not one flag per trajectory.
+
+        >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 1],
+        ...     state=["s", "u", "u"], action=["right", "up", "down"], next_state=["u", "goal", "pit"],
+        ...     reward=[0, 1, 0], won=[1, 1, 0], parent={"b": ("a", 0)})
+        >>> lost = table.keep(~table.trajectory_won)
+        >>> lost.trajectories, lost.state, lost.won, lost.parent
+        (('b',), array([0, 1]), array([False, False]), array([-1]))
+        """
+        mask = np.asarray(episodes)
+        if mask.shape != (self.n_trajectories,) or mask.dtype != np.bool_ or not mask.any():
+            raise ValueError(
+                f"keep needs one flag per trajectory ({self.n_trajectories}), at least one of them True, got "
+                f"{mask.dtype} of shape {mask.shape}"
+            )
+        return self.from_trajectories(forks.kept(self, mask))
+
     def to_trajectories(self) -> list[Trajectory]:
         """Return the row form, one `Trajectory` per trajectory id."""
-        result = []
-        for i, row in enumerate(self.last):
-            rows = self.order[self.offsets[i] : self.offsets[i + 1]]
-            steps = tuple(
-                Step(
-                    int(self.t[r]), self.states[self.state[r]], self.actions[self.action[r]],
-                    self.states[self.next_state[r]], float(self.reward[r]), bool(self.valid[r]),
-                    None if self.replies is None else self.replies[r],
-                )
-                for r in rows
-            )  # fmt: skip
-            result.append(
-                Trajectory(
-                    self.groups[self.group[row]], self.trajectories[i], bool(self.won[row]),
-                    bool(self.terminated[row]), bool(self.truncated[row]), steps,
-                )
-            )  # fmt: skip
-        return result
+        return trajectories_of(self)
 
     @classmethod
     def from_trajectories(cls, trajectories: Iterable[Trajectory]) -> Self:
         """Build a table from the row form, trajectory by trajectory; trajectories without steps are an error."""
-        pairs = []
-        for trajectory in trajectories:
-            if not trajectory.steps:
-                raise ValueError(f"trajectory {trajectory.trajectory!r} has no steps; leave it out")
-            pairs += [(trajectory, step, step is trajectory.steps[-1]) for step in trajectory.steps]
-        replies = [step.reply for _, step, _ in pairs]
-        return cls.from_arrays(
-            group=[a.group for a, _, _ in pairs],
-            trajectory=[a.trajectory for a, _, _ in pairs],
-            t=[step.t for _, step, _ in pairs],
-            state=[step.state for _, step, _ in pairs],
-            action=[step.action for _, step, _ in pairs],
-            next_state=[step.next_state for _, step, _ in pairs],
-            reward=[step.reward for _, step, _ in pairs],
-            valid=[step.valid for _, step, _ in pairs],
-            won=[a.won for a, _, _ in pairs],
-            terminated=[last and a.terminated for a, _, last in pairs],
-            truncated=[last and a.truncated for a, _, last in pairs],
-            replies=replies if any(reply is not None for reply in replies) else None,
-        )
+        return cls.from_arrays(**columns_of(trajectories))
 
     @classmethod
     def concatenate(cls, tables: Iterable[StepTable]) -> Self:
@@ -390,11 +363,13 @@ class StepTable:
         Raises:
             ValueError: on a line that is not such a trajectory, with file and line number; of a file without any.
         """
-        columns = read_columns(path)
+        columns, parent, lines = read_columns(path)
         replies = [reply and Reply(**reply) for reply in columns.pop("replies")]
         if not replies:
             raise ValueError(f"{path}: no line holds a trajectory")
         try:
-            return cls.from_arrays(**columns, replies=replies if any(replies) else None)
+            return cls.from_arrays(**columns, parent=parent, replies=replies if any(replies) else None)
+        except forks.ForkError as error:
+            raise ValueError(f"{path}, line {lines[error.trajectory]}: {error}") from error
         except (TypeError, ValueError) as error:
             raise ValueError(f"{path}: {error}") from error

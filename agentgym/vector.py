@@ -18,6 +18,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
+from agentgym.branching import Branching, Saved, check_index, read_restore
 from agentgym.checks import keywords_of, nearest, suggest
 from agentgym.core import Info, TextEnv
 from agentgym.foreign_text import clean_all
@@ -41,7 +42,7 @@ def info_columns(infos: Sequence[Info]) -> dict[str, Any]:
     return columns
 
 
-class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
+class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
     """Vector form of one `TextEnv` class.
 
     Observations are a `tuple[str, ...]` with one entry per sub-environment; for `Dict` observation spaces a dict with
@@ -239,20 +240,26 @@ class TextVectorEnv(gym.vector.VectorEnv[Any, Any, Array]):
             commands: one clean command per sub-environment; `act` gets the same objects.
         """
 
-    def snapshot(self) -> list[Any]:
-        """Return the exact state of every sub-environment, time limits included, as a picklable list."""
-        return [
-            (env.snapshot(), self._elapsed[i], self._terminated[i], self._truncated[i], self._infos[i].copy())
-            for i, env in enumerate(self.envs)
-        ]
+    def snapshot(self, i: int) -> Saved:
+        """Return sub-environment i as it stands; see `agentgym.branching.Branching`, as for the other verbs."""
+        i = check_index(i, self.num_envs)
+        if not self._begun:
+            raise gym.error.ResetNeeded(f"{type(self).__name__}.snapshot: no episodes yet; call reset() first")
+        counted = self._elapsed[i], self._terminated[i], self._truncated[i]
+        return Saved(type(self).__name__, self.envs[i].snapshot(), (counted, self._infos[i].copy()))
 
-    def restore(self, snapshot: Sequence[Any]) -> tuple[Any, dict[str, Any]]:
-        """Continue every sub-environment from a `snapshot`, and return observations and infos of these states."""
-        states = self._batch("snapshot", snapshot)
-        for i, (env, (state, elapsed, terminated, truncated, info)) in enumerate(zip(self.envs, states, strict=True)):
-            self._observations[i], _ = env.restore(state)
+    def restore(self, indices: Any, states: Any, seeds: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Continue sub-environments from snapshots; their observations are those that were shown."""
+        chosen, given, numbers = read_restore(type(self).__name__, self.num_envs, indices, states, seeds)
+        if not self._begun and len(chosen) < self.num_envs:
+            raise gym.error.ResetNeeded(
+                f"{type(self).__name__}.restore: no episodes yet; call reset() first, or restore all sub-environments"
+            )
+        for i, state, seed in zip(chosen, given, numbers, strict=True):
+            self.envs[i].resume(state.inside, seed)
+            self._observations[i] = self.envs[i].observe()
+            (self._elapsed[i], self._terminated[i], self._truncated[i]), info = state.own
             self._infos[i] = info.copy()
-            self._elapsed[i], self._terminated[i], self._truncated[i] = elapsed, terminated, truncated
         self._begun = True
         return self._batch_observations(), self.columns(self._infos)
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import gymnasium as gym
 from gymnasium.error import ClosedEnvironmentError
+from gymnasium.utils.seeding import np_random
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
 from agentgym.core import Info
+from agentgym.single_branching import STOCK
+
+_STOCK = frozenset(kind.__name__ for kind in STOCK)
 
 
 class Worker:
@@ -68,6 +73,54 @@ class Worker:
                 observation, info = info["final_obs"], info["final_info"]
             self._resets_next = self.envs.autoreset_mode is AutoresetMode.NEXT_STEP
         return observation, reward, terminated, truncated, info
+
+    def snapshot(self) -> Any:
+        """Return the state of the environment in the process, as it says it, and of the wrappers of `gym.make`.
+
+        Raises:
+            TypeError: when the environment has no snapshot() and restore(snapshot), or another wrapper is around it.
+        """
+        missing = [name for name in ("snapshot", "restore") if not self._call("has_wrapper_attr", name)]
+        shown = str(self._call("__str__"))  # <Wrapper<Environment<id>>>, or <Wrapper<Environment instance>>
+        names = re.findall(r"<([^<>]+)", shown)
+        unknown = [
+            name for name in names[: -1 if shown.rstrip(">").endswith(" instance") else -2] if name not in _STOCK
+        ]
+        if missing or unknown:
+            reason = f"it is in {unknown[0]}" if unknown else f"it has no {missing[0]}()"
+            raise TypeError(
+                f"{shown} cannot be saved in a process of AsyncVectorEnv ({reason}): give the environment's class "
+                "snapshot() and restore(snapshot) and leave other wrappers out; or make a SyncVectorEnv, in which all "
+                "that can be copied can be saved"
+            )
+        counters = [name for kind in STOCK.values() for name in kind if self._call("has_wrapper_attr", name)]
+        return self._call("snapshot"), self._call("np_random"), {name: self._call(name) for name in counters}
+
+    def restore(self, state: Any) -> None:
+        """Load what `snapshot` returned, of this process or another one."""
+        saved, random, counters = state
+        if self._resets_next:  # it would forget what is restored in the next step
+            self._resets_next = False
+            self.ask("step", "")
+        self._begun = None
+        self._call("restore", saved)
+        for name, value in {"np_random": random, **counters}.items():
+            self._set(name, value)
+
+    def reseed(self, seed: int) -> None:
+        """Seed what the environment in the process draws from here on."""
+        if self._call("has_wrapper_attr", "reseed"):
+            self._call("reseed", seed)
+        else:
+            self._set("np_random", np_random(seed)[0])
+
+    def _call(self, name: str, *arguments: Any) -> Any:
+        self.ask("_call", (name, arguments, {}))
+        return self._answer()
+
+    def _set(self, name: str, value: Any) -> None:
+        self.ask("_setattr", (name, value))
+        self._answer()
 
     def _answer(self) -> Any:
         answer, worked = self.envs.parent_pipes[self.index].recv()

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agentgym.trajectory import Bools, Floats, Ints, Reply, StepTable
+from wrappers.credit.forks import over_forks
 
 Weighting = Literal["step", "trajectory"]
 
@@ -141,7 +142,8 @@ def make_batch(
         advantages: float64 (N,), one per row of the table, or (N, K), one per token of its reply; K is at least the
             length of the longest reply, what stands behind a reply's end is not looked at.
         weighting: "step" gives every row weight 1; "trajectory" gives every trajectory the same weight, that is
-            1 / (its number of scored rows) per row: the papers' mean over trajectories, then over steps.
+            1 / (its number of scored rows) per row: the papers' mean over trajectories, then over steps. A row that
+            several episodes share has the mean of what they give it, and is trained once.
         keep_zero: False leaves out merged rows whose advantages are all exactly 0. They carry no policy gradient,
             only the KL and entropy terms; without them an update is cheaper and the mean is over fewer rows.
         merge: False keeps one row per row of the table (to check the merged loss against).
@@ -160,8 +162,9 @@ def make_batch(
         raise ValueError(f"weighting is 'step' or 'trajectory', got {weighting!r}")
     row_weight = np.ones(len(table))
     if weighting == "trajectory":
-        scored_steps = np.bincount(table.trajectory[scored], minlength=table.n_trajectories)
-        row_weight = 1.0 / np.maximum(scored_steps, 1)[table.trajectory]
+        is_scored = np.zeros(len(table), np.bool_)
+        is_scored[scored] = True
+        row_weight = _shares(table, scored=is_scored)
 
     first: list[Reply] = []
     place: dict[tuple[object, ...], int] = {}
@@ -207,6 +210,14 @@ def make_batch(
         raw_rows=len(scored),
         allowed=tuple(reply.allowed for reply in first) if any(reply.allowed for reply in first) else (),
     )
+
+
+@over_forks("scored")
+def _shares(table: StepTable, *, scored: Bools) -> Floats:
+    """Each row's share of its trajectory: float64 (N,)."""
+    scored_steps = np.bincount(table.trajectory[scored], minlength=table.n_trajectories)
+    shares: Floats = 1.0 / np.maximum(scored_steps, 1)[table.trajectory]
+    return shares
 
 
 def scored_rows(table: StepTable, advantages: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:

@@ -214,8 +214,9 @@ def describe_run(policy: Any, config: Any, method: str, tasks: Any) -> dict[str,
     """Return what makes a run this run: model shapes, vocabulary, policy settings, config, method and tasks.
 
     Fields of the config that do not change what an iteration computes are left out: when to save, for how long
-    to train, unless the learning rate depends on it, resampling that is switched off, and what only fits the passes
-    into memory: who runs out of it can go on with less. Weights that are not trained are known by their fingerprint.
+    to train, unless the learning rate depends on it, resampling and branches that are switched off, and what only fits
+    the passes into memory: who runs out of it can go on with less. Weights that are not trained are known by their
+    fingerprint.
     """
     numbers = asdict(config)
     settings = getattr(policy, "settings", None)
@@ -226,6 +227,9 @@ def describe_run(policy: Any, config: Any, method: str, tasks: Any) -> dict[str,
     passes = ("microbatch_tokens", "share_prefixes", "activation_checkpointing")
     for name in ("checkpoint_every", "keep_checkpoints", *passes):
         numbers.pop(name)
+    if not config.branches:
+        for name in ("branches", "branch_at", "common_numbers"):
+            numbers.pop(name)
     if not config.resample_rounds:
         numbers.pop("resample_rounds")
     if config.schedule == "constant":

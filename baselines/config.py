@@ -24,6 +24,10 @@ class TrainerConfig:
         iterations: how many times to collect and update.
         groups: tasks drawn per iteration (all distinct where there are enough).
         group_size: episodes per task.
+        branches: how often each chosen step is played anew, to the end of the episode, on top of the group's episodes,
+            see `agentgym.tree.collect_tree`; 0: no step is.
+        branch_at: which steps are chosen, see `baselines.rollouts.steps_to_branch_at`.
+        common_numbers: whether the k-th continuations of a group's steps meet the same luck.
         resample_rounds: how many times tasks whose group has no contrast may be replaced by newly drawn ones, see
             `baselines.dynamic_sampling`; 0: train on what was drawn first.
         temperature: sampling temperature of rollouts, and the one log-probabilities are taken at; above 0.
@@ -77,6 +81,9 @@ class TrainerConfig:
     iterations: int = 50
     groups: int = 16
     group_size: int = 8
+    branches: int = 0
+    branch_at: str = "all"
+    common_numbers: bool = True
     resample_rounds: int = 0
     temperature: float = 1.0
     learning_rate: float = 1e-6
@@ -122,6 +129,7 @@ class TrainerConfig:
             ("iterations", self.iterations >= 0, "at least 0"),
             ("groups", self.groups >= 1, "at least 1"),
             ("group_size", self.group_size >= 1, "at least 1"),
+            ("branches", self.branches >= 0, "at least 0"),
             ("resample_rounds", self.resample_rounds >= 0, "at least 0"),
             ("temperature", self.temperature > 0, "above 0 (a greedy policy explores nothing)"),
             ("learning_rate", self.learning_rate >= 0, "at least 0"),

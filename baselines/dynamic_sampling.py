@@ -110,10 +110,12 @@ def _by_group(table: StepTable, number: int) -> list[list[Trajectory]]:
     result: list[list[Trajectory]] = [[] for _ in table.groups]
     for group, trajectory in zip(table.trajectory_group, table.to_trajectories(), strict=True):
         if number:
+            parent = trajectory.parent
             trajectory = dataclasses.replace(
                 trajectory,
                 group=f"{trajectory.group}, round {number}",
                 trajectory=f"{trajectory.trajectory}, round {number}",
+                parent=parent and (f"{parent[0]}, round {number}", parent[1]),
             )
         result[group].append(trajectory)
     return result

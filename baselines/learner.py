@@ -25,6 +25,7 @@ from baselines.scorers.scorer import SHARED, Estimate, StepScorer
 from baselines.update import sequences, update
 from policies.head import check_finite
 from policies.training import frozen
+from wrappers.credit.forks import refuse_forks
 
 Credit = Callable[[StepTable], NDArray[np.float64]]
 
@@ -95,6 +96,8 @@ class Learner:
         credit: Any = self.credit
         if self.scorer is None:
             return np.zeros(0), Estimate(credit(table))
+        if not getattr(self.scorer, "takes_forks", False):
+            refuse_forks(table, f"{type(self.scorer).__name__} reads whole trajectories, give it table.unfolded()[0]")
         scores = self.scorer.scores(table)
         return scores, credit.estimate(table, scores)
 

@@ -16,7 +16,8 @@ from typing import Any, Literal
 
 from agentgym.checks import suggest
 from baselines.config import TrainerConfig
-from baselines.recipes import RECIPES, Recipe
+from baselines.recipe import Recipe
+from baselines.recipes import RECIPES
 from baselines.scorers.hindsight import HindsightConfig
 
 Source = Literal["paper", "script"]
@@ -32,7 +33,7 @@ class Paper:
         source: "paper": its tables and text; "script": the authors' published run script where that differs.
         training: fields of `TrainerConfig`.
         options: of the credit method.
-        scorer: of its scorer's config, see `baselines.recipes.Recipe.scorer`.
+        scorer: of its scorer's config, see `baselines.recipe.Recipe.scorer`.
         environment: facts about episodes, by the paper's words: "steps" per episode, "success_reward", "board", ...
         prompt_tokens, reply_tokens: limits; None: not printed.
         validation_temperature: sampling temperature of validation; None: not printed.

@@ -3,9 +3,10 @@
     turn       one value per step; one advantage per step, the same for all tokens of its reply
     token      one value per reply token; all replies of a trajectory are one sequence of tokens
     bi-level   one value per reply token; GAE over turns, then inside each turn
+    residual   one value per reply token; GAE over turns, and a share of what tells the tokens of a turn apart (VETTA)
 
-The functions behind the levels are `gae`, `token_gae` and `bi_level_gae` of `wrappers.credit`. With replies of one
-token, and one discount, all three are the same.
+The functions behind the levels are `gae`, `token_gae`, `bi_level_gae` and `vetta` of `wrappers.credit`. With replies of
+one token, and one discount, all of them are the same.
 """
 
 from __future__ import annotations
@@ -18,12 +19,14 @@ from numpy.typing import NDArray
 from agentgym.trajectory import StepTable
 from baselines.batch import TokenColumns
 from baselines.scorers.scorer import Estimate
+from wrappers.credit.forks import refuse_forks
 from wrappers.credit.gae import GAEOptions, gae, lambda_returns
 from wrappers.credit.options import choose, documented, option, presets
 from wrappers.credit.returns import episode_scores, penalties
 from wrappers.credit.token_gae import bi_level_gae, token_gae, whiten
+from wrappers.credit.vetta import vetta
 
-Level = Literal["turn", "token", "bi-level"]
+Level = Literal["turn", "token", "bi-level", "residual"]
 
 
 class PPOOptions(GAEOptions, total=False):
@@ -36,6 +39,16 @@ class PPOOptions(GAEOptions, total=False):
             1.0, 'discount per token; gamma is the discount per turn and has no part in level "token"', low=0, high=1
         ),
     ]
+    token_lam: Annotated[
+        float,
+        option(
+            1.0,
+            'weight of longer looks ahead over tokens at level "residual", where lam is that of turns',
+            low=0,
+            high=1,
+        ),
+    ]
+    residual: Annotated[float, option(1 / 3, 'how far level "residual" tells the tokens of a turn apart', low=0)]
     whiten: Annotated[
         bool,
         option(
@@ -109,7 +122,7 @@ def _inside_replies(
     table: StepTable, values: NDArray[np.float64], columns: TokenColumns, options: PPOOptions
 ) -> Estimate:
     """Every reply is a sequence of its own, rewarded at its end with the episode's score."""
-    if options["level"] == "bi-level":
+    if options["level"] != "token":
         raise ValueError("horizon 'step' has no level of turns; use level 'token', or horizon 'trajectory'")
     score = episode_scores(
         table, {"outcome": "return", "invalid_penalty": options["invalid_penalty"], "penalty": options["penalty"]}
@@ -122,11 +135,17 @@ def _inside_replies(
 
 
 def _over_tokens(table: StepTable, values: NDArray[np.float64], columns: TokenColumns, options: PPOOptions) -> Estimate:
+    refuse_forks(table, "what follows a shared token is not one sequence; estimate over turns, level='turn'")
     rewards = columns.at_turn_ends(table.reward - _penalties(table, options, "discounted"))
     before = columns.by_trajectory(values)
     token_gamma, lam = options["token_gamma"], options["lam"]
     if options["level"] == "token":
         found = token_gae(rewards, before, columns.mask, gamma=token_gamma, lam=lam)
+    elif options["level"] == "residual":
+        found = vetta(
+            rewards, before, columns.mask, columns.turn_ends, alpha=options["residual"], gamma=token_gamma,
+            lam=options["token_lam"], turn_gamma=options["gamma"], turn_lam=lam,
+        )[:2]  # fmt: skip
     else:
         found = bi_level_gae(
             rewards, before, columns.mask, columns.turn_ends,

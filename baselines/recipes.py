@@ -1,102 +1,42 @@
-"""Recipes: which credit function with which options, and the numbers all of them are trained with."""
+"""The recipes there are, by name, and the numbers all of them are trained with."""
 
 from __future__ import annotations
 
 import dataclasses
 import importlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from agentgym.checks import suggest
-from agentgym.trajectory import Bools, StepTable
 from baselines.config import TrainerConfig
 from baselines.learned_credit import scored_steps, scored_tokens, spa_ridge, spa_steps
-from baselines.ppo import PRESETS, ppo
+from baselines.ppo import ppo
+from baselines.recipe import Recipe
 from baselines.scorers.action_value import ActionValueConfig
 from baselines.scorers.contribution import ContributionConfig
 from baselines.scorers.critic import CriticConfig
 from baselines.scorers.implicit_reward import ImplicitRewardConfig
-from baselines.scorers.scorer import Estimate, ScoreLevel, ScorerConfig
 from baselines.scorers.segmented_reward import SegmentedRewardConfig
-from wrappers.credit.dapo import contrasting_groups, dapo
+from baselines.scorers.task_distance import TaskDistanceConfig
+from wrappers.credit.aem import aem
+from wrappers.credit.bpo import bpo
+from wrappers.credit.dapo import dapo
+from wrappers.credit.empg import empg
 from wrappers.credit.fill_silent import graphgpo_filled
 from wrappers.credit.gigpo import gigpo
 from wrappers.credit.graphgpo import graphgpo
 from wrappers.credit.grpo import grpo
 from wrappers.credit.hgpo import hgpo
+from wrappers.credit.milegpo import milegpo
 from wrappers.credit.options import read_options
+from wrappers.credit.potential import potential
+from wrappers.credit.ragen2 import ragen2
 from wrappers.credit.reinforce_plus_plus import reinforce_plus_plus, reinforce_plus_plus_baseline
 from wrappers.credit.rewardflow import rewardflow
 from wrappers.credit.rloo import rloo
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """A credit method with its options; call it with a table to get the advantages.
-
-    Attributes:
-        name: key in `RECIPES`.
-        credit: function of `wrappers`, `credit(table, **options) -> float64 (N,)`; where it is `scored`, a function
-            `credit(table, scores, **options) -> Estimate` such as `baselines.ppo.ppo`.
-        options: what is passed to it.
-        notes: one sentence for tables and reports.
-        training: fields of `TrainerConfig` that belong to the method, to be set before training by it.
-        scored: whether the method wants scores, "turn" (N,) or "token" (N, K); None: it needs the table alone.
-        scorer: makes the scorer that a trainer is not given; None: it must be given one.
-    """
-
-    name: str
-    credit: Callable[..., Any]
-    options: Mapping[str, Any] = field(default_factory=dict)
-    notes: str = ""
-    training: Mapping[str, Any] = field(default_factory=dict)
-    scored: ScoreLevel | None = None
-    scorer: ScorerConfig | None = None
-
-    def __call__(self, table: StepTable) -> NDArray[np.float64]:
-        """Return float64 (N,), one advantage per row; nan = not scored.
-
-        A method that wants scores answers here as if they were 0 everywhere; a trainer calls `estimate`.
-        """
-        if self.scored is not None:
-            return self.estimate(table, None).advantages
-        advantages: NDArray[np.float64] = self.credit(table, **self.options)
-        return advantages
-
-    def estimate(self, table: StepTable, scores: NDArray[np.float64] | None) -> Estimate:
-        """Return advantages from scores, and what the scores should have been; None: scores of 0."""
-        found: Estimate = self.credit(table, scores, **self.options)
-        return found
-
-    @property
-    def score_level(self) -> ScoreLevel | None:
-        """What scores are wanted for: "turn" or "token"; None: none are. That of `ppo` is an option."""
-        if self.credit is not ppo:
-            return self.scored
-        preset = PRESETS.get(self.options.get("preset", "paper"), PRESETS["paper"])
-        return "turn" if {**preset, **self.options}["level"] == "turn" else "token"
-
-    def contrasting(self, table: StepTable) -> Bools:
-        """Return bool (n_groups,), the groups that dynamic sampling keeps: by the option `contrast` if there is one."""
-        known = ("preset", "contrast") if self.credit is dapo else ()
-        return contrasting_groups(table, **{name: self.options[name] for name in known if name in self.options})
-
-    def configure(self, config: TrainerConfig) -> TrainerConfig:
-        """Return the configuration with the method's own `training` settings."""
-        return dataclasses.replace(config, **self.training)
-
-    def describe(self) -> str:
-        """Return name and options, as a checkpoint keeps them."""
-        return f"{self.name}({', '.join(f'{key}={value!r}' for key, value in sorted(self.options.items()))})"
-
-    def with_options(self, **options: Any) -> Recipe:
-        """Return the recipe with some options replaced or added; the credit function checks them when called."""
-        return dataclasses.replace(self, options={**self.options, **options})
-
+from wrappers.credit.salt import salt
+from wrappers.credit.tree_grpo import tree_grpo
+from wrappers.credit.vine import vine
 
 # The papers' runs all take 0.1 off for an invalid action. Taken off the advantage it is also felt where the whole group
 # fails, which is where a policy that runs into walls needs it; taken off the return it would cancel there.
@@ -143,6 +83,14 @@ _ALL = (
         scorer=CriticConfig(),
     ),
     Recipe(
+        "vetta",
+        ppo,
+        {"preset": "paper", "level": "residual", "gamma": 0.95, "lam": 0.95, **_PENALTY},
+        "Advantages over turns with a learned critic, and a third of what tells the tokens of a turn apart.",
+        scored="token",
+        scorer=CriticConfig(level="token"),
+    ),
+    Recipe(
         "gigpo",
         gigpo,
         {"preset": "paper", "gamma": 0.95, **_PENALTY},
@@ -171,6 +119,101 @@ _ALL = (
         graphgpo_filled,
         {"preset": "paper", "omega": 0.8, **_PENALTY},
         "GraphGPO, with attribution as step credit where the state graph has none.",
+    ),
+    Recipe(
+        "g2po",
+        potential,
+        {"preset": "g2po", **_PENALTY},
+        "GRPO plus the gain in mean discounted outcome, compared in the state and over the task.",
+    ),
+    Recipe(
+        "pgpo",
+        potential,
+        {"preset": "pgpo", **_PENALTY},
+        "Returns compared in the state plus, where a task is seldom won, the gain in mean discounted outcome.",
+    ),
+    Recipe(
+        "gated_bepo",
+        potential,
+        {"preset": "gated_bepo", **_PENALTY},
+        "Gains in Bellman values, summed to come, where a state was left in several ways; GRPO elsewhere.",
+    ),
+    Recipe(
+        "gagpo",
+        potential,
+        {"preset": "gagpo", **_PENALTY},
+        "Gains in mean discounted outcome, summed to come and compared over the task.",
+    ),
+    Recipe(
+        "ecpo",
+        potential,
+        {"preset": "ecpo", **_PENALTY},
+        "GRPO plus what an action is worth in its state, little where it was seen seldom or its returns scatter.",
+    ),
+    Recipe(
+        "rtmc",
+        potential,
+        {"preset": "rtmc", **_PENALTY},
+        "What an action is worth above its state, both from first visits.",
+    ),
+    Recipe(
+        "salt",
+        salt,
+        {"preset": "paper", **_PENALTY},
+        "GRPO, averaged over the episodes that took the same step.",
+    ),
+    Recipe(
+        "milegpo",
+        milegpo,
+        {"preset": "paper", "gamma": 0.8, "omega": 0.8, **_PENALTY},
+        "GraphGPO plus, where distances tie, coming nearer to states of won episodes and farther from traps.",
+    ),
+    Recipe(
+        "tigpo",
+        scored_steps,
+        {"preset": "paper", "compare": "state", "outcome": "won", **_PENALTY},
+        "GraphGPO with the distances of all that was ever seen of the task.",
+        scored="turn",
+        scorer=TaskDistanceConfig(),
+    ),
+    Recipe(
+        "empg",
+        empg,
+        {"preset": "paper", **_PENALTY},
+        "GRPO, more where the policy was sure of its reply, and a little for leading to sure replies.",
+    ),
+    Recipe(
+        "aem",
+        aem,
+        {"preset": "paper", **_PENALTY},
+        "GRPO, more where the policy was sure of its reply, as replies of the task go.",
+    ),
+    Recipe(
+        "ragen2",
+        ragen2,
+        {"preset": "paper", **_PENALTY},
+        "GRPO in the groups whose returns spread the most; the others are left out.",
+    ),
+    Recipe(
+        "vine",
+        vine,
+        {"preset": "paper", "pool": "state", **_PENALTY},
+        "What each step gained in value, values being mean returns of 4 continuations of each state of the group.",
+        training={"branches": 4, "branch_at": "distinct"},
+    ),
+    Recipe(
+        "bpo",
+        bpo,
+        {"preset": "default", **_PENALTY},
+        "Siblings played from each episode's least certain step against each other, plus the episode's outcome.",
+        training={"branches": 1, "branch_at": "entropy 1", "common_numbers": False},
+    ),
+    Recipe(
+        "tree_grpo",
+        tree_grpo,
+        {"preset": "paper", **_PENALTY},
+        "GRPO inside trees that part at random steps, plus GRPO over the trees of a task.",
+        training={"branches": 1, "branch_at": "random 1", "common_numbers": False},
     ),
     Recipe(
         "attribution",

@@ -62,10 +62,11 @@ def without_cut_off(table: StepTable) -> StepTable:
     rows = cut_off(table)
     if not rows.any():
         return table
-    bad = np.bincount(table.trajectory[rows], minlength=table.n_trajectories) > 0
-    kept = [one for one, out in zip(table.to_trajectories(), bad, strict=True) if not out]
-    found = StepTable.from_trajectories(kept)
-    return found if kept else dataclasses.replace(found, replies=np.empty(0, object))
+    whole, source = table.unfolded()
+    good = np.bincount(whole.trajectory, weights=rows[source], minlength=table.n_trajectories) == 0
+    if not good.any():
+        return dataclasses.replace(StepTable.from_trajectories([]), replies=np.empty(0, object))
+    return table.keep(good)
 
 
 def less_overlong(table: StepTable, limit: int, buffer: int, penalty: float) -> StepTable:

@@ -1,6 +1,6 @@
 """Trainer: collect groups, give credit, update, repeat.
 
-    tasks -> collect -> StepTable -> learner -> row of the log -> callbacks, checkpoint
+    tasks -> play_groups -> StepTable -> learner -> row of the log -> callbacks, checkpoint
                  |
            dynamic sampling
 
@@ -21,12 +21,10 @@ from typing import Any, Protocol
 
 import gymnasium as gym
 import numpy as np
-from numpy.typing import NDArray
 
 from agentgym.adapter import adapt
 from agentgym.disk_cache import fingerprint, locked
-from agentgym.rollout import collect
-from agentgym.trajectory import Floats, Reply, StepTable
+from agentgym.trajectory import Floats, StepTable
 from baselines.checkpoint import (
     OLD_FILE,
     STATE_FILE,
@@ -46,6 +44,7 @@ from baselines.dynamic_sampling import sample_groups
 from baselines.evaluation import Evaluation, at_temperature, evaluate
 from baselines.learner import Credit, Learner
 from baselines.metrics import LOG_FILE, MetricsLog, Row
+from baselines.rollouts import Timed, episodes_of, play_groups, steps_to_branch_at
 from baselines.scorers.scorer import StepScorer
 from baselines.utilisation import PeakMemory, update_figures
 from policies.head import check_finite
@@ -78,25 +77,6 @@ class Callback(Protocol):
         """
 
 
-class Timed:
-    """A policy that adds up the seconds and reply tokens of its `act`."""
-
-    def __init__(self, policy: Any) -> None:
-        self.policy = policy
-        self.seconds = 0.0
-        self.tokens = 0
-
-    def act(
-        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
-    ) -> list[Reply]:
-        """Act as the policy does."""
-        begin = time.perf_counter()
-        replies: list[Reply] = self.policy.act(observations, infos, rng)
-        self.seconds += time.perf_counter() - begin
-        self.tokens += sum(len(reply.token_ids) for reply in replies)
-        return replies
-
-
 class Trainer:
     """Trains a policy with one credit method.
 
@@ -105,8 +85,8 @@ class Trainer:
     greedy validation and `final` the one at the end, both as ordinary model folders. A folder has one trainer at a
     time, and is resumed with the policy that the run began with. Row 0 is the start before any update. Keys:
 
-    - "success", "mean_return", "episode_length", "invalid_rate": of the iteration's rollouts, before any group was
-      replaced;
+    - "success", "mean_return", "episode_length", "invalid_rate": of the iteration's episodes, before any group was
+      replaced, without continuations of their steps;
     - what `baselines.update.update` returns: "kl", "approx_kl", "clip_fraction", "entropy", "grad_norm", ...;
     - "steps", "rows" (distinct rows trained on), "steps_per_row", "distinct_prompts", "signal" (share of steps
       whose advantage is not 0), "learning_rate";
@@ -128,7 +108,7 @@ class Trainer:
             `policies.huggingface.HuggingFacePolicy`; trained in place, mixed precision as the policy has it.
         envs: as `agentgym.rollout.collect` takes them: autoreset DISABLED, wrapped for the policy.
         credit: advantages of a table, (N,) or, per reply token, (N, K); nan = not scored. A
-            `baselines.recipes.Recipe`, or any function. One with a `score_level` ("turn" or "token") is asked for
+            `baselines.recipe.Recipe`, or any function. One with a `score_level` ("turn" or "token") is asked for
             `estimate(table, scores)` instead, see `baselines.scorers.scorer.Estimate`. Its own `contrasting(table)`,
             where it has one, says which groups dynamic sampling keeps.
         tasks: reset options to draw training tasks from.
@@ -143,8 +123,8 @@ class Trainer:
 
     Raises:
         TypeError: the credit is no function.
-        ValueError: no tasks; or the folder holds a run and `resume` is False, or a checkpoint that is damaged or of
-            another run.
+        ValueError: no tasks; unknown steps to branch at; or the folder holds a run and `resume` is False, or a
+            checkpoint that is damaged or of another run.
             Or a trainable weight has fewer than 32 bits, see `policies.training.check_trainable`.
         FloatingPointError: a weight of the policy, as given or as resumed, is not finite; the message names it.
     """
@@ -171,6 +151,7 @@ class Trainer:
                 "baselines.recipes.recipe('grpo'), for instance, is the one of that name"
             )
         check_trainable(policy.model)
+        steps_to_branch_at(config.branch_at)
         self.policy = policy
         self.envs = adapt(envs)
         settings = getattr(policy, "settings", None)
@@ -271,7 +252,7 @@ class Trainer:
         sampler = Timed(self._sampler)
         memory = PeakMemory(next(self.policy.model.parameters()).device)
         sample = sample_groups(
-            lambda tasks, seed: collect(self.envs, sampler, tasks=tasks, group_size=config.group_size, seed=seed),
+            lambda tasks, seed: play_groups(self.envs, sampler, tasks, config, seed),
             self.tasks,
             config.groups,
             rng,
@@ -296,7 +277,7 @@ class Trainer:
         resampling = {"groups_resampled": float(sample.resampled), "groups_flat": float(sample.flat)}
         return lesson.table, {
             "iteration": self.iteration,
-            **Evaluation.from_table(sample.first).summary(),
+            **Evaluation.from_table(episodes_of(sample.first, config.groups * config.group_size)).summary(),
             **lesson.figures,
             **(resampling if config.resample_rounds else {}),
             "tokens_per_second": sampler.tokens / max(sampler.seconds, 1e-9),

@@ -21,10 +21,10 @@ EPISODES, ITERATIONS, RATE = 48, 24, 0.5
 Floats = NDArray[np.float64]
 
 
-def play(env: gym.Env[int, int], probabilities: Floats, rng: np.random.Generator) -> dict[str, list[Any]]:
+def play(env: gym.Env[int, int], probabilities: Floats, rng: np.random.Generator) -> dict[str, Any]:
     """Play a group of episodes and return its steps as columns, one list each."""
     names = ("trajectory", "t", "state", "action", "next_state", "reward", "won")
-    columns: dict[str, list[Any]] = {name: [] for name in names}
+    columns: dict[str, Any] = {name: [] for name in names}
     for episode in range(EPISODES):
         (state, _), over, t = env.reset(seed=0), False, 0
         while not over:

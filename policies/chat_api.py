@@ -56,7 +56,13 @@ class ChatPolicy:
             EndpointError: the endpoint did not answer for one.
             TypeError: an observation is neither a str nor a sequence of messages.
         """
-        seeds = rng.integers(2**31, size=len(observations)).tolist()
+        return self.act_each(observations, infos, [rng] * len(observations))
+
+    def act_each(
+        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
+    ) -> list[Reply]:
+        """Answer as `act` does, each request with a seed from its own generator."""
+        seeds = [int(rng.integers(2**31)) for rng in rngs]
         requests = [ChatRequest(_messages(each), seed) for each, seed in zip(observations, seeds, strict=True)]
         answers = self.endpoint.ask(requests)
         failures = [answer for answer in answers if isinstance(answer, ChatFailure)]

@@ -108,17 +108,11 @@ class HuggingFacePolicy:
         frame = (prefix or "<action>", suffix or "</action>")
         self._commands = CommandTokens(self._demonstrated, frame) if admissible else None
         self._encoder = PromptEncoder(
-            tokenizer,
-            prefix=prefix,
-            suffix=suffix,
-            ends=self._ends,
-            new_tokens=max_new_tokens,
+            tokenizer, prefix=prefix, suffix=suffix, ends=self._ends, new_tokens=max_new_tokens,
             positions=getattr(model.config, "max_position_embeddings", None),
             vocabulary=getattr(model.get_input_embeddings(), "num_embeddings", None),
-            template=self.settings.template,
-            longest=max_prompt_tokens,
-            cut=truncate == "left",
-        )
+            template=self.settings.template, longest=max_prompt_tokens, cut=truncate == "left",
+        )  # fmt: skip
         self._is_end = ReplyEnd(tokenizer, self._ends, self.settings.stop)
         self._texts: dict[tuple[int, ...], str] = {}
 
@@ -199,6 +193,12 @@ class HuggingFacePolicy:
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
+        """Return one reply per running sub-environment, as `act_each` does with one generator for all in turn."""
+        return self.act_each(observations, infos, [rng] * len(observations))
+
+    def act_each(
+        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
+    ) -> list[Reply]:
         """Return one reply per running sub-environment.
 
         A reply depends on its observation and its own random numbers alone: `max_new_tokens` uniform numbers each, in
@@ -207,7 +207,7 @@ class HuggingFacePolicy:
         Args:
             observations: one each, as `encode` takes it.
             infos: only "admissible_actions" is read, where the setting `admissible` asks for it.
-            rng: the only source of randomness.
+            rngs: the only source of randomness, one each.
 
         Raises:
             FloatingPointError: a weight, named by the message, or the model's logits are not numbers.
@@ -220,7 +220,7 @@ class HuggingFacePolicy:
             check_finite(self.model, "the policy cannot act, the model's")
         settings = self.settings
         found = [self._encode_or_end(observation) for observation in observations]
-        draws = rng.random((len(found), settings.max_new_tokens)) if settings.temperature > 0 else None
+        draws = np.stack([rng.random(settings.max_new_tokens) for rng in rngs]) if settings.temperature > 0 else None
         restrictions = None if self._commands is None else self._commands.of(infos)
         version = self._count(state)
         self.sampler.follow(self.model, version)

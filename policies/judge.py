@@ -142,6 +142,7 @@ class JudgeScorer:
 
     level: Literal["turn"] = "turn"
     order: Literal["after"] = "after"
+    takes_forks = True
 
     def __init__(
         self,
@@ -189,15 +190,18 @@ class JudgeScorer:
         return cls(ChatEndpoint.at(name, **({"temperature": 0.0, "max_tokens": 2_048} | options)))
 
     def scores(self, table: StepTable) -> Floats:
-        """Return float64 (N,), a score per row; 0: no opinion, nan: not scored."""
-        trajectories = [
-            table.order[begin:end].tolist() for begin, end in zip(table.offsets, table.offsets[1:], strict=False)
-        ]
-        told = self._ask([self._story(table, rows) for rows in trajectories])
-        found = np.full(len(table), np.nan)
-        for rows, answer in zip(trajectories, told, strict=True):
-            found[rows] = [0.0 if score is None else score for score in answer]
-        return found
+        """Return float64 (N,), a score per row; 0: no opinion, nan: not scored.
+
+        Episodes are told whole; a row that several share gets the mean of the scores that it got.
+        """
+        episodes = [table.chain(i).tolist() for i in range(table.n_trajectories)]
+        told = self._ask([self._story(table, rows) for rows in episodes])
+        total, count = np.zeros(len(table)), np.zeros(len(table))
+        for rows, answer in zip(episodes, told, strict=True):
+            scores = np.array([0.0 if score is None else score for score in answer])
+            total[rows] += np.nan_to_num(scores)
+            count[rows] += ~np.isnan(scores)
+        return np.divide(total, count, out=np.full(len(table), np.nan), where=count > 0)
 
     def __call__(self, steps: Sequence[PlayedStep]) -> list[float | None]:
         """Return a score per step, each asked about alone; None: no opinion, nan: not scored."""
@@ -274,7 +278,7 @@ class JudgeScorer:
             done = [_text(self._done(table, row), "done") for row in rows]
             steps = tuple(replace(step, did=text) for step, text in zip(steps, done, strict=True))
         task = told.task if self._task is None else _text(self._task(table, rows[0]), "task")
-        return Story(task, steps, table.endings[table.trajectory[rows[0]]].value if self.outcome else "")
+        return Story(task, steps, table.endings[table.trajectory[rows[-1]]].value if self.outcome else "")
 
     def _ask(self, stories: Sequence[Story]) -> list[list[float | None]]:
         """Return the scores of each story's steps, all nan where there are none; equal stories are asked about once."""

@@ -49,8 +49,17 @@ class RandomPolicy:
         Raises:
             KeyError: the infos hold no `admissible_actions`.
         """
+        return self.act_each(observations, infos, [rng] * len(observations))
+
+    def act_each(
+        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
+    ) -> list[Reply]:
+        """Answer as `act` does, with a generator for each sub-environment."""
         options = _column(infos, "admissible_actions", "use an environment that follows the info contract")
-        return [Reply(tagged(given[rng.integers(len(given))]) if given else SILENT) for given in options]
+        return [
+            Reply(tagged(given[rng.integers(len(given))]) if given else SILENT)
+            for given, rng in zip(options, rngs, strict=True)
+        ]
 
 
 class ExpertPolicy:
@@ -74,6 +83,12 @@ class ExpertPolicy:
         """
         advice = _column(infos, "expert_action", "make the environments with expert=True")
         return [Reply(tagged(command)) for command in advice]
+
+    def act_each(
+        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rngs: Sequence[np.random.Generator]
+    ) -> list[Reply]:
+        """Answer as `act` does."""
+        return self.act(observations, infos, rngs[0])
 
 
 def _column(infos: Mapping[str, NDArray[Any]], key: str, remedy: str) -> NDArray[Any]:

@@ -17,10 +17,10 @@ NEEDS = {
 }
 
 
-def test_there_are_six_scripts_and_nothing_else() -> None:
+def test_there_are_seven_scripts_and_nothing_else() -> None:
     assert [path.name for path in EXAMPLES if path.name != "__pycache__"] == [
         "branch_from_a_snapshot.py", "credit_in_your_trainer.py", "environment.py", "own_environment.py",
-        "shape_with_sb3.py", "train_tiny.py",
+        "shape_with_sb3.py", "train_tiny.py", "tree_search.py",
     ]  # fmt: skip
 
 

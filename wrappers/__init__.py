@@ -13,18 +13,26 @@ from wrappers.canonical import (
     rewardflow_key,
 )
 from wrappers.credit import (
+    BPO,
     DAPO,
     GAE,
     GRPO,
     HGPO,
+    RAGEN2,
     RLOO,
+    SALT,
+    TIGPO,
     GiGPO,
     GraphGPO,
+    MileGPO,
+    Potential,
     ReinforcePlusPlus,
     ReinforcePlusPlusBaseline,
     RewardFlow,
     StateGraph,
     TaskGraphs,
+    TreeGRPO,
+    Vine,
 )
 from wrappers.invalid_action import InvalidActionPenalty, VectorInvalidActionPenalty
 from wrappers.process_reward import ProcessReward, ScoredStep, VectorProcessReward
@@ -32,16 +40,21 @@ from wrappers.prompt import MessageSpace, PromptStyle, PromptWindow, VectorPromp
 from wrappers.reply import ParsedReply, ReplyError, ReplyParser, VectorReplyParser, parse_reply
 from wrappers.shaping import GraphShaping, VectorGraphShaping
 from wrappers.similar_states import SentenceEncoder, cosine_clusters, merge_similar_states
+from wrappers.snapshots import VectorSnapshots
 from wrappers.symbols import DiscreteActions, SymbolPlanes
 from wrappers.transcript import Transcript, VectorTranscript
 from wrappers.vector_wrapper import SubEnvWrapper
 
 __all__ = [
+    "BPO",
     "DAPO",
     "GAE",
     "GRPO",
     "HGPO",
+    "RAGEN2",
     "RLOO",
+    "SALT",
+    "TIGPO",
     "CanonicalStates",
     "DiscreteActions",
     "GiGPO",
@@ -49,7 +62,9 @@ __all__ = [
     "GraphShaping",
     "InvalidActionPenalty",
     "MessageSpace",
+    "MileGPO",
     "ParsedReply",
+    "Potential",
     "ProcessReward",
     "PromptStyle",
     "PromptWindow",
@@ -65,13 +80,16 @@ __all__ = [
     "SymbolPlanes",
     "TaskGraphs",
     "Transcript",
+    "TreeGRPO",
     "VectorAdvice",
     "VectorGraphShaping",
     "VectorInvalidActionPenalty",
     "VectorProcessReward",
     "VectorPromptWindow",
     "VectorReplyParser",
+    "VectorSnapshots",
     "VectorTranscript",
+    "Vine",
     "cosine_clusters",
     "enriched_key",
     "graphgpo_key",

@@ -6,6 +6,7 @@ observation and the admissible commands. Cloning it teaches nothing that the stu
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -66,6 +67,10 @@ class VectorAdvice(SubEnvWrapper[_Advised]):
                 self.states[i] = self.states[i]._replace(advice="")
             else:
                 self._ask(i, self.states[i].adviser, step.after)
+
+    def copied(self, state: _Advised) -> _Advised:
+        """Return an adviser of its own that knows the same, and what it says."""
+        return _Advised(copy.deepcopy(state.adviser), state.advice)
 
     def columns(self) -> dict[str, Array]:
         """Return what the advisers say."""

@@ -104,6 +104,10 @@ class CanonicalStates(SubEnvWrapper[str]):
         """Name the states reached."""
         self.begin(step.played, step.after)
 
+    def copied(self, state: str) -> str:
+        """Return a key as it is."""
+        return state
+
     def columns(self) -> dict[str, Array]:
         """Return the keys."""
         return {"canonical_key": objects(self.states)}

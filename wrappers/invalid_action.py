@@ -15,6 +15,7 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
+from agentgym.single_branching import BranchingWrapper
 from wrappers.vector_wrapper import Array, Shown, Step, SubEnvWrapper
 
 
@@ -24,7 +25,7 @@ def _checked(penalty: float) -> float:
     return float(penalty)
 
 
-class InvalidActionPenalty(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class InvalidActionPenalty(BranchingWrapper, gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """Subtract `penalty` from the reward of every invalid action.
 
     Info gains `invalid_actions`: the number of invalid actions in this episode so far (int).
@@ -61,6 +62,18 @@ class InvalidActionPenalty(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArg
             reward = float(reward) - self.penalty
         return observation, reward, terminated, truncated, {**info, "invalid_actions": self._count}
 
+    def get_state(self) -> int:
+        """Return the count."""
+        return self._count
+
+    def set_state(self, state: int) -> None:
+        """Load a count."""
+        self._count = state
+
+    def shown(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Return what is seen from inside, and the count."""
+        return observation, {**info, "invalid_actions": self._count}
+
 
 class VectorInvalidActionPenalty(SubEnvWrapper[int]):
     """Vector form of `InvalidActionPenalty`; `infos["invalid_actions"]` is int64 (num_envs,).
@@ -91,6 +104,10 @@ class VectorInvalidActionPenalty(SubEnvWrapper[int]):
                 self.states[i] += 1
                 charges[i] = -self.penalty
         return charges
+
+    def copied(self, state: int) -> int:
+        """Return a count as it is."""
+        return state
 
     def columns(self) -> dict[str, Array]:
         """Return the counts."""

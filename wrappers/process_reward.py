@@ -24,7 +24,7 @@ import copy
 import math
 import numbers
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, get_args
 
 import gymnasium as gym
@@ -32,6 +32,7 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
+from agentgym.single_branching import BranchingWrapper
 from wrappers.prompt import MessageSpace
 from wrappers.vector_wrapper import Array, Shown, Step, SubEnvWrapper
 
@@ -149,7 +150,7 @@ class _Rule:
         return observation if self._constant else copy.deepcopy(observation)
 
 
-class ProcessReward(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class ProcessReward(BranchingWrapper, gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     r"""Add the scores of a scorer to the rewards; see the module for the kinds.
 
     Put it outside `ReplyParser` and `PromptWindow`: the scorer then sees what the policy saw, and raw replies. A time
@@ -207,7 +208,7 @@ class ProcessReward(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """Start an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
         self._episode = self._rule.begin(observation, info)
-        return observation, {**info, "process_reward": math.nan, "env_reward": 0.0}
+        return self.shown(observation, info)
 
     def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
         """Play an action, ask the scorer, and add what it is worth."""
@@ -216,8 +217,20 @@ class ProcessReward(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         step = rule.step(episode, action, observation, terminated, info)
         [score] = rule.ask([step], [f"step {episode.steps} of the episode"])
         gain = rule.gain(episode, score, step.terminated, float(reward))
-        info = {**info, "process_reward": score, "env_reward": float(reward)}
+        observation, info = self.shown(observation, info)
         return observation, float(reward) + gain if rule.weight else reward, terminated, truncated, info
+
+    def get_state(self) -> _Episode:
+        """Return where the episode is."""
+        return replace(self._episode)
+
+    def set_state(self, state: _Episode) -> None:
+        """Load what `get_state` returned."""
+        self._episode = replace(state)
+
+    def shown(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Return what is seen from inside, and the numbers of the last step."""
+        return observation, {**info, "process_reward": self._episode.score, "env_reward": self._episode.env_reward}
 
 
 class VectorProcessReward(SubEnvWrapper[_Episode]):
@@ -226,7 +239,7 @@ class VectorProcessReward(SubEnvWrapper[_Episode]):
     It is not called where nobody played. `infos["process_reward"]` and `infos["env_reward"]` are float64 (num_envs,);
     of sub-environments that ignored their action the first is nan. Under `SAME_STEP` the numbers of an episode's last
     step are in `final_info`, as its last observation is the one that was scored, and the sub-environment itself shows
-    the nan and the 0 of its reset. `get_state` and `set_state` carry the level of kind "value" along.
+    the nan and the 0 of its reset. `snapshot` and `restore` carry the level of kind "value" along.
 
     Args:
         envs: a vector environment in any autoreset mode, ours or Gymnasium's; a text environment of Gymnasium's, or a
@@ -282,6 +295,10 @@ class VectorProcessReward(SubEnvWrapper[_Episode]):
         for i, made, score in zip(step.played, steps, rule.ask(steps, names), strict=True):
             gains[i] = rule.gain(self.states[i], score, made.terminated, self.states[i].env_reward)
         return gains if rule.weight else None
+
+    def copied(self, state: _Episode) -> _Episode:
+        """Return an episode that goes on by itself; what was shown is never written into."""
+        return replace(state)
 
     def columns(self) -> dict[str, Array]:
         """Return what was said of the last step, and its reward from inside."""

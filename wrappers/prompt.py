@@ -19,6 +19,7 @@ from gymnasium.utils import RecordConstructorArgs
 
 from agentgym.checks import fields_checked
 from agentgym.foreign_text import clean
+from agentgym.single_branching import BranchingWrapper
 from wrappers.reply import parses_replies
 from wrappers.vector_wrapper import Shown, Step, SubEnvWrapper
 
@@ -43,6 +44,10 @@ class Episode:
     now: str
     pairs: list[tuple[str, str]] = field(default_factory=list)
     steps: int = 0
+
+    def copy(self) -> Episode:
+        """Return an episode that goes on by itself."""
+        return Episode(self.first, self.now, self.pairs.copy(), self.steps)
 
 
 @fields_checked
@@ -252,7 +257,7 @@ def _is_part(part: Any) -> bool:
     return False
 
 
-class PromptWindow(gym.Wrapper[Messages, str, Any, str], RecordConstructorArgs):
+class PromptWindow(BranchingWrapper, gym.Wrapper[Messages, str, Any, str], RecordConstructorArgs):
     """Show chat messages instead of bare observations.
 
     Put it outside `ReplyParser`: the history then shows the commands that were played, not whole replies.
@@ -290,6 +295,18 @@ class PromptWindow(gym.Wrapper[Messages, str, Any, str], RecordConstructorArgs):
         self.style.remember(self._episode, observation, info.get("command", action))
         return self._render(observation, info), reward, terminated, truncated, info
 
+    def get_state(self) -> Episode:
+        """Return what the episode has shown."""
+        return self._episode.copy()
+
+    def set_state(self, state: Episode) -> None:
+        """Load what `get_state` returned."""
+        self._episode = state.copy()
+
+    def shown(self, observation: Any, info: dict[str, Any]) -> tuple[Messages, dict[str, Any]]:
+        """Return the prompt."""
+        return self._render(observation, info), info
+
     def _render(self, observation: Any, info: dict[str, Any]) -> Messages:
         commands = info.get("admissible_actions", ())
         return self.style.messages(self._episode, observation, commands, self.style.known(info))
@@ -326,6 +343,10 @@ class VectorPromptWindow(SubEnvWrapper[tuple[Episode, Messages]]):
             command = step.after.entry("command", i)
             self.style.remember(episode, step.after.observation(i), step.actions[i] if command is None else command)
             self._show(i, episode, step.after)
+
+    def copied(self, state: tuple[Episode, Messages]) -> tuple[Episode, Messages]:
+        """Return a copy of the history; messages are written once."""
+        return state[0].copy(), state[1]
 
     def observed(self) -> tuple[Messages, ...]:
         """Return the messages."""

@@ -35,6 +35,7 @@ from gymnasium.utils import RecordConstructorArgs
 from agentgym.adapter import AdaptedVectorEnv
 from agentgym.core import TextSpace
 from agentgym.foreign_text import clean
+from agentgym.single_branching import BranchingWrapper
 from wrappers.vector_wrapper import Array, Shown, SubEnvWrapper, objects
 
 
@@ -241,7 +242,7 @@ def _reply_space(commands: gym.Space[Any], action_tag: str = "action", **_: Any)
     return TextSpace(samples=[f"<{action_tag}>{command}</{action_tag}>" for command in samples])
 
 
-class ReplyParser(gym.Wrapper[Any, str, Any, str], RecordConstructorArgs):
+class ReplyParser(BranchingWrapper, gym.Wrapper[Any, str, Any, str], RecordConstructorArgs):
     """Let an environment of commands take raw replies.
 
     In the MDP's terms the wrapper enlarges the action set: every string is an action, and all malformed ones are the
@@ -270,17 +271,33 @@ class ReplyParser(gym.Wrapper[Any, str, Any, str], RecordConstructorArgs):
         parse_reply("", **options)  # a wrong option fails here, not in the first step
         self.options = options
         self.action_space = _reply_space(env.action_space, **options)
+        self._read = ("", "")
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode; `command` and `reply_error` are empty."""
         observation, info = self.env.reset(seed=seed, options=options)
-        return observation, {**info, "command": "", "reply_error": ""}
+        self._read = ("", "")
+        return self.shown(observation, info)
 
     def step(self, action: str) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
         """Parse a reply and play its command."""
         command, error, _ = parse_reply(action, **self.options)
         observation, reward, terminated, truncated, info = self.env.step(command)
-        return observation, reward, terminated, truncated, {**info, "command": command, "reply_error": error.value}
+        self._read = command, error.value
+        observation, info = self.shown(observation, info)
+        return observation, reward, terminated, truncated, info
+
+    def get_state(self) -> tuple[str, str]:
+        """Return command and error of the last reply."""
+        return self._read
+
+    def set_state(self, state: tuple[str, str]) -> None:
+        """Load what `get_state` returned."""
+        self._read = state
+
+    def shown(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Return what is seen from inside, and what was read."""
+        return observation, {**info, "command": self._read[0], "reply_error": self._read[1]}
 
 
 class VectorReplyParser(SubEnvWrapper[tuple[str, str]]):
@@ -332,6 +349,10 @@ class VectorReplyParser(SubEnvWrapper[tuple[str, str]]):
         for i, (command, error, _) in zip(playing, parsed, strict=True):
             self.states[i], commands[i] = (command, error.value), command
         return tuple(commands)
+
+    def copied(self, state: tuple[str, str]) -> tuple[str, str]:
+        """Return command and error as they are."""
+        return state
 
     def columns(self) -> dict[str, Array]:
         """Return commands and errors."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -30,6 +30,7 @@ from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
 from agentgym.adapter import Key, Success, Task
+from agentgym.single_branching import BranchingWrapper
 from wrappers.credit.task_graph import TaskGraphs
 from wrappers.vector_wrapper import Array, Shown, Step, SubEnvWrapper
 
@@ -136,7 +137,7 @@ class _Shaper:
         return 0.0 if distance == math.inf else self.scale * self.decay**distance  # 1**inf would be 1
 
 
-class GraphShaping(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class GraphShaping(BranchingWrapper, gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     r"""Add `gamma * phi(s') - phi(s)` to every reward; see the module for phi and for what it guarantees.
 
     Works around any Gymnasium environment; a time limit belongs inside (`gym.make` puts it there). Info gains
@@ -192,6 +193,7 @@ class GraphShaping(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         gym.Wrapper.__init__(self, env)
         self._shaper = _Shaper(gamma, decay, scale, key, task, success, graphs, truncation)
         self._episode = _Episode()
+        self._paid = 0.0, 0.0
 
     @property
     def graphs(self) -> TaskGraphs:
@@ -206,16 +208,30 @@ class GraphShaping(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Start an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
-        self._episode = self._shaper.begin(observation, info)
-        return observation, {**info, "shaping": 0.0, "unshaped_reward": 0.0}
+        self._episode, self._paid = self._shaper.begin(observation, info), (0.0, 0.0)
+        return self.shown(observation, info)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Play an action, let the graph grow by it, and add the shaping."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         reward = float(reward)
         shaping = self._shaper.step(self._episode, observation, reward, terminated, truncated, info)
-        info = {**info, "shaping": shaping, "unshaped_reward": reward}
+        self._paid = shaping, reward
+        observation, info = self.shown(observation, info)
         return observation, reward + shaping, terminated, truncated, info
+
+    def get_state(self) -> tuple[Any, ...]:
+        """Return where the episode is, and what its last step paid; the graphs are not part of it."""
+        return replace(self._episode), self._paid
+
+    def set_state(self, state: tuple[Any, ...]) -> None:
+        """Load what `get_state` returned."""
+        episode, self._paid = state
+        self._episode = replace(episode)
+
+    def shown(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Return what is seen from inside, and what the last step paid."""
+        return observation, {**info, "shaping": self._paid[0], "unshaped_reward": self._paid[1]}
 
 
 class VectorGraphShaping(SubEnvWrapper[_Episode]):
@@ -282,6 +298,15 @@ class VectorGraphShaping(SubEnvWrapper[_Episode]):
             )  # fmt: skip
         self._shaping = shaping.copy()
         return shaping
+
+    def get_state(self, i: int) -> tuple[Any, ...]:
+        """Return where the episode is, and what its last step paid; the graphs belong to all."""
+        return replace(self.states[i]), float(self._shaping[i]), float(self._unshaped[i])
+
+    def set_state(self, i: int, state: tuple[Any, ...]) -> None:
+        """Load what `get_state` returned."""
+        episode, self._shaping[i], self._unshaped[i] = state
+        self.states[i] = replace(episode)
 
     def columns(self) -> dict[str, Array]:
         """Return what the last step paid."""

@@ -16,9 +16,10 @@ from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import DTypeLike, NDArray
 
 from agentgym.core import TextSpace
+from agentgym.single_branching import BranchingWrapper
 
 
-class SymbolPlanes(gym.ObservationWrapper[NDArray[Any], Any, Any], RecordConstructorArgs):
+class SymbolPlanes(BranchingWrapper, gym.ObservationWrapper[NDArray[Any], Any, Any], RecordConstructorArgs):
     r"""Show a text board as one-hot planes: `planes[k, row, column]` is 1 where the board has the k-th symbol.
 
     The observation space is `Box(0, 1, (symbols, height, width), dtype)`. Alphabet and shape are fixed, so that a
@@ -108,6 +109,10 @@ class SymbolPlanes(gym.ObservationWrapper[NDArray[Any], Any, Any], RecordConstru
         found: NDArray[Any] = planes.astype(self._dtype)
         return found
 
+    def shown(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Return the planes."""
+        return self.observation(observation), info
+
     def _cells(self, row: str) -> str:
         """The cells of a row by position: a separator may be a symbol too."""
         cells = row[:: 1 + len(self.separator)]
@@ -116,7 +121,7 @@ class SymbolPlanes(gym.ObservationWrapper[NDArray[Any], Any, Any], RecordConstru
         return cells
 
 
-class DiscreteActions(gym.ActionWrapper[Any, Any, Any], RecordConstructorArgs):
+class DiscreteActions(BranchingWrapper, gym.ActionWrapper[Any, Any, Any], RecordConstructorArgs):
     """Take the number of a command instead of the command.
 
     Args:

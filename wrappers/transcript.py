@@ -14,11 +14,12 @@ import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 
 from agentgym.foreign_text import clean
+from agentgym.single_branching import BranchingWrapper
 from wrappers.prompt import Episode, Message, Messages, MessageSpace, PromptStyle, text_of
 from wrappers.vector_wrapper import Shown, Step, SubEnvWrapper
 
 
-class Transcript(gym.Wrapper[Messages, str, Any, str], RecordConstructorArgs):
+class Transcript(BranchingWrapper, gym.Wrapper[Messages, str, Any, str], RecordConstructorArgs):
     """Show the whole episode as chat messages that are only ever appended to.
 
     Put it outside `ReplyParser`, in the place of `PromptWindow`: the conversation holds whole replies, thoughts
@@ -59,6 +60,18 @@ class Transcript(gym.Wrapper[Messages, str, Any, str], RecordConstructorArgs):
         # Gymnasium's checker asks for observations that share nothing with earlier ones.
         return copy.deepcopy(self._messages), reward, terminated, truncated, info
 
+    def get_state(self) -> Messages:
+        """Return the conversation, which only ever grows by another one."""
+        return self._messages
+
+    def set_state(self, state: Messages) -> None:
+        """Load what `get_state` returned."""
+        self._messages = state
+
+    def shown(self, observation: Any, info: dict[str, Any]) -> tuple[Messages, dict[str, Any]]:
+        """Return the conversation."""
+        return copy.deepcopy(self._messages), info
+
     def _shown(self, observation: Any, info: dict[str, Any]) -> Messages:
         text, commands = text_of(observation), info.get("admissible_actions", ())
         return self.style.messages(Episode(text, text), observation, commands, self.style.known(info))
@@ -90,6 +103,10 @@ class VectorTranscript(SubEnvWrapper[Messages]):
         """Append what was replied and what is seen after it."""
         for i in step.played:
             self.states[i] = (*self.states[i], _reply(step.actions[i]), self._shown(i, step.after)[-1])
+
+    def copied(self, state: Messages) -> Messages:
+        """Return a conversation as it is: it only ever grows by another one."""
+        return state
 
     def observed(self) -> tuple[Messages, ...]:
         """Return the conversations."""

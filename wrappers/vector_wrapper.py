@@ -18,6 +18,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from agentgym.adapter import adapt, takes_text
+from agentgym.branching import Branching, Saved, inside, read_restore
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -97,12 +98,12 @@ class Step:
     truncated: Mask
 
 
-class SubEnvWrapper(gym.vector.VectorWrapper[Any, Any, Any, Any, Array], Generic[StateT]):
+class SubEnvWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Any, Any, Array], Generic[StateT]):
     """A vector wrapper with one state per sub-environment.
 
     A subclass overrides `begin` and, as needed, `sent`, `advance`, `columns` and `observed`. All it knows about a
-    sub-environment is in `states[i]`, so that a branch can be saved, copied to another sub-environment and continued:
-    `get_state`, `set_state`. The environment inside has a snapshot of its own.
+    sub-environment is in `states[i]`, so that `snapshot`, `restore` and `fork` can save, copy and continue it; one that
+    knows more overrides `get_state` and `set_state`.
 
     Args:
         env: a vector environment; its `metadata["autoreset_mode"]` says the mode. A text environment of Gymnasium's
@@ -150,13 +151,32 @@ class SubEnvWrapper(gym.vector.VectorWrapper[Any, Any, Any, Any, Array], Generic
         """The sub-environments that will ignore their next action: their episode is over."""
         return np.zeros(self.num_envs, np.bool_) if self.mode is AutoresetMode.SAME_STEP else self._over.copy()
 
+    def copied(self, state: StateT) -> StateT:
+        """Return a copy of a state that later steps do not change; override it where states are cheaper to copy."""
+        return copy.deepcopy(state)
+
     def get_state(self, i: int) -> Any:
         """Return a copy of what this wrapper (not those inside) knows of sub-environment i."""
-        return copy.deepcopy((bool(self._over[i]), self.states[i]))
+        return self.copied(self.states[i])
 
     def set_state(self, i: int, state: Any) -> None:
-        """Continue sub-environment i from what `get_state` returned, for it or for another one."""
-        self._over[i], self.states[i] = copy.deepcopy(state)
+        """Load what `get_state` returned, of this sub-environment or another one."""
+        self.states[i] = self.copied(state)
+
+    def snapshot(self, i: int) -> Saved:
+        """Return sub-environment i as it stands; see `agentgym.branching.Branching`, as for the other verbs."""
+        below = inside(self.env, self).snapshot(i)
+        return Saved(type(self).__name__, below, (bool(self._over[i]), self.get_state(i)))
+
+    def restore(self, indices: Any, states: Any, seeds: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Continue sub-environments from snapshots."""
+        chosen, given, numbers = read_restore(type(self).__name__, self.num_envs, indices, states, seeds)
+        observations, infos = inside(self.env, self).restore(chosen, [state.inside for state in given], numbers)
+        for i, state in zip(chosen, given, strict=True):
+            self._over[i], kept = state.own
+            self.set_state(i, kept)
+        mine = self.observed()
+        return observations if mine is None else mine, {**infos, **self.columns()}
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         """Start episodes in all sub-environments, or in those of `options["reset_mask"]`."""
@@ -219,10 +239,8 @@ def for_inside(options: Any) -> Any:
 
 def objects(values: Sequence[Any]) -> Array:
     """Return an object array (len(values),) of anything, tuples included."""
-    column = np.empty(len(values), np.object_)
-    for i, value in enumerate(values):  # numpy would take tuples of equal length for rows
-        column[i] = value
-    return column
+    # from an iterator: numpy would take tuples of equal length for rows
+    return np.fromiter(values, np.object_, len(values))
 
 
 def observation_of(space: gym.Space[Any], observations: Any, i: int) -> Any:

@@ -9,12 +9,13 @@ from typing import Any, ClassVar
 
 from agentgym.alfworld.expert import distance, optimal_commands, plan
 from agentgym.alfworld.game import Game
+from agentgym.alfworld.goals import goals_done, id_with, split_id
 from agentgym.alfworld.rules import REPAIRS, Outcome, World
-from agentgym.alfworld.tasks import Games, check_task_types, find_games
+from agentgym.alfworld.tasks import Games, check_task_types, choose_game, find_games, game_of
 from agentgym.alfworld.text import NOTHING_HAPPENS, introduction
 from agentgym.checks import check_repairs, keywords_checked, real
 from agentgym.core import Info, TextEnv, TextSpace
-from agentgym.tasks import check_split, choose, given
+from agentgym.tasks import check_split
 from agentgym.vector import TextVectorEnv
 
 INSTRUCTIONS = (
@@ -55,7 +56,7 @@ class ALFWorldEnv(TextEnv[str]):
 
     **Info.** `admissible_actions`: sorted, as in the original, `help` included; `state_key`: where the agent is,
     what it carries, and everything that differs from the beginning of the game, in words: equal exactly for equal
-    states of a game; `task_id`: "<task folder>/<trial folder>"; `won`; `score`: 1.0 when won, else 0.0;
+    states of a task; `task_id`: "<task folder>/<trial folder>"; `won`; `score`: 1.0 when won, else 0.0;
     `task_type`; `location`: the receptacles in reach, "the middle of the room" at first; `inventory`: "nothing", or
     what is carried with its condition, such as "apple 1 (cleaned)"; with `expert=True`, `expert_action`: the game's
     walkthrough while it is followed, else the first command of a shortest plan, "" in a dead end. `distance()` and
@@ -63,7 +64,8 @@ class ALFWorldEnv(TextEnv[str]):
 
     **Tasks.** `reset(options=...)` takes `task_id`, with or without `split`, or any of `split`, `index` (from 0, in
     the sorted list of games) and `task_type` (a name or its number 1 to 6; `index` then counts the games of that
-    type); without options the index is drawn from `np_random`.
+    type); without options the index is drawn from `np_random`. A `task_id` followed by "#" and a goal in the words of
+    the task folders, "#pick_heat_then_place_in_recep-Apple-None-CounterTop", is the same household with that goal.
 
     **Data.** None needed: games are generated, each with a shortest walkthrough; "valid_unseen" is played in rooms that
     "train" and "valid_seen" do not have: it is the split to test on, "valid_seen" the one to validate on. The official
@@ -142,13 +144,12 @@ class ALFWorldEnv(TextEnv[str]):
 
     def begin(self, options: dict[str, Any]) -> None:
         """Load a game; without options its index is drawn from `self.np_random`."""
-        options = given(options)
-        kind = options.get("task_type")
-        tasks = self.tasks if kind is None else self.tasks.of_types(check_task_types(kind))
-        self._load(choose(tasks, self.split, options, self.np_random))
+        self._load(choose_game(self.tasks, self.split, options, self.np_random))
 
     def _load(self, game: Game) -> None:
         self.world = World(game, self.repairs)
+        # equal states of a household are different ones where other things are to be done
+        self._to_do = f"; to {game.task}" if split_id(game.task_id)[1] else ""
         self._text = introduction(game)
         self._followed = 0
 
@@ -177,7 +178,7 @@ class ALFWorldEnv(TextEnv[str]):
         info: Info = {
             "admissible_actions": possible,
             "is_action_valid": valid,
-            "state_key": key,
+            "state_key": key + self._to_do,
             "task_id": game.task_id,
             "won": won,
             "score": 1.0 if won else 0.0,
@@ -198,9 +199,14 @@ class ALFWorldEnv(TextEnv[str]):
         """Load what `get_state` returned."""
         task_id, world, changes, text, followed = state
         if not self._begun or self.world.game.task_id != task_id:
-            self._load(self.tasks.by_id(task_id, None))
+            self._load(game_of(self.tasks, task_id))
         self.world.set_state(world, changes)
         self._text, self._followed = text, followed
+
+    def fulfilled(self) -> tuple[str, ...]:
+        """Return the task_ids of the household with each other goal that holds now and did not at the beginning."""
+        self.need_episode("fulfilled")
+        return tuple([id_with(self.world.game, goal) for goal in goals_done(self.world)])
 
     def distance(self) -> float:
         """Number of commands of a shortest plan from the current state; `inf` when the game cannot be won any more."""

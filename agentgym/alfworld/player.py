@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from agentgym.alfworld import things
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO
-from agentgym.alfworld.generated.households import MACHINES, ROOMS, SENTENCES
+from agentgym.alfworld.generated.households import MACHINES, ROOMS
+from agentgym.alfworld.goals import SENTENCES
 
 #: Characters of an observation that are read: a multiple of what official games show.
 MOST_READ = 100_000

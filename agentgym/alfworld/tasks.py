@@ -10,10 +10,11 @@ import numpy as np
 
 from agentgym.alfworld.game import TASK_TYPES, Game
 from agentgym.alfworld.generated.games import GeneratedGames
+from agentgym.alfworld.goals import parse_goal, split_id, with_goal
 from agentgym.alfworld.official.dataset import VARIABLE, OfficialGames
 from agentgym.checks import suggest
 from agentgym.disk_cache import cache_folder
-from agentgym.tasks import Tasks
+from agentgym.tasks import Tasks, choose, given
 
 #: Value of `data` that asks for generated games whatever the variable ALFWORLD_DATA says.
 GENERATED = "generated"
@@ -78,3 +79,35 @@ def find_games(data: Any, cache: Any, generator: Mapping[str, Any]) -> Games:
     if not isinstance(data, (str, os.PathLike)) or data == "":
         raise ValueError(f"data must be a folder, {GENERATED!r} or None, got {data!r}")
     return OfficialGames(data, where)
+
+
+def choose_game(games: Games, split: str, options: Mapping[str, Any], rng: np.random.Generator) -> Game:
+    """Return the game for the options of a reset.
+
+    Args:
+        games: where games come from.
+        split: split to use unless the options name one.
+        options: `task_type` and what `agentgym.tasks.choose` takes; a `task_id` may name another goal than the game's.
+        rng: draws the index when the options leave it open.
+
+    Raises:
+        ValueError: when options exclude each other or name something that does not exist.
+    """
+    options = given(options)
+    kind = options.get("task_type")
+    if kind is not None:
+        games = games.of_types(check_task_types(kind))
+    task_id = options.get("task_id")
+    goal = ""
+    if isinstance(task_id, str):
+        task_id, goal = split_id(task_id)
+        options["task_id"] = task_id
+    game = choose(games, split, options, rng)
+    return with_goal(game, parse_goal(goal)) if goal else game
+
+
+def game_of(games: Games, task_id: str) -> Game:
+    """Return the game of a task_id that an episode had."""
+    game_id, goal = split_id(task_id)
+    game = games.by_id(game_id, None)
+    return with_goal(game, parse_goal(goal)) if goal else game

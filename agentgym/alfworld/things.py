@@ -119,3 +119,14 @@ TOGGLEABLE = frozenset({"DeskLamp", "FloorLamp"})
 PICKUPABLE = frozenset(f"{_CUTLERY} {_FOOD} {_DISHES} {_POTS} {_PLAIN} Box Bread Lettuce WineBottle".split())
 #: Types of objects, in alphabetical order.
 OBJECT_TYPES: tuple[str, ...] = tuple(sorted({*PICKUPABLE, *TOGGLEABLE, *_FIXED.split()}))
+
+_SPELLED: dict[str, str] = {name.lower(): name for name in (*RECEPTACLE_TYPES, *OBJECT_TYPES)}
+
+
+def spelled(kind: str) -> str:
+    """Return the name of a kind with its capitals; a kind that no official game has stays as it is.
+
+    >>> spelled("tvstand"), spelled("remotecontrol"), spelled("teapot")
+    ('TVStand', 'RemoteControl', 'teapot')
+    """
+    return _SPELLED.get(kind, kind)

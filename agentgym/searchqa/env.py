@@ -115,6 +115,7 @@ class SearchQAEnv(TextEnv[str]):
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id", "data_source")
+    no_hindsight = "an answer that is wrong for this question is the answer to no other that anybody asked"
     command_tags: ClassVar[tuple[str, ...]] = ("search", "answer")
 
     @keywords_checked

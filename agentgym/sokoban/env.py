@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Generic
 
@@ -13,9 +14,10 @@ from agentgym.checks import keywords_checked
 from agentgym.core import Info, ObsT, TextEnv, TextSpace
 from agentgym.sokoban.board import Board
 from agentgym.sokoban.expert.solver import Solver
+from agentgym.sokoban.levels import split_of
 from agentgym.sokoban.picture import Image, Painter
 from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Level
-from agentgym.sokoban.tasks import Levels, choose_level, find_levels
+from agentgym.sokoban.tasks import Levels, choose_level, find_levels, level_id
 from agentgym.sokoban.text import Style
 from agentgym.tasks import check_split
 from agentgym.vector import TextVectorEnv
@@ -124,6 +126,18 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
     def picture(self) -> Image:
         """Draw the current board, uint8 (H, W, 3); smaller boards of a collection are framed with wall."""
         return self._painter(self._key, *self.tasks.size)
+
+    def fulfilled(self) -> tuple[str, ...]:
+        """Return the task_id of the level whose targets are where the boxes are; () at the start, and once it is won.
+
+        A level of another split than this one's counts for none: the splits share no level.
+        """
+        self.need_episode("fulfilled")
+        level, boxes = self._level, self._board.boxes
+        if boxes in (level.boxes, level.targets):
+            return ()
+        done = replace(level, targets=boxes)
+        return (level_id(done),) if split_of(done) == split_of(level) else ()
 
     def distance(self) -> float:
         """Number of moves from the current state to the solution: the true potential of the state.

@@ -71,4 +71,9 @@ def choose_level(levels: Levels, split: str, options: Mapping[str, Any], rng: np
     if not isinstance(text, str):
         raise ValueError(f"option 'level' must be a level as text, got {type(text).__name__}")
     level = parse_level(text)
-    return _TEXT_PREFIX + board_text(level).replace("\n", "/"), level
+    return level_id(level), level
+
+
+def level_id(level: Level) -> str:
+    """Return the task_id that says the whole level."""
+    return _TEXT_PREFIX + board_text(level).replace("\n", "/")

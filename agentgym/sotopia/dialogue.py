@@ -72,9 +72,10 @@ class View(NamedTuple):
         kinds: the kinds of acts allowed now, in the order of `acts.KINDS`; only "none" when the other is in turn.
         max_turns: after so many turns the dialogue is cut.
         private: this side's part of the game, such as its prices; None where there is no game.
-        seed: what scripted partners draw from.
+        seed: what scripted partners draw from, and models with `draw`.
         standing: how the game stands after these turns, which both can hear; None where there is no game, or nobody
             followed it.
+        draw: another number is another sample of a model's answers; None for those that the seed alone gives.
     """
 
     task_id: str
@@ -87,6 +88,7 @@ class View(NamedTuple):
     private: Any
     seed: int
     standing: Standing | None = None
+    draw: int | None = None
 
     @property
     def name(self) -> str:

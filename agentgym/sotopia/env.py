@@ -97,6 +97,7 @@ class SotopiaEnv(TextEnv[str]):
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 1}  # noqa: RUF012
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id", "role")
+    no_hindsight = "what the partner says depends on both goals: with another one the talk would have gone otherwise"
 
     @keywords_checked
     def __init__(
@@ -260,6 +261,11 @@ class SotopiaEnv(TextEnv[str]):
         self._load(self.tasks.by_id(task_id, None), me, world[0])
         self.world.set_state(world)
         self._key, self._mark, self._result = key, mark, result
+
+    def reseed(self, seed: int) -> None:
+        """Seed who is in turn later, with order "random", what a partner that is a model says, and the next tasks."""
+        super().reseed(seed)
+        self.world.redraw(self.np_random)
 
 
 class SotopiaVectorEnv(TextVectorEnv):

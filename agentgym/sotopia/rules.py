@@ -57,7 +57,18 @@ class SocialWorld:
         ValueError: on an unknown order, or when "random" has no schedule of `max_turns` roles.
     """
 
-    __slots__ = ("_openings", "_schedule", "_stale", "dialogue", "max_turns", "names", "order", "speakers", "task")
+    __slots__ = (
+        "_openings",
+        "_schedule",
+        "_stale",
+        "dialogue",
+        "draw",
+        "max_turns",
+        "names",
+        "order",
+        "speakers",
+        "task",
+    )
 
     def __init__(
         self, task: Task, order: str = "round-robin", max_turns: int = 20, schedule: tuple[int, ...] = ()
@@ -70,6 +81,7 @@ class SocialWorld:
                 f"order {order!r} with {max_turns} turns, but a schedule of {len(schedule)}: use draw_schedule"
             )
         self._schedule = schedule
+        self.draw: int | None = None
         self._stale = 0
         self._openings: list[str | None] = [None, None]
         self.speakers = self._in_turn()
@@ -129,7 +141,7 @@ class SocialWorld:
         private, standing = (None, None) if game is None else (game.sides[role], self.standing)
         return View(
             self.task.id, role, self.names, self.opening(role), tuple(self.dialogue.turns), self.kinds(role),
-            self.max_turns, private, self.task.seed, standing,
+            self.max_turns, private, self.task.seed, standing, self.draw,
         )  # fmt: skip
 
     def play(self, acts: tuple[Act, Act]) -> Turn:
@@ -165,14 +177,20 @@ class SocialWorld:
         """Cut the dialogue off: a side did not answer."""
         self.dialogue.ended, self.speakers = "failed", ()
 
+    def redraw(self, rng: np.random.Generator) -> None:
+        """Draw anew who is in turn after this turn, with order "random", and what models answer."""
+        decided = self.turn + 1
+        self._schedule = self._schedule[:decided] + draw_schedule(self.order, self.max_turns, rng)[decided:]
+        self.draw = int(rng.integers(1 << 31))
+
     def get_state(self) -> tuple[Any, ...]:
-        """Return (schedule, turns, how it ended, standing, stale acts), which later turns do not change."""
+        """Return (schedule, turns, how it ended, standing, stale acts, draw), which later turns do not change."""
         dialogue = self.dialogue
-        return self._schedule, tuple(dialogue.turns), dialogue.ended, dialogue.standing, self._stale
+        return self._schedule, tuple(dialogue.turns), dialogue.ended, dialogue.standing, self._stale, self.draw
 
     def set_state(self, state: tuple[Any, ...]) -> None:
         """Load what `get_state` returned, of a world of the same task, order and number of turns."""
-        self._schedule, turns, ended, standing, self._stale = state
+        self._schedule, turns, ended, standing, self._stale, self.draw = state
         self.dialogue = Dialogue(self.task, list(turns), ended, standing)
         self.speakers = self._in_turn()
 

@@ -17,13 +17,14 @@ from agentgym.tasks import check_split, choose
 from agentgym.vector import COLUMN_DTYPE, TextVectorEnv, info_columns
 from agentgym.webshop.expert import expert_action
 from agentgym.webshop.generated.noise import Adverts
+from agentgym.webshop.goals import Wish
 from agentgym.webshop.keys import chosen, option_key
 from agentgym.webshop.nouns import Tagger
 from agentgym.webshop.pages import TEXT, nodes, page_text, text, text_rich
 from agentgym.webshop.search.search import Recent
 from agentgym.webshop.session import RESULTS, Session
 from agentgym.webshop.shop import GENERATED, open_tasks
-from agentgym.webshop.tasks import DISJOINT, Tasks
+from agentgym.webshop.tasks import DISJOINT, Task, Tasks
 
 INSTRUCTIONS = (
     "You are in a web shop and have a request to fulfil: find a product that is what is asked for, with the "
@@ -199,19 +200,21 @@ class WebShopEnv(TextEnv[str]):
 
     def begin(self, options: dict[str, Any]) -> None:
         """Start a visit; without options the goal's index is drawn from `self.np_random`."""
-        index = choose(self.tasks, self.split, options, self.np_random)
-        self._load(index, int(self.np_random.integers(1 << 31)))
+        task = choose(self.tasks, self.split, options, self.np_random)
+        self._load(task, int(self.np_random.integers(1 << 31)))
 
-    def _load(self, index: int, seed: int) -> None:
-        self._index, self._seed, self._step = index, seed, 0
-        goal = self.tasks.goals[index]
-        self.session = Session(self.tasks.shop, goal, str(index), seed, self._brackets)
+    def _load(self, task: Task, seed: int) -> None:
+        self._task, self._seed = task, seed
+        self._view = seed, 0
+        goal, task_id = self.tasks.goal(task), self.tasks.task_id(task)
+        name, self._wanted = (goal.asin, f" | for {task_id}") if isinstance(task, Wish) else (str(task), "")
+        self.session = Session(self.tasks.shop, goal, name, seed, self._brackets)
         self._info = info = NO_INFO.copy()
-        info["task_id"], info["instruction"] = self.tasks.task_id(index), goal.instruction
+        info["task_id"], info["instruction"] = task_id, goal.instruction
 
     def act(self, command: str) -> tuple[float, bool, bool]:
         """Play one command; see the class page for the reward."""
-        self._step += 1
+        self._view = self._seed, self._view[1] + 1
         valid = self.session.play(command)
         purchase = self.session.purchase
         return (0.0, False, valid) if purchase is None else (self._worth(purchase.score), True, valid)
@@ -235,7 +238,7 @@ class WebShopEnv(TextEnv[str]):
             shown += nodes(TEXT, f"You have chosen {chosen(session.options)}.")
         if self.adverts is not None:
             head = len(page.lead) + len(session.request) if page.lead else 0
-            shown[head:] = self.adverts.around(shown[head:], (self._seed, self._step))
+            shown[head:] = self.adverts.around(shown[head:], self._view)
         return text(shown) if mode == "text" else text_rich(shown, session.url(), session.opened())
 
     def describe(self, valid: bool) -> Info:
@@ -267,7 +270,9 @@ class WebShopEnv(TextEnv[str]):
         commands = page.all_commands if self._brackets else page.commands
         info["admissible_actions"] = (_ANY_QUERY, *commands) if searching else commands
         info["is_action_valid"] = valid
-        info["state_key"] = f"{key} | {session.draws} draws" if session.draws else key
+        if session.draws:
+            key = f"{key} | {session.draws} draws"
+        info["state_key"] = key + self._wanted
         info["page"] = name
         info["has_search_bar"] = searching
         info["options"] = "nothing" if session.choice is None else session.choice[0]
@@ -276,6 +281,15 @@ class WebShopEnv(TextEnv[str]):
             info.update(purchase.parts)
         if self.expert:
             info["expert_action"] = expert_action(session)
+
+    def fulfilled(self) -> tuple[str, ...]:
+        """Return the task_id of asking for exactly what was bought; () before a purchase, and of what was asked for."""
+        self.need_episode("fulfilled")
+        session = self.session
+        if session.purchase is None or session.product is None:
+            return ()
+        done = self.tasks.bought(session.product, session.options, self._task)
+        return () if done in (None, self._task) else (self.tasks.task_id(done),)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what a pickle holds: the arguments, the generator, the state of the visit; not the shop."""
@@ -290,15 +304,20 @@ class WebShopEnv(TextEnv[str]):
             self.set_state(visit)
 
     def get_state(self) -> Any:
-        """Return (index of the goal, seed, number of the step, state of the visit)."""
-        return self._index, self._seed, self._step, self.session.get_state()
+        """Return (task, seed, the view: its seed and step, state of the visit)."""
+        return self._task, self._seed, self._view, self.session.get_state()
 
     def set_state(self, state: Any) -> None:
         """Load what `get_state` returned."""
-        index, seed, step, visit = state
-        self._load(index, seed)
-        self._step = step
+        task, seed, view, visit = state
+        self._load(task, seed)
+        self._view = view
         self.session.set_state(visit)
+
+    def reseed(self, seed: int) -> None:
+        """Seed the adverts of the next pages, what `<r>` lists, and the next goals."""
+        super().reseed(seed)
+        self._seed = self.session.seed = int(self.np_random.integers(1 << 31))
 
 
 class WebShopVectorEnv(TextVectorEnv):
@@ -327,7 +346,7 @@ class WebShopVectorEnv(TextVectorEnv):
         for i in running:
             env = envs[i]
             session = env.session
-            env._step += 1
+            env._view = env._seed, env._view[1] + 1
             valid = session.do(*asked[i]) if i in asked else session.play(commands[i])
             observations[i] = page_text(session.page, session.request_text) if only_page else env.observe()
             env._describe(infos[i], valid)

@@ -67,6 +67,13 @@ class HumanRequest:
     options: tuple[str, ...]
 
 
+class Wish(NamedTuple):
+    """A product with some of its options, for which a request can be made: (name, value) pairs, sorted by name."""
+
+    product: int
+    options: tuple[tuple[str, str], ...]
+
+
 class Goals(ABC):
     """Goals in the original's order.
 
@@ -84,6 +91,20 @@ class Goals(ABC):
     @abstractmethod
     def __getitem__(self, index: int, /) -> Goal:
         """Return a goal by its index."""
+
+    def for_wish(self, wish: Wish) -> Goal | None:
+        """Return a goal that asks for this, in the words of these goals; None when nobody asks for the product.
+
+        Raises:
+            TypeError: these goals have their words from people or a record.
+            ValueError: the product has no such options.
+        """
+        raise TypeError(f"the words of {self.kind} goals from people or a record exist only for what these asked for")
+
+    def indices(self, wish: Wish) -> list[int]:
+        """Return the indices of the goals that ask for exactly this product with exactly these options, ascending."""
+        found = np.flatnonzero(self.products == wish.product).tolist()
+        return [index for index in found if self[index].options == wish.options]
 
 
 def draw_limit(price: float, rng: random.Random) -> float:
@@ -123,6 +144,13 @@ def _offer(catalogue: Catalogue, limits: Mapping[int, float], position: int) -> 
     return _Offer(_hidden(product), product.instruction, _end(limit), wished, options, limit)
 
 
+def _told(offer: _Offer, options: tuple[tuple[str, str], ...]) -> Goal:
+    """Return the goal of a product with these options, in words."""
+    wishes = ", and ".join([f"{name}: {value}" for name, value in options])
+    request = f"{offer.request} with {wishes}" if wishes else offer.request
+    return Goal(*offer.hidden, request + offer.end, offer.attributes, options, offer.limit)
+
+
 def _order(count: int) -> NDArray[np.int64]:
     order = array("q", range(count))
     random.Random(ORDER_SEED).shuffle(order)
@@ -159,18 +187,27 @@ class SyntheticGoals(Goals):
         self._offer = lru_cache(_OFFERS)(partial(_offer, catalogue, self._limits))
 
     def __getitem__(self, index: int) -> Goal:
-        rest, chosen, wishes = int(self._choices[index]), [], []
-        hidden, request, end, attributes, options, limit = self._offer(int(self.products[index]))
-        for name, values in options:
+        rest, chosen = int(self._choices[index]), []
+        offer = self._offer(int(self.products[index]))
+        for name, values in offer.options:
             rest, number = divmod(rest, len(values))
-            value = values[number]
-            chosen.append((name, value))
-            wishes.append(f"{name}: {value}")
+            chosen.append((name, values[number]))
         chosen.reverse()
-        if wishes:
-            wishes.reverse()
-            request = f"{request} with {', and '.join(wishes)}"
-        return Goal(*hidden, request + end, attributes, tuple(chosen), limit)
+        return _told(offer, tuple(chosen))
+
+    def for_wish(self, wish: Wish) -> Goal | None:
+        """Return the goal that asks for this; it may leave options open."""
+        if wish.product not in self._limits:
+            return None
+        offer = self._offer(wish.product)
+        there = dict(offer.options)
+        for name, value in wish.options:
+            if value not in there.get(name, ()):
+                raise ValueError(
+                    f"product {offer.hidden[0]} has no option {name!r:.200} with the value {value!r:.200}; it has "
+                    f"{there!r:.500}"
+                )
+        return _told(offer, wish.options)
 
 
 class HumanGoals(Goals):

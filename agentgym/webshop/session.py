@@ -110,6 +110,7 @@ class Session:
         purchase: what the last purchase is worth; None before.
         sub: the page below the product's page, "" elsewhere.
         draws: how often the query `<r>` was answered, each time with other products.
+        seed: as given; another one may be set for the next draws.
         place: number and query of the results behind the page, as keys name them; "" before a search.
         choice: for whoever writes the options down in several forms, to keep them; None whenever they change.
     """
@@ -119,8 +120,8 @@ class Session:
         self.request_text: str | None = goal.instruction.strip()
         if not self.request_text:
             self.request_text = text(self.request) if self.request else None
-        self._seed, self._brackets = seed, brackets
-        self.draws = 0
+        self.seed, self._brackets = seed, brackets
+        self.draws, self._drawn_with = 0, seed
         self._begin()
 
     @cached_property
@@ -252,9 +253,9 @@ class Session:
         catalogue = self.shop.catalogue
         first, *rest = self.query.split(" ")
         if first == "<r>":
-            self.draws += 1
+            self.draws, self._drawn_with = self.draws + 1, self.seed
             count = min(RESULTS, len(catalogue))
-            rng = np.random.default_rng((self._seed, self.draws))
+            rng = np.random.default_rng((self.seed, self.draws))
             return tuple(rng.choice(len(catalogue), count, replace=False).tolist())
         if first == "<c>":
             return catalogue.having("category", rest[0].strip()) if rest else ()
@@ -284,12 +285,13 @@ class Session:
         """Return the state as a small value."""
         return (
             self.page.kind, self.query, self.number, self.product, tuple(self.options.items()), tuple(self.visited),
-            self.purchase, self.sub, self.draws,
+            self.purchase, self.sub, self.draws, self._drawn_with,
         )  # fmt: skip
 
     def set_state(self, state: tuple[Any, ...]) -> None:
         """Load what `get_state` returned of a session with the same shop, goal and seed."""
-        kind, self.query, self.number, self.product, options, visited, self.purchase, self.sub, self.draws = state
+        (kind, self.query, self.number, self.product, options, visited, self.purchase, self.sub, self.draws,
+         self._drawn_with) = state  # fmt: skip
         self.options, self.visited = dict(options), dict.fromkeys(visited)
         self.place = "" if self.query is None else f"{self.number} of {self.query!r}"
         self.choice = None
@@ -297,7 +299,9 @@ class Session:
             self.page = INDEX
         elif kind == "results":
             self.draws -= (self.query or "").split(" ")[0] == "<r>"
+            seed, self.seed = self.seed, self._drawn_with  # a list that was drawn before a `reseed` stays
             self._show_results(self.number)
+            self.seed = seed
         elif self.product is not None:
             pages = self.shop.pages
             if kind == "item":

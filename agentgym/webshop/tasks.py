@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym.foreign_text import ForeignError, read_json
 from agentgym.webshop.expert import wished
-from agentgym.webshop.goals import ORDER_SEED, Goals
+from agentgym.webshop.goals import ORDER_SEED, Goal, Goals, Wish
 from agentgym.webshop.session import Shop
 
 #: All goals in the original's order, and three splits that share none.
 SPLITS = ("all", "train", "validation", "test")
+Task = int | Wish
 #: What has to differ between splits.
 DISJOINT = ("goal", "product")
 _TEST, _VALIDATION = 500, 1000
@@ -23,6 +26,8 @@ _TEST, _VALIDATION = 500, 1000
 
 class Tasks:
     """The goals that a shop's visitors may have; a task is a goal's index in the original's order.
+
+    Beyond these, a task may be any `Wish`, with the id `"<kind>/<asin>{<options as JSON>}"`: it is in no split.
 
     Args:
         shop: the shop.
@@ -64,17 +69,28 @@ class Tasks:
         """Return the number of goals of a split."""
         return len(self._splits[split])
 
-    def task_id(self, index: int) -> str:
-        """Return the name of a goal: its kind and its index in the original's order."""
-        return f"{self.goals.kind}/{index}"
+    def task_id(self, task: Task) -> str:
+        """Return the name of a task: the kind of goals, then the index in the original's order or the wish."""
+        if isinstance(task, Wish):
+            options = json.dumps(dict(task.options), ensure_ascii=False, separators=(",", ":"))
+            return f"{self.goals.kind}/{self.shop.catalogue[task.product].asin}{options}"
+        return f"{self.goals.kind}/{task}"
+
+    def goal(self, task: Task) -> Goal:
+        """Return what is asked for."""
+        goal = self.goals.for_wish(task) if isinstance(task, Wish) else self.goals[task]
+        assert goal is not None  # `by_id` and `bought` see to it
+        return goal
 
     def by_index(self, split: str, index: int) -> int:
         """Return the task at a place of a split, or raise an IndexError past the last one."""
         return int(self._splits[split][index])
 
-    def by_id(self, task_id: str, split: str | None) -> int:
+    def by_id(self, task_id: str, split: str | None) -> Task:
         """Return a task by its id, of any split when that is None, or raise a ValueError that shows an id."""
         kind, _, number = task_id.partition("/")
+        if kind == self.goals.kind and number.endswith("}"):
+            return self._wish_by_id(task_id, split)
         index = int(number) if number.isdecimal() and number.isascii() and len(number) < 10 else len(self.goals)
         if kind != self.goals.kind or index >= len(self.goals) or self.task_id(index) != task_id:
             last = self.task_id(len(self.goals) - 1)
@@ -85,6 +101,68 @@ class Tasks:
             where = f"split {split!r}" if split else "the goals that can be won (repair 'winnable')"
             raise ValueError(f"the task {task_id!r} does not belong to {where}")
         return index
+
+    def bought(self, product: int, options: Mapping[str, str], task: Task) -> Task | None:
+        """Return the task that a purchase does exactly, with score 1.0; None when there is none in the task's split.
+
+        Where every option was chosen it is a goal of the shop, else a `Wish`, which leaves the others open. With
+        `split_by="product"` the product must belong to the task's split too.
+
+        Args:
+            product: position of what was bought.
+            options: chosen options.
+            task: what was to be bought.
+
+        Raises:
+            TypeError: the goals have their words from people or a record.
+        """
+        wish = Wish(product, tuple(sorted(options.items())))
+        try:
+            goal = self.goals.for_wish(wish)
+        except ValueError:  # a value that a quirk of the pages let be chosen
+            return None
+        if goal is None or self.shop.grade(product, options, goal).score != 1.0:
+            return None
+        split, indices = self._split_of(task), self.goals.indices(wish)
+        if indices:
+            return next((index for index in indices if self._split_of(index) == split), None)
+        return wish if self._split_by == "goal" or self._split_of(wish) == split else None
+
+    def _wish_by_id(self, task_id: str, split: str | None) -> Task:
+        """Return the wish of an id."""
+        asin, mark, options = task_id.partition("/")[2].partition("{")
+        position = self.shop.catalogue.find(asin)
+        try:
+            given = read_json(mark + options)
+        except ForeignError as error:
+            raise ValueError(f"unknown task_id {task_id!r:.200}: its options are no JSON object, {error}") from None
+        if position is None or not all(isinstance(value, str) for value in given.values()):
+            raise ValueError(f'unknown task_id {task_id!r:.200}: expected \'<kind>/<asin>{{"<option>":"<value>"}}\'')
+        wish = Wish(position, tuple(sorted(given.items())))
+        try:
+            asked = self.goals.for_wish(wish) is not None
+        except TypeError as error:
+            raise ValueError(f"unknown task_id {task_id!r:.200}: {error}") from None
+        if not asked:
+            raise ValueError(f"unknown task_id {task_id!r:.200}: nobody asks for {asin}")
+        found: Task = next(iter(self.goals.indices(wish)), wish)
+        if self.task_id(found) != task_id:  # one name per task: episodes are grouped by it
+            raise ValueError(f"unknown task_id {task_id!r:.200}: this task is {self.task_id(found)!r:.200}")
+        if split not in (None, "all"):
+            raise ValueError(f"the task {task_id!r:.200} belongs to no split: leave 'split' out")
+        return wish
+
+    def _split_of(self, task: Task) -> str | None:
+        """Return the split that a task belongs to, None when it belongs to none; a wish goes with its product."""
+        if isinstance(task, Wish):
+            same = np.flatnonzero(self.goals.products == task.product)
+            return self._split_of(int(same[0])) if self._split_by == "product" and len(same) else None
+        for name in SPLITS[1:]:
+            indices = self._splits[name]
+            place = int(np.searchsorted(indices, task))
+            if place < len(indices) and indices[place] == task:
+                return name
+        return None
 
     def ids(self, split: str) -> Iterator[str]:
         """Yield the ids of a split in the order of their indices."""

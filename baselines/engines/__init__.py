@@ -5,7 +5,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from baselines.recipes import Recipe
+from baselines.recipe import Recipe
 from wrappers import VectorPromptWindow, VectorReplyParser, VectorTranscript
 
 

@@ -1,4 +1,8 @@
-"""Behaviour cloning: the warm start, supervised learning of the expert's actions in the policy's own tokens."""
+"""Behaviour cloning: the warm start, supervised learning of an expert's actions in the policy's own tokens.
+
+`clone` plays the expert and learns what it does. `imitate` learns any replies: an expert's, those of won episodes alone
+(rejection sampling), or those of episodes that were relabelled with what they did (`agentgym.hindsight`).
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from agentgym.rollout import collect
-from agentgym.trajectory import Reply
+from agentgym.rollout import Policy, collect
+from agentgym.trajectory import Reply, StepTable
 from policies.head import not_finite
 from policies.huggingface import HuggingFacePolicy
 from policies.scripted import SILENT, ExpertPolicy
@@ -26,7 +30,7 @@ class CloneResult:
     """What happened while cloning.
 
     Attributes:
-        history: one dict per epoch: `epoch` (from 1), `loss` (mean cross-entropy of the expert's tokens in nats,
+        history: one dict per epoch: `epoch` (from 1), `loss` (mean cross-entropy of the learned tokens in nats,
             measured while learning), `accuracy` (share of these tokens that were the most probable one) and
             `seconds` since the first update.
         rows: demonstrated steps.
@@ -38,17 +42,23 @@ class CloneResult:
     collect_seconds: float = 0.0
 
 
-class _Demonstrator:
-    """The expert, answering in the student's tokens: plugged into `collect`, it records the training rows."""
+class Demonstrator:
+    """A player that answers in the student's tokens: plugged into `collect`, it records rows to learn.
 
-    def __init__(self, student: HuggingFacePolicy) -> None:
+    Args:
+        student: whose chat template, prefix, suffix and tokenizer are used; its weights are not.
+        player: who says what is played, the expert by default.
+    """
+
+    def __init__(self, student: HuggingFacePolicy, player: Policy | None = None) -> None:
         self._student = student
-        self._expert = ExpertPolicy()
+        self._player = ExpertPolicy() if player is None else player
 
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        replies = self._expert.act(observations, infos, rng)
+        """Answer what the player does; where it is silent, a reply without tokens."""
+        replies = self._player.act(observations, infos, rng)
         return [
             reply if reply.text == SILENT else self._student.demonstrate(observation, reply.text)
             for observation, reply in zip(observations, replies, strict=True)
@@ -76,12 +86,34 @@ def demonstrations(
         KeyError: the environments were not made with `expert=True`.
         ValueError: the expert had no answer anywhere, or an answer the policy cannot write.
     """
-    table = collect(envs, _Demonstrator(policy), tasks=tasks, seed=seed, progress=progress)
+    table = collect(envs, Demonstrator(policy), tasks=tasks, seed=seed, progress=progress)
     # Where the expert is silent (a dead end) there is nothing to learn.
     replies = () if table.replies is None else table.replies
     found = [reply for reply in replies if reply is not None and reply.token_ids]
     if not found:
         raise ValueError(f"the expert had no answer in any of the {len(tasks)} tasks: are they solvable?")
+    return found
+
+
+def won_steps(table: StepTable) -> list[Reply]:
+    """Return the replies of won episodes whose actions were accepted, with their tokens, in the table's order.
+
+    Args:
+        table: from `collect`, or from `agentgym.hindsight.relabel_goals` with the policy's `demonstrate`. Of an episode
+            that was cut from another one, only its own rows count; so shared rows are learned once, whoever won.
+
+    Raises:
+        ValueError: such a row has no tokens.
+    """
+    found: list[Reply] = []
+    for row in np.flatnonzero(table.won & table.valid).tolist():
+        reply = None if table.replies is None else table.replies[row]
+        if reply is None or not reply.token_ids:
+            raise ValueError(
+                f"row {row} of the table has no reply tokens: relabel with demonstrate=policy.demonstrate, or collect "
+                "with a policy that returns token ids"
+            )
+        found.append(reply)
     return found
 
 
@@ -100,11 +132,9 @@ def clone(
     max_grad_norm: float = 1.0,
     progress: Callable[[int, int], None] | None = None,
     enough: Callable[[int], bool] | None = None,
+    beside: Sequence[Reply] = (),
 ) -> CloneResult:
-    """Train the policy, in place, to write what the expert does.
-
-    Minimises the mean of -log p(token) over the expert's reply tokens at temperature 1, with AdamW, a linear warm-up
-    and a cosine decay to 0. Deterministic in its arguments and the weights it starts from.
+    """Train the policy, in place, to write what the expert does: `demonstrations`, and `imitate`.
 
     Args:
         policy: the student.
@@ -114,13 +144,14 @@ def clone(
         epochs: passes over the demonstrated steps.
         seed: of the environments and of the order of the steps.
         batch_size: steps per update.
-        microbatch_rows: steps per forward and backward pass; None: a batch at once. Changes memory only.
-        learning_rate: of AdamW, at its highest.
-        weight_decay: of AdamW, on matrices only.
-        warmup: updates until the learning rate is reached.
-        max_grad_norm: the gradient's norm is clipped to this.
-        progress: called after each update with the updates done and their total number.
-        enough: called after each update with the updates done; True ends cloning there.
+        microbatch_rows: see `imitate`.
+        learning_rate: see `imitate`.
+        weight_decay: see `imitate`.
+        warmup: see `imitate`.
+        max_grad_norm: see `imitate`.
+        progress: see `imitate`.
+        enough: see `imitate`.
+        beside: further replies to learn together with the expert's, for instance `won_steps` of relabelled episodes.
 
     Returns:
         Loss and accuracy per epoch, of the last one as far as it went.
@@ -131,17 +162,68 @@ def clone(
             than 32 bits.
         FloatingPointError: the gradient is not finite; the weights are those of the last good update.
     """
-    least = min(epochs, batch_size, 1 if microbatch_rows is None else microbatch_rows)
-    if least < 1 or learning_rate <= 0 or warmup < 0:
-        raise ValueError(
-            "cloning needs epochs, batch_size and microbatch_rows of at least 1, a positive learning_rate and a warmup "
-            f"of at least 0, got epochs={epochs}, batch_size={batch_size}, microbatch_rows={microbatch_rows}, "
-            f"learning_rate={learning_rate}, warmup={warmup}"
-        )
-    check_trainable(policy.model)
+    _check(policy, epochs, batch_size, microbatch_rows, learning_rate, warmup)
     started = time.perf_counter()
     rows = demonstrations(policy, envs, tasks, seed=seed)
-    result = CloneResult(rows=len(rows), collect_seconds=time.perf_counter() - started)
+    collect_seconds = time.perf_counter() - started
+    result = imitate(
+        policy, [*rows, *beside], epochs=epochs, seed=seed, batch_size=batch_size, microbatch_rows=microbatch_rows,
+        learning_rate=learning_rate, weight_decay=weight_decay, warmup=warmup, max_grad_norm=max_grad_norm,
+        progress=progress, enough=enough,
+    )  # fmt: skip
+    result.collect_seconds = collect_seconds
+    return result
+
+
+def imitate(
+    policy: HuggingFacePolicy,
+    rows: Sequence[Reply],
+    *,
+    epochs: int,
+    seed: int,
+    batch_size: int = 32,
+    microbatch_rows: int | None = None,
+    learning_rate: float = 3e-3,
+    weight_decay: float = 0.01,
+    warmup: int = 20,
+    max_grad_norm: float = 1.0,
+    progress: Callable[[int, int], None] | None = None,
+    enough: Callable[[int], bool] | None = None,
+) -> CloneResult:
+    """Train the policy, in place, to write these replies.
+
+    Minimises the mean of -log p(token) over the replies' tokens at temperature 1, with AdamW, a linear warm-up
+    and a cosine decay to 0. Deterministic in its arguments and the weights it starts from.
+
+    Args:
+        policy: the student.
+        rows: what is learned: prompt ids and token ids of the policy's own, as `HuggingFacePolicy.demonstrate` makes
+            them. Nothing else of a reply is looked at.
+        epochs: passes over the rows.
+        seed: of the order of the rows.
+        batch_size: rows per update.
+        microbatch_rows: rows per forward and backward pass; None: a batch at once. Changes memory only.
+        learning_rate: of AdamW, at its highest.
+        weight_decay: of AdamW, on matrices only.
+        warmup: updates until the learning rate is reached.
+        max_grad_norm: the gradient's norm is clipped to this.
+        progress: called after each update with the updates done and their total number.
+        enough: called after each update with the updates done; True ends learning there.
+
+    Returns:
+        Loss and accuracy per epoch, of the last one as far as it went.
+
+    Raises:
+        ValueError: a number is out of range, there are no rows, or one has no tokens; the policy's weights have fewer
+            than 32 bits.
+        FloatingPointError: the gradient is not finite; the weights are those of the last good update.
+    """
+    _check(policy, epochs, batch_size, microbatch_rows, learning_rate, warmup)
+    empty = next((i for i, row in enumerate(rows) if not row.token_ids or not row.prompt_ids), None)
+    if empty is not None or not len(rows):
+        what = "there are no rows" if empty is None else f"row {empty} has no tokens ({rows[empty]!r:.80})"
+        raise ValueError(f"nothing can be learned, {what}: imitate needs replies as policy.demonstrate makes them")
+    result = CloneResult(rows=len(rows))
     generator = torch.Generator().manual_seed(seed)
     optimizer = _optimizer(policy.model, weight_decay)
     batches = math.ceil(len(rows) / batch_size)
@@ -189,6 +271,24 @@ def clone(
         if ended:
             break
     return result
+
+
+def _check(
+    policy: HuggingFacePolicy,
+    epochs: int,
+    batch_size: int,
+    microbatch_rows: int | None,
+    learning_rate: float,
+    warmup: int,
+) -> None:
+    least = min(epochs, batch_size, 1 if microbatch_rows is None else microbatch_rows)
+    if least < 1 or learning_rate <= 0 or warmup < 0:
+        raise ValueError(
+            "cloning needs epochs, batch_size and microbatch_rows of at least 1, a positive learning_rate and a warmup "
+            f"of at least 0, got epochs={epochs}, batch_size={batch_size}, microbatch_rows={microbatch_rows}, "
+            f"learning_rate={learning_rate}, warmup={warmup}"
+        )
+    check_trainable(policy.model)
 
 
 def _schedule(step: int, warmup: int, total: int) -> float:

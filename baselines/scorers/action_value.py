@@ -53,7 +53,7 @@ class ActionValueConfig(ScorerConfig):
     gamma: float = 0.95
     unit: Literal["history", "state"] = "history"
     outcome: Literal["won", "return"] = "won"
-    minibatch_rows: int = 32
+    minibatch_rows: int = 128
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -87,6 +87,7 @@ class ActionValue:
 
     level: ScoreLevel = "turn"
     order: Literal["after"] = "after"
+    takes_forks = True
 
     def __init__(self, policy: Any, config: ActionValueConfig | None = None) -> None:
         self.config = config or ActionValueConfig()

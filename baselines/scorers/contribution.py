@@ -23,7 +23,7 @@ from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from baselines.config import check_numbers
 from baselines.scorers.critic import explained_variance
 from baselines.scorers.losses import trajectory_scores
-from baselines.scorers.network import joint_loss
+from baselines.scorers.network import joint_loss, shuffled_together
 from baselines.scorers.scorer import ScoreLevel, ScorerConfig
 from baselines.scorers.value_model import Head, Inputs, head_network, value_model
 from wrappers.credit.returns import outcomes
@@ -54,7 +54,8 @@ class ContributionConfig(ScorerConfig):
         outcome: what a trajectory is worth: "won", 0 or 1, or "return", the sum of its rewards.
         segments: what a contribution is predicted of, a function of the table; with arguments
             `functools.partial(wrappers.credit.segments.by_count, k=4)`.
-        minibatch_trajectories: trajectories per update.
+        minibatch_trajectories: trajectories per update; those of a group stay together, as they share states, which are
+            then computed once.
     """
 
     head: Head = "linear"
@@ -62,7 +63,7 @@ class ContributionConfig(ScorerConfig):
     unit: Unit = "mean"
     outcome: Literal["won", "return"] = "won"
     segments: Segmenter = by_turn
-    minibatch_trajectories: int = 32
+    minibatch_trajectories: int = 64
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -128,7 +129,7 @@ class Contribution:
             table: what `scores` was asked for.
             scores: what it answered, (N,).
             targets: not read: outcomes are of trajectories.
-            generator: shuffles trajectories into mini-batches.
+            generator: shuffles groups into mini-batches.
             learning_rate: the policy's, see `ContributionConfig`.
 
         Returns:
@@ -146,7 +147,7 @@ class Contribution:
         network.begin(learning_rate)
         found: list[float] = []
         for _ in range(config.epochs):
-            order = generator.permutation(table.n_trajectories)
+            order = shuffled_together(table.trajectory_group, generator)
             for chosen in np.array_split(order, -(-len(order) // config.minibatch_trajectories)):
                 loss, losses = self._losses(table, inputs, ends, chosen, worth)
                 network.step(losses)

@@ -67,6 +67,7 @@ class Critic:
     """
 
     order: Literal["after"] = "after"
+    takes_forks = True
 
     def __init__(self, policy: Any, config: CriticConfig | None = None) -> None:
         self.config = config or CriticConfig()

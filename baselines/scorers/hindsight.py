@@ -45,7 +45,7 @@ class HindsightConfig(ScorerConfig):
         beta: of `wrappers.credit.hisr.importance`.
         clip: bound of its exponent, None for none.
         hindsight: what the model knows, the "outcome" alone or what came after as well ("cloze").
-        minibatch_rows: distinct rows per update.
+        minibatch_rows: distinct rows per update; those of a prompt stay together, as they share its computation.
         temperature: that of the rollouts; None: the policy's own.
         won_text: what it is told of a won episode; the tokenizer must tell it from `lost_text`.
         lost_text: what it is told of a lost one.
@@ -55,10 +55,10 @@ class HindsightConfig(ScorerConfig):
     beta: float = 0.3
     clip: float | None = 5.0
     hindsight: Literal["outcome", "cloze"] = "outcome"
-    minibatch_rows: int = 32
+    minibatch_rows: int = 64
     temperature: float | None = None
-    won_text: str = "Outcome: won\n"
-    lost_text: str = "Outcome: lost\n"
+    won_text: str = "Won.\n"
+    lost_text: str = "Lost.\n"
     after_text: str = "After: "
 
     def __post_init__(self) -> None:
@@ -160,7 +160,7 @@ class Hindsight:
         norms: list[float] = []
         network.begin(learning_rate)
         for _ in range(config.epochs):
-            order = generator.permutation(len(rows.replies))
+            order = rows.by_prompt(generator)
             minibatches = np.array_split(order, -(-len(order) // config.minibatch_rows))
             share = float(rows.mask.sum()) / len(minibatches)
             for chosen in minibatches:

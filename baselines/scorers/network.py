@@ -122,6 +122,16 @@ class Network:
         return settings
 
 
+def shuffled_together(sets: NDArray[np.int64], generator: np.random.Generator) -> NDArray[np.int64]:
+    """Return an order, int64 (n,), in which sets are shuffled and their members stay next to each other, in order.
+
+    Args:
+        sets: int64 (n,), the set of each member, numbered from 0 on.
+        generator: shuffles.
+    """
+    return np.argsort(generator.permutation(sets.max(initial=-1) + 1)[sets], kind="stable")
+
+
 def joint_loss(
     predict: Callable[[NDArray[np.int64]], Tensor],
     parts: Sequence[NDArray[np.int64]],

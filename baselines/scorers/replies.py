@@ -13,7 +13,7 @@ from torch import Tensor
 
 from agentgym.trajectory import Bools, Floats, Ints, Reply, StepTable
 from baselines.batch import reply_lengths
-from baselines.scorers.network import Network
+from baselines.scorers.network import Network, shuffled_together
 from policies.head import takes_positions
 from policies.packed import rows_per_pass
 
@@ -65,6 +65,12 @@ class Replies:
             np.array([len(prompt) + len(reply) for prompt, reply, _ in index], np.int64),
             np.arange(tokens.max(initial=1)) < tokens[:, None],
         )
+
+    def by_prompt(self, generator: np.random.Generator) -> Ints:
+        """Return all row numbers, int64 (n,): prompts are shuffled, rows of equal prompts stay together."""
+        index: dict[tuple[int, ...], int] = {}
+        of_prompt = [index.setdefault(prompt, len(index)) for prompt in self.prompts]
+        return shuffled_together(np.array(of_prompt, np.int64), generator)
 
     def passes(
         self, network: Network, chosen: NDArray[np.int64], *, learning: bool, packed: bool = True

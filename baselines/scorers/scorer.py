@@ -50,6 +50,9 @@ class StepScorer(Protocol):
     Attributes:
         level: what the scores are of.
         order: whether it learns from a batch "before" it scores it, or "after".
+
+    One that reads rows or state graphs, and nothing of whole trajectories, says so by an attribute `takes_forks`, True:
+    others are given no table with forks.
     """
 
     @property

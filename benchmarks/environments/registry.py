@@ -10,10 +10,11 @@ from benchmarks.environments.alfworld import ALFWORLD
 from benchmarks.environments.searchqa import SEARCHQA
 from benchmarks.environments.sokoban import SOKOBAN
 from benchmarks.environments.sotopia import SOTOPIA
+from benchmarks.environments.virtualhome import VIRTUALHOME
 from benchmarks.environments.webshop import WEBSHOP
 from wrappers.advice import Adviser
 
-SETTINGS: tuple[EnvSettings, ...] = (SOKOBAN, ALFWORLD, WEBSHOP, SEARCHQA, SOTOPIA)
+SETTINGS: tuple[EnvSettings, ...] = (SOKOBAN, ALFWORLD, VIRTUALHOME, WEBSHOP, SEARCHQA, SOTOPIA)
 
 #: Experts that are cloned in place of an environment's own.
 ADVISERS: dict[str, Callable[[], Adviser]] = {

@@ -101,8 +101,8 @@ def learning(
     env: Annotated[
         str,
         typer.Option(
-            help="[bold]sokoban[/], [bold]alfworld[/], [bold]webshop[/], [bold]searchqa[/], [bold]sotopia[/], "
-            "or an environment's id.",
+            help="[bold]sokoban[/], [bold]alfworld[/], [bold]virtualhome[/], [bold]webshop[/], [bold]searchqa[/], "
+            "[bold]sotopia[/], or an environment's id.",
             rich_help_panel="What",
         ),
     ] = "sokoban",
@@ -178,8 +178,8 @@ def learning(
         int | None,
         typer.Option(
             min=0,
-            help="Earlier steps in the prompt. Default for tiny: 0 in Sokoban and WebShop, 8 in ALFWorld, 3 in "
-            "Search-QA, 4 in SOTOPIA; else 2.",
+            help="Earlier steps in the prompt. Default for tiny: 0 in Sokoban and WebShop, 8 in ALFWorld, 6 in "
+            "VirtualHome, 3 in Search-QA, 4 in SOTOPIA; else 2.",
             rich_help_panel=_SIZES,
         ),
     ] = None,

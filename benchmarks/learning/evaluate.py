@@ -125,17 +125,18 @@ def evaluate_command(
     env: Annotated[
         str,
         typer.Option(
-            help="[bold]alfworld[/], [bold]webshop[/], [bold]searchqa[/], [bold]sotopia[/], [bold]sokoban[/] or an id."
+            help="[bold]alfworld[/], [bold]virtualhome[/], [bold]webshop[/], [bold]searchqa[/], [bold]sotopia[/], "
+            "[bold]sokoban[/] or an id."
         ),
     ] = "alfworld",
     split: Annotated[str | None, typer.Option(help="Whose tasks. Default: the split of the test.")] = None,
     policy: Annotated[
         list[str] | None,
         typer.Option(
-            help="[bold]random[/], [bold]expert[/] (the environment's own), [bold]explorer[/], [bold]shopper[/] and "
-            "[bold]reader[/] (know what they have seen in ALFWorld, WebShop and Search-QA), a job folder such as "
-            "runs/alfworld/clone-seed0, [bold]smollm2[/], or the folder of a Hugging Face model. May be given several "
-            "times. Default: all that need no folder."
+            help="[bold]random[/], [bold]expert[/] (the environment's own), [bold]explorer[/], [bold]helper[/], "
+            "[bold]shopper[/] and [bold]reader[/] (know what they have seen in ALFWorld, VirtualHome, WebShop and "
+            "Search-QA), a job folder such as runs/alfworld/clone-seed0, [bold]smollm2[/], or the folder of a Hugging "
+            "Face model. May be given several times. Default: all that need no folder."
         ),
     ] = None,
     option: Annotated[

@@ -22,7 +22,7 @@ from wrappers.reply import VectorReplyParser
 from wrappers.transcript import VectorTranscript
 
 if TYPE_CHECKING:
-    from baselines.recipes import Recipe
+    from baselines.recipe import Recipe
     from policies.huggingface import HuggingFacePolicy
 
 #: Training tasks whose first prompts and commands the tiny policy's tokenizer is made from.

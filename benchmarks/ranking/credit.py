@@ -108,16 +108,17 @@ def _of_methods() -> Iterator[Credit]:
 METHODS = tuple(_of_methods())
 
 
-def credits(truth: Floats, seed: int) -> tuple[Credit, ...]:
-    """Return all credits of a study.
+def credits(truth: Floats, seed: int, methods: tuple[Credit, ...] = METHODS) -> tuple[Credit, ...]:
+    """Return all credits of a study: those of methods, and two references.
 
     Args:
         truth: float64 (N,), what the reference "oracle" answers: it ranks without error.
         seed: of the reference "random", normally distributed numbers, drawn once: it ranks by chance.
+        methods: credits of methods.
     """
     noise = np.random.default_rng(seed).standard_normal(len(truth))
     return (
-        *METHODS,
+        *methods,
         Credit("oracle", REFERENCE, "", lambda table: truth),
         Credit("random", REFERENCE, "", lambda table: noise),
     )

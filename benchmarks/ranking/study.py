@@ -23,14 +23,16 @@ import numpy as np
 import typer
 from rich.console import Console
 
+from agentgym.checks import suggest
 from agentgym.trajectory import Floats, StepTable
 from benchmarks.console import explained, say, telling
 from benchmarks.json_files import ResultsError, claimed, load, write_json
 from benchmarks.learning.stack import learned_config
 from benchmarks.machine import describe_machine
-from benchmarks.ranking.credit import BASELINE, Credit, credits
+from benchmarks.ranking.credit import BASELINE, METHODS, Credit, credits
 from benchmarks.ranking.distance import distance_changes, state_distances
 from benchmarks.ranking.measures import Sample, bootstrap_weights, intervals
+from benchmarks.ranking.recent import RECENT
 from benchmarks.ranking.report import write_ranking_report
 from benchmarks.ranking.results import VERSION, PlayerResult, Ranking, RankingConfig, Score, save
 from benchmarks.ranking.rollouts import comparisons, mixed_groups, play, split_groups
@@ -41,23 +43,37 @@ SIZES = (2, 4, 8, 16)
 #: Scripted players: probability of an optimal move, for about 25, 50 and 75 % success.
 PLAYERS = {"uniform": 0.0, "expert 25": 0.16, "expert 50": 0.33, "expert 75": 0.52}
 FULL_TASKS, QUICK_TASKS = 256, 32
+PUBLISHED = "published"
+_KNOWN = {credit.name: credit for credit in (*METHODS, *RECENT)}
+#: Sets of credits that can be measured.
+CREDITS = {PUBLISHED: METHODS, "2026": RECENT, "all": tuple(_KNOWN.values())}
 _ENV = "AgentRL/Sokoban-v0"
 
 #: Called with a player's name and a few words about what is done.
 Progress = Callable[[str, str], None]
 
 
-def make_config(groups: int, models: Sequence[Path] = (), seed: int = 0) -> RankingConfig:
+def make_config(
+    groups: int, models: Sequence[Path] = (), seed: int = 0, *, players: Sequence[str] = (), methods: str = PUBLISHED
+) -> RankingConfig:
     """Put a configuration together.
 
     Args:
         groups: number of tasks.
         models: job folders of a learning benchmark, or the model folders in them.
         seed: of everything random.
+        players: names of `PLAYERS`; empty: all.
+        methods: a name of `CREDITS`.
 
     Raises:
-        ResultsError: a folder is no job of a learning benchmark, or its name was given twice.
+        ResultsError: a folder is no job of a learning benchmark, a name was given twice, or there is none of it.
     """
+    if methods not in CREDITS:
+        raise ResultsError(f"unknown set of credits {methods!r}; {suggest(methods, CREDITS)}")
+    for name in players:
+        if name not in PLAYERS:
+            raise ResultsError(f"unknown player {name!r}; {suggest(name, PLAYERS)}")
+    optimal = {name: share for name, share in PLAYERS.items() if not players or name in players}
     named: dict[str, str] = {}
     for folder in models:
         job = folder.parent if folder.name == "model" else folder
@@ -65,8 +81,8 @@ def make_config(groups: int, models: Sequence[Path] = (), seed: int = 0) -> Rank
             raise ResultsError(f"{job}: the name {job.name!r} is taken; results are kept by name")
         learned_config(job)
         named[job.name] = str(job)
-    given = [credit.name for credit in credits(np.zeros(0), seed)]
-    return RankingConfig(_ENV, "validation", groups, max(SIZES), list(SIZES), dict(PLAYERS), named, given, 1000, seed)
+    given = [credit.name for credit in credits(np.zeros(0), seed, CREDITS[methods])]
+    return RankingConfig(_ENV, "validation", groups, max(SIZES), list(SIZES), optimal, named, given, 1000, seed)
 
 
 def run_ranking(config: RankingConfig, folder: Path, progress: Progress = lambda player, words: None) -> Ranking:
@@ -106,7 +122,7 @@ def measure_player(config: RankingConfig, name: str, progress: Progress) -> Play
     distance = state_distances(table)
     truth = distance_changes(table, distance)
     weights = bootstrap_weights(table.n_groups, config.resamples, config.seed)
-    given = credits(truth, config.seed)
+    given = credits(truth, config.seed, tuple(_KNOWN[name] for name in config.credits if name in _KNOWN))
     parts = {size: split_groups(table, size) for size in config.sizes}
     compared = {size: comparisons(part, table.group, truth) for size, part in parts.items()}
     scores = []
@@ -152,6 +168,18 @@ def ranking(
             "May be given several times."
         ),
     ] = None,
+    player: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Scripted player: {', '.join(PLAYERS)}. May be given several times. Default: all of them."),
+    ] = None,
+    methods: Annotated[
+        str,
+        typer.Option(
+            "--credits",
+            help="published: methods up to GraphGPO, and fits to outcomes; 2026: methods of that year, beside four "
+            "older ones; all.",
+        ),
+    ] = PUBLISHED,
     seed: Annotated[int, typer.Option(min=0, help="Of episodes, intervals and random numbers.")] = 0,
     out: Annotated[
         Path | None,
@@ -170,7 +198,8 @@ def ranking(
     folder = out or Path("runs") / ("ranking-quick" if quick else "ranking")
     console = Console()
     with explained("stopped; the same command continues with the next player"):
-        config = make_config(groups or (QUICK_TASKS if quick else FULL_TASKS), policy or (), seed)
+        tasks = groups or (QUICK_TASKS if quick else FULL_TASKS)
+        config = make_config(tasks, policy or (), seed, players=player or (), methods=methods)
         with telling(console, "measuring") as tell:
             found = run_ranking(config, folder, lambda player, words: tell(f"{player}: {words}"))
         print_ranking(found, console)

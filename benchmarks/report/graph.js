@@ -2,7 +2,7 @@
 /* The state graph of a group: nodes coloured by distance to success, edges by gain or advantage. */
 (() => {
   const get = (name) => document.getElementById(`graph-${name}`);
-  const view = { method: DATA.graphs.at(-1).method, stage: "clone", colour: "gain" };
+  const view = { method: DATA.graphs.at(-1).method, stage: DATA.graphs[0].stage, colour: "gain" };
   const COLUMN = 62, ROW = 40, MARGIN = 34;
   const RAMP = [[22, 140, 84], [32, 146, 150], [52, 110, 180], [84, 70, 150], [96, 44, 110]];
   let nodes = [], edges = [];
@@ -79,7 +79,7 @@
       return item;
     });
     get("picture").replaceChildren(picture);
-    get("summary").textContent = `${graph.task_id} · seed ${graph.seed} · ${graph.won} of ${graph.episodes} episodes solved · ` +
+    get("summary").textContent = `${graph.task_id} · seed ${graph.seed} · ${graph.won} of ${graph.episodes} ${DATA.played || "episodes"} solved · ` +
       `${graph.nodes.length} states, ${graph.edges.length} edges`;
     drawKey(graph, most);
     choose_node(view.node);

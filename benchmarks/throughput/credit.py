@@ -5,6 +5,7 @@ The time from texts to advantages has to grow as the number of rows does.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import gc
 import time
@@ -12,7 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentgym.trajectory import StepTable
+import numpy as np
+
+from agentgym.trajectory import Reply, StepTable
 from benchmarks.throughput.credit_peers import dict_gigpo, sweeping_propagation
 from benchmarks.throughput.synthetic_rollouts import FreshTexts, random_walk_table
 from benchmarks.throughput.timing import Measurement, best_milliseconds
@@ -33,6 +36,9 @@ def measure_credit(quick: bool) -> list[Measurement]:
     from baselines.recipes import RECIPES
 
     table = random_walk_table(0, *SHAPE)
+    drawn = np.log(np.random.default_rng(0).uniform(0.1, 1.0, len(table))).tolist()
+    replies = [Reply("", token_ids=(0,), logprobs=(logprob,)) for logprob in drawn]  # some methods look at them
+    table = dataclasses.replace(table, replies=np.fromiter(replies, np.object_, len(table)))
     shape = _words(SHAPE)
     found = []
     for name, recipe in RECIPES.items():

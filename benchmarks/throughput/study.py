@@ -1,4 +1,4 @@
-"""`throughput`: speeds of environments, levels, searches, credit and clusters, beside peers and limits of the same run.
+"""`throughput`: speeds of environments, levels, searches, branches, credit and clusters, beside peers of the same run.
 
     python -m benchmarks.run throughput
     python -m benchmarks.run throughput --only sokoban,alfworld
@@ -25,22 +25,26 @@ from benchmarks.json_files import write_json
 from benchmarks.machine import Machine, describe_machine
 from benchmarks.throughput import gym_sokoban
 from benchmarks.throughput.alfworld import measure_households, package_stepper
+from benchmarks.throughput.branches import FORMS, measure_branches
 from benchmarks.throughput.clusters import measure_clusters
 from benchmarks.throughput.credit import LARGER, QUICK_SIZES, SHAPE, SIZES, SizeTimes, measure_credit, measure_sizes
 from benchmarks.throughput.searchqa import measure_questions, measure_searches
 from benchmarks.throughput.sokoban import measure_levels, measure_steps
 from benchmarks.throughput.sotopia import measure_dialogues
 from benchmarks.throughput.timing import REFERENCE_SECONDS, Measurement
+from benchmarks.throughput.virtualhome import measure_homes
 from benchmarks.throughput.webshop import measure_shops
 
 _TITLES = {
     "steps": "environment steps, Sokoban",
     "levels": "new levels, Sokoban",
     "households": "environment steps, ALFWorld",
+    "homes": "steps, VirtualHome",
     "shops": "environment steps and searches, WebShop",
     "questions": "environment steps, Search-QA",
     "searches": "searches, Search-QA",
     "dialogues": "dialogues, SOTOPIA",
+    "branches": "branches behind all wrappers",
     "credit": "credit",
     "clusters": "clusters of similar states",
 }
@@ -112,6 +116,9 @@ def ratios(found: Sequence[Measurement], sizes: Sequence[SizeTimes] = ()) -> lis
         ("clusters", "clusters_pairwise", "clusters_leader", "leaders / cosine by cosine"),
         ("clusters", "clusters_difflib", "clusters_leader", "leaders, vectors given / difflib on texts"),
     ]
+    for world, form in FORMS:
+        key = f"branches_{world}_{form}"
+        pairs.append(("branches", f"{key}_again", f"{key}_one", f"{world}, {form}: a branch / played again"))
     result += [
         Ratio(section, what, value[other] / value[ours])
         for section, other, ours, what in pairs
@@ -125,9 +132,11 @@ Part = Callable[[bool], list[Measurement]]
 PARTS: dict[str, tuple[tuple[str, Part], ...]] = {
     "sokoban": (("steps", measure_steps), ("levels", measure_levels)),
     "alfworld": (("households", measure_households),),
+    "virtualhome": (("homes", measure_homes),),
     "webshop": (("shops", measure_shops),),
     "searchqa": (("questions", measure_questions), ("searches", measure_searches)),
     "sotopia": (("dialogues", measure_dialogues),),
+    "branches": (("branches", measure_branches),),
     "credit": (("credit", measure_credit),),
     "clusters": (("clusters", measure_clusters),),
 }
@@ -258,7 +267,7 @@ def throughput(
     only: Annotated[str | None, typer.Option(help=f"Parts to measure, of {', '.join(PARTS)}; all by default.")] = None,
     out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
 ) -> None:
-    """Measure environment steps, levels, searches, credit and clusters, beside peers and limits, as ratios."""
+    """Measure environment steps, levels, searches, branches, credit and clusters, beside peers, as ratios."""
     console = Console()
     parts = list(PARTS) if only is None else parse_parts(only)
     with explained("stopped; nothing is kept"):

@@ -23,7 +23,7 @@ def random_walk_table(seed: int, groups: int, size: int, length: int, states: in
     episodes = groups * size
     moves = rng.integers(0, 4, (episodes, length))
     chords = rng.integers(0, states, (groups, states))
-    columns: dict[str, list[Any]] = {name: [] for name in ("group", "trajectory", "t", "state", "action", "next_state")}
+    columns: dict[str, Any] = {name: [] for name in ("group", "trajectory", "t", "state", "action", "next_state")}
     for episode in range(episodes):
         group, here = divmod(episode, size)[0], 0
         for t, move in enumerate(moves[episode].tolist()):
@@ -68,7 +68,7 @@ class FreshTexts:
         """Return the number of rows."""
         return len(self.table)
 
-    def columns(self, *, shared: bool = True) -> dict[str, list[Any]]:
+    def columns(self, *, shared: bool = True) -> dict[str, Any]:
         """Return the arguments of `StepTable.from_arrays`, all of them lists.
 
         Args:

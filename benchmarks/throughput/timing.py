@@ -53,7 +53,8 @@ class Measurement:
 
     Attributes:
         key: short name, unique in a report.
-        section: "steps", "levels", "households", "shops", "searches", "dialogues", "credit" or "clusters".
+        section: "steps", "levels", "households", "homes", "shops", "searches", "dialogues", "branches", "credit" or
+            "clusters".
         what: what was measured, in words.
         ours: whether it is this project's code (otherwise a peer or a limit).
         value: as measured, in `unit`.

@@ -10,7 +10,8 @@ from typing import Any, get_args
 
 from baselines.config import TrainerConfig
 from baselines.papers import Paper
-from baselines.recipes import Recipe, recipe
+from baselines.recipe import Recipe
+from baselines.recipes import recipe
 from benchmarks.config import Config, EnvSettings, make_config
 from benchmarks.learning.stack import trainer_config
 from policies.pretrained import Truncate
@@ -29,6 +30,7 @@ _ENVIRONMENT: dict[tuple[str, str], Callable[[Any], dict[str, Any]]] = {
     ("sokoban", "steps"): lambda steps: {"max_episode_steps": steps},
     ("sokoban", "board"): lambda board: {"size": [int(side) for side in board.split("x")]},
     ("webshop", "steps"): lambda steps: {"max_episode_steps": steps},
+    ("virtualhome", "steps"): lambda steps: {"max_episode_steps": steps},
     # As in verl-agent, which these papers' runs are made with: the last turn is the one for the answer.
     ("searchqa", "steps"): lambda turns: {"max_turns": turns, "last_turn": "counted"},
 }

@@ -15,6 +15,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import RecordEpisodeStatistics
 
 import agentgym
+from agentgym import single_branching
 from agentgym.core import INFO_TYPES
 from agentgym.registry import ROWS
 from tests.agentgym.indices import check_indices, refusal
@@ -224,6 +225,33 @@ def place(batch: Any, i: int) -> Any:
     return {key: value[i] for key, value in batch.items()} if isinstance(batch, dict) else batch[i]
 
 
+def test_a_branch_goes_through_the_wrappers_of_make(env_id: str) -> None:
+    env, other = (gym.make(env_id, max_episode_steps=6) for _ in range(2))
+    rng = np.random.default_rng(3)
+
+    def play(steps: int, shown: tuple[Any, Any]) -> tuple[list[str], list[Any]]:
+        actions, played, over = list[str](), list[Any](), False
+        while len(actions) < steps and not over:
+            actions.append(choose(played[-1][-1] if played else shown[1], rng))
+            played.append(env.step(actions[-1]))
+            over = played[-1][2] or played[-1][3]
+        return actions, played
+
+    for seed in range(5):
+        shown = env.reset(seed=seed)
+        before = play(seed, shown)[1]
+        over = bool(before) and before[-1][2]
+        if before:
+            shown = before[-1][0], before[-1][-1]
+        saved = pickle.loads(pickle.dumps(single_branching.snapshot(env)))
+        actions, on = ([], []) if over else play(6, shown)
+        assert over or len(actions) == 6 - seed or on[-1][2]  # the time limit counts what was played before
+        after = env.reset()
+        assert data_equivalence(single_branching.restore(other, saved), shown)
+        assert data_equivalence([other.step(action) for action in actions], on)
+        assert data_equivalence(other.reset(), after)
+
+
 def test_snapshot_replays_exactly(env_id: str) -> None:
     env: Any = gym.make(env_id).unwrapped
     rng = np.random.default_rng(2)
@@ -234,7 +262,6 @@ def test_snapshot_replays_exactly(env_id: str) -> None:
             action = choose(info, rng)
             first = env.step(action)
             observation, before = env.restore(saved)
-            before["is_action_valid"] = info["is_action_valid"]
             assert before == info
             assert observation in env.observation_space
             second = env.step(action)

@@ -270,6 +270,16 @@ DAMAGE = {
     "logprobs count": (json.dumps(with_step(reply={**REPLY, "logprobs": []})), "has 1 token_ids and 0 logprobs"),
     "no json": ("{", "not JSON: Expecting property name"),
     "bytes": (b'{"group": "\xff"}', "not UTF-8: invalid start byte at byte 11"),
+    "parent no pair": (json.dumps({**LINE, "parent": "a"}), r"parent must be null or \[trajectory, t\], got 'a'"),
+    "parent a list": (json.dumps({**LINE, "parent": [["a"], 0]}), r"parent must be null or \[trajectory, t\]"),
+    "parent t": (json.dumps({**LINE, "parent": ["a", 0.5]}), r"parent must be null or \[trajectory, t\]"),
+    "parent absent": (json.dumps({**LINE, "parent": ["z", 0]}), r"its parent \('z', 0\) is not in the table"),
+    "parent t absent": (json.dumps({**LINE, "parent": ["b", 7]}), r"its parent \('b', 7\) is not in the table"),
+    "parent over": (json.dumps({**with_step(t=2), "parent": ["b", 1]}), "ended its episode: nothing follows it"),
+    "parent later": (json.dumps({**LINE, "parent": ["b", 0]}), r"does not come before its first step \(t=0\)"),
+    "parent itself": (json.dumps({**LINE, "parent": [7, 0]}), "does not come before its first step"),
+    "parent of another group": (json.dumps({**with_step(t=1), "group": "h", "parent": ["b", 0]}), "of another group"),
+    "parent elsewhere": (json.dumps({**with_step(t=1), "parent": ["b", 0]}), "leads to another state than its first"),
     "twice": (json.dumps({**LINE, "trajectory": "a"}), "trajectory 'a' was in line 1 already"),
 }
 

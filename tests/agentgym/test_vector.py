@@ -79,9 +79,9 @@ def test_snapshot_includes_the_time_limit() -> None:
     envs = CorridorVectorEnv(1, max_episode_steps=2, autoreset_mode="Disabled")
     envs.reset(options={"index": 2})
     envs.step(["jump"])
-    saved = envs.snapshot()
+    saved = envs.snapshot(0)
     assert envs.step(["jump"])[3][0]
-    envs.restore(saved)
+    envs.restore(0, saved)
     assert envs.step(["right"])[3][0]
 
 

@@ -253,3 +253,23 @@ def test_replies_without_tokens_are_refused() -> None:
         reply_lengths(table)
     with pytest.raises(ValueError, match="holds no replies"):
         TokenColumns.from_table(dataclasses.replace(table, replies=None))
+
+
+def test_a_row_that_several_episodes_share_is_trained_once() -> None:
+    # Trajectory 1 was cut from 0 after its first step: the episodes have three steps and two, and share the first.
+    other = Reply("d", (1, 2, 7, 5), (8,), (-0.5,))
+    table = StepTable.from_arrays(
+        group=[0] * 4, trajectory=[0, 0, 0, 1], t=[0, 1, 2, 1], state=[0, 1, 2, 1], action=[0] * 4,
+        next_state=[1, 2, 3, 3], reward=[0.0] * 4, won=[False] * 4, replies=[A, B, C, other], parent={1: (0, 0)},
+    )  # fmt: skip
+    for merge in (True, False):
+        batch = make_batch(table, np.arange(1.0, 5.0), merge=merge)
+        assert list(zip(batch.prompts, batch.replies, strict=True)) == [
+            (reply.prompt_ids, reply.token_ids) for reply in (A, B, C, other)
+        ]
+        assert batch.positive.tolist() == [1.0, 2.0, 3.0, 4.0]
+    # A third of the first episode, half of the second; the shared step the mean of both.
+    weights = make_batch(table, np.ones(4), weighting="trajectory").weight
+    np.testing.assert_allclose(weights, [5 / 12, 1 / 3, 1 / 3, 1 / 2], rtol=1e-6)
+    weights = make_batch(table, np.array([1.0, np.nan, 1.0, 1.0]), weighting="trajectory").weight
+    np.testing.assert_allclose(weights, [1 / 2, 1 / 2, 1 / 2], rtol=1e-6)

@@ -1,5 +1,6 @@
 """Dynamic sampling: the batch keeps its size, the choice is repeatable, and the learning curve is not filtered."""
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -53,6 +54,18 @@ def test_groups_without_contrast_are_replaced_and_the_size_is_kept() -> None:
         kept = [name for name, good in zip(found.first.groups, contrasting_groups(found.first), strict=True) if good]
         assert list(found.table.groups[: len(kept)]) == kept
         assert all("round" in str(name) for name in found.table.groups[len(kept) :])
+
+
+def test_episodes_that_were_cut_from_others_stay_with_them() -> None:
+    def forked(tasks: Sequence[Mapping[str, Any]], seed: int) -> StepTable:
+        episodes = play(tasks, seed).to_trajectories()
+        for i in range(1, len(episodes), 2):  # the second episode of each task, from the first step of the first one
+            steps = (dataclasses.replace(episodes[i].steps[0], t=1),)
+            episodes[i] = dataclasses.replace(episodes[i], steps=steps, parent=(episodes[i - 1].trajectory, 0))
+        return StepTable.from_trajectories(episodes)
+
+    table = sample_groups(forked, NAMES, 8, np.random.default_rng(0), rounds=10).table
+    assert table.parent.tolist() == [-1 if i % 2 == 0 else 3 * (i // 2) for i in range(16)]
 
 
 def test_surplus_is_dropped_last_first() -> None:

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from agentgym.branch_points import every
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply, StepTable
+from agentgym.tree import collect_tree
 from baselines.batch import make_batch
 from baselines.config import TrainerConfig
 from baselines.learner import Learner
@@ -17,6 +19,7 @@ from baselines.metrics import Row
 from baselines.recipes import RECIPES
 from baselines.reply_costs import cut_off, less_divergence, less_overlong, without_cut_off, written
 from baselines.trainer import Trainer
+from baselines.update import sequences
 from policies.prompts import PromptTooLongError
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import digest, repeatable, trainer
@@ -257,3 +260,61 @@ def test_replies_of_a_real_policy_say_whether_they_were_cut_off() -> None:
     longest = np.array([len(reply.token_ids) == 2 for reply in table.replies])
     assert found.figures["cut_off"] > 0
     assert longest[cut_off(table)].all()  # only a reply of full length was cut off
+
+
+def forked(**changes: Any) -> StepTable:
+    given: dict[str, Any] = {"tasks": TASKS, "group_size": 2, "branches": 2, "select": every(2), "seed": 3, **changes}
+    return collect_tree(talking(), babbling_policy(), **given)
+
+
+@pytest.mark.parametrize("recipe", ["grpo", "gigpo", "graphgpo", "salt", "ppo", "agentprm"])
+def test_a_table_with_forks_is_learned_from_and_no_prefix_twice(recipe: str) -> None:
+    table = forked()
+    assert table.has_forks
+    assert table.replies is not None
+    learner = Learner(babbling_policy(), RECIPES[recipe], CONFIG)
+    before = digest(learner.policy)
+    found = learner.learn(table, 0, np.random.default_rng(0))
+    assert digest(learner.policy) != before
+    assert found.figures["steps"] == len(table)
+    batch = make_batch(table, found.advantages, merge=False)
+    assert batch.raw_rows == len(batch) == np.isfinite(found.advantages).sum()
+
+
+def test_a_shared_prefix_is_read_once_where_prefixes_are_shared() -> None:
+    table = forked(common=False)
+    batch = make_batch(table, np.ones(len(table)))
+    read, read_shared = (sum(length for length, _ in sequences(batch, 4096, share)) for share in (False, True))
+    whole, _ = table.unfolded()
+    assert read_shared < read
+    # In a tree of prefixes there is no difference between the table and its whole episodes: the batch is the same.
+    unfolded = make_batch(whole, np.ones(len(whole)))
+    assert sum(length for length, _ in sequences(unfolded, 4096, True)) == read_shared
+    assert set(zip(unfolded.prompts, unfolded.replies, strict=True)) == set(
+        zip(batch.prompts, batch.replies, strict=True)
+    )
+    assert unfolded.weight.sum() == len(whole) > batch.weight.sum() == len(table)
+
+
+@pytest.mark.parametrize("recipe", ["spa_network", "istar", "hisr"])
+def test_a_scorer_of_whole_trajectories_says_that_it_takes_no_forks(recipe: str) -> None:
+    learner = Learner(babbling_policy(), RECIPES[recipe], CONFIG)
+    with pytest.raises(ValueError, match=r"cut from others \(StepTable.parent\): \w+ reads whole trajectories"):
+        learner.learn(forked(), 0, np.random.default_rng(0))
+
+
+def test_only_the_episodes_with_a_cut_reply_are_left_out_of_a_tree() -> None:
+    # Trajectory 1 was cut from 0 after its first step, 2 from 1 after its own first; 0 was cut off in its second step.
+    replies = [Reply("", (1,), (2,), (-1.0,), finish) for finish in ("stop", "length", "stop", "stop", "stop")]
+    table = StepTable.from_arrays(
+        group=[0] * 5, trajectory=[0, 0, 1, 1, 2], t=[0, 1, 1, 2, 2], state=[0, 1, 1, 2, 2], action=[0] * 5,
+        next_state=[1, 9, 2, 9, 9], reward=[1.0, 2.0, 4.0, 8.0, 16.0], won=[False] * 5, replies=replies,
+        parent={1: (0, 0), 2: (1, 1)},
+    )  # fmt: skip
+    kept = without_cut_off(table)
+    assert kept.trajectories == (1, 2)
+    assert kept.reward.tolist() == [1.0, 4.0, 8.0, 16.0]  # the first step goes to the first that goes through it
+    assert kept.parent.tolist() == [-1, 1]
+    assert kept.episode_return.tolist() == [13.0, 21.0]
+    everyone = dataclasses.replace(table, replies=np.array([replies[1]] * 5, object))
+    assert len(without_cut_off(everyone)) == 0

@@ -28,7 +28,8 @@ def test_replies_of_one_token_make_all_levels_equal() -> None:
     turn = ppo(table, values, **{**PLAIN, "level": "turn"})
     token = ppo(table, values[:, None], **{**PLAIN, "level": "token", "token_gamma": 0.8})
     both = ppo(table, values[:, None], **{**PLAIN, "level": "bi-level"})
-    for found in (token, both):
+    residual = ppo(table, values[:, None], **{**PLAIN, "level": "residual", "token_lam": 0.5})
+    for found in (token, both, residual):
         np.testing.assert_allclose(found.advantages[:, 0], turn.advantages, atol=1e-12)
         np.testing.assert_allclose(found.targets[:, 0], turn.targets, atol=1e-12)
 
@@ -46,6 +47,15 @@ def test_both_levels_by_hand() -> None:
     np.testing.assert_allclose(found.advantages, [[0.08 + 0.45 * 0.32, 0.32], [0.7, 0.0]])
 
 
+def test_turns_and_a_residual_by_hand() -> None:
+    # Turns: 1 - 0.3; 0.8 * 0.3 - 0.1 + 0.4 * 0.7 = 0.42. Tokens, lam 1, 0.8 between turns: 0.8 * 1 - 0.2 = 0.6 and
+    # 0.9 * 0.8 - 0.1 = 0.62: a hundredth about their mean, of which a half.
+    options = {**PLAIN, "level": "residual", "residual": 0.5}
+    found = ppo(table_of(2, 1), np.array([[0.1, 0.2], [0.3, 9.0]]), **options)
+    np.testing.assert_allclose(found.advantages, [[0.425, 0.415], [0.7, 0.0]])
+    np.testing.assert_allclose(found.targets, [[0.72, 0.8], [1.0, 0.0]])
+
+
 def test_authors_reward_every_reply_with_its_episode() -> None:
     # gamma = lam = 1: the return 1 less the value; the first step is not valid: 0.1 off its reward.
     found = ppo(table_of(2, 1), np.array([[0.1, 0.2], [0.3, 9.0]]), preset="authors", whiten=False)
@@ -53,7 +63,7 @@ def test_authors_reward_every_reply_with_its_episode() -> None:
     np.testing.assert_allclose(found.targets, [[0.9, 0.9], [1.0, 0.0]])
 
 
-@pytest.mark.parametrize("level", ["turn", "token", "bi-level"])
+@pytest.mark.parametrize("level", ["turn", "token", "bi-level", "residual"])
 def test_whitening_is_over_what_was_written(level: Any) -> None:
     table = table_of(3, 1, 2)
     values = np.arange(3.0) if level == "turn" else np.arange(9.0).reshape(3, 3)
@@ -64,7 +74,7 @@ def test_whitening_is_over_what_was_written(level: Any) -> None:
     assert np.array_equal(white.targets, raw.targets)
 
 
-@pytest.mark.parametrize("level", ["turn", "token", "bi-level"])
+@pytest.mark.parametrize("level", ["turn", "token", "bi-level", "residual"])
 @pytest.mark.parametrize(
     ("where", "lost", "unlearned"),
     [
@@ -104,3 +114,16 @@ def test_where_the_penalty_is_felt(level: Any, where: Any, lost: list[float], un
 def test_wrong_input_is_named(arguments: Any, error: Any, words: str) -> None:
     with pytest.raises(error, match=words):
         ppo(table_of(2, 1), **arguments)
+
+
+def test_over_turns_forks_are_followed_and_over_tokens_refused() -> None:
+    table = StepTable.from_arrays(
+        group=[0] * 3, trajectory=[0, 0, 1], t=[0, 1, 1], state=[0, 1, 1], action=[0] * 3, next_state=[1, 2, 3],
+        reward=[0.0, 1.0, 0.0], won=[True, True, False], parent={1: (0, 0)},
+        replies=[Reply("", (1,), (2,), (-1.0,))] * 3,
+    )  # fmt: skip
+    # One way leads to 1 and the other to 0: the first step is worth half.
+    assert ppo(table, whiten=False, lam=1.0).advantages.tolist() == [0.5, 1.0, 0.0]
+    for level in ("token", "bi-level"):
+        with pytest.raises(ValueError, match=r"cut from others .*: what follows a shared token is not one sequence"):
+            ppo(table, level=level)

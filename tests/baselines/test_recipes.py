@@ -14,6 +14,7 @@ from baselines.config import TrainerConfig
 from baselines.recipes import RECIPES, SOKOBAN_TINY, recipe
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor
 from wrappers.credit.dapo import contrasting_groups
+from wrappers.credit.ragen2 import spread_groups
 from wrappers.credit.rewardflow import rewardflow
 
 
@@ -22,8 +23,9 @@ def test_a_recipe_gives_one_finite_advantage_per_step(name: str) -> None:
     table = collect(corridor(), babbling_policy(), tasks=TASKS, group_size=8, seed=0)
     advantages = recipe(name)(table)
     assert advantages.shape == ((len(table), 1) if RECIPES[name].score_level == "token" else (len(table),))
-    # DAPO alone leaves groups out: those without contrast.
-    scored = contrasting_groups(table)[table.group] if name == "dapo" else np.ones(len(table), bool)
+    # Two leave groups out: those without contrast, and those whose returns spread the least.
+    left_out = {"dapo": contrasting_groups, "ragen2": spread_groups}
+    scored = left_out[name](table)[table.group] if name in left_out else np.ones(len(table), bool)
     assert np.array_equal(np.isfinite(advantages.reshape(len(table))), scored)
     # HISR alone is nothing but its scores, which are 0 here.
     assert (advantages != 0).any() == (name != "hisr")
@@ -52,8 +54,9 @@ def test_the_level_says_which_values_a_method_wants() -> None:
     ppo = recipe("ppo")
     assert recipe("grpo").score_level is None
     assert ppo.score_level == "turn"
-    assert [ppo.with_options(level=level).score_level for level in ("turn", "token", "bi-level")] == [
+    assert [ppo.with_options(level=level).score_level for level in ("turn", "token", "bi-level", "residual")] == [
         "turn",
+        "token",
         "token",
         "token",
     ]

@@ -107,3 +107,18 @@ def test_replies_without_tokens_are_refused_by_row() -> None:
         token_sequences(table, np.ones(2))
     with pytest.raises(ValueError, match="shape"):
         token_sequences(_table([FIRST], [0], [0]), np.ones(2))
+
+
+def test_the_prefix_of_a_continuation_is_context() -> None:
+    # The third row was cut from the first: its prompt holds that one's reply, which is trained where it was written.
+    other = Reply("", (1, 2, 3, 4, 8), (6, 7), (-0.4, -0.5))
+    table = StepTable.from_arrays(
+        group=["g"] * 3, trajectory=[0, 0, 1], t=[0, 1, 1], state=["s", "u", "u"], action=["a"] * 3,
+        next_state=["u", "v", "w"], reward=[0.0] * 3, won=[False] * 3, replies=[FIRST, CONTINUES, other],
+        parent={1: (0, 0)},
+    )  # fmt: skip
+    whole, cut = token_sequences(table, np.array([2.0, -1.0, 3.0]))
+    assert (whole.prompt_ids, whole.completion_ids) == ((1, 2), (3, 4, 9, 9, 5))
+    assert (cut.prompt_ids, cut.completion_ids, cut.mask) == ((1, 2, 3, 4, 8), (6, 7), (True, True))
+    assert cut.advantages == (3.0, 3.0)
+    assert sum(whole.mask) + sum(cut.mask) == 5  # every token that was written, once

@@ -37,6 +37,14 @@ def test_texts_and_messages_are_sent_and_every_place_has_its_seed() -> None:
         assert act(policy(server.url), []) == []
 
 
+def test_every_place_may_have_a_generator_of_its_own() -> None:
+    with chat_server(echo) as server:
+        rngs = [np.random.default_rng(seed) for seed in (5, 6)]
+        policy(server.url).act_each(["a", "b"], {}, rngs)
+        found = {each["messages"][0]["content"]: each["seed"] for each in server.requests}
+    assert found == {name: int(np.random.default_rng(k).integers(2**31)) for name, k in (("a", 5), ("b", 6))}
+
+
 def test_pictures_are_sent_as_png() -> None:
     image = pytest.importorskip("PIL.Image")
     picture = np.random.default_rng(0).integers(0, 256, (5, 7, 3), np.uint8)

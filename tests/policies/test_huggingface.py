@@ -49,6 +49,13 @@ def test_messages_and_plain_text_are_rendered_by_the_chat_template(policy):
 
 
 @pytest.mark.parametrize("name", ["policy", "writer"])
+def test_a_reply_drawn_from_its_own_generator_does_not_depend_on_company(request, name):
+    player, shown = request.getfixturevalue(name), [BOARD, OTHER, BOARD, "up"]
+    together = player.act_each(shown, {}, [np.random.default_rng(seed) for seed in range(4)])
+    assert [act(player, [one], seed)[0].token_ids for seed, one in enumerate(shown)] == [a.token_ids for a in together]
+
+
+@pytest.mark.parametrize("name", ["policy", "writer"])
 def test_log_probabilities_of_acting_and_scoring_agree(request, name):
     for temperature in (1.0, 0.6):
         player = request.getfixturevalue(name).with_settings(temperature=temperature)

@@ -87,6 +87,24 @@ def test_a_trajectory_is_one_request_with_one_number_per_step() -> None:
     }  # fmt: skip
 
 
+def test_episodes_that_share_steps_are_told_whole_and_a_shared_step_gets_the_mean() -> None:
+    # b and c were cut from a after its first step; how good that step was depends on what came after it.
+    table = StepTable.from_arrays(
+        group=["g"] * 4, trajectory=[*"aabc"], t=[0, 1, 1, 1], state=["s", "u", "u", "u"],
+        action=["north", "down", "leap", "win"], next_state=["u", "v", "w", "x"], reward=[0] * 4, won=[0, 0, 0, 1],
+        parent={"b": ("a", 0), "c": ("a", 0)},
+    )  # fmt: skip
+    stories: list[list[str]] = []
+
+    def by_the_end(handler: Handler) -> None:
+        stories.append([line["did"] for line in lines_of(handler.asked)[1:]])
+        handler.send(completion(json.dumps({"1": {"down": -1, "leap": "?", "win": 4}[stories[-1][1]], "2": 3})))
+
+    with chat_server(by_the_end) as server:
+        assert judge(server.url).scores(table).tolist() == [1.5, 3.0, 3.0, 3.0]
+    assert sorted(stories) == [["north", "down"], ["north", "leap"], ["north", "win"]]
+
+
 def test_scores_come_in_the_order_of_the_rows() -> None:
     table = table_of(a=["north", "down", "win"], b=["down", "wait"])
     order = [4, 2, 0, 3, 1]  # win, wait and so on, as rows of the table: b1, a2, a0, b0, a1

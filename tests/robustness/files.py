@@ -19,6 +19,7 @@ from agentgym.trajectory import Reply, StepTable
 from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.official.formats import write_files
 from tests.agentgym.alfworld.game_files import write_trial
+from tests.agentgym.virtualhome.official.small_folder import write
 from tests.robustness.damage import Files, Format, put, taken
 from tests.robustness.pages import small_run
 from tests.robustness.trial import Trial
@@ -84,6 +85,24 @@ def game_folder() -> Files:
 
 def load_games(folder: Path) -> None:
     play(gym.make("AgentRL/ALFWorld-v0", data=folder, cache="off", split="train", disable_env_checker=True))
+
+
+# VirtualHome's scenes and tasks
+
+
+def home_folder() -> Files:
+    with tempfile.TemporaryDirectory() as name:
+        write(Path(name))
+        return {path.name: path.read_bytes() for path in sorted(Path(name).iterdir())}
+
+
+def load_homes(folder: Path) -> None:
+    try:
+        for goal in ("strict", "eai"):
+            play(gym.make("AgentRL/VirtualHome-v0", data=folder, goal=goal, split="all", disable_env_checker=True))
+    except ValueError as error:
+        if "holds no task" not in str(error):  # a goal that is true at the start is no damage
+            raise
 
 
 # WebShop's files
@@ -186,8 +205,9 @@ def load_profiles(folder: Path) -> None:
 def table_file() -> Files:
     reply = Reply("<action>up</action>", (1, 2), (3,), (-0.5,))
     table = StepTable.from_arrays(
-        group=["g", "g", "h"], trajectory=[0, 0, "b"], t=[0, 1, 0], state=["s", "u", "s"], action=["up", "down", "up"],
+        group=["g", "g", "g"], trajectory=[0, 0, "b"], t=[0, 1, 1], state=["s", "u", "u"], action=["up", "down", "up"],
         next_state=["u", "goal", "pit"], reward=[0.0, 1.0, -0.5], won=[True, True, False], replies=[reply, None, reply],
+        parent={"b": (0, 0)},
     )  # fmt: skip
     with tempfile.TemporaryDirectory() as name:
         table.to_jsonl(Path(name) / "x.jsonl")
@@ -248,6 +268,7 @@ def log_file() -> Files:
 FORMATS = {
     "levels": Format(lambda: {"x.txt": LEVELS}, load_levels, ("x.txt",)),
     "games": Format(game_folder, load_games),
+    "homes": Format(home_folder, load_homes),
     "shop": Format(shop_folder, load_shop, ("prices.json",)),
     "search": Format(search_folder, load_search, ("corpus.jsonl", "test.jsonl", "verl.jsonl")),
     "profiles": Format(profile_folder, load_profiles),

@@ -69,6 +69,7 @@ from tests.agentgym.alfworld.small_games import small_game
 from tests.agentgym.chat.chat_server import completion
 from tests.agentgym.sotopia.made_up import ADA, BEN, first, say
 from tests.agentgym.webshop.small_shop import product, shop_of, visit
+from tests.robustness.chores import HOUSE
 from wrappers import PromptStyle, SymbolPlanes
 from wrappers.canonical import enriched_key
 from wrappers.prompt import Episode
@@ -378,6 +379,6 @@ HOUSEHOLD: dict[str, Parser] = {
 }  # fmt: skip
 
 PARSERS: dict[str, Parser] = {
-    **REPLIES, **BOARDS, **SEARCH, **SHOPPING, **TALK, **HOUSEHOLD,
+    **REPLIES, **BOARDS, **SEARCH, **SHOPPING, **TALK, **HOUSEHOLD, **HOUSE,
     **{f"step of {row.id[8:]}": partial(step, row.id) for row in ROWS},
 }  # fmt: skip

@@ -102,9 +102,9 @@ def check_vector(given: dict[str, Any]) -> None:
             for i in np.flatnonzero(mask).tolist():
                 twin.reset(i, None if seed is None else seed + i, each[i])
         elif name == "save":
-            saved = pickle.dumps(envs.unwrapped.snapshot()), pickle.dumps(twin.save())
+            saved = pickle.dumps([envs.unwrapped.snapshot(i) for i in range(count)]), pickle.dumps(twin.save())
         elif name == "load" and saved is not None:
-            batch, infos = envs.unwrapped.restore(pickle.loads(saved[0]))
+            batch, infos = envs.unwrapped.restore(range(count), pickle.loads(saved[0]))
             twin.load(pickle.loads(saved[1]))
         for i, (observation, info) in enumerate(twin.rows):
             assert data_equivalence(at(batch, i), observation)

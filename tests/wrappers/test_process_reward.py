@@ -320,12 +320,10 @@ def test_a_saved_state_goes_on_in_another_place_with_its_level() -> None:
     envs = VectorProcessReward(corridor(2, OFF), cells, kind="value")
     envs.reset(options={"index": 1})
     envs.step(["right", "jump"])
-    inside, state = envs.unwrapped.snapshot(), envs.get_state(0)
+    saved = envs.snapshot(0)
     continued = envs.step(["right", "jump"])
     assert continued[1].tolist() == [0.25, -0.5]
-    envs.unwrapped.restore([inside[0]] * 2)
-    for i in range(2):
-        envs.set_state(i, state)
+    envs.restore(range(2), [saved] * 2)
     assert envs.potential.tolist() == [0.5, 0.5]
     _, rewards, *_, infos = envs.step(["right", "right"])
     assert rewards.tolist() == [0.25, 0.25]

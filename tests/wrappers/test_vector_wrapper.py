@@ -168,19 +168,12 @@ def test_states_are_saved_and_loaded(mode: AutoresetMode, before: int) -> None:
     envs.reset(seed=0)
     _play(envs, np.random.default_rng(1), before)
     graphs = wrappers[4].graphs
-    saved = [[wrapper.get_state(i) for i in range(3)] for wrapper in wrappers]
-    inside, grown = envs.unwrapped.snapshot(), graphs.state_dict()
-    randomness = [env.np_random.bit_generator.state for env in envs.unwrapped.envs]
+    saved, grown = [envs.snapshot(i) for i in range(3)], graphs.state_dict()
     first = _play(envs, np.random.default_rng(2), 12)
     assert mode is AutoresetMode.DISABLED or len(set(first)) > 1
     for _ in range(2):  # what was saved is not used up
-        envs.unwrapped.restore(inside)
-        for env, state in zip(envs.unwrapped.envs, randomness, strict=True):
-            env.np_random.bit_generator.state = state
         graphs.load_state_dict(grown)
-        for wrapper, states in zip(wrappers, saved, strict=True):
-            for i, state in enumerate(states):
-                wrapper.set_state(i, state)
+        envs.restore(range(3), saved)
         assert _play(envs, np.random.default_rng(2), 12) == first
 
 
@@ -188,9 +181,7 @@ def test_a_state_can_be_copied_to_another_sub_environment() -> None:
     envs = VectorPromptWindow(CorridorVectorEnv(2, autoreset_mode="Disabled"), instructions=False)
     envs.reset(options={"index": 2})
     envs.step(["right", "left"])
-    inside = envs.unwrapped.snapshot()
-    envs.unwrapped.restore([inside[0], inside[0]])
-    envs.set_state(1, envs.get_state(0))
+    envs.fork(0, 1)
     messages = envs.step(["left", "left"])[0]
     assert messages[0] == messages[1]
     # Two branches of one history: what one does, the other does not see.

@@ -5,9 +5,12 @@
 imported: all modules of methods are therefore imported here, before their functions take the names over.
 """
 
+from wrappers.credit.aem import aem
 from wrappers.credit.agentprm import action_targets
 from wrappers.credit.attribution import attribution
+from wrappers.credit.bpo import BPO, bpo
 from wrappers.credit.dapo import DAPO, dapo
+from wrappers.credit.empg import empg
 from wrappers.credit.fill_silent import fill_silent, graphgpo_filled
 from wrappers.credit.gae import GAE, gae
 from wrappers.credit.gigpo import GiGPO, gigpo
@@ -15,9 +18,13 @@ from wrappers.credit.graphgpo import GraphGPO, graphgpo
 from wrappers.credit.grpo import GRPO, grpo
 from wrappers.credit.hgpo import HGPO, hgpo
 from wrappers.credit.hisr import hisr, importance
+from wrappers.credit.igpo import igpo
 from wrappers.credit.istar import istar
+from wrappers.credit.milegpo import MileGPO, milegpo
+from wrappers.credit.potential import Potential, potential
 from wrappers.credit.prime import prime
 from wrappers.credit.process_reward import process_reward
+from wrappers.credit.ragen2 import RAGEN2, ragen2
 from wrappers.credit.reinforce_plus_plus import (
     ReinforcePlusPlus,
     ReinforcePlusPlusBaseline,
@@ -26,30 +33,46 @@ from wrappers.credit.reinforce_plus_plus import (
 )
 from wrappers.credit.rewardflow import RewardFlow, rewardflow
 from wrappers.credit.rloo import RLOO, rloo
+from wrappers.credit.salt import SALT, salt
 from wrappers.credit.spa import spa
 from wrappers.credit.state_graph import StateGraph
 from wrappers.credit.task_graph import TaskGraphs
+from wrappers.credit.tigpo import TIGPO, tigpo
 from wrappers.credit.token_gae import bi_level_gae, token_gae
+from wrappers.credit.tree_grpo import TreeGRPO, tree_grpo
+from wrappers.credit.vetta import vetta
+from wrappers.credit.vine import Vine, vine
 from wrappers.credit.wrapper import CreditWrapper
 
 __all__ = [
+    "BPO",
     "DAPO",
     "GAE",
     "GRPO",
     "HGPO",
+    "RAGEN2",
     "RLOO",
+    "SALT",
+    "TIGPO",
     "CreditWrapper",
     "GiGPO",
     "GraphGPO",
+    "MileGPO",
+    "Potential",
     "ReinforcePlusPlus",
     "ReinforcePlusPlusBaseline",
     "RewardFlow",
     "StateGraph",
     "TaskGraphs",
+    "TreeGRPO",
+    "Vine",
     "action_targets",
+    "aem",
     "attribution",
     "bi_level_gae",
+    "bpo",
     "dapo",
+    "empg",
     "fill_silent",
     "gae",
     "gigpo",
@@ -58,14 +81,23 @@ __all__ = [
     "grpo",
     "hgpo",
     "hisr",
+    "igpo",
     "importance",
     "istar",
+    "milegpo",
+    "potential",
     "prime",
     "process_reward",
+    "ragen2",
     "reinforce_plus_plus",
     "reinforce_plus_plus_baseline",
     "rewardflow",
     "rloo",
+    "salt",
     "spa",
+    "tigpo",
     "token_gae",
+    "tree_grpo",
+    "vetta",
+    "vine",
 ]

@@ -18,6 +18,7 @@ from scipy.special import expit
 
 from agentgym.trajectory import Floats, Ints, StepTable
 from wrappers.credit.attribution import state_actions
+from wrappers.credit.forks import over_forks
 from wrappers.credit.options import WorthOptions, choose, documented, finite_numbers, option, presets
 from wrappers.credit.returns import outcomes
 from wrappers.credit.segments import by_turn
@@ -61,6 +62,7 @@ PRESETS: dict[str, ActionTargetOptions] = presets(
 
 
 @documented(ActionTargetOptions, PRESETS)
+@over_forks("values")
 def action_targets(
     table: StepTable,
     *,

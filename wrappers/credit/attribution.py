@@ -15,6 +15,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from agentgym.trajectory import Floats, Ints, StepTable
+from wrappers.credit.forks import over_forks
 from wrappers.credit.group import counting_sort, number_pairs
 from wrappers.credit.options import WorthOptions, choose, documented, option, presets
 from wrappers.credit.returns import outcomes
@@ -43,6 +44,7 @@ PRESETS: dict[str, AttributionOptions] = {"default": presets(AttributionOptions,
 
 
 @documented(AttributionOptions, PRESETS)
+@over_forks()
 def attribution(table: StepTable, *, preset: str = "default", **options: Unpack[AttributionOptions]) -> Floats:
     """Return what every step contributed to the outcome of its trajectory.
 

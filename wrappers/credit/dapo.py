@@ -105,7 +105,7 @@ def overlong_penalty(lengths: ArrayLike, *, max_length: int, buffer: int, floor:
 
 
 def _contrast(table: StepTable, options: DAPOOptions) -> Bools:
-    values = table.trajectory_won * 1.0 if options["contrast"] == "won" else table.trajectory_return
+    values = table.trajectory_won * 1.0 if options["contrast"] == "won" else table.episode_return
     low, high = np.full(table.n_groups, np.inf), np.full(table.n_groups, -np.inf)
     np.minimum.at(low, table.trajectory_group, values)
     np.maximum.at(high, table.trajectory_group, values)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.forks import over_forks
 from wrappers.credit.options import PenaltyOptions, choose, documented, finite_numbers, option, presets
 from wrappers.credit.returns import discounted_returns, episode_scores, penalties
 from wrappers.credit.wrapper import CreditWrapper
@@ -82,7 +83,8 @@ def gae(
     array([ 0.4,  0.2, -0.5])
     """
     chosen = choose(GAEOptions, PRESETS, preset, options)
-    return _advantages(table, values, last_values, chosen) - penalties(table, chosen, "advantage")
+    advantages = _advantages(table, values=values, last_values=last_values, options=chosen)
+    return advantages - penalties(table, chosen, "advantage")
 
 
 def lambda_returns(
@@ -101,10 +103,11 @@ def lambda_returns(
     array([1.])
     """
     chosen = choose(GAEOptions, PRESETS, preset, options)
-    return _advantages(table, values, last_values, chosen) + np.asarray(values, np.float64)
+    return _advantages(table, values=values, last_values=last_values, options=chosen) + np.asarray(values, np.float64)
 
 
-def _advantages(table: StepTable, values: ArrayLike, last_values: ArrayLike | None, options: GAEOptions) -> Floats:
+@over_forks("values")
+def _advantages(table: StepTable, *, values: ArrayLike, last_values: ArrayLike | None, options: GAEOptions) -> Floats:
     """Advantages before the penalty "advantage"."""
     gamma, lam = options["gamma"], options["lam"]
     now = finite_numbers("values", values, len(table))

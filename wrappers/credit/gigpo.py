@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Annotated, Unpack
 
 from agentgym.trajectory import Floats, Ints, StepTable
+from wrappers.credit.forks import over_forks
 from wrappers.credit.group import episode_advantages, number_pairs, visit_advantages
 from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
 from wrappers.credit.returns import discounted_returns, episode_scores, penalties
@@ -29,6 +30,7 @@ PRESETS: dict[str, GiGPOOptions] = presets(GiGPOOptions, authors={"std": "none"}
 
 
 @documented(GiGPOOptions, PRESETS)
+@over_forks()
 def gigpo(table: StepTable, *, preset: str = "paper", **options: Unpack[GiGPOOptions]) -> Floats:
     """Return the advantage of every step.
 

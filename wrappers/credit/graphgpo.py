@@ -16,10 +16,9 @@ from typing import Annotated, Any, Literal, Unpack
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.group import episode_advantages
 from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
 from wrappers.credit.pruning import transitions
-from wrappers.credit.returns import episode_scores, penalties
+from wrappers.credit.returns import episode_level, penalties
 from wrappers.credit.state_graph import GraphCredit, GraphOptions, StateGraph, step_advantages, step_costs
 from wrappers.credit.wrapper import CreditWrapper
 
@@ -80,7 +79,7 @@ def graphgpo(table: StepTable, *, preset: str = "paper", **options: Unpack[Graph
     chosen = choose(GraphGPOOptions, PRESETS, preset, options)
     credit = _credit(table, chosen)
     steps = step_advantages(credit.graph, credit.step_reward - penalties(table, chosen, "row"), chosen["unit"], chosen)
-    episodes = episode_advantages(table, episode_scores(table, chosen), chosen)
+    episodes = episode_level(table, chosen)
     advantages = chosen["beta_graph"] * steps + chosen["beta_episode"] * episodes
     return advantages - penalties(table, chosen, "advantage")
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
+from wrappers.credit.forks import refuse_forks
 from wrappers.credit.options import StatisticsOptions
 
 #: A group whose values span no more than this share of their largest magnitude has no contrast: it scores 0.
@@ -63,7 +64,7 @@ def contexts(table: StepTable, k: int) -> list[tuple[Ints, int]]:
     the j states before it in their trajectories; a row with fewer than j rows before it has none.
 
     Args:
-        table: N rows.
+        table: N rows. A trajectory that was cut from another one goes on with what was before.
         k: longest context.
 
     Returns:
@@ -74,9 +75,7 @@ def contexts(table: StepTable, k: int) -> list[tuple[Ints, int]]:
     >>> contexts(table, 1)
     [(array([0, 1, 2, 1]), 3), (array([-1,  0, -1,  1]), 2)]
     """
-    previous = np.full(len(table), -1)
-    previous[table.order[1:]] = table.order[:-1]
-    previous[table.order[table.offsets[:-1]]] = -1
+    previous = table.previous
     ids, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
     result = [(ids, len(example))]
     for _ in range(k):
@@ -211,6 +210,17 @@ def centred_ranks(values: Floats, sets: Ints, n_sets: int) -> Floats:
     return ranks - (first + (counts - 1) / 2)[sets]
 
 
+def group_means(values: Floats, groups: Ints, n_groups: int) -> Floats:
+    """Return float64 (n_groups,): the mean of each group's values, 0 where there are none.
+
+    >>> group_means(np.array([1.0, 2.0, 6.0]), np.array([0, 2, 2]), 3)
+    array([1., 0., 4.])
+    """
+    total = np.bincount(groups, weights=values, minlength=n_groups)
+    mean: Floats = total / np.maximum(np.bincount(groups, minlength=n_groups), 1)
+    return mean
+
+
 def first_rows(table: StepTable) -> Ints:
     """Return int64 (M,): the row of each trajectory's first step."""
     return table.order[table.offsets[:-1]]
@@ -239,7 +249,11 @@ def episode_advantages(table: StepTable, scores: Floats, options: StatisticsOpti
         table: N rows.
         scores: float64 (N,), the episode's value on each of its rows.
         options: statistics; all of `over`, `std`, `ddof`, `eps`, `singleton` are used.
+
+    Raises:
+        ValueError: of a table with forks; see `wrappers.credit.returns.episode_level`.
     """
+    refuse_forks(table, "an episode level compares whole episodes, see wrappers.credit.forks.over_forks")
     return standardise(
         scores,
         table.group,

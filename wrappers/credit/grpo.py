@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Unpack
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.group import episode_advantages
 from wrappers.credit.options import StatisticsOptions, choose, documented, presets
-from wrappers.credit.returns import episode_scores, penalties
+from wrappers.credit.returns import episode_level, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
 PRESETS: dict[str, StatisticsOptions] = presets(StatisticsOptions)
@@ -40,7 +39,7 @@ def grpo(table: StepTable, *, preset: str = "paper", **options: Unpack[Statistic
     array([ 0.707,  0.707, -0.707])
     """
     chosen = choose(StatisticsOptions, PRESETS, preset, options)
-    return episode_advantages(table, episode_scores(table, chosen), chosen) - penalties(table, chosen, "advantage")
+    return episode_level(table, chosen) - penalties(table, chosen, "advantage")
 
 
 class GRPO(CreditWrapper):

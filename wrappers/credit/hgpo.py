@@ -14,6 +14,7 @@ from typing import Annotated, Literal, Unpack
 import numpy as np
 
 from agentgym.trajectory import Bools, Floats, StepTable
+from wrappers.credit.forks import over_forks
 from wrappers.credit.gigpo import GiGPOOptions, step_returns
 from wrappers.credit.group import contexts, episode_advantages, visit_advantages
 from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
@@ -58,6 +59,7 @@ PRESETS: dict[str, HGPOOptions] = presets(HGPOOptions)
 
 
 @documented(HGPOOptions, PRESETS)
+@over_forks()
 def hgpo(table: StepTable, *, preset: str = "paper", **options: Unpack[HGPOOptions]) -> Floats:
     """Return the advantage of every step, in O(k N).
 

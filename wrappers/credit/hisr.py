@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, Ints, StepTable
+from wrappers.credit.forks import over_forks
 from wrappers.credit.options import LARGEST, choose, documented, option, presets
 from wrappers.credit.returns import outcomes
 from wrappers.credit.scores import reply_tokens, step_scores, token_scores
@@ -84,6 +85,7 @@ def importance(
 
 
 @documented(HISROptions, PRESETS)
+@over_forks("contributions", "importance", "segments")
 def hisr(
     table: StepTable,
     *,
@@ -134,6 +136,7 @@ def hisr(
     return (1 - chosen["alpha"]) * rewards + chosen["alpha"] * executed
 
 
+@over_forks("importance", "segments")
 def importance_shares(table: StepTable, *, importance: ArrayLike, segments: ArrayLike) -> Floats:
     """Return how much of its trajectory's importance the segment of each step has, to look at: float64 (N,), 0..1.
 

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
+from wrappers.credit.forks import over_forks
 from wrappers.credit.group import others_factor
 from wrappers.credit.options import EpisodeOptions, choose, documented, option, presets
 from wrappers.credit.returns import discounted_sums, penalties
@@ -75,6 +76,7 @@ PRESETS: dict[str, PRIMEOptions] = presets(
 
 
 @documented(PRIMEOptions, PRESETS)
+@over_forks("scores", "mask")
 def prime(
     table: StepTable, *, scores: ArrayLike, mask: ArrayLike, preset: str = "paper", **options: Unpack[PRIMEOptions]
 ) -> Floats:

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
-from wrappers.credit.group import episode_advantages, number_pairs, others_factor, visit_advantages
+from wrappers.credit.group import number_pairs, others_factor, visit_advantages
 from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
-from wrappers.credit.returns import discounted_returns, episode_scores, penalties
+from wrappers.credit.returns import episode_level, mean_returns, penalties
 from wrappers.credit.rloo import against_others
 from wrappers.credit.scores import step_scores
 
@@ -110,7 +110,7 @@ def score_advantages(table: StepTable, scores: ArrayLike, options: ProcessReward
     if options["relative"] == "rloo":
         episodes = against_others(table, options)
     else:
-        episodes = episode_advantages(table, episode_scores(table, options), options)
+        episodes = episode_level(table, options)
     advantages = options["alpha_trajectory"] * episodes + options["alpha"] * steps
     return advantages - penalties(table, options, "advantage")
 
@@ -119,7 +119,7 @@ def _step_level(table: StepTable, scores: Floats, scored: Bools, options: Proces
     felt = options["penalised"] == "both"
     values = scores - penalties(table, options, "discounted") if felt else scores
     if options["horizon"] == "to_go":
-        values = discounted_returns(table, options["gamma"], values)
+        values = mean_returns(table, gamma=options["gamma"], reward=values)
     if options["score_norm"] == "group":
         largest = np.zeros(table.n_groups)
         np.maximum.at(largest, table.group[scored], np.abs(values[scored]))
@@ -149,6 +149,8 @@ def _step_level(table: StepTable, scores: Floats, scored: Bools, options: Proces
 
 
 def _first_scored(table: StepTable, scored: Bools) -> Ints:
-    """The first scored row of each trajectory that has one."""
-    rows = table.order[scored[table.order]]
-    return rows[np.flatnonzero(np.diff(table.trajectory[rows], prepend=-1))]
+    """The first scored row of each episode that has one; each row once, however many share it."""
+    whole, source = table.unfolded()
+    rows = whole.order[scored[source[whole.order]]]
+    first = source[rows[np.flatnonzero(np.diff(whole.trajectory[rows], prepend=-1))]]
+    return np.unique(first) if table.has_forks else first

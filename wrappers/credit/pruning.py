@@ -7,6 +7,7 @@ from typing import Annotated, Literal, NamedTuple, TypedDict
 import numpy as np
 
 from agentgym.trajectory import Bools, Ints, StepTable
+from wrappers.credit.forks import first_copies
 from wrappers.credit.options import option
 
 Invalid = Literal["bypass", "self_loop", "keep"]
@@ -76,6 +77,11 @@ def transitions(
         noise_states: states that are only shown, such as "Nothing happens.": a row that leads to one changed nothing,
             also where it counts as valid (published environments call every well-formed reply valid).
     """
+    if table.has_forks:  # which transition a row is depends on the rows before it: the same in all copies
+        whole, source = table.unfolded()
+        copies = first_copies(source, len(table))
+        found = transitions(whole, invalid, no_change_actions, noise_states)
+        return Transitions(found.source[copies], found.target[copies], found.scored[copies])
     if invalid == "keep" or len(table) == 0:
         return Transitions(table.state, table.next_state, np.ones(len(table), np.bool_))
     order = table.order

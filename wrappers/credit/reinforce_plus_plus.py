@@ -15,7 +15,7 @@ from typing import Annotated, Literal, Unpack
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.group import episode_advantages, whitened
+from wrappers.credit.group import whitened
 from wrappers.credit.options import (
     EpisodeOptions,
     OutcomeOptions,
@@ -26,7 +26,7 @@ from wrappers.credit.options import (
     option,
     presets,
 )
-from wrappers.credit.returns import discounted_returns, episode_scores, penalties
+from wrappers.credit.returns import episode_level, episode_scores, mean_returns, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
 
@@ -106,7 +106,7 @@ def reinforce_plus_plus(
         scores = episode_scores(table, chosen) - kl
     else:
         reward = _reward(table, chosen["outcome"]) - penalties(table, chosen, "discounted") - kl
-        scores = discounted_returns(table, chosen["gamma"], reward) - penalties(table, chosen, "row")
+        scores = mean_returns(table, gamma=chosen["gamma"], reward=reward) - penalties(table, chosen, "row")
     return _whitened(table, scores, chosen) - penalties(table, chosen, "advantage")
 
 
@@ -135,9 +135,10 @@ def reinforce_plus_plus_baseline(
     """
     chosen = choose(ReinforcePlusPlusBaselineOptions, BASELINE_PRESETS, preset, options)
     mean_only: StatisticsOptions = {
+        "outcome": chosen["outcome"], "invalid_penalty": chosen["invalid_penalty"], "penalty": chosen["penalty"],
         "over": chosen["over"], "singleton": chosen["singleton"], "std": "none", "ddof": 1, "eps": 0.0,
     }  # fmt: skip
-    centred = episode_advantages(table, episode_scores(table, chosen), mean_only)
+    centred = episode_level(table, mean_only)
     return _whitened(table, centred, chosen) - penalties(table, chosen, "advantage")
 
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg.blas import dtbsv
 
 from agentgym.trajectory import Floats, Ints, StepTable
-from wrappers.credit.options import LARGEST, OutcomeOptions, PenaltyOptions, WorthOptions
+from wrappers.credit.forks import over_forks
+from wrappers.credit.group import episode_advantages
+from wrappers.credit.options import LARGEST, OutcomeOptions, PenaltyOptions, StatisticsOptions, WorthOptions
+from wrappers.credit.scores import step_scores
 
 
 def discounted_returns(table: StepTable, gamma: float, reward: Floats | None = None) -> Floats:
     """Return `R_t = sum_k gamma^k r_{t+k}` to the end of each trajectory: float64 (N,), in O(N).
+
+    Each row's trajectory is the one that played it; for all episodes through a row see `mean_returns`.
 
     Args:
         table: N rows.
@@ -26,6 +32,12 @@ def discounted_returns(table: StepTable, gamma: float, reward: Floats | None = N
     result = np.empty(len(table))
     result[table.order] = discounted_sums(rewards[table.order], table.offsets[:-1], gamma)
     return result
+
+
+@over_forks("reward")
+def mean_returns(table: StepTable, *, gamma: float, reward: Floats | None = None) -> Floats:
+    """Return `discounted_returns`, in a table with forks the mean over the episodes that go through each row."""
+    return discounted_returns(table, gamma, reward)
 
 
 def discounted_sums(values: Floats, starts: Ints, gamma: float) -> Floats:
@@ -57,6 +69,26 @@ def penalties(table: StepTable, options: PenaltyOptions, where: str) -> Floats:
     return np.where(table.valid, 0.0, options["invalid_penalty"])
 
 
+@over_forks()
+def episode_level(table: StepTable, options: StatisticsOptions) -> Floats:
+    """Compare the outcomes of episodes, less penalties, inside their group: float64 (N,); needs full options.
+
+    Raises:
+        ValueError: as `episode_scores`.
+    """
+    return episode_advantages(table, episode_scores(table, options), options)
+
+
+def given_or_episode_level(table: StepTable, advantages: ArrayLike | None, options: StatisticsOptions) -> Floats:
+    """Return what is to be modulated, float64 (N,), nan: not scored: another method's advantages; None: GRPO's.
+
+    Raises:
+        ValueError: as `episode_scores`, or as `wrappers.credit.scores.step_scores`.
+    """
+    return episode_level(table, options) if advantages is None else step_scores("advantages", advantages, len(table))
+
+
+@over_forks()
 def episode_scores(table: StepTable, options: OutcomeOptions) -> Floats:
     """Return float64 (N,): the episode's outcome on each of its rows, less penalties "row" and "discounted".
 
@@ -71,7 +103,7 @@ def episode_scores(table: StepTable, options: OutcomeOptions) -> Floats:
 
 
 def outcomes(table: StepTable, options: WorthOptions) -> Floats:
-    """Return float64 (M,): what each trajectory was worth.
+    """Return float64 (M,): what each episode was worth.
 
     Raises:
         ValueError: on a reward beyond `LARGEST`, where the outcome is the return.
@@ -79,7 +111,7 @@ def outcomes(table: StepTable, options: WorthOptions) -> Floats:
     if options["outcome"] == "won":
         return table.trajectory_won.astype(np.float64)
     checked_rewards(table.reward)
-    return table.trajectory_return
+    return table.episode_return
 
 
 def checked_rewards(reward: Floats) -> Floats:

@@ -14,11 +14,10 @@ from typing import Annotated, Unpack
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.group import episode_advantages
 from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
 from wrappers.credit.pruning import transitions
 from wrappers.credit.published.rewardflow import ReleaseOptions, is_released, released_flow
-from wrappers.credit.returns import episode_scores, penalties
+from wrappers.credit.returns import episode_level, penalties
 from wrappers.credit.state_graph import Aggregate, GraphCredit, GraphOptions, StateGraph, step_advantages
 from wrappers.credit.wrapper import CreditWrapper
 
@@ -70,7 +69,7 @@ def rewardflow(table: StepTable, *, preset: str = "paper", **options: Unpack[Rew
     chosen = choose(RewardFlowOptions, PRESETS, preset, options)
     credit, compared = _flow(table, chosen)
     steps = step_advantages(compared, credit.step_reward - penalties(table, chosen, "row"), chosen["unit"], chosen)
-    episodes = episode_advantages(table, episode_scores(table, chosen), chosen)
+    episodes = episode_level(table, chosen)
     advantages = chosen["alpha_action"] * steps + chosen["alpha_trajectory"] * episodes
     return advantages - penalties(table, chosen, "advantage")
 

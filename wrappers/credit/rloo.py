@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.forks import over_forks
 from wrappers.credit.group import episode_advantages, first_rows, others_factor
 from wrappers.credit.options import EpisodeOptions, StatisticsOptions, choose, documented, presets
 from wrappers.credit.returns import episode_scores, penalties
@@ -44,6 +45,7 @@ def rloo(table: StepTable, *, preset: str = "paper", **options: Unpack[EpisodeOp
     return against_others(table, chosen) - penalties(table, chosen, "advantage")
 
 
+@over_forks()
 def against_others(table: StepTable, options: EpisodeOptions) -> Floats:
     """Return float64 (N,): the episode's outcome against the others', before the penalty "advantage"."""
     mean_only: StatisticsOptions = {**options, "std": "none", "ddof": 1, "eps": 0.0}

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Bools, Ints, StepTable
+from wrappers.credit.forks import first_copies, refuse_forks
 
 #: Whether something happened in a step: `changed(state, action, next_state)`.
 Changed = Callable[[Hashable, Hashable, Hashable], bool]
@@ -40,7 +41,8 @@ def by_event(table: StepTable, changed: Changed | ArrayLike) -> Ints:
             f"shape {events.shape}"
         )
     begins = np.zeros(len(table), np.int64)
-    begins[table.order[1:]] = events[table.order[:-1]]
+    later = table.previous >= 0
+    begins[later] = events[table.previous[later]]
     return _numbered(table, begins)
 
 
@@ -63,7 +65,7 @@ def by_count(table: StepTable, k: int) -> Ints:
         k: number of segments.
 
     Raises:
-        ValueError: unless k is at least 1.
+        ValueError: unless k is at least 1; of a table with forks.
 
     >>> table = StepTable.from_arrays(group=["g"] * 5, trajectory=["a"] * 5, t=range(5), state=["s"] * 5,
     ...     action=["up"] * 5, next_state=["s"] * 5, reward=[0] * 5, won=[0] * 5)
@@ -72,6 +74,7 @@ def by_count(table: StepTable, k: int) -> Ints:
     """
     if k < 1:
         raise ValueError(f"k must be at least 1, got {k!r}")
+    refuse_forks(table, "a shared step has no one place among k segments, for the episodes through it differ in length")
     length = np.diff(table.offsets)[table.trajectory]
     return by_turn(table) * np.minimum(k, length) // np.maximum(length, 1)
 
@@ -113,7 +116,10 @@ def checked_segments(table: StepTable, segments: ArrayLike) -> Ints:
 
 
 def _numbered(table: StepTable, begins: Ints) -> Ints:
-    """Number segments, given 1 in each row that begins one (the first row of a trajectory does in any case)."""
+    """Number segments, given 1 in each row that begins one (the first row of an episode does in any case)."""
+    if table.has_forks:  # a number is made of the rows before: the same in all copies
+        whole, source = table.unfolded()
+        return _numbered(whole, begins[source])[first_copies(source, len(table))]
     count = np.cumsum(begins[table.order])
     numbers = np.empty(len(table), np.int64)
     numbers[table.order] = count - np.repeat(count[table.offsets[:-1]], np.diff(table.offsets))

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.attribution import attribution
+from wrappers.credit.forks import over_forks
 from wrappers.credit.options import WorthOptions, choose, documented, option, presets
 from wrappers.credit.returns import outcomes
 from wrappers.credit.scores import step_scores
@@ -83,6 +84,7 @@ PRESETS: dict[str, SPAOptions] = presets(SPAOptions, paper={"outcome": "won"}, a
 
 
 @documented(SPAOptions, PRESETS)
+@over_forks("contributions")
 def spa(
     table: StepTable,
     *,

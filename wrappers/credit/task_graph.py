@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict, deque
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
+
+from agentgym.trajectory import StepTable
 
 
 @dataclass(slots=True)
@@ -112,6 +116,31 @@ class TaskGraphs:
         else:
             self._graphs.move_to_end(task)
         graph.add(state, next_state, success)
+
+    def add_table(self, table: StepTable, *, valid_only: bool = True) -> None:
+        """Add the steps of finished groups, each to the task that its group is named after.
+
+        Args:
+            table: its groups are the tasks.
+            valid_only: leave out steps whose action was not valid, unless they ended a won episode: what a refused
+                action shows may be the same text everywhere, and would join what lies apart.
+        """
+        ends = np.zeros(len(table), np.bool_)
+        ends[table.last[table.trajectory_won]] = True
+        kept = np.flatnonzero(table.valid | ends) if valid_only else np.arange(len(table))
+        columns = (table.group, table.state, table.next_state, ends)
+        for group, state, next_state, success in zip(*(column[kept].tolist() for column in columns), strict=True):
+            self.add(table.groups[group], table.states[state], table.states[next_state], success)
+
+    def copy_of(self, tasks: Iterable[Hashable]) -> TaskGraphs:
+        """Return graphs of those of some tasks that are remembered, which grow by themselves from then on."""
+        found = TaskGraphs()
+        for task in tasks:
+            if task in self._graphs:
+                graph = self._graphs[task]
+                before = {state: dict(sources) for state, sources in graph.before.items()}
+                found._graphs[task] = _Graph(before, dict(graph.distance))
+        return found
 
     def distance(self, task: Hashable, state: Hashable) -> float:
         """Return the fewest observed steps from a state to a success; inf where no way is known (yet)."""

@@ -48,7 +48,7 @@ def token_gae(
     >>> advantages, returns  # 1 - 0.8; 0.8 - 0.5 + 0.5 * 0.2
     (array([[0.4, 0. , 0.2]]), array([[0.9, 0. , 1. ]]))
     """
-    reward, value, kept = _arrays(rewards, values, mask)
+    reward, value, kept = checked_arrays(rewards, values, mask)
     check_shares(gamma=gamma, lam=lam)
     ahead = _behind(last_values, len(reward))
     carry = np.zeros(len(reward))
@@ -102,10 +102,10 @@ def bi_level_gae(
     >>> advantages  # turns: 1 - 0.8 and 0.8 - 0.6 + 0.5 * 0.2; first token: 0.6 - 0.5 + 0.5 * 0.3
     array([[0.25, 0.3 , 0.2 ]])
     """
-    reward, value, kept = _arrays(rewards, values, mask)
+    reward, value, kept = checked_arrays(rewards, values, mask)
     check_shares(gamma=gamma, lam=lam, turn_gamma=turn_gamma)
     ends = checked_flags("turn_ends", turn_ends, kept.shape)
-    _check_turns(reward, kept, ends)
+    checked_turns(reward, kept, ends)
     turn_ahead = _behind(last_values, len(reward))
     turn_carry, ahead, carry = np.zeros(len(reward)), np.zeros(len(reward)), np.zeros(len(reward))
     advantages = np.zeros(reward.shape)
@@ -143,7 +143,12 @@ def whiten(values: ArrayLike, mask: ArrayLike | None = None) -> Floats:
     return result
 
 
-def _arrays(rewards: ArrayLike, values: ArrayLike, mask: ArrayLike) -> tuple[Floats, Floats, Bools]:
+def checked_arrays(rewards: ArrayLike, values: ArrayLike, mask: ArrayLike) -> tuple[Floats, Floats, Bools]:
+    """Return rewards, values (0 where masked) and mask as arrays of one shape (n, L).
+
+    Raises:
+        ValueError: they are of other shapes, a number is not finite, or a reward is on a masked token.
+    """
     reward = np.asarray(rewards, np.float64)
     if reward.ndim != 2:
         raise ValueError(f"rewards must have shape (sequences, tokens), got shape {reward.shape}")
@@ -166,7 +171,8 @@ def _arrays(rewards: ArrayLike, values: ArrayLike, mask: ArrayLike) -> tuple[Flo
     return reward, value, kept
 
 
-def _check_turns(reward: Floats, kept: Bools, ends: Bools) -> None:
+def checked_turns(reward: Floats, kept: Bools, ends: Bools) -> None:
+    """Raise ValueError unless every token of the policy belongs to a turn that ends, and rewards are at ends."""
     if (ends & ~kept).any():
         raise ValueError(f"turn_ends{_first(ends & ~kept)} is a masked token; mark the last token of the reply")
     # The number of turn ends from here on: 0 at a token of the policy means that its turn never ends.

@@ -10,18 +10,22 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from agentgym.adapter import adapt, takes_text
+from agentgym.branching import Branching, Saved, check_index, inside, read_restore
 from agentgym.recorder import TableBuilder
 from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.vector_wrapper import Array, for_inside, reset_mask
 
 
-class CreditWrapper(gym.vector.VectorWrapper[Any, Any, Array]):
+class CreditWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Array]):
     """Records the episodes begun by `reset` and answers one advantage per step when all of them have ended.
 
     Sub-environments with the same `task_id` are one group. A full `reset` begins a new table; a masked one
     (`options={"reset_mask": ...}`) adds episodes to it. Observations, rewards and infos pass through unchanged.
     With autoreset `DISABLED`, give finished sub-environments `""`. In the other modes the episodes that they begin by
     themselves are played but not recorded: nobody chose their task, so they belong to no group.
+
+    A restored or forked sub-environment goes on in a trajectory that was cut from the one that it was saved in
+    (`StepTable.parent`), in the same group.
 
     Args:
         env: a vector environment with this project's info keys, or one that `agentgym.adapter.adapt` gives them; inside
@@ -75,6 +79,24 @@ class CreditWrapper(gym.vector.VectorWrapper[Any, Any, Array]):
         self._builder.step(actions, rewards, terminated, truncated, _before_autoreset(infos))
         self._playing &= ~(terminated | truncated)
         return observations, rewards, terminated, truncated, infos
+
+    def snapshot(self, i: int) -> Saved:
+        """Return sub-environment i as it stands; see `agentgym.branching.Branching`, as for the other verbs."""
+        below = inside(self.env, self).snapshot(i)
+        i = check_index(i, self.num_envs)
+        recorded = None if self._builder is None else self._builder.snapshot(i)
+        return Saved(type(self).__name__, below, (recorded, bool(self._playing[i]), self.tasks[i]))
+
+    def restore(self, indices: Any, states: Any, seeds: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Continue sub-environments from snapshots, and record how their episodes go on from there."""
+        chosen, given, numbers = read_restore(type(self).__name__, self.num_envs, indices, states, seeds)
+        observations, infos = inside(self.env, self).restore(chosen, [state.inside for state in given], numbers)
+        if self._builder is None:
+            self._builder = TableBuilder(self.num_envs, AutoresetMode.DISABLED)
+        self._builder.restore(chosen, [state.own[0] for state in given])
+        for i, state in zip(chosen, given, strict=True):
+            _, self._playing[i], self.tasks[i] = state.own
+        return observations, infos
 
     def table(self) -> StepTable:
         """Return the recorded steps, trajectory by trajectory.

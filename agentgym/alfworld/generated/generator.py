@@ -26,12 +26,11 @@ from agentgym.alfworld.generated.households import (
     PAIRS,
     PROPORTIONS,
     ROOMS,
-    SENTENCES,
     SINGLE,
     TARGETS,
-    spelled,
 )
 from agentgym.alfworld.generated.layouts import SPLITS, Draws, Layout, layouts
+from agentgym.alfworld.goals import SENTENCES, Goal
 from agentgym.alfworld.rules import World
 from agentgym.checks import real, suggest
 
@@ -181,7 +180,7 @@ class _Household:
         wanted = masks[self.wanted]
         fridges = sum(content for content, kind in zip(contents, layout.kinds, strict=True) if kind == "fridge")
         sentence = SENTENCES[task_type][draws.below(2)]
-        folder = f"{task_type}-{spelled(self.wanted)}-None-{spelled(self.target)}-{layout.scene}"
+        folder = f"{Goal(task_type, self.wanted, self.target).name}-{layout.scene}"
         goals = [] if task_type == LOOK else [i for i, kind in enumerate(layout.kinds) if kind == self.target]
         if spec.ghosts:
             contents = self._haunted(contents, fits, flags["pickupable"])

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from agentgym.alfworld import things
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO
 
 
@@ -291,16 +290,6 @@ ROOMS: dict[str, Room] = {
     "bathroom": BATHROOM,
 }
 
-#: The two sentences of every task type, and what stands in them.
-SENTENCES: dict[str, tuple[str, str]] = {
-    PICK: ("put a {thing} in {place}", "put some {thing} on {place}"),
-    LOOK: ("look at {thing} under the {place}", "examine the {thing} with the {place}"),
-    CLEAN: ("put a clean {thing} in {place}", "clean some {thing} and put it in {place}"),
-    HEAT: ("put a hot {thing} in {place}", "heat some {thing} and put it in {place}"),
-    COOL: ("put a cool {thing} in {place}", "cool some {thing} and put it in {place}"),
-    TWO: ("put two {thing} in {place}", "find two {thing} and put them in {place}"),
-}
-
 #: How many of 36 games in a row are of each type, as in the official train split.
 PROPORTIONS: dict[str, int] = {PICK: 8, LOOK: 3, CLEAN: 7, HEAT: 5, COOL: 5, TWO: 8}
 
@@ -331,14 +320,3 @@ GOAL_WEIGHTS: dict[str, float] = {
 NOWHERE = 0.04
 #: Probability that a vessel "holds" an object that lies beside it (only `examine` tells).
 FILLED = 0.03
-
-_SPELLED: dict[str, str] = {name.lower(): name for name in (*things.RECEPTACLE_TYPES, *things.OBJECT_TYPES)}
-
-
-def spelled(kind: str) -> str:
-    """Return the name of a kind with its capitals.
-
-    >>> spelled("tvstand"), spelled("remotecontrol")
-    ('TVStand', 'RemoteControl')
-    """
-    return _SPELLED[kind]

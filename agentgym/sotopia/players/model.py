@@ -116,5 +116,5 @@ def read_act(text: str, kinds: Sequence[str]) -> Act:
 
 def _sample(view: View) -> int:
     """A number of 31 bits for this turn of this dialogue, the same in every process."""
-    text = f"{view.seed} {view.role} {view.turn}"
+    text = f"{view.seed} {view.role} {view.turn}" + ("" if view.draw is None else f" {view.draw}")
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:4]) >> 1

@@ -8,7 +8,7 @@ import pytest
 
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO, Game
 from agentgym.alfworld.generated.generator import GameSpec, generate
-from agentgym.alfworld.generated.households import SENTENCES
+from agentgym.alfworld.goals import SENTENCES
 from agentgym.alfworld.player import ALFWorldPlayer, Beliefs, Task, read_task
 from agentgym.alfworld.rules import World
 from agentgym.alfworld.text import introduction

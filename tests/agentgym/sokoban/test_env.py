@@ -183,13 +183,13 @@ def test_snapshot_and_restore_are_exact_and_picklable() -> None:
     env, other = SokobanEnv(expert=True), SokobanEnv(expert=True)
     rng = np.random.default_rng(3)
     for index in range(20):
-        env.reset(options={"index": index})
+        info = env.reset(options={"index": index})[1]
         for move in rng.choice(["up", "down", "left", "right"], size=6).tolist():
             if env.distance() == 0:
                 break
-            env.step(move)
+            info = env.step(move)[-1]
         snapshot = pickle.loads(pickle.dumps(env.snapshot()))
-        expected = env.observe(), env.describe(True)
+        expected = env.observe(), info
         if env.distance() > 2:  # two more moves cannot end the episode
             trace = [env.step(move) for move in ("up", "left")]
             assert env.restore(snapshot) == expected
@@ -290,3 +290,33 @@ def test_registered_with_a_time_limit_of_twenty_steps() -> None:
     env.reset(seed=0, options={"level": LEVEL})
     truncated = [env.step("up")[3] for _ in range(20)]
     assert truncated == [False] * 19 + [True]
+
+
+def test_boxes_make_the_targets_of_the_level_they_fulfil() -> None:
+    env = SokobanEnv()
+    env.reset(options={"task_id": "level:########/#P_X__O#/########"})
+    seen = [env.fulfilled() for command in ("right", "right", "right", "right") if env.step(command)]
+    # not before the first push, and not once the level itself is won
+    boards = ["#P_XO__#", "#P_X_O_#"]
+    assert seen == [(), *((f"level:########/{board}/########",) for board in boards), ()]
+    for board in boards:
+        env.reset(options={"task_id": f"level:########/{board}/########"})
+        assert env.distance() == board.index("O") - 2  # the player begins two cells before the box
+
+
+def test_a_fulfilled_level_is_one_of_the_same_split() -> None:
+    env, rng = SokobanEnv(num_levels=40), np.random.default_rng(0)
+    splits, fulfilled = set(), 0
+    for index in range(40):
+        for split in ("train", "validation", "test"):
+            _, info = env.reset(options={"split": split, "index": index})
+            for _ in range(10):
+                *_, over, _, info = env.step(str(rng.choice(info["admissible_actions"])))
+                for task_id in env.fulfilled():
+                    text = task_id.removeprefix("level:").replace("/", "\n")
+                    splits.add((split, split_of(parse_level(text))))
+                    fulfilled += 1
+                if over:
+                    break
+    assert splits == {("train", "train"), ("validation", "validation"), ("test", "test")}
+    assert fulfilled > 100

@@ -317,3 +317,27 @@ def test_a_world_seed_is_an_integer_even_where_its_tasks_are_known(seed: Any) ->
     SotopiaEnv(world_seed=1)
     with pytest.raises(ValueError, match="world_seed must be an integer of at least 0"):
         SotopiaEnv(world_seed=seed)
+
+
+def test_another_seed_changes_who_is_in_turn_later_and_what_a_model_is_sampled_with() -> None:
+    def play_on(env: SotopiaEnv) -> list[Any]:
+        played = [env.step(HI)[0] for _ in range(4)]
+        return [*played, partner.calls[-1][0].draw]
+
+    env, partner, _ = make(*[say("ok")] * 30, order="random", max_turns=60)
+    shown, before = env.reset(seed=4)
+    saved = env.snapshot()
+    on = play_on(env)
+    assert on[-1] is None
+    assert env.restore(saved, 0) == (shown, before)
+    other = play_on(env)
+    assert other[:-1] != on[:-1]
+    assert isinstance(other[-1], int)
+    further = pickle.loads(pickle.dumps(env.snapshot()))
+    then = play_on(env)
+    env.restore(further)
+    assert play_on(env) == then
+    env.restore(saved, 0)
+    assert play_on(env) == other
+    env.restore(saved)
+    assert play_on(env) == on

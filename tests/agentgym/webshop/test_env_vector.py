@@ -64,9 +64,9 @@ def test_a_snapshot_is_not_changed_by_later_steps() -> None:
     envs: Any = gym.make_vec(ID, 2, num_products=40)
     envs.reset(seed=0)
     *_, infos = envs.step(["search[shoes]", "search[socks]"])
-    kept = envs.snapshot()
+    kept = [envs.snapshot(i) for i in range(2)]
     for _ in range(2):
-        before = envs.restore(kept)[1]
+        before = envs.restore(range(2), kept)[1]
         assert before.keys() == infos.keys()
         assert all(before[key].tolist() == infos[key].tolist() for key in infos)
         envs.step(["click[next >]", infos["admissible_actions"][1][-1]])

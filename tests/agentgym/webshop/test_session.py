@@ -5,6 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.session import LONGEST_COMMAND, Session, Shop, parse
 from tests.agentgym.webshop.small_shop import product, shop_of, visit
 from tests.growth import FAMILIES, text_of
@@ -186,3 +187,27 @@ def test_the_longest_command() -> None:
     assert session.page.clickables["b1"] == 0
     assert not session.play(f"{longest[:-1]}x]")
     assert len(session.url()) < 1_000_000
+
+
+def test_another_seed_changes_what_is_drawn_from_there_on_and_nothing_before() -> None:
+    env = WebShopEnv(noise=(1.0, 0.9), num_products=200)
+    env.reset(seed=5)
+    shown, *_, info = env.step("search[<r>]")
+    saved = env.snapshot()
+
+    def play_on() -> list[str]:
+        commands = ("click[next >]", "search[<r>]", "search[socks]", "click[back to search]")
+        return [env.step(command)[0] for command in commands]
+
+    on = play_on()
+    branches = []
+    for seed in (3, 3, 4):
+        assert env.restore(saved, seed) == (shown, info)  # the list and the adverts that were seen
+        here = pickle.loads(pickle.dumps(env.snapshot()))
+        branches.append(play_on())
+        assert env.restore(here) == (shown, info)
+        assert play_on() == branches[-1]
+    assert branches[0] == branches[1]
+    assert all(len(set(texts)) == 3 for texts in zip(on, branches[0], branches[2], strict=True))
+    env.restore(saved)
+    assert play_on() == on

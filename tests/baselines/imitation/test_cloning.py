@@ -4,9 +4,11 @@ import pytest
 import torch
 
 import agentgym  # noqa: F401  registers the environments
+from agentgym.hindsight import relabel_goals
 from agentgym.rollout import collect
-from baselines.imitation.cloning import _Demonstrator, _schedule, clone, demonstrations
-from policies.scripted import SILENT, ExpertPolicy
+from agentgym.trajectory import Reply, StepTable
+from baselines.imitation.cloning import Demonstrator, _schedule, clone, demonstrations, imitate, won_steps
+from policies.scripted import SILENT, ExpertPolicy, RandomPolicy
 from policies.tiny import tiny_policy
 from wrappers import VectorPromptWindow, VectorReplyParser
 
@@ -110,7 +112,7 @@ def test_micro_batches_change_memory_and_nothing_else():
 
 def test_a_silent_expert_teaches_nothing():
     infos = {"expert_action": np.array(["up", ""], dtype=object)}
-    replies = _Demonstrator(student()).act(["board", "board"], infos, np.random.default_rng(0))
+    replies = Demonstrator(student()).act(["board", "board"], infos, np.random.default_rng(0))
     assert len(replies[0].token_ids) == 1
     assert (replies[1].text, replies[1].token_ids) == (SILENT, ())
 
@@ -154,3 +156,63 @@ def test_divergence_is_an_error_and_keeps_the_weights():
     with pytest.raises(FloatingPointError, match="the gradient norm is nan at update 1"):
         clone(policy, environments(expert=True), TASKS, epochs=1, seed=0)
     assert all(value.isfinite().all() for value in policy.model.parameters())
+
+
+def relabelled(policy, **options):
+    """Random episodes of the tasks, as episodes of what they did, in the policy's tokens."""
+    envs = environments()
+    table = collect(envs, RandomPolicy(), tasks=TASKS, group_size=4, seed=0)
+    return table, relabel_goals(table, envs, demonstrate=policy.demonstrate, **options)
+
+
+def test_what_failed_episodes_did_is_learned_like_an_expert_s_steps():
+    policy = student()
+    played, done = relabelled(policy, cut_loops=True)
+    rows = won_steps(done)
+    # the cloning set of random play grows from the few that won to those that did something
+    assert len(rows) == len(done) > 0
+    assert done.n_trajectories > played.trajectory_won.sum()
+    result = imitate(policy, rows, epochs=10, seed=0, warmup=5)
+    first, last = result.history[0], result.history[-1]
+    assert last["loss"] < 0.7 * first["loss"]
+    assert last["accuracy"] > first["accuracy"]
+    assert result.rows == len(rows)
+
+
+def test_relabelled_steps_are_learned_beside_an_expert_s():
+    policy = student()
+    rows = won_steps(relabelled(policy)[1])
+    expert = demonstrations(student(), environments(expert=True), TASKS[:4], seed=0)
+    plain = clone(student(), environments(expert=True), TASKS[:4], epochs=1, seed=0)
+    more = clone(policy, environments(expert=True), TASKS[:4], epochs=1, seed=0, beside=rows)
+    assert (plain.rows, more.rows) == (len(expert), len(expert) + len(rows))
+
+
+def test_cloning_is_imitating_demonstrations():
+    cloned, imitated = student(), student()
+    one = clone(cloned, environments(expert=True), TASKS[:4], epochs=2, seed=3)
+    rows = demonstrations(imitated, environments(expert=True), TASKS[:4], seed=3)
+    other = imitate(imitated, rows, epochs=2, seed=3)
+    assert [entry["loss"] for entry in one.history] == [entry["loss"] for entry in other.history]
+    assert one.collect_seconds > other.collect_seconds == 0.0
+
+
+def test_steps_of_won_episodes_that_were_accepted_are_learned():
+    replies = [Reply(name, (1,), (token,)) for token, name in enumerate("abcd")]
+    table = StepTable.from_arrays(
+        group=["g"] * 4, trajectory=list("xxxy"), t=[0, 1, 2, 0], state=["s", "s", "u", "s"], action=list("abcd"),
+        next_state=["s", "u", "goal", "pit"], reward=[0, 0, 1, 0], won=[1, 1, 1, 0], valid=[False, True, True, True],
+        replies=replies,
+    )  # fmt: skip
+    assert won_steps(table) == replies[1:3]
+    bare = collect(environments(expert=True), ExpertPolicy(), tasks=TASKS[:1], seed=0)
+    with pytest.raises(ValueError, match=r"row 0 of the table has no reply tokens: relabel with demonstrate="):
+        won_steps(bare)
+
+
+@pytest.mark.parametrize(
+    ("rows", "what"), [([], "there are no rows"), ([Reply("up", (1,), (2,)), Reply("up")], "row 1 has no tokens")]
+)
+def test_nothing_to_learn_is_an_error(rows, what):
+    with pytest.raises(ValueError, match=rf"nothing can be learned, {what}"):
+        imitate(student(), rows, epochs=1, seed=0)

@@ -54,7 +54,7 @@ def test_the_outcome_stands_in_front_and_the_prompt_ends_as_it_did() -> None:
     policy, table = babbling_policy(), played()
     told = Hindsight(policy).prompts(table)
     for row, reply in enumerate(table.replies):  # type: ignore[arg-type]
-        text = "Outcome: won\n" if table.won[row] else "Outcome: lost\n"
+        text = "Won.\n" if table.won[row] else "Lost.\n"
         assert told[row] == (*policy.tokenizer(text, add_special_tokens=False)["input_ids"], *reply.prompt_ids)
     assert 0 < table.trajectory_won.mean() < 1
 
@@ -164,7 +164,7 @@ def test_outcomes_that_read_alike_are_refused() -> None:
     blind = SimpleNamespace(
         model=policy.model, score=policy.score, tokenizer=lambda *_, **__: {"input_ids": [0]}
     )  # every word unknown
-    with pytest.raises(ValueError, match=r"same tokens of 'Outcome: lost\\n' and 'Outcome: won\\n'"):
+    with pytest.raises(ValueError, match=r"same tokens of 'Lost.\\n' and 'Won.\\n'"):
         Hindsight(blind)
     with pytest.raises(ValueError, match=r"HindsightConfig\.level must be 'turn'"):
         HindsightConfig(level="token")

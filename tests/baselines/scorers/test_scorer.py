@@ -7,9 +7,9 @@ import pytest
 
 from baselines.recipes import RECIPES
 from baselines.scorers.scorer import ScorerConfig
-from tests.baselines.corridor_learning import small_policy
+from tests.baselines.corridor_learning import babbling_policy, small_policy
 from tests.baselines.scorers.fixed import Fixed
-from tests.baselines.test_trainer import trainer
+from tests.baselines.test_trainer import digest, repeatable, trainer
 
 
 def test_it_learns_after_it_is_asked_or_before() -> None:
@@ -29,6 +29,17 @@ def test_its_state_is_in_the_checkpoint_and_so_are_its_settings(tmp_path: Path) 
     assert resumed.seen == [("loaded", None)] * 4
     with pytest.raises(ValueError, match=r"scorer\.order: checkpoint after, here before"):
         trainer(iterations=2, credit=RECIPES["judge"], scorer=Fixed("before"), folder=tmp_path, resume=True)
+
+
+@pytest.mark.parametrize("name", [name for name, recipe in RECIPES.items() if recipe.scorer is not None])
+def test_interrupted_and_resumed_equals_straight(name: str, tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"credit": RECIPES[name], "checkpoint_every": 1}
+    straight, resumed = babbling_policy(), babbling_policy()
+    rows = trainer(straight, iterations=2, folder=tmp_path / "a", **changes).run()
+    trainer(iterations=1, folder=tmp_path / "b", **changes).run()
+    again = trainer(resumed, iterations=2, folder=tmp_path / "b", resume=True, **changes).run()
+    assert digest(resumed) == digest(straight)
+    assert repeatable(again) == repeatable(rows)
 
 
 def test_a_method_that_makes_no_scorer_must_be_given_one() -> None:

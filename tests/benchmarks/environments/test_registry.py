@@ -10,6 +10,7 @@ from benchmarks.config import Config, Setup, make_config
 from benchmarks.environments.alfworld import ALFWORLD
 from benchmarks.environments.registry import SETTINGS, settings_of
 from benchmarks.environments.sokoban import SOKOBAN
+from benchmarks.environments.virtualhome import VIRTUALHOME
 from benchmarks.json_files import OtherConfigurationError, ResultsError, claimed, load, write_json
 from benchmarks.learning.evaluate import Request, play_split, split_size
 from benchmarks.learning.stack import held_out_tasks, make_envs, new_policy, training_tasks, validation_tasks
@@ -50,21 +51,22 @@ def test_names_and_ids_are_the_same_row():
     assert settings_of("AgentRL/VisualSokoban-v0").setup == SOKOBAN.setup
 
 
-def test_the_household_policy_can_write_whatever_its_expert_says_in_any_room():
-    """Every command of 24 games, all task types, within the limit of tokens: whole words, not letters."""
+@pytest.mark.parametrize(("row", "most_tokens", "longest"), [(ALFWORLD, 7, 140), (VIRTUALHOME, 12, 60)])
+def test_the_policy_of_households_can_write_whatever_its_expert_says(row, most_tokens, longest):
+    """Every command of 24 tasks, all task types, within the limit of tokens: no letters, and no unknown words."""
     from agentgym.rollout import collect
     from policies.scripted import ExpertPolicy
 
-    config = config_of(ALFWORLD)
+    config = config_of(row)
     config.setup.options.pop("task_types", None)
     policy = new_policy(config, 0)
     envs = make_envs(config, 24, expert=True)
     table = collect(envs, ExpertPolicy(), tasks=held_out_tasks(config)[:24], seed=0)
     messages, _ = envs.reset(options=held_out_tasks(config)[:24])
     for reply in table.replies:
-        assert len(policy.demonstrate(messages[0], reply.text).token_ids) <= 7
+        assert len(policy.demonstrate(messages[0], reply.text).token_ids) <= most_tokens
     lengths = [len(policy.encode(message)) for message in messages]
-    assert max(lengths) < 140
+    assert max(lengths) < longest
     assert policy.tokenizer.unk_token_id not in {token for message in messages for token in policy.encode(message)}
 
 

@@ -204,3 +204,28 @@ def test_missing_scores_are_refused(folder, tmp_path):
         load(path)
     with pytest.raises(ResultsError, match="no such file"):
         load(tmp_path / "nothing.json")
+
+
+def test_players_and_sets_of_credits_are_chosen_by_name():
+    config = make_config(2, players=["expert 50", "uniform"], methods="2026")
+    assert list(config.optimal) == ["uniform", "expert 50"]
+    assert {"bellman step", "g2po step", "salt step", "gigpo step", "oracle"} < set(config.credits)
+    assert "hgpo step" not in config.credits
+    assert set(make_config(2, methods="all").credits) > set(config.credits)
+    with pytest.raises(ResultsError, match=r"unknown player 'expert 60'; known: 'uniform', .*did you mean 'expert"):
+        make_config(2, players=["expert 60"])
+    with pytest.raises(ResultsError, match="unknown set of credits 'new'; known: 'published', '2026', 'all'"):
+        make_config(2, methods="new")
+
+
+def test_the_methods_of_2026_rank_as_their_values_do(tmp_path):
+    result = run("--groups", 24, "--player", "expert 50", "--credits", "2026", "--out", tmp_path / "recent")
+    assert result.exit_code == 0, result.output
+    (player,) = load(tmp_path / "recent" / "ranking.json").players
+    rank = {name: score_of(player, name, 8).measures["within"].mean for name in make_config(2, methods="2026").credits}
+    # Distances, then Bellman's values, then means of returns; and gains summed along the trajectory lose most of it.
+    assert rank["graphgpo step"] > rank["bellman step"] > rank["g2po step"] > rank["gated_bepo step"]
+    # One method up to what it is standardised over.
+    assert rank["g2po step"] == pytest.approx(rank["pgpo step"], abs=1e-9)
+    assert rank["gagpo step, lambda 0"] == pytest.approx(rank["g2po step"], abs=0.02)
+    assert rank["oracle"] == pytest.approx(1)

@@ -1,4 +1,4 @@
-"""The pages of the ranking and the shaping study in a browser: controls respond, and the console stays empty."""
+"""The pages of the ranking, search and shaping studies in a browser: controls respond, and the console stays empty."""
 
 import itertools
 
@@ -14,6 +14,9 @@ from selenium.webdriver.support.ui import Select
 
 from benchmarks.ranking.report import write_ranking_report
 from benchmarks.ranking.study import make_config, run_ranking
+from benchmarks.search_players.report import drawn, write_search_report
+from benchmarks.search_players.results import SearchConfig
+from benchmarks.search_players.study import run_search
 from benchmarks.shaping.report import write_shaping_report
 from tests.benchmarks.shaping.test_study import made_up
 
@@ -62,4 +65,21 @@ def test_the_shaping_page_shows_its_table_and_curves(browser, tmp_path):
     assert picture.get_property("naturalWidth") > 600
     page = browser.find_element(By.TAG_NAME, "html")
     assert page.get_property("scrollWidth") <= page.get_property("clientWidth")
+    assert browser.get_log("browser") == []
+
+
+def test_the_search_page_draws_the_searches_that_its_controls_name(browser, tmp_path):
+    config = SearchConfig(
+        env="AgentRL/Sokoban-v0", policy="random", split="test", tasks=4, methods=["best_of_n", "mcts"],
+        budgets=[20, 60], listed=True, rollout=0, outcome="score", gamma=0.99, fresh=False, shown=3, seed=0,
+    )  # fmt: skip
+    study = run_search(config, tmp_path)
+    browser.get(write_search_report(study, tmp_path).as_uri())
+    graphs = {(graph.method, graph.stage): graph for graph in drawn(study)}
+    assert len(graphs) == 4
+    for (method, stage), graph in graphs.items():
+        browser.find_element(By.CSS_SELECTOR, f"#graph-method button[data-value='{method}']").click()
+        browser.find_element(By.CSS_SELECTOR, f"#graph-stage button[data-value='{stage}']").click()
+        assert len(browser.find_elements(By.CSS_SELECTOR, "#graph-picture .node")) == len(graph.nodes)
+        assert f"{graph.won} of {graph.episodes} simulations solved" in inside(browser, "graph-summary")
     assert browser.get_log("browser") == []

@@ -66,10 +66,14 @@ def random_table(
 
 
 def rebuild(table: StepTable, rows: np.ndarray, rename=str, relabel=str) -> StepTable:
-    """The given rows of a table, in that order, with other state names, other labels of groups and trajectories."""
+    """The given rows of a table, in that order, with other state names, other labels of groups and trajectories.
+
+    Rows of whole groups, or all, where trajectories are cut from others.
+    """
+    names, kept = [relabel(name) for name in table.trajectories], set(table.trajectory[rows].tolist())
     return StepTable.from_arrays(
         group=[relabel(table.groups[i]) for i in table.group[rows]],
-        trajectory=[relabel(table.trajectories[i]) for i in table.trajectory[rows]],
+        trajectory=[names[i] for i in table.trajectory[rows]],
         t=table.t[rows],
         state=[rename(table.states[i]) for i in table.state[rows]],
         action=[table.actions[i] for i in table.action[rows]],
@@ -79,6 +83,11 @@ def rebuild(table: StepTable, rows: np.ndarray, rename=str, relabel=str) -> Step
         won=table.won[rows],
         terminated=table.terminated[rows],
         truncated=table.truncated[rows],
+        parent={
+            names[i]: (names[table.trajectory[cut]], int(table.t[cut]))
+            for i, cut in enumerate(table.parent)
+            if cut >= 0 and i in kept
+        },
     )
 
 

@@ -11,8 +11,9 @@ import pytest
 import wrappers.credit
 
 METHODS = [
-    "attribution", "dapo", "fill_silent", "gae", "gigpo", "graphgpo", "grpo", "hgpo", "hisr", "istar", "prime",
-    "process_reward", "reinforce_plus_plus", "rewardflow", "rloo", "spa", "token_gae",
+    "aem", "attribution", "bpo", "dapo", "empg", "fill_silent", "gae", "gigpo", "graphgpo", "grpo", "hgpo", "hisr",
+    "igpo", "istar", "milegpo", "potential", "prime", "process_reward", "ragen2", "reinforce_plus_plus", "rewardflow",
+    "rloo", "salt", "spa", "tigpo", "token_gae", "tree_grpo", "vetta", "vine",
 ]  # fmt: skip
 
 

@@ -15,8 +15,17 @@ from wrappers.credit.options import option_table
 PAGES = Path(__file__).parents[3] / "docs" / "credit"
 #: Function, page, its `TypedDict` and its presets.
 METHODS = [
+    ("aem", "aem", "AEMOptions", "PRESETS"),
+    ("empg", "empg", "EMPGOptions", "PRESETS"),
+    ("igpo", "igpo", "IGPOOptions", "PRESETS"),
+    ("milegpo", "milegpo", "MileGPOOptions", "PRESETS"),
+    ("potential", "potential", "PotentialOptions", "PRESETS"),
+    ("ragen2", "ragen2", "RAGEN2Options", "PRESETS"),
+    ("salt", "salt", "SALTOptions", "PRESETS"),
+    ("tigpo", "tigpo", "TIGPOOptions", "PRESETS"),
     ("action_targets", "agentprm", "ActionTargetOptions", "PRESETS"),
     ("attribution", "attribution", "AttributionOptions", "PRESETS"),
+    ("bpo", "bpo", "BPOOptions", "PRESETS"),
     ("dapo", "dapo", "DAPOOptions", "PRESETS"),
     ("gae", "gae", "GAEOptions", "PRESETS"),
     ("gigpo", "gigpo", "GiGPOOptions", "PRESETS"),
@@ -32,6 +41,8 @@ METHODS = [
     ("rewardflow", "rewardflow", "RewardFlowOptions", "PRESETS"),
     ("rloo", "rloo", "EpisodeOptions", "PRESETS"),
     ("spa", "spa", "SPAOptions", "PRESETS"),
+    ("tree_grpo", "tree_grpo", "TreeGRPOOptions", "PRESETS"),
+    ("vine", "vine", "VineOptions", "PRESETS"),
 ]
 
 

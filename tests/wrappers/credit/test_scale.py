@@ -3,6 +3,7 @@
 And numbers that hurt: what would overflow inside is refused by name.
 """
 
+import functools
 import operator
 import tracemalloc
 import warnings
@@ -17,24 +18,33 @@ from benchmarks.throughput.synthetic_rollouts import random_walk_table
 from tests.growth import MOST_GROWTH, growth, seconds
 from wrappers.credit import (
     action_targets,
+    aem,
     bi_level_gae,
     dapo,
+    empg,
     gae,
     gigpo,
     graphgpo,
     grpo,
     hgpo,
     hisr,
+    igpo,
     istar,
+    milegpo,
+    potential,
     prime,
     process_reward,
+    ragen2,
     reinforce_plus_plus,
     reinforce_plus_plus_baseline,
     rewardflow,
     rloo,
+    salt,
     spa,
+    tigpo,
     token_gae,
 )
+from wrappers.credit.potential import PRESETS as POTENTIAL_PRESETS
 from wrappers.credit.segments import by_count, by_event
 
 #: Steps of an episode, where the shape does not say something else.
@@ -81,6 +91,7 @@ def star(n: int) -> StepTable:
     return rows(np.zeros(n, int), row // LENGTH, row % LENGTH, state, np.where(back, 0, spoke), row)
 
 
+HUGE = [1e101, 1e200, -1e300, 1.7e308]
 SHAPES: dict[str, Callable[[int], StepTable]] = {
     "one group": one_group, "one state": one_state, "distinct states": distinct_states, "chain": chain, "star": star,
 }  # fmt: skip
@@ -161,6 +172,45 @@ def test_credit_takes_linear_time(name: str, preset: str, shape: str) -> None:
     assert growth(operator.call, work(5_000), work(40_000), tries=2) < MOST_GROWTH
 
 
+#: Methods whose presets are not the papers' and the authors'.
+RECENT: dict[str, Callable[..., Floats]] = {
+    **{name: functools.partial(potential, preset=name) for name in POTENTIAL_PRESETS},
+    "salt": salt, "milegpo": milegpo, "tigpo": tigpo, "ragen2": ragen2,
+    "empg": lambda table, **options: empg(table, entropies=np.arange(len(table)) % 7 / 7, **options),
+    "igpo": lambda table, **options: igpo(table, beliefs=np.arange(len(table)) % 7 / 7, **options),
+    "aem": lambda table, **options: aem(table, entropies=np.arange(len(table)) % 7 / 7, **options),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("name", RECENT)
+def test_recent_credit_takes_linear_time_and_memory(name: str, shape: str) -> None:
+    small, large = SHAPES[shape](5_000), SHAPES[shape](40_000)
+    assert growth(RECENT[name], small, large, tries=2) < MOST_GROWTH
+    tracemalloc.start()
+    RECENT[name](large)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1500 * 40_000  # bytes
+
+
+@pytest.mark.parametrize("value", [1e100, -1e100])
+@pytest.mark.parametrize("name", RECENT)
+def test_a_large_reward_overflows_nowhere_in_recent_credit(name: str, value: float) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scores = RECENT[name](huge_reward(value), outcome="return")
+    assert not np.isinf(scores).any()
+    assert name == "ragen2" or np.isfinite(scores).all()
+
+
+@pytest.mark.parametrize("value", HUGE)
+@pytest.mark.parametrize("name", RECENT)
+def test_a_huge_reward_is_refused_by_name_in_recent_credit(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match="reward"):
+        RECENT[name](huge_reward(value), outcome="return")
+
+
 def test_credit_by_costs_takes_linear_time() -> None:
     def work(n: int) -> Callable[[], object]:
         table = chain(n)
@@ -204,9 +254,6 @@ def test_a_million_rows(name: str, preset: str, shape: str) -> None:
         return lambda: METHODS[name](table, preset=preset)
 
     assert growth(operator.call, work(125_000), work(1_000_000)) < MOST_GROWTH
-
-
-HUGE = [1e101, 1e200, -1e300, 1.7e308]
 
 
 @pytest.mark.parametrize("value", HUGE)

@@ -1,5 +1,6 @@
 """Graphs that grow step by step: the same distances as a full search after every step, whatever the order."""
 
+import dataclasses
 import math
 import pickle
 import subprocess
@@ -7,10 +8,12 @@ import sys
 from collections.abc import Hashable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentgym.trajectory import StepTable
 from wrappers.credit.task_graph import TaskGraphs
 
 Steps = list[tuple[Hashable, Hashable, bool]]
@@ -159,3 +162,31 @@ def test_nothing_depends_on_the_order_of_hashes() -> None:
         printed.append(done.stdout)
     assert printed[0] == printed[1]
     assert "'s0'" in printed[0]
+
+
+def test_a_table_is_added_to_the_tasks_that_its_groups_are_named_after():
+    table = StepTable.from_arrays(
+        group=["x", "x", "y"], trajectory=[0, 0, 1], t=[0, 1, 0], state=["a", "b", "a"], action=["go"] * 3,
+        next_state=["b", "goal", "c"], reward=[0, 1, 0], won=[True, True, False], valid=[True, True, False],
+    )  # fmt: skip
+    graphs = TaskGraphs()
+    graphs.add_table(table)
+    assert graphs.distances("x") == {"a": 2, "b": 1, "goal": 0}
+    assert "y" not in graphs  # its only step was refused
+    graphs.add_table(table, valid_only=False)
+    assert graphs.distances("y") == {"a": math.inf, "c": math.inf}
+    # The last step of a won episode says where success is, valid or not.
+    graphs = TaskGraphs()
+    graphs.add_table(dataclasses.replace(table, valid=np.zeros(3, bool)))
+    assert graphs.distances("x") == {"b": 1, "goal": 0}
+
+
+def test_copies_grow_by_themselves():
+    graphs = TaskGraphs()
+    graphs.add("x", "a", "b")
+    graphs.add("y", "a", "goal", success=True)
+    copy = graphs.copy_of(["x", "unknown"])
+    assert len(copy) == 1
+    copy.add("x", "b", "goal", success=True)
+    assert (copy.distance("x", "a"), graphs.distance("x", "a")) == (2, math.inf)
+    assert graphs.n_edges == 2

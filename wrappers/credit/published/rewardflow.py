@@ -103,9 +103,7 @@ def propagated_values(table: StepTable, graph: StateGraph, gamma: float) -> Floa
         gamma: discount per edge.
     """
     order = table.order
-    before = np.zeros(len(table))
-    before[order[1:]] = table.reward[order[:-1]]
-    before[order[table.offsets[:-1]]] = 0.0
+    before = np.where(table.previous < 0, 0.0, table.reward[table.previous])
     rows = order[(graph.is_edge & (graph.source != graph.target))[order]]
     seen = np.stack((graph.source[rows], graph.target[rows]), axis=1).ravel()
     reward = np.stack((before[rows], table.reward[rows]), axis=1).ravel()
@@ -126,13 +124,13 @@ def propagated_values(table: StepTable, graph: StateGraph, gamma: float) -> Floa
 
 
 def in_lost_transitions(table: StepTable) -> Bools:
-    """Return bool (N,): last rows of the longest trajectories of the whole table.
+    """Return bool (N,): last rows of the longest episodes of the whole table.
 
     The published code takes a transition's next state from the following row of a batch padded to its longest
     trajectory, so these have none: they are missing in the graph and keep the environment's reward.
     """
     lost = np.zeros(len(table), np.bool_)
-    length = np.diff(table.offsets)
+    length = table.episode_length
     lost[table.last[length == length.max(initial=0)]] = True
     return lost
 
@@ -145,6 +143,6 @@ def label_early_ends(table: StepTable, key: str = "You Won!") -> StepTable:
     """
     states = table.states if key in table.states else (*table.states, key)
     next_state = table.next_state.copy()
-    length = np.diff(table.offsets)
+    length = table.episode_length
     next_state[table.last[length < length.max(initial=0)]] = states.index(key)
     return dataclasses.replace(table, next_state=next_state, states=states)

@@ -1,0 +1,189 @@
+"""What can be asked for in a household: the six kinds of goals with the kinds of things they are about.
+
+A game has a goal of its own. Any other goal of the six kinds that is about things of the room makes another task of the
+same household, named `"<task_id of the game>#<goal>"`, the goal in the words of ALFRED's task folders:
+"pick_clean_then_place_in_recep-Apple-None-CounterTop".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
+from typing import NamedTuple
+
+from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game, bits, mask
+from agentgym.alfworld.state import State
+from agentgym.alfworld.things import spelled
+from agentgym.checks import suggest
+
+#: The sentences of a task in words, two for each type.
+SENTENCES: dict[str, tuple[str, str]] = {
+    PICK: ("put a {thing} in {place}", "put some {thing} on {place}"),
+    LOOK: ("look at {thing} under the {place}", "examine the {thing} with the {place}"),
+    CLEAN: ("put a clean {thing} in {place}", "clean some {thing} and put it in {place}"),
+    HEAT: ("put a hot {thing} in {place}", "heat some {thing} and put it in {place}"),
+    COOL: ("put a cool {thing} in {place}", "cool some {thing} and put it in {place}"),
+    TWO: ("put two {thing} in {place}", "find two {thing} and put them in {place}"),
+}
+_MARK = "#"
+_EXAMPLE = "pick_clean_then_place_in_recep-Apple-None-CounterTop"
+
+
+class Goal(NamedTuple):
+    """A goal: one of `TASK_TYPES`, the kind of thing it is about, the kind of receptacle (or lamp); in lower case."""
+
+    task_type: str
+    thing: str
+    place: str
+
+    @property
+    def name(self) -> str:
+        """The goal as a word.
+
+        >>> Goal("look_at_obj_in_light", "alarmclock", "desklamp").name
+        'look_at_obj_in_light-AlarmClock-None-DeskLamp'
+        """
+        return f"{self.task_type}-{spelled(self.thing)}-None-{spelled(self.place)}"
+
+
+def own_goal(game: Game) -> Goal | None:
+    """Return the goal of a game, None when the game has nothing that it could be about."""
+    things = [game.object_types[item] for item in bits(game.goal_objects)]
+    places = [game.receptacle_types[receptacle] for receptacle in game.goal_receptacles]
+    places += [game.object_types[lamp] for lamp in bits(game.goal_lamps)]
+    return Goal(game.task_type, things[0], places[0]) if things and places else None
+
+
+def goals_met(state: State, receptacles: Iterable[int]) -> set[Goal]:
+    """Return the goals about things that can be carried which hold in a state, whatever the game's own goal is.
+
+    Args:
+        state: any state of a game.
+        receptacles: which ones to look into.
+    """
+    game, met = state.game, set()
+    kinds = game.object_types
+    treated = (
+        (PICK, -1),
+        (CLEAN, game.cleanable & state.clean),
+        (HEAT, game.heatable & state.hot),
+        (COOL, game.coolable & state.cool),
+    )
+    for receptacle in receptacles:
+        place, content = game.receptacle_types[receptacle], state.contents[receptacle] & game.pickupable
+        once: set[str] = set()
+        for item in bits(content):
+            kind = kinds[item]
+            met.update([Goal(verb, kind, place) for verb, objects in treated if objects >> item & 1])
+            if kind in once:
+                met.add(Goal(TWO, kind, place))
+            once.add(kind)
+    if state.held >= 0:
+        within = mask(i for receptacle in game.local[state.loc] for i in bits(state.contents[receptacle]))
+        lit = within & game.toggleable & state.toggled
+        met.update([Goal(LOOK, kinds[state.held], kinds[lamp]) for lamp in bits(lit)])
+    return met
+
+
+@lru_cache(maxsize=512)
+def _met_at_first(game: Game) -> frozenset[Goal]:
+    return frozenset(goals_met(State(game), range(len(game.contents))))
+
+
+def goals_done(state: State) -> list[Goal]:
+    """Return the goals, but the game's, that hold now and did not at its beginning, those of simpler kinds first."""
+    game = state.game
+    # what a ghost's other copy lies in counts although nobody touched it
+    treated = state.clean | state.hot | (state.cool ^ game.cool)
+    changed = [i for i, content in enumerate(state.contents) if state.touched >> i & 1 or content & treated]
+    new = goals_met(state, changed) - _met_at_first(game) - {own_goal(game)}
+    return sorted(new, key=lambda goal: (TASK_TYPES.index(goal.task_type), goal))
+
+
+def id_with(game: Game, goal: Goal) -> str:
+    """Return the task_id of a game's household with a goal."""
+    return f"{split_id(game.task_id)[0]}{_MARK}{goal.name}"
+
+
+def split_id(task_id: str) -> tuple[str, str]:
+    """Return the game's task_id, and the name of the goal that it is played with; "" for its own.
+
+    >>> split_id("room/trial_1#pick_and_place_simple-Mug-None-Desk"), split_id("room/trial#1")
+    (('room/trial_1', 'pick_and_place_simple-Mug-None-Desk'), ('room/trial#1', ''))
+    """
+    game, mark, goal = task_id.rpartition(_MARK)
+    return (game, goal) if mark and "-" in goal else (task_id, "")
+
+
+def parse_goal(name: str) -> Goal:
+    """Return a goal by its name.
+
+    Raises:
+        ValueError: when it is no name of a goal.
+
+    >>> parse_goal("pick_two_obj_and_place-Pen-None-SideTable")
+    Goal(task_type='pick_two_obj_and_place', thing='pen', place='sidetable')
+    """
+    parts = name.lower().split("-")
+    if len(parts) != 4 or parts[2] != "none":
+        raise ValueError(
+            f"unknown goal {name!r:.200}: expected '<task type>-<thing>-None-<place>', such as {_EXAMPLE!r}"
+        )
+    if parts[0] not in TASK_TYPES:
+        raise ValueError(f"goal {name!r:.200}: unknown task type {parts[0]!r:.200}; {suggest(parts[0], TASK_TYPES)}")
+    goal = Goal(parts[0], parts[1], parts[3])
+    if goal.name != name:  # one name per task: episodes are grouped by it
+        raise ValueError(f"unknown goal {name!r:.200}: it is written {goal.name!r:.200}")
+    return goal
+
+
+@lru_cache(maxsize=512)
+def with_goal(game: Game, goal: Goal) -> Game:
+    """Return the same household with another goal, the game itself where it is its own.
+
+    The sentence is the first or the second of its type, whichever the game's own is of its type. There is no
+    walkthrough: the expert plans.
+
+    Raises:
+        ValueError: when the room has nothing that the goal is about, or the goal holds at the beginning.
+    """
+    own = own_goal(game)
+    if goal == own:
+        return game
+    flags = {CLEAN: game.cleanable, HEAT: game.heatable, COOL: game.coolable}
+    wanted = _of_kind(game, goal.thing) & game.pickupable & flags.get(goal.task_type, -1)
+    lamps, places = 0, tuple([i for i, kind in enumerate(game.receptacle_types) if kind == goal.place])
+    if goal.task_type == LOOK:
+        lamps, places = _of_kind(game, goal.place) & game.toggleable, ()
+    # what is cool at the beginning needs no fridge
+    machines = {CLEAN: game.sinks, HEAT: game.microwaves, COOL: game.fridges | wanted & game.cool}.get(
+        goal.task_type, -1
+    )
+    for there, what in (
+        (wanted, f"{goal.thing!r:.200} to do that with among {', '.join(sorted(set(game.object_types)))}"),
+        (lamps or places, f"such place {goal.place!r:.200} among {', '.join(sorted(set(game.receptacle_types)))}"),
+        (machines, "sink, microwave or fridge that does it"),
+    ):
+        if not there:
+            raise ValueError(f"goal {goal.name!r:.200}: {game.task_id!r} has no {what}")
+    if goal in _met_at_first(game):
+        raise ValueError(
+            f"goal {goal.name!r} holds at the beginning of {game.task_id!r}: choose one that is to be done"
+        )
+    sentences = SENTENCES[goal.task_type]
+    second = own is not None and game.task == SENTENCES[game.task_type][1].format(thing=own.thing, place=own.place)
+    return replace(
+        game,
+        task_id=id_with(game, goal),
+        task_type=goal.task_type,
+        task=sentences[second].format(thing=goal.thing, place=goal.place),
+        goal_objects=wanted,
+        goal_receptacles=places,
+        goal_lamps=lamps,
+        walkthrough=(),
+    )
+
+
+def _of_kind(game: Game, kind: str) -> int:
+    return mask(i for i, each in enumerate(game.object_types) if each == kind)

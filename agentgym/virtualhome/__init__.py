@@ -1,0 +1,1 @@
+"""VirtualHome: the household as an evolving graph, its rules, protocols and tasks."""

@@ -1,0 +1,53 @@
+"""What an episode is about: a house, what is to be done in it, and a program that does it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from agentgym.virtualhome.goals import Goal, Tests
+from agentgym.virtualhome.lexicon import Lexicon
+from agentgym.virtualhome.rules import World
+from agentgym.virtualhome.scene import Scene
+
+#: Repairs without which texts would depend on the order of sets, and rules might not answer.
+ALWAYS: Final = frozenset(("cycles", "grab_place"))
+
+
+@dataclass(frozen=True, eq=False)
+class Activity:
+    """A task in a house.
+
+    Attributes:
+        task_id: its name in its collection.
+        task_type: family of a generated activity, title of a published one.
+        title: what it is about, in a few words.
+        description: what is to be done, in words.
+        lexicon: the house at the start, and what is said about it.
+        goal: what is to be achieved.
+        program: commands that achieve it from the start; () when none is known.
+    """
+
+    task_id: str
+    task_type: str
+    title: str
+    description: str
+    lexicon: Lexicon
+    goal: Goal
+    program: tuple[str, ...]
+
+    @property
+    def scene(self) -> Scene:
+        """The house at the start."""
+        return self.lexicon.scene
+
+    @cached_property
+    def tests(self) -> Tests:
+        """The goal as tests on cells."""
+        return self.goal.tests(self.scene)
+
+    def world(self, repairs: Collection[str] = ()) -> World:
+        """Return the house at the start, with dialect "v1", some repairs and those of `ALWAYS`."""
+        return World(self.scene, "v1", ALWAYS.union(repairs))

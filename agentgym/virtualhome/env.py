@@ -1,0 +1,209 @@
+"""The VirtualHome environments."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+from agentgym.checks import check_name, check_repairs, keywords_checked, real
+from agentgym.core import Info, TextEnv, TextSpace
+from agentgym.tasks import check_split, choose, given
+from agentgym.vector import TextVectorEnv
+from agentgym.virtualhome.activity import Activity
+from agentgym.virtualhome.episode import Episode
+from agentgym.virtualhome.rules import REPAIRS
+from agentgym.virtualhome.spa import activity as spa
+from agentgym.virtualhome.tasks import Activities, find_activities, narrowed
+
+INSTRUCTIONS = (
+    "You are in a household and have a task to do there. You see the room you are in, what is near you, and what you "
+    "hold; you have two hands. Each turn, give one command, with things as they are named (`chair 2`):\n"
+    "walk to <thing or room>; find <thing near you>; grab <thing>; put <thing> on <thing>; put <thing> in <thing>; "
+    "put <thing> back; drop <thing>; open <thing>; close <thing>; switch on <thing>; switch off <thing>; plug in "
+    "<thing>; plug out <thing>; sit on <thing>; lie on <thing>; stand up; sleep; wake up; turn to <thing>; look at "
+    "<thing>; watch <thing>; touch <thing>; wash <thing>; wipe <thing>; drink <thing>; read <thing>; eat <thing>; cut "
+    "<thing>; pour <thing> into <thing>; put on <clothes>; take off <clothes>; greet <person>; type on <thing>.\n"
+    "You can only use what you have walked to or found, and only while it is near you. A command that is not possible "
+    "changes nothing, and you are told why."
+)
+
+
+class VirtualHomeEnv(TextEnv[str]):
+    r"""VirtualHome as text: do a chore in a house, `walk to mug 1`, `grab mug 1`, `put mug 1 on desk 1`, ...
+
+    **Task.** A house of rooms, doors, furniture and things, each with states (open, on, dirty, ...), as a graph that
+    actions change. What is to be done stands in the first observation. Generated activities are of 17 families
+    (`task_type`), from carrying things to cooking; published ones have titles such as "Wash clothes".
+
+    **Observation.** `TextSpace`: the room, what is near with its states and where it lies, what is held and worn; after
+    a command that failed, first why. Things have numbers (`chair 2`) in the order of their ids, and come in
+    alphabetical order. It is not the whole state: it shows nothing of other rooms, nor what has been discovered.
+
+    **Action.** `TextSpace`: a command of `agentgym.virtualhome.commands.TEMPLATES`, with things by their names. Any
+    other text, and a command that the rules refuse, is an invalid action; it changes nothing, and counts as a step.
+
+    **Rules.** Those of the simulator that made the published programs (dialect "v1" of `agentgym.virtualhome.rules`),
+    to the letter: only what was walked to or found can be used, and only while it is near. Two repairs are always on,
+    "cycles" and "grab_place", without which texts would depend on the order of Python's sets.
+
+    **Reward** of a step: `reward` (1) when the goal is achieved, else 0.
+
+    **End.** `terminated` when the goal is achieved (`won`). The registered time limit is 40 steps (`truncated`), that
+    of the papers. There are dead ends: a seat on which somebody has sat is full.
+
+    **Info.** `admissible_actions`: sorted; each of them succeeds, and none that would is missing but for those that
+    `agentgym.virtualhome.admissible` names; `state_key`: equal exactly for equal states of a task; `task_id`; `won`;
+    `score`: the share of the goal that is achieved, 0 at the start; `task_type`; `location`: room and posture;
+    `inventory`: what is held; with `expert=True`, `expert_action`: the program of the task while it is followed, else
+    the first command of a plan, "" where none is found. `distance()` and `distance_bounds()` answer how many commands
+    are left.
+
+    **Tasks.** `reset(options=...)` takes `task_id`, with or without `split`, or any of `split`, `index` and `task_type`
+    (`index` then counts the tasks of that type); without options the index is drawn from `np_random`.
+
+    **Data.** None needed: houses and activities are generated. "train", "valid_seen" and "valid_unseen" have no house
+    in common; "valid_unseen" has pairs of family and main class of objects that the others do not have. The published
+    tasks are read from `data`, or from the variable VIRTUALHOME_DATA, a folder with the scenes and the differences of
+    the tasks to them: 518 tasks in scene 1, others in scenes 2 to 7. Their "valid_unseen" has titles of its own,
+    "valid_seen" environments of its own, "all" is all of them. A file that cannot be read is a `ForeignError` with
+    file, row and field.
+
+    **Id.** `AgentRL/VirtualHome-v0`.
+
+    Args:
+        data: folder of the published tasks; None for the variable VIRTUALHOME_DATA, and generated activities when that
+            is not set; "generated" for generated activities in any case.
+        split: split of episodes whose options name none; None for "train".
+        task_types: families or titles to play; None for all.
+        goal: which goals published tasks have: "strict" (the whole difference between the first and the last graph),
+            "loose" (without CLOSE and FACING), "object" (also without the character), "eai" (those of
+            EmbodiedAgentInterface), "either" ("eai" where there is one that can be played, else "object"). Tasks whose
+            goal is empty, or true at the start, are left out: `tasks.degenerate()` names them.
+        reward: reward for achieving the goal.
+        protocol: "numbered", the one above, or "spa", that of SPA, STeCa and HISR, see
+            `agentgym.virtualhome.spa.activity`: the simulator "head" with the repairs "find", "cycles" and
+            "grab_place"; action strings or whole replies with `Action: `; things by their class alone, resolved as the
+            papers do (drawn from `np_random` where nothing decides); and their observations, which show what is close
+            and held. Their goal is "strict".
+        repairs: names of repairs of the rules (`agentgym.virtualhome.rules.REPAIRS`), or "all"; with `protocol="spa"`
+            of `agentgym.virtualhome.spa.activity.REPAIRS`.
+        house_seed: another number gives other generated houses and activities.
+        num_activities: generated activities of each split; None for 4,080 and 204. Another number changes no activity,
+            only how many there are.
+        expert: put `expert_action` into info.
+        render_mode: "ansi" (the observation text) or None.
+
+    >>> env = VirtualHomeEnv(data="generated", expert=True)
+    >>> observation, info = env.reset(seed=0)
+    >>> while not info["won"]:
+    ...     observation, reward, terminated, truncated, info = env.step(info["expert_action"])
+    >>> reward, terminated, info["score"]
+    (1.0, True, 1.0)
+    """
+
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
+    OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id", "task_type")
+
+    @keywords_checked
+    def __init__(
+        self,
+        *,
+        data: str | os.PathLike[str] | None = None,
+        split: str | None = None,
+        task_types: Iterable[str] | str | None = None,
+        goal: str = "either",
+        reward: float = 1.0,
+        protocol: str = "numbered",
+        repairs: Iterable[str] | str = (),
+        house_seed: int = 0,
+        num_activities: int | None = None,
+        expert: bool = False,
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(render_mode=render_mode, expert=expert)
+        generator = {"house_seed": house_seed, "num_activities": num_activities}
+        self.tasks: Activities = find_activities(data, goal, generator)
+        self.split = self.tasks.first if split is None else check_split(self.tasks, split)
+        if task_types is not None:
+            self.tasks = narrowed(self.tasks, task_types)
+        self.reward = real("reward", reward, expected="a finite number")
+        self.protocol = check_name(protocol, ("numbered", "spa"), "protocol")
+        self.repairs = check_repairs(repairs, spa.REPAIRS if protocol == "spa" else REPAIRS)
+        self.observation_space = TextSpace()
+        self.action_space = TextSpace(samples=("stand up", "sleep"))
+        self.instructions = spa.INSTRUCTIONS if protocol == "spa" else INSTRUCTIONS
+
+    def begin(self, options: dict[str, Any]) -> None:
+        """Load an activity; without options its index is drawn from `self.np_random`."""
+        options = given(options)
+        kind = options.pop("task_type", None)
+        if kind is not None and "task_id" in options:
+            options["task_type"] = kind  # for the message of `choose`
+        tasks = self.tasks if kind is None else narrowed(self.tasks, kind)
+        self.episode = self._episode(choose(tasks, self.split, options, self.np_random))
+
+    def act(self, command: str) -> tuple[float, bool, bool]:
+        """Play one command; see the class page for the reward."""
+        valid = self.episode.act(command)
+        return (self.reward, True, valid) if self.episode.won else (0.0, False, valid)
+
+    def observe(self) -> str:
+        """Return what is shown now."""
+        return self.episode.observe()
+
+    def describe(self, valid: bool) -> Info:
+        """Return the info dict of the current state."""
+        episode = self.episode
+        location, inventory, key = episode.report()
+        info: Info = {
+            "admissible_actions": episode.admissible(),
+            "is_action_valid": valid,
+            "state_key": key,
+            "task_id": episode.activity.task_id,
+            "won": episode.won,
+            "score": episode.score,
+            "task_type": episode.activity.task_type,
+            "location": location,
+            "inventory": inventory,
+        }
+        if self.expert:
+            info["expert_action"] = episode.expert_action()
+        return info
+
+    def get_state(self) -> Any:
+        """Return (task_id, state of the episode)."""
+        return self.episode.activity.task_id, self.episode.get_state()
+
+    def set_state(self, state: Any) -> None:
+        """Load what `get_state` returned."""
+        task_id, episode = state
+        if not self._begun or self.episode.activity.task_id != task_id:
+            self.episode = self._episode(self.tasks.by_id(task_id, None))
+        self.episode.set_state(episode)
+
+    def _episode(self, activity: Activity) -> Episode | spa.SpaActivity:
+        if self.protocol == "spa":
+            return spa.SpaActivity(activity, self.repairs, self._draw)
+        return Episode(activity, self.repairs)
+
+    def _draw(self, ids: Sequence[int]) -> int:
+        return ids[int(self.np_random.integers(len(ids)))]
+
+    def distance(self) -> float:
+        """Number of commands of the shortest plan that was found, an upper bound; `inf` where none was.
+
+        It is exact where both numbers of `distance_bounds` are equal.
+        """
+        return self.distance_bounds()[1]
+
+    def distance_bounds(self) -> tuple[float, float]:
+        """Return a lower and an upper bound of the number of commands that are left; equal where it is known."""
+        self.need_episode("distance_bounds")
+        return self.episode.distance_bounds()
+
+
+class VirtualHomeVectorEnv(TextVectorEnv):
+    """Many `VirtualHomeEnv` in one process; houses and scenes are shared."""
+
+    env_class = VirtualHomeEnv

@@ -1,0 +1,109 @@
+"""One episode in words: numbered things, commands, observations, and the state in full."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from math import inf
+from typing import Any
+
+from agentgym.virtualhome.activity import Activity
+from agentgym.virtualhome.bounds import least
+from agentgym.virtualhome.expert import plan
+from agentgym.virtualhome.keys import known_nodes, state_key
+from agentgym.virtualhome.rules import DISCOVERING
+from agentgym.virtualhome.text import NOT_UNDERSTOOD, failure, introduction
+
+
+class Episode:
+    """An activity that is being done, by the rules of dialect "v1".
+
+    Args:
+        activity: what is to be done.
+        repairs: of the rules, beside `activity.ALWAYS`.
+
+    Attributes:
+        activity: what is to be done.
+        world: the simulator.
+        done: deeds of the goal that have been done.
+    """
+
+    def __init__(self, activity: Activity, repairs: Collection[str] = ()) -> None:
+        self.activity = activity
+        self.world = activity.world(repairs)
+        self.done = 0
+        self._left = activity.tests.missing(self.world.cells, 0)
+        self._known = 0
+        self._note = introduction(activity.title, activity.description) + "\n\n"
+        self._plan: tuple[str, ...] | None = activity.program
+
+    def act(self, command: str) -> bool:
+        """Play a command, and return whether it was done."""
+        activity, world = self.activity, self.world
+        line = activity.lexicon.words.line(command)
+        if line is None:
+            self._note = f"{NOT_UNDERSTOOD}\n"
+            return False
+        result = world.act(line)
+        if not result.ok:
+            self._note = f"{failure(result.messages, activity.lexicon.names, activity.scene)}\n"
+            return False
+        self._note = ""
+        index = activity.scene.index
+        if line.action in DISCOVERING:
+            self._known |= 1 << index[line.things[0][1]]
+        if activity.tests.deeds:
+            node = index[line.things[0][1]] if line.things else -1
+            self.done = activity.tests.advance(world.cells, self.done, line.action, node)
+        self._left = activity.tests.missing(world.cells, self.done)
+        if self._plan is not None:
+            self._plan = self._plan[1:] if self._plan[:1] == (command.strip(),) else None
+        return True
+
+    @property
+    def won(self) -> bool:
+        """The goal is achieved."""
+        return not self._left
+
+    @property
+    def score(self) -> float:
+        """Share of the goal that is achieved, beyond what is at the start."""
+        return self.activity.tests.share(self._left)
+
+    def observe(self) -> str:
+        """Return what is shown: why the last command failed, or the task at first, and then the surroundings."""
+        return self._note + self.activity.lexicon.view.surroundings(self.world)
+
+    def admissible(self) -> tuple[str, ...]:
+        """Return the commands that are offered."""
+        return self.activity.lexicon.offers.admissible(self.world, self._known)
+
+    def report(self) -> tuple[str, str, str]:
+        """Return where the character is, what it holds, and the exact state as text."""
+        view = self.activity.lexicon.view
+        location, inventory = view.location(self.world), view.inventory(self.world)
+        return location, inventory, state_key(self.world, f"{location}; {inventory}", self._known, self.done)
+
+    def expert_action(self) -> str:
+        """Return the next command of the program while it is followed, else of a plan; "" where there is none."""
+        if self.won:
+            return ""
+        if not self._plan:
+            self._plan = plan(self.activity, self.world, self.done) or ()
+        return self._plan[0] if self._plan else ""
+
+    def distance_bounds(self) -> tuple[float, float]:
+        """Return bounds of the number of commands that are still needed; above inf where no plan is found."""
+        commands = () if self.won else plan(self.activity, self.world, self.done)
+        most = inf if commands is None else float(len(commands))
+        return float(least(self.activity, self.world, self._known, self.done)), most
+
+    def get_state(self) -> Any:
+        """Return the state as a picklable value."""
+        return self.world.get_state(), self.done, self._note, self._plan
+
+    def set_state(self, state: Any) -> None:
+        """Load what `get_state` returned, of an episode of the same activity."""
+        snapshot, self.done, self._note, self._plan = state
+        self.world.set_state(snapshot)
+        self._known = known_nodes(self.world)
+        self._left = self.activity.tests.missing(self.world.cells, self.done)

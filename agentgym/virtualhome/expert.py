@@ -1,0 +1,374 @@
+"""Plans from any state: what is still missing is brought about piece by piece, each line tried in the episode itself.
+
+A plan achieves the conjuncts of the goal in an order that leaves the later ones possible: things are carried first (two
+at a time where hands and doors allow), then machines, lamps and plugs are seen to, clothes are put on, and the
+character sits or lies down last, with everything in hand that it needs there. Deeds come as soon as what they ask for
+is so. Every line is done in the world and undone at the end, so a plan that is returned does what it says; it need not
+be the shortest (`agentgym.virtualhome.bounds` says how far it may be from that).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentgym.virtualhome.activity import Activity
+from agentgym.virtualhome.goals import Test
+from agentgym.virtualhome.rules import World
+from agentgym.virtualhome.scene import (
+    CLEAN,
+    CLOSE,
+    DIRTY,
+    FACING,
+    HOLDS_LH,
+    HOLDS_RH,
+    INSIDE,
+    IS_CLOSED,
+    IS_OFF,
+    IS_ON,
+    IS_OPEN,
+    LYING,
+    ON,
+    PLUGGED_IN,
+    PLUGGED_OUT,
+    SITTING,
+    SOURCES,
+    STATES,
+    WIDTH,
+    members,
+)  # fmt: skip
+from agentgym.virtualhome.script import Line
+
+#: Lines of a plan at most, and tries to bring one thing about.
+_MOST_LINES, _MOST_TRIES = 100, 60
+#: States in the order in which they are brought about.
+_STATE_ORDER: Final = (CLEAN, DIRTY, IS_OPEN, IS_CLOSED, PLUGGED_IN, IS_ON, IS_OFF, PLUGGED_OUT)
+#: What is done to an object to give it a state, with what must be so before: (action, state).
+_MAKING: Final[dict[int, tuple[str, int]]] = {
+    CLEAN: ("WASH", 0), PLUGGED_IN: ("PLUGIN", 0), PLUGGED_OUT: ("PLUGOUT", 0), IS_OFF: ("SWITCHOFF", 0),
+    IS_ON: ("SWITCHON", PLUGGED_IN), IS_OPEN: ("OPEN", IS_OFF), IS_CLOSED: ("CLOSE", 0),
+}  # fmt: skip
+#: Deeds whose object has to be in hand.
+_IN_HAND: Final = frozenset(("READ", "DRINK", "DROP", "RELEASE", "PUTON"))
+#: Deeds that need no more of their object than that it is known, or faced.
+_FROM_AFAR: Final = frozenset(("WATCH", "LOOKAT", "POINTAT", "TURNTO", "GREET"))
+
+
+#: Deeds that only somebody who sits or lies can do.
+_RESTING: Final = frozenset(("SLEEP", "WAKEUP", "STANDUP"))
+
+
+class _StuckError(Exception):
+    """There is no way on."""
+
+
+def plan(activity: Activity, world: World, done: int = 0) -> tuple[str, ...] | None:
+    """Return commands that achieve the goal from here, () when it is achieved; None where no plan is found.
+
+    Args:
+        activity: what is to be done.
+        world: the episode, with dialect "v1"; as it was when this returns.
+        done: deeds that have been done.
+    """
+    mark = world.mark()
+    attempt = _Attempt(activity, world, done)
+    try:
+        attempt.run()
+    except _StuckError:
+        return None
+    finally:
+        world.undo(mark)
+    return tuple([activity.lexicon.words.said(line) for line in attempt.lines])
+
+
+class _Attempt:
+    """One plan in the making."""
+
+    def __init__(self, activity: Activity, world: World, done: int) -> None:
+        self.lines: list[Line] = []
+        self._activity = activity
+        self._tests = activity.tests
+        self._world = world
+        self._done = done
+        self._me = world.scene.character
+
+    def run(self) -> None:
+        """Add lines until the goal is achieved."""
+        for _ in range(_MOST_TRIES):
+            if not self._tests.missing(self._world.cells, self._done):
+                return
+            self._progress()
+        raise _StuckError
+
+    def _progress(self) -> None:
+        """Bring one more thing about."""
+        missing = self._missing(self._tests.cells)
+        deed = self._tests.deeds[self._done] if self._done < len(self._tests.deeds) else None
+        resting = [test for test in missing if self._rests(test)]
+        others = [test for test in missing if not self._rests(test)]
+        if deed is not None:
+            before = self._missing(deed[2])
+            if not before and not (resting and deed[0] & _RESTING):
+                return self._do(*self._deed(deed))
+            if before and not others and not any(map(self._rests, before)):
+                return self._bring_about(before)
+        if others:
+            return self._bring_about(others)
+        if resting:
+            return self._settle(resting, deed)
+        if deed is not None:
+            return self._bring_about(self._missing(deed[2]))
+        raise _StuckError
+
+    def _missing(self, tests: tuple[Test, ...]) -> list[Test]:
+        cells = self._world.cells
+        return [test for test in tests if cells[test[0]] & test[1] != test[2]]
+
+    def _rests(self, test: Test) -> bool:
+        """Say whether a test is about the character's posture or seat."""
+        return test[0] // WIDTH == self._me and test[0] % WIDTH in (STATES, ON)
+
+    # What brings about what.
+
+    def _bring_about(self, missing: list[Test]) -> None:
+        """Bring about one of these tests, that which comes first."""
+        me = self._me
+        carried = [test for test in missing if test[0] % WIDTH in (ON, INSIDE) and test[2] and test[0] // WIDTH != me]
+        worn = [test for test in carried if test[1] == 1 << me]
+        carried = [test for test in carried if test[1] != 1 << me]
+        if carried:
+            return self._carry(carried)
+        gone = [test for test in missing if not test[2] and test[0] % WIDTH in (ON, INSIDE) and test[0] // WIDTH != me]
+        if gone:
+            return self._hold(gone[0][0] // WIDTH)
+        cells = self._world.cells
+        changes = [(slot // WIDTH, want & ~cells[slot]) for slot, _, want in missing if slot % WIDTH == STATES]
+        changes.sort(key=lambda change: not (self._known(change[0]) and self._world.near(change[0])))
+        for node, states in changes:
+            for state in _STATE_ORDER:
+                if states & state:
+                    return self._make(node, state)
+        if worn:
+            thing = worn[0][0] // WIDTH
+            self._hold(thing)
+            return self._do("PUTON", thing)
+        return self._place_oneself(missing)
+
+    def _carry(self, missing: list[Test]) -> None:
+        """Bring things to one of the places where they belong."""
+        target = missing[0][1].bit_length() - 1
+        for _, bit, _ in missing:  # where something in hand belongs, if there is such a place
+            if any(slot // WIDTH in self._held() for slot, other, _ in missing if other == bit):
+                target = bit.bit_length() - 1
+        mine = [(slot // WIDTH, slot % WIDTH) for slot, bit, _ in missing if bit == 1 << target]
+        if self._world.scene.having["GRABBABLE"] >> target & 1 and mine[0][1] == INSIDE:
+            self._fill(mine[0][0], target)
+            return
+        mine.sort(key=lambda each: each[0] not in self._held())
+        shut = any(relation == INSIDE for _, relation in mine) and not self._takes_in(target)
+        load = mine[: 1 if shut else 2]
+        for thing, _ in load:
+            if thing not in self._held():  # then something may be possible that comes first
+                self._hold(thing, keep=[other for other, _ in load])
+                return
+        self._reach(target)
+        if shut:
+            self._make(target, IS_OPEN)
+        for thing, relation in load:
+            if thing in self._held():  # a closed door on the way may have taken the hand
+                self._do("PUTIN" if relation == INSIDE else "PUTBACK", thing, target)
+
+    def _fill(self, thing: int, vessel: int) -> None:
+        """Pour a thing into a vessel in hand."""
+        self._hold(vessel, keep=[thing])
+        self._hold(thing, keep=[vessel])
+        if vessel not in self._held():
+            return
+        able = self._world.scene.having
+        pours = (able["POURABLE"] | able["DRINKABLE"]) >> thing & able["RECIPIENT"] >> vessel & 1
+        self._do("POUR" if pours else "PUTIN", thing, vessel)
+
+    def _make(self, node: int, state: int) -> None:
+        """Give an object a state."""
+        if state not in _MAKING:
+            raise _StuckError
+        action, before = _MAKING[state]
+        self._reach(node)
+        bits = self._world.cells[node * WIDTH + STATES]
+        if before == PLUGGED_IN and bits & PLUGGED_OUT:
+            self._free_a_hand()
+            self._do("PLUGIN", node)
+        if before == IS_OFF and bits & IS_ON:
+            self._do("SWITCHOFF", node)
+        if action in ("OPEN", "PLUGIN", "PLUGOUT"):
+            self._free_a_hand()
+        self._do(action, node)
+
+    def _place_oneself(self, missing: list[Test]) -> None:
+        """Bring about what is left of an official goal: to hold, to be near, to be in a room, to face."""
+        me = self._me * WIDTH
+        for relation in (HOLDS_RH, HOLDS_LH, INSIDE, CLOSE, FACING):
+            for slot, bit, wanted in missing:
+                if slot == me + relation and wanted:
+                    node = bit.bit_length() - 1
+                    if relation in (HOLDS_RH, HOLDS_LH):
+                        return self._hold(node)
+                    return self._do("TURNTO", node) if relation == FACING and self._known(node) else self._reach(node)
+        raise _StuckError
+
+    def _settle(self, missing: list[Test], deed: tuple[frozenset[str], int, tuple[Test, ...]] | None) -> None:
+        """Sit or lie down where one should, with everything in hand that is needed there."""
+        cells, me = self._world.cells, self._me
+        wanted = next((bits for slot, bits, value in missing if slot % WIDTH == STATES and value), 0)
+        posture = wanted or cells[me * WIDTH + STATES] & (SITTING | LYING)
+        seat = next((bit.bit_length() - 1 for slot, bit, value in missing if slot % WIDTH == ON and value), -1)
+        if not posture & (SITTING | LYING):
+            self._do("STANDUP")
+            return
+        if deed is not None:
+            self._prepare(deed)
+        if seat < 0:
+            seat = self._any_seat(posture)
+        if cells[me * WIDTH + STATES] & posture:
+            self._do("STANDUP")
+        self._reach(seat)
+        self._do("SIT" if posture & SITTING else "LIE", seat)
+
+    def _prepare(self, deed: tuple[frozenset[str], int, tuple[Test, ...]]) -> None:
+        """Take, or get to know, what will be needed on a seat."""
+        actions, node, _ = deed
+        if node < 0:
+            return
+        if actions & _IN_HAND or (not actions & _FROM_AFAR and self._world.scene.having["GRABBABLE"] >> node & 1):
+            self._hold(node)
+        elif not self._known(node):
+            self._reach(node)
+
+    def _any_seat(self, posture: int) -> int:
+        having = self._world.scene.having["SITTABLE" if posture & SITTING else "LIEABLE"]
+        for seat in members(having):
+            if not self._world.cells[seat * WIDTH + SOURCES + ON]:
+                return seat
+        raise _StuckError
+
+    def _deed(self, deed: tuple[frozenset[str], int, tuple[Test, ...]]) -> tuple[str, *tuple[int, ...]]:
+        """Make everything ready for a deed, and return what is then to be done."""
+        actions, node, _ = deed
+        action = min(actions)
+        if actions & _RESTING:
+            if not self._world.seated():
+                bed = self._any_seat(LYING)
+                self._reach(bed)
+                self._do("LIE", bed)
+            return (action,)
+        if node < 0:
+            action, node = self._as_in_program(actions)
+        if action in _IN_HAND:
+            self._hold(node)
+        elif action == "WIPE":
+            if not self._held():
+                self._hold(self._something())
+            self._reach(node)
+        elif action in _FROM_AFAR:
+            if not self._known(node):
+                self._reach(node)
+            if action in ("WATCH", "LOOKAT", "POINTAT") and not self._world.faces(node):
+                self._do("TURNTO", node)
+        elif action in ("CLOSE", "OPEN"):
+            self._reach(node)
+            if not self._world.cells[node * WIDTH + STATES] & (IS_OPEN if action == "CLOSE" else IS_CLOSED):
+                self._make(node, IS_OPEN if action == "CLOSE" else IS_CLOSED)
+        else:
+            self._reach(node)
+        return action, node
+
+    def _as_in_program(self, actions: frozenset[str]) -> tuple[str, int]:
+        """Return an action and the thing that the task's program does it with."""
+        for command in self._activity.program:
+            line = self._activity.lexicon.words.line(command)
+            if line is not None and line.action in actions and line.things:
+                return line.action, self._world.scene.index[line.things[0][1]]
+        raise _StuckError
+
+    # Hands and feet.
+
+    def _hold(self, thing: int, keep: list[int] | None = None) -> None:
+        """Take a thing, whatever it is shut in; put down what is in the way, but for what is to be kept."""
+        if thing in self._held():
+            return
+        self._free_a_hand(keep or [])
+        inside = self._world.cells[thing * WIDTH + INSIDE] & ~self._world.scene.rooms
+        for box in members(inside):
+            if self._world.cells[box * WIDTH + STATES] & IS_CLOSED:
+                self._make(box, IS_OPEN)
+        self._reach(thing)
+        self._do("GRAB", thing)
+
+    def _reach(self, node: int) -> None:
+        """Be near a node, and know it."""
+        world = self._world
+        if world.near(node):
+            if not self._known(node):
+                self._do("FIND", node)
+            return
+        if world.cells[self._me * WIDTH + STATES] & (SITTING | LYING):
+            self._do("STANDUP")
+        for _ in range(_MOST_TRIES):
+            start, room = world.room(self._me), world.room(node)
+            if start is None or room is None:
+                raise _StuckError
+            if world.passable_door(node, start):
+                break
+            doors = world.closed_doors(start, room)
+            if doors is None:
+                raise _StuckError
+            if not doors or doors[-1] == node:
+                break
+            self._do("WALK", doors[-1])
+            self._free_a_hand()
+            self._do("OPEN", doors[-1])
+        self._do("WALK", node)
+
+    def _free_a_hand(self, keep: list[int] | tuple[()] = ()) -> None:
+        """Put something down when both hands are full, for choice what the goal does not mention."""
+        held = self._held()
+        if len(held) < 2:
+            return
+        wanted = {slot // WIDTH for slot, _, _ in self._tests.cells} | {node for _, node, _ in self._tests.deeds}
+        loose = sorted((thing for thing in held if thing not in keep), key=lambda thing: thing in wanted)
+        if not loose:
+            raise _StuckError
+        if not self._known(loose[0]):
+            self._do("FIND", loose[0])
+        self._do("DROP", loose[0])
+
+    def _something(self) -> int:
+        """Anything that can be taken: what is known and at hand, else what lies open to the hand."""
+        world = self._world
+        able = world.scene.having["GRABBABLE"]
+        free = [node for node in members(able) if not world.shut(node) and node not in self._held()]
+        near = [node for node in free if world.near(node)]
+        for nodes in ([node for node in near if self._known(node)], near, free):
+            if nodes:
+                return nodes[0]
+        raise _StuckError
+
+    def _held(self) -> list[int]:
+        cells, me = self._world.cells, self._me * WIDTH
+        return list(members(cells[me + HOLDS_RH] | cells[me + HOLDS_LH]))
+
+    def _known(self, node: int) -> bool:
+        scene = self._world.scene
+        return (scene.names[node], scene.ids[node]) in self._world.found
+
+    def _takes_in(self, box: int) -> bool:
+        able = self._world.scene.having["CAN_OPEN"] >> box & 1
+        return not able or bool(self._world.cells[box * WIDTH + STATES] & IS_OPEN)
+
+    def _do(self, action: str, *nodes: int) -> None:
+        """Add a line, and do it."""
+        scene = self._world.scene
+        line = Line(action, tuple([(scene.names[node], scene.ids[node]) for node in nodes]))
+        if len(self.lines) >= _MOST_LINES or not self._world.act(line).ok:
+            raise _StuckError
+        self.lines.append(line)
+        self._done = self._tests.advance(self._world.cells, self._done, action, nodes[0] if nodes else -1)

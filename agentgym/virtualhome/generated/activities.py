@@ -1,0 +1,124 @@
+"""Generated activities as a collection of tasks."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any, Final
+
+from agentgym.checks import whole
+from agentgym.draws import Draws
+from agentgym.virtualhome.activity import Activity
+from agentgym.virtualhome.expert import plan
+from agentgym.virtualhome.generated.families import FAMILIES, HELD_OUT, Choice
+from agentgym.virtualhome.generated.houses import SPLITS, house
+
+#: Activities that `reset` draws from unless told otherwise.
+NUM_ACTIVITIES: Final[dict[str, int]] = {"train": 4080, "valid_seen": 204, "valid_unseen": 204}
+#: A plan that is longer is thrown away.
+MOST_COMMANDS: Final = 30
+#: From one house to the next that is tried, where the first offers nothing of a family; and ideas tried in each.
+_NEXT_HOUSE: Final = 1_000_000
+_IDEAS: Final = 3
+_ID: Final = re.compile(rf"({'|'.join(SPLITS)})/({'|'.join(FAMILIES)})/(0|[1-9][0-9]{{0,99}})")
+
+
+class GeneratedActivities:
+    """The activities of the generator; task_id "<split>/<family>/<number>".
+
+    Families take turns: activities in a row are one of each family, in houses of the same number where that is
+    possible. "valid_unseen" has other pairs of family and main class (`families.HELD_OUT`) than "train" and
+    "valid_seen"; no two splits share a house.
+
+    Args:
+        house_seed: another one gives other houses and activities.
+        num_activities: activities of each split, None for `NUM_ACTIVITIES`; by their task_id there are more.
+
+    >>> activities = GeneratedActivities()
+    >>> activity = activities.by_index("valid_unseen", 3)
+    >>> activities.by_id(activity.task_id, None) is activity
+    True
+    """
+
+    first = "train"
+    task_types = FAMILIES
+
+    def __init__(self, *, house_seed: Any = 0, num_activities: Any = None) -> None:
+        self._seed = whole("house_seed", house_seed, 0)
+        self._number = None if num_activities is None else whole("num_activities", num_activities, 1)
+        self._families = FAMILIES
+        self.splits = tuple(SPLITS)
+        self.name = f"the generated activities (num_activities={num_activities})"
+
+    def of_types(self, families: tuple[str, ...]) -> GeneratedActivities:
+        """Return the activities of some families alone; by name the others are still found."""
+        narrowed = copy.copy(self)
+        narrowed._families = families
+        narrowed.name = f"{self.name} of the types {', '.join(families)}"
+        return narrowed
+
+    def count(self, split: str) -> int:
+        """Return the number of activities of a split."""
+        turns, families, last = self._turns(split)
+        return turns * len(families) + len(last)
+
+    def by_index(self, split: str, index: int) -> Activity:
+        """Return an activity by its index from 0, or raise an IndexError past the last one."""
+        turns, families, last = self._turns(split)
+        if index >= turns * len(families) + len(last):
+            raise IndexError(index)
+        turn, position = divmod(index, len(families)) if index < turns * len(families) else (turns, -1)
+        family = last[index - turns * len(families)] if position < 0 else families[position]
+        return _activity(self._seed, split, family, turn)
+
+    def by_id(self, task_id: str, split: str | None) -> Activity:
+        """Return the activity of a task_id that `by_index` gave, of any split when it is None.
+
+        Raises:
+            ValueError: when there is no such activity, in this split.
+        """
+        found = _ID.fullmatch(task_id)
+        if not found or (found[1] == "valid_unseen" and not HELD_OUT[found[2]]):
+            raise ValueError(
+                f"unknown task_id {task_id!r:.200}: expected '<split>/<family>/<number>', such as 'train/place/0'; "
+                f"splits: {', '.join(SPLITS)}; families: {', '.join(FAMILIES)}"
+            )
+        if split is not None and split != found[1]:
+            raise ValueError(f"the activity {task_id!r:.200} is one of split {found[1]!r}, not of {split!r}")
+        return _activity(self._seed, found[1], found[2], int(found[3]))
+
+    def ids(self, split: str) -> Iterator[str]:
+        """Yield the task_ids of a split in order."""
+        turns, families, last = self._turns(split)
+        for turn in range(turns):
+            yield from (f"{split}/{family}/{turn}" for family in families)
+        yield from (f"{split}/{family}/{turns}" for family in last)
+
+    def _turns(self, split: str) -> tuple[int, list[str], list[str]]:
+        """Return how many turns all families have, the chosen families, and those of them with one turn more."""
+        known = [family for family in FAMILIES if split != "valid_unseen" or HELD_OUT[family]]
+        turns, rest = divmod(NUM_ACTIVITIES[split] if self._number is None else self._number, len(known))
+        chosen = [family for family in known if family in self._families]
+        return turns, chosen, [family for family in known[:rest] if family in self._families]
+
+
+@lru_cache(maxsize=4096)
+def _activity(seed: int, split: str, family: str, number: int) -> Activity:
+    draws = Draws.seeded(seed, list(SPLITS).index(split), FAMILIES.index(family), number, 1)
+    task_id = f"{split}/{family}/{number}"
+    for home_number in itertools.count(number, _NEXT_HOUSE):
+        home = house(split, home_number, seed)
+        choice = Choice(home, draws, family, split == "valid_unseen")
+        for _ in range(_IDEAS):
+            idea = choice.idea()
+            if idea is None:
+                break
+            activity = Activity(task_id, family, idea.sentence, idea.sentence, home.lexicon, idea.goal, ())
+            commands = None if activity.tests.at_start else plan(activity, activity.world())
+            if commands and len(commands) <= MOST_COMMANDS:
+                return replace(activity, program=commands)
+    raise AssertionError("there is always another house")

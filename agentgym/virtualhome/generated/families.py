@@ -1,0 +1,397 @@
+"""Families of activities: what is to be done in a house, as a goal and as a sentence.
+
+No conjunct of a goal is true at the start. A family has a main class of objects; some pairs of both are held out of
+training.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from agentgym.draws import Draws
+from agentgym.virtualhome.generated.catalogue import KINDS, VIEWS
+from agentgym.virtualhome.generated.houses import House
+from agentgym.virtualhome.goals import Deed, Goal
+from agentgym.virtualhome.scene import Edge
+
+#: Classes that a family does not have in "train" and "valid_seen", and has alone in "valid_unseen".
+HELD_OUT: Final[dict[str, frozenset[str]]] = {
+    name: frozenset(classes.split())
+    for name, classes in {
+        "place": "bowl magazine pillow toothbrush knife tea",
+        "store": "glass juice towel pen bread",
+        "fetch": "plate cheese shirt detergent",
+        "switch_on": "radio desk_lamp fan",
+        "switch_off": "printer bedside_lamp stove",
+        "wash": "pan spoon shirt",
+        "wipe": "coffee_table toilet",
+        "set_table": "bowl",
+        "watch": "armchair",
+        "dress": "hat trousers",
+        "read": "newspaper notebook",
+        "drink": "juice",
+        "cook": "fish tomato",
+        "laundry": "scarf towel",
+        "wash_dishes": "bowl fork",
+        "work": "",
+        "rest": "sofa",
+    }.items()
+}
+FAMILIES: Final = tuple(HELD_OUT)
+
+#: What is to be done, in words.
+SENTENCES: Final[dict[str, str]] = {
+    "place": "Put {things} on {target}.",
+    "store": "Put {things} in {box} and close it.",
+    "fetch": "Take {thing} out of {box}, put it on {target} and leave {box} closed.",
+    "switch_on": "Switch {devices} on.",
+    "switch_off": "Switch {devices} off.",
+    "wash": "Wash {things}.",
+    "wipe": "Wipe {target} with something in your hand.",
+    "set_table": "Set {table} with {things}.",
+    "watch": "Switch {device} on, sit down on {seat} and watch it.",
+    "dress": "Put on {clothes}.",
+    "read": "Sit down on {seat} and read {book}.",
+    "drink": "Pour {drink} into {cup} and drink from it.",
+    "cook": "Heat {things}: put it in {machine}, close it and switch it on.",
+    "laundry": "Put {things} in {machine}, close it and switch it on.",
+    "wash_dishes": "Wash {things} in {machine}: put in, close and switch on.",
+    "work": "Switch {device} on, sit down on {seat} and type on {keyboard}.",
+    "rest": "Lie down on {bed} and sleep.",
+}
+#: Where devices have to be unplugged as well.
+UNPLUG: Final = "Switch {devices} off, and plug {plugs} out."
+
+_SURFACES: Final = ("counter", "dining_table", "coffee_table", "desk", "nightstand", "shelf", "bookcase", "bed", "sofa")
+_DEVICES: Final = tuple(name for name, kind in KINDS.items() if "HAS_SWITCH" in kind.properties and name != "phone")
+_CLOTHES: Final = tuple(name for name, kind in KINDS.items() if "CLOTHES" in kind.properties)
+_BOOKS: Final = tuple(name for name, kind in KINDS.items() if "READABLE" in kind.properties)
+_DISHES: Final = ("mug", "glass", "plate", "bowl", "fork", "spoon", "knife", "pan")
+_FOOD: Final = ("bread", "fish", "tomato", "cheese", "sandwich", "apple")
+_BOX: Final = frozenset(("CAN_OPEN", "CONTAINERS"))
+
+
+class Idea(NamedTuple):
+    """A goal and what it is called; the plan may still turn out too long, or impossible."""
+
+    goal: Goal
+    sentence: str
+
+
+class Choice:
+    """A house in which something to do is looked for.
+
+    Args:
+        house: the house.
+        draws: random numbers.
+        family: the family, of `FAMILIES`.
+        held_out: choose main classes that are held out of training, or only others.
+    """
+
+    def __init__(self, house: House, draws: Draws, family: str, held_out: bool) -> None:
+        self.house = house
+        self.draws = draws
+        self.family = family
+        self.who = house.scene.ids[house.scene.character]
+        self._names = house.lexicon.names.of
+        self._held_out = held_out
+
+    def idea(self) -> Idea | None:
+        """Return something to do, None where the house offers nothing of this family."""
+        return _MAKERS[self.family](self)
+
+    def main(self, classes: Iterable[str]) -> list[int]:
+        """Return the objects of those classes that may be the main one, in the order of their ids."""
+        held_out = HELD_OUT[self.family]
+        return self.all(name for name in classes if (name in held_out) == self._held_out)
+
+    def all(self, classes: Iterable[str]) -> list[int]:
+        """Return the objects of some classes."""
+        return [node for name in classes for node in self.house.of_class.get(name, ())]
+
+    def some(self, nodes: Sequence[int], most: int) -> list[int]:
+        """Return one to `most` of them; () where there are none."""
+        return self.draws.sample(nodes, min(len(nodes), 1 + self.draws.below(most))) if nodes else []
+
+    def has(self, node: int, state: str) -> bool:
+        """Say whether a node has a state at the start."""
+        return state in self.house.states[node]
+
+    def say(self, *, pattern: str | None = None, **nodes: int | Sequence[int]) -> str:
+        """Fill names into the family's sentence, or another: one, or several joined by commas and "and"."""
+        return (pattern or SENTENCES[self.family]).format(**{key: self._called(node) for key, node in nodes.items()})
+
+    def _called(self, nodes: int | Sequence[int]) -> str:
+        position = self.house.scene.index
+        names = [self._names[position[node]] for node in ([nodes] if isinstance(nodes, int) else nodes)]
+        return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+
+
+def _place(choice: Choice) -> Idea | None:
+    things = choice.some(choice.main(name for name, kind in KINDS.items() if _carried(name)), 2)
+    targets = [node for node in choice.all(_SURFACES) if all(_lies(choice, x) != ("ON", node) for x in things)]
+    if not things or not targets:
+        return None
+    target = choice.draws.pick(targets)
+    return Idea(
+        Goal(edges=tuple([(thing, "ON", target) for thing in things])),
+        choice.say(things=things, target=target),
+    )
+
+
+def _store(choice: Choice) -> Idea | None:
+    boxes = [node for node in choice.all(KINDS) if _is_box(choice, node) and not choice.has(node, "ON")]
+    things = choice.some(choice.main(name for name in KINDS if _carried(name)), 2)
+    boxes = [node for node in boxes if all(_lies(choice, thing) != ("INSIDE", node) for thing in things)]
+    if not things or not boxes:
+        return None
+    box = choice.draws.pick(boxes)
+    inside = tuple([(thing, "INSIDE", box) for thing in things])
+    return Idea(_closed(choice, box, inside), choice.say(things=things, box=box))
+
+
+def _fetch(choice: Choice) -> Idea | None:
+    things = [
+        node
+        for node in choice.main(name for name in KINDS if _carried(name))
+        if _lies(choice, node)[0] == "INSIDE" and _is_box(choice, _lies(choice, node)[1])
+    ]
+    targets = choice.all(_SURFACES)
+    if not things or not targets:
+        return None
+    thing, target = choice.draws.pick(things), choice.draws.pick(targets)
+    box = _lies(choice, thing)[1]
+    taken = Goal(without=((thing, "INSIDE", box),))
+    if choice.has(box, "OPEN"):
+        goal = Goal(states=((box, "CLOSED"),), edges=((thing, "ON", target),))
+    else:
+        goal = Goal(edges=((thing, "ON", target),), deeds=(Deed(("CLOSE",), box, taken),))
+    return Idea(goal, choice.say(thing=thing, box=box, target=target))
+
+
+def _switch_on(choice: Choice) -> Idea | None:
+    devices = choice.some([node for node in choice.main(_DEVICES) if _can_run(choice, node)], 2)
+    if not devices:
+        return None
+    states = [pair for node in devices for pair in _running(choice, node)]
+    return Idea(Goal(states=tuple(states)), choice.say(devices=devices))
+
+
+def _switch_off(choice: Choice) -> Idea | None:
+    devices = choice.some([node for node in choice.main(_DEVICES) if choice.has(node, "ON")], 2)
+    if not devices:
+        return None
+    plugs = [node for node in devices if choice.has(node, "PLUGGED_IN")]
+    states = [(node, "OFF") for node in devices] + [(node, "PLUGGED_OUT") for node in plugs]
+    said = choice.say(devices=devices, plugs=plugs, pattern=UNPLUG) if plugs else choice.say(devices=devices)
+    return Idea(Goal(states=tuple(states)), said)
+
+
+def _wash(choice: Choice) -> Idea | None:
+    dirty = choice.main(name for name, kind in KINDS.items() if kind.dirty is not None and _carried(name))
+    things = choice.some([node for node in dirty if choice.has(node, "DIRTY")], 3)
+    if not things:
+        return None
+    return Idea(Goal(states=tuple([(x, "CLEAN") for x in things])), choice.say(things=things))
+
+
+def _wipe(choice: Choice) -> Idea | None:
+    dirty = choice.main(name for name, kind in KINDS.items() if kind.dirty is not None and not _carried(name))
+    targets = [node for node in dirty if choice.has(node, "DIRTY")]
+    if not targets:
+        return None
+    target = choice.draws.pick(targets)
+    # the simulator wipes with whatever is in hand
+    goal = Goal(states=((target, "CLEAN"),), deeds=(Deed(("WIPE",), target),))
+    return Idea(goal, choice.say(target=target))
+
+
+def _set_table(choice: Choice) -> Idea | None:
+    tables = choice.all(("dining_table", "coffee_table"))
+    if not tables:
+        return None
+    table = choice.draws.pick(tables)
+    things = []
+    for kinds in (choice.main(("plate", "bowl")), choice.all(("mug", "glass")), choice.all(("fork", "spoon"))):
+        away = [node for node in kinds if _lies(choice, node) != ("ON", table)]
+        if not away:
+            return None
+        things.append(choice.draws.pick(away))
+    return Idea(
+        Goal(edges=tuple([(thing, "ON", table) for thing in things])),
+        choice.say(table=table, things=things),
+    )
+
+
+def _watch(choice: Choice) -> Idea | None:
+    seats = [(seat, tv) for seat, tv in _facing(choice, choice.main(VIEWS), "television") if _can_run(choice, tv)]
+    if not seats:
+        return None
+    seat, tv = choice.draws.pick(seats)
+    sitting = ((choice.who, "SITTING"), (tv, "ON"))
+    return Idea(
+        Goal(
+            states=(*_running(choice, tv), (choice.who, "SITTING")),
+            edges=((choice.who, "ON", seat),),
+            deeds=(Deed(("WATCH",), tv, Goal(states=sitting)),),
+        ),
+        choice.say(device=tv, seat=seat),
+    )
+
+
+def _dress(choice: Choice) -> Idea | None:
+    clothes = choice.some(choice.main(_CLOTHES), 2)
+    if not clothes:
+        return None
+    return Idea(
+        Goal(edges=tuple([(thing, "ON", choice.who) for thing in clothes])),
+        choice.say(clothes=clothes),
+    )
+
+
+def _read(choice: Choice) -> Idea | None:
+    books, seats = choice.main(_BOOKS), choice.all(("sofa", "armchair", "chair", "bench"))
+    if not books or not seats:
+        return None
+    book, seat = choice.draws.pick(books), choice.draws.pick(seats)
+    sitting = ((choice.who, "SITTING"),)
+    return Idea(
+        Goal(sitting, edges=((choice.who, "ON", seat),), deeds=(Deed(("READ",), book, Goal(sitting)),)),
+        choice.say(seat=seat, book=book),
+    )
+
+
+def _drink(choice: Choice) -> Idea | None:
+    drinks, cups = choice.main(("milk", "juice", "tea")), choice.all(("mug", "glass"))
+    if not drinks or not cups:
+        return None
+    drink, cup = choice.draws.pick(drinks), choice.draws.pick(cups)
+    poured = ((drink, "INSIDE", cup),)
+    return Idea(
+        Goal(edges=poured, deeds=(Deed(("DRINK",), cup, Goal(edges=poured)),)),
+        choice.say(drink=drink, cup=cup),
+    )
+
+
+def _machine(choice: Choice, things: Sequence[int], machines: Sequence[int]) -> Idea | None:
+    """Put things into a machine, close it and start it."""
+    ready = [node for node in machines if choice.has(node, "OFF")]
+    ready = [node for node in ready if all(_lies(choice, thing) != ("INSIDE", node) for thing in things)]
+    if not things or not ready:
+        return None
+    machine = choice.draws.pick(ready)
+    goal = _closed(choice, machine, tuple([(thing, "INSIDE", machine) for thing in things]))
+    states = (*goal.states, *_running(choice, machine))
+    return Idea(Goal(states, edges=goal.edges, deeds=goal.deeds), choice.say(things=things, machine=machine))
+
+
+def _cook(choice: Choice) -> Idea | None:
+    things, machines = choice.some(choice.main(_FOOD), 1), choice.all(("microwave", "oven"))
+    return _machine(choice, things, machines)
+
+
+def _laundry(choice: Choice) -> Idea | None:
+    things, machines = choice.some(choice.main((*_CLOTHES, "towel")), 2), choice.all(("washing_machine", "dryer"))
+    return _machine(choice, things, machines)
+
+
+def _wash_dishes(choice: Choice) -> Idea | None:
+    things, machines = choice.some(choice.main(_DISHES), 3), choice.all(("dishwasher",))
+    return _machine(choice, things, machines)
+
+
+def _work(choice: Choice) -> Idea | None:
+    seats = [pair for pair in _facing(choice, choice.main(("chair",)), "computer") if choice.has(pair[1], "OFF")]
+    keyboards = choice.all(("keyboard",))
+    if not seats or not keyboards:
+        return None
+    (seat, computer), keyboard = choice.draws.pick(seats), keyboards[0]
+    working = ((computer, "ON"), (choice.who, "SITTING"))
+    return Idea(
+        Goal(working, edges=((choice.who, "ON", seat),), deeds=(Deed(("TYPE",), keyboard, Goal(working)),)),
+        choice.say(
+            device=computer, seat=seat, keyboard=keyboard,
+        ),
+    )  # fmt: skip
+
+
+def _rest(choice: Choice) -> Idea | None:
+    beds = choice.main(("bed", "sofa"))
+    if not beds:
+        return None
+    bed, lying = choice.draws.pick(beds), ((choice.who, "LYING"),)
+    return Idea(
+        Goal(lying, edges=((choice.who, "ON", bed),), deeds=(Deed(("SLEEP",), None, Goal(lying)),)),
+        choice.say(bed=bed),
+    )
+
+
+def _closed(choice: Choice, box: int, inside: tuple[Edge, ...]) -> Goal:
+    """The goal that things are in a box, and that it is closed; where it is closed at the start, that one closes it."""
+    if choice.has(box, "OPEN"):
+        return Goal(states=((box, "CLOSED"),), edges=inside)
+    return Goal(edges=inside, deeds=(Deed(("CLOSE",), box, Goal(edges=inside)),))
+
+
+def _carried(name: str) -> bool:
+    return "GRABBABLE" in KINDS[name].properties
+
+
+def _lies(choice: Choice, thing: int) -> tuple[str, int]:
+    return choice.house.places[thing]
+
+
+def _is_box(choice: Choice, node: int) -> bool:
+    scene = choice.house.scene
+    return _BOX.issubset(scene.properties[scene.index[node]])
+
+
+def _can_run(choice: Choice, device: int) -> bool:
+    return choice.has(device, "OFF")
+
+
+def _running(choice: Choice, device: int) -> list[tuple[int, str]]:
+    """States of a device that runs, those it does not have at the start."""
+    states = [(device, "ON")]
+    return [(device, "PLUGGED_IN"), *states] if choice.has(device, "PLUGGED_OUT") else states
+
+
+def _facing(choice: Choice, seats: Sequence[int], kind: str) -> list[tuple[int, int]]:
+    """Pairs of a seat and what it faces, of that class."""
+    pairs = []
+    for seat in seats:
+        view = next((name for name in VIEWS.get(_class(choice, seat), ()) if _same_room(choice, seat, name)), None)
+        if view == kind:
+            pairs.append((seat, _same_room(choice, seat, kind)[-1]))
+    return pairs
+
+
+def _same_room(choice: Choice, node: int, kind: str) -> list[int]:
+    rooms = choice.house.rooms
+    return [other for other in choice.house.of_class.get(kind, ()) if rooms[other] == rooms[node]]
+
+
+def _class(choice: Choice, node: int) -> str:
+    return choice.house.scene.names[choice.house.scene.index[node]]
+
+
+_MAKERS: Final[dict[str, Callable[[Choice], Idea | None]]] = {
+    "place": _place,
+    "store": _store,
+    "fetch": _fetch,
+    "switch_on": _switch_on,
+    "switch_off": _switch_off,
+    "wash": _wash,
+    "wipe": _wipe,
+    "set_table": _set_table,
+    "watch": _watch,
+    "dress": _dress,
+    "read": _read,
+    "drink": _drink,
+    "cook": _cook,
+    "laundry": _laundry,
+    "wash_dishes": _wash_dishes,
+    "work": _work,
+    "rest": _rest,
+}

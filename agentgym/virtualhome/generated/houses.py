@@ -1,0 +1,198 @@
+"""Generated houses: rooms joined by doors, what stands in them, and what lies on and in it.
+
+A house is a function of its split and number alone. The list of its rooms and fixtures decides by a hash to which split
+it may belong, so no two splits have a house in common.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import bisect
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from itertools import accumulate, combinations
+from typing import Final, NamedTuple
+
+from agentgym.draws import Draws
+from agentgym.virtualhome.generated.catalogue import KINDS, ROOMS, STOCK, VIEWS, Kind, Stock
+from agentgym.virtualhome.lexicon import Lexicon
+from agentgym.virtualhome.scene import Edge, Node, Scene
+
+#: Splits, with the sides of houses that belong to them.
+SPLITS: Final[dict[str, tuple[int, ...]]] = {"train": (0, 1), "valid_seen": (2,), "valid_unseen": (3,)}
+_SIDES = 4
+#: Probabilities that a container is open, a door closed, a device on, and its plug out at the start.
+_OPEN, _SHUT_DOOR, _ON, _UNPLUGGED = 0.25, 0.1, 0.25, 0.3
+_FEWEST_ROOMS, _MOST_ROOMS = 3, 5
+#: Neighbours that a fixture draws in its room.
+_NEIGHBOURS = 2
+_DOOR = Kind("door", "Doors", ("CAN_OPEN",))
+_CHARACTER = Kind("character", "Characters", ())
+_HANDS = Kind("hands", "Body", ("BODY_PART",), dirty=0.7)
+
+
+@dataclass(frozen=True, eq=False)
+class House:
+    """A house as it is at the start.
+
+    Attributes:
+        scene: the graph: rooms, fixtures, doors, the character and its hands, then the things that lie around; ids
+            count from 1 in this order.
+        states: of each node, by id.
+        of_class: ids of each class, in ascending order.
+        places: what each thing lies ON or INSIDE: (relation, id of the fixture).
+        rooms: id of the room of each node that is no room.
+    """
+
+    scene: Scene
+    states: dict[int, tuple[str, ...]]
+    of_class: dict[str, list[int]]
+    places: dict[int, tuple[str, int]]
+    rooms: dict[int, int]
+
+    @cached_property
+    def lexicon(self) -> Lexicon:
+        """What is said about the house."""
+        return Lexicon(self.scene)
+
+
+class _Layout(NamedTuple):
+    """Kinds of rooms; doors as pairs of their positions; fixtures as pairs of a kind and the position of its room."""
+
+    rooms: tuple[str, ...]
+    doors: list[tuple[int, int]]
+    fixtures: list[tuple[str, int]]
+
+    def side(self) -> int:
+        """Return a number below `_SIDES` that decides which split the layout may belong to."""
+        text = repr((sorted(self.rooms), sorted(kind for kind, _ in self.fixtures)))
+        return hashlib.blake2b(text.encode(), digest_size=1).digest()[0] % _SIDES
+
+
+@lru_cache(maxsize=1024)
+def house(split: str, number: int, seed: int = 0) -> House:
+    """Return a house by its split and its number from 0; houses are remembered.
+
+    >>> house("train", 3) is house("train", 3), house("train", 3).scene.names[0]
+    (True, 'kitchen')
+    """
+    return _Builder(Draws.seeded(seed, list(SPLITS).index(split), number), SPLITS[split]).house()
+
+
+def _layout(draws: Draws) -> _Layout:
+    count = _FEWEST_ROOMS + draws.below(_MOST_ROOMS - _FEWEST_ROOMS + 1)
+    rooms = ("kitchen", *draws.sample([name for name in ROOMS if name != "kitchen"], count - 1))
+    doors = [(draws.below(i), i) for i in range(1, count)]
+    doors.append(draws.pick([pair for pair in combinations(range(count), 2) if pair not in doors]))
+    fixtures = []
+    for position, room in enumerate(rooms):
+        for kind, fewest, most in ROOMS[room]:
+            fixtures += [(kind, position)] * (fewest + draws.below(most - fewest + 1) if most > fewest else most)
+    return _Layout(rooms, doors, fixtures)
+
+
+@dataclass
+class _Builder:
+    """One house in the making.
+
+    Args:
+        draws: its random numbers.
+        sides: where its layout may belong.
+    """
+
+    draws: Draws
+    sides: tuple[int, ...]
+    nodes: list[Node] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    of_class: dict[str, list[int]] = field(default_factory=dict)
+    places: dict[int, tuple[str, int]] = field(default_factory=dict)
+    rooms: dict[int, int] = field(default_factory=dict)
+
+    def house(self) -> House:
+        """Build the house."""
+        layout = _layout(self.draws)
+        while layout.side() not in self.sides:
+            layout = _layout(self.draws)
+        for room in layout.rooms:
+            self._add(Kind(room, "Rooms", ()), ())
+        for kind, position in layout.fixtures:
+            self._add(KINDS[kind], self._states(KINDS[kind]), position + 1)
+        for pair in layout.doors:
+            shut = self.draws.uniform() < _SHUT_DOOR
+            door = self._add(_DOOR, ("CLOSED" if shut else "OPEN",), pair[0] + 1)
+            self.edges += [(door, "BETWEEN", position + 1) for position in pair]
+        start = 1 + self.draws.below(len(layout.rooms))
+        self._add(_CHARACTER, (), start)
+        self._add(_HANDS, self._states(_HANDS), start)
+        self._arrange()
+        for stock in STOCK:
+            if stock.likely == 1 or self.draws.uniform() < stock.likely:
+                self._place(stock)
+        self._gather()
+        states = {node.id: node.states for node in self.nodes}
+        return House(Scene(self.nodes, self.edges), states, self.of_class, self.places, self.rooms)
+
+    def _add(self, kind: Kind, states: tuple[str, ...], room: int = 0) -> int:
+        number = len(self.nodes) + 1
+        self.nodes.append(Node(number, kind.name, kind.category, kind.properties, states))
+        self.of_class.setdefault(kind.name, []).append(number)
+        if room:
+            self.rooms[number] = room
+            self.edges.append((number, "INSIDE", room))
+        return number
+
+    def _states(self, kind: Kind) -> tuple[str, ...]:
+        """Draw states that go together: what is on is plugged in, and closed if it can be."""
+        uniform, properties, states = self.draws.uniform, kind.properties, []
+        on = "HAS_SWITCH" in properties and uniform() < _ON
+        if "CAN_OPEN" in properties:
+            states.append("OPEN" if not on and uniform() < _OPEN else "CLOSED")
+        if "HAS_SWITCH" in properties:
+            states.append("ON" if on else "OFF")
+        if "HAS_PLUG" in properties:
+            states.append("PLUGGED_OUT" if not on and uniform() < _UNPLUGGED else "PLUGGED_IN")
+        if kind.dirty is not None:
+            states.append("DIRTY" if uniform() < kind.dirty else "CLEAN")
+        return tuple(states)
+
+    def _arrange(self) -> None:
+        """Put fixtures beside each other, and turn seats to what they face."""
+        standing: dict[int, list[int]] = {}
+        for number, room in self.rooms.items():
+            if self.nodes[number - 1].class_name not in ("door", "character", "hands"):
+                standing.setdefault(room, []).append(number)
+        pairs: dict[tuple[int, int], None] = {}
+        for fixtures in standing.values():
+            kinds = {self.nodes[number - 1].class_name: number for number in fixtures}
+            for number in fixtures:
+                for _ in range(_NEIGHBOURS):
+                    other = self.draws.pick(fixtures)
+                    if other != number:
+                        pairs[number, other] = pairs[other, number] = None
+                seen = VIEWS.get(self.nodes[number - 1].class_name, ())
+                view = next((kinds[kind] for kind in seen if kind in kinds), None)
+                if view is not None:
+                    self.edges.append((number, "FACING", view))
+        self.edges += [(one, "CLOSE", other) for one, other in pairs]
+
+    def _place(self, stock: Stock) -> None:
+        """Put the copies of a thing where they may be; none where the house has no such place."""
+        spots = [(spot, self.of_class[spot.fixture]) for spot in stock.spots if spot.fixture in self.of_class]
+        if not spots:
+            return
+        totals = list(accumulate(spot.weight for spot, _ in spots))
+        for _ in range(self.draws.pick(stock.copies)):
+            spot, fixtures = spots[bisect(totals, self.draws.uniform() * totals[-1])]
+            fixture = self.draws.pick(fixtures)
+            number = self._add(stock.kind, self._states(stock.kind), self.rooms[fixture])
+            self.places[number] = spot.relation, fixture
+            self.edges.append((number, spot.relation, fixture))
+
+    def _gather(self) -> None:
+        """Bring a thing close to its place and to all that lies there too."""
+        together: dict[int, list[int]] = {}
+        for number, (_, fixture) in self.places.items():
+            here = together.setdefault(fixture, [fixture])
+            for other in here:
+                self.edges += [(number, "CLOSE", other), (other, "CLOSE", number)]
+            here.append(number)

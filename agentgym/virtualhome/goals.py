@@ -1,0 +1,157 @@
+"""What is to be achieved: states, edges and deeds, and how much of it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from agentgym.checks import check_name
+from agentgym.virtualhome.scene import RELATION_NAMES, STATE_NAMES, STATES, WIDTH, Edge, Scene
+
+
+class Deed(NamedTuple):
+    """Something that has to be done, not only to be so.
+
+    Attributes:
+        actions: names of actions of which any will do, in capitals.
+        node: id of what it is done to (its first parameter); None for anything.
+        given: what must be so once it is done, a goal without deeds; None for nothing.
+    """
+
+    actions: tuple[str, ...]
+    node: int | None = None
+    given: Goal | None = None
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A conjunction; deeds come in this order, and everything else must be so when the last one is done, or later.
+
+    Attributes:
+        states: (id, state): the node has the state, whatever others it has.
+        exact: (id, states): these are all states of the node.
+        edges: edges that are there.
+        without: edges that are not there.
+        deeds: what has been done, in this order.
+    """
+
+    states: tuple[tuple[int, str], ...] = ()
+    exact: tuple[tuple[int, frozenset[str]], ...] = ()
+    edges: tuple[Edge, ...] = ()
+    without: tuple[Edge, ...] = ()
+    deeds: tuple[Deed, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Number of conjuncts."""
+        return len(self.states) + len(self.exact) + len(self.edges) + len(self.without) + len(self.deeds)
+
+    def tests(self, scene: Scene) -> Tests:
+        """Return the goal as tests on the cells of a scene and of its episodes.
+
+        Raises:
+            ValueError: when the goal names a node, state or relation that the scene has not.
+        """
+        return Tests(self, scene)
+
+
+#: A cell, the bits of it that matter, and what they must be.
+Test = tuple[int, int, int]
+
+
+class Tests:
+    """A goal of one scene, ready to be asked of cells (see `agentgym.virtualhome.scene`).
+
+    Args:
+        goal: the goal.
+        scene: where it is to be achieved.
+
+    Attributes:
+        cells: one test for each conjunct that is no deed.
+        deeds: (actions, position or -1, tests of what must be so) for each deed.
+        at_start: conjuncts that are satisfied at the start.
+    """
+
+    __slots__ = ("at_start", "cells", "deeds", "size")
+
+    def __init__(self, goal: Goal, scene: Scene) -> None:
+        self.cells: tuple[Test, ...] = _tests(goal, scene)
+        self.deeds: tuple[tuple[frozenset[str], int, tuple[Test, ...]], ...] = tuple(
+            [
+                (
+                    frozenset(deed.actions),
+                    -1 if deed.node is None else _position(scene, deed.node),
+                    _tests(deed.given, scene) if deed.given else (),
+                )
+                for deed in goal.deeds
+            ]
+        )
+        self.size = len(self.cells) + len(self.deeds)
+        self.at_start = self.size - self.missing(scene.cells, 0)
+
+    def missing(self, cells: Sequence[int], done: int) -> int:
+        """Return how many conjuncts are not satisfied.
+
+        Args:
+            cells: of the scene, or of an episode in it.
+            done: how many of the deeds have been done.
+        """
+        left = len(self.deeds) - done
+        for slot, bits, wanted in self.cells:
+            left += cells[slot] & bits != wanted
+        return left
+
+    def score(self, cells: Sequence[int], done: int) -> float:
+        """Return the share that is achieved, from 0 (no more than at the start) to 1 (everything)."""
+        return self.share(self.missing(cells, done))
+
+    def share(self, left: int) -> float:
+        """Return the same by the number of conjuncts that are not satisfied."""
+        return max(0.0, 1 - left / (self.size - self.at_start)) if left else 1.0
+
+    def advance(self, cells: Sequence[int], done: int, action: str, position: int) -> int:
+        """Return how many deeds are done after an action that has just succeeded.
+
+        Args:
+            cells: after the action.
+            done: deeds done before.
+            action: its name, in capitals.
+            position: of its first parameter; -1 where it has none.
+        """
+        if done == len(self.deeds):
+            return done
+        actions, node, given = self.deeds[done]
+        if action not in actions or (node >= 0 and node != position):
+            return done
+        return done + all(cells[slot] & bits == wanted for slot, bits, wanted in given)
+
+
+_ALL_STATES = (1 << len(STATE_NAMES)) - 1
+
+
+def _tests(goal: Goal, scene: Scene) -> tuple[Test, ...]:
+    """One test for each conjunct that is no deed."""
+    tests = [_state(scene, node, [state]) for node, state in goal.states]
+    tests += [_state(scene, node, states, exact=True) for node, states in goal.exact]
+    tests += [_edge(scene, edge) for edge in goal.edges]
+    tests += [(slot, bit, 0) for slot, bit, _ in (_edge(scene, edge) for edge in goal.without)]
+    return tuple(tests)
+
+
+def _state(scene: Scene, node: int, names: Sequence[str] | frozenset[str], exact: bool = False) -> Test:
+    bits = sum(1 << STATE_NAMES.index(check_name(name, STATE_NAMES, "state of a goal")) for name in names)
+    return _position(scene, node) * WIDTH + STATES, _ALL_STATES if exact else bits, bits
+
+
+def _edge(scene: Scene, edge: Edge) -> Test:
+    source, relation, target = edge
+    bit = 1 << _position(scene, target)
+    number = RELATION_NAMES.index(check_name(relation, RELATION_NAMES, "relation of a goal"))
+    return _position(scene, source) * WIDTH + number, bit, bit
+
+
+def _position(scene: Scene, node: int) -> int:
+    if node not in scene.index:
+        raise ValueError(f"the goal names the id {node}, which no node of the scene has")
+    return scene.index[node]

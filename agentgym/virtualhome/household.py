@@ -1,0 +1,304 @@
+"""What the rules ask of a state: who is near, what is shut in, which room, which hand, which way; in both dialects.
+
+The facts are those of the two published simulators, andrewliao11/virtualhome 2c406fd ("v1") and xavierpuigf/virtualhome
+58970fd ("head"), `evolving_graph/execution.py`.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from agentgym.virtualhome.scene import (
+    BETWEEN,
+    CLOSE,
+    FACING,
+    HOLDS_LH,
+    HOLDS_RH,
+    INSIDE,
+    IS_CLOSED,
+    LYING,
+    ON,
+    SITTING,
+    SOURCES,
+    STATES,
+    WIDTH,
+    Scene,
+    members,
+)
+from agentgym.virtualhome.state import State
+
+#: room -> (other room, door), in the order in which the original finds them.
+Passages = dict[int, list[tuple[int, int]]]
+
+
+class Rule(NamedTuple):
+    """An action.
+
+    Attributes:
+        check: (household, node, ...) -> what the effect needs to know; raises `Refused` or `OriginalError`.
+        effect: (household, what `check` returned, node, ...); None for actions that leave nothing behind.
+    """
+
+    check: Callable[..., Any]
+    effect: Callable[..., None] | None = None
+
+
+class Refused(Exception):  # noqa: N818  # it is what the original says, no error
+    """An action cannot be done; the message says why, as the original says it. Without one the original is silent."""
+
+
+class OriginalError(Exception):
+    """Where the original raises; the message is its exception's name, and its text for those of its own."""
+
+
+class Household(State):
+    """A state with the questions of the rules. Positions and sets as in `State`.
+
+    Args:
+        scene: where the episode begins.
+        dialect: "v1" or "head".
+        repairs: names of `agentgym.virtualhome.rules.REPAIRS`.
+
+    Attributes:
+        v1: the dialect is "v1".
+        me: the character, as messages name it.
+        messages: what was said since the caller emptied it.
+        carry_room, leave_seat, find_walks, take_off, put_back: the rule holds, by the dialect or by a repair.
+    """
+
+    __slots__ = (
+        "_me", "_posture_cell", "_posture_is_now", "_stop_at_cycles", "carry_room", "find_walks", "leave_seat", "me",
+        "messages", "put_back", "take_off", "v1",
+    )  # fmt: skip
+
+    def __init__(self, scene: Scene, dialect: str = "v1", repairs: Collection[str] = ()) -> None:
+        super().__init__(scene, set_order="lowest id" if "grab_place" in repairs else "cpython")
+        self.v1 = dialect == "v1"
+        self.find_walks = self.v1 or "find" in repairs
+        self.take_off = self.v1 or "take_off" in repairs
+        self.put_back = self.v1 or "put_back" in repairs
+        self._posture_is_now = self.v1 or "posture" in repairs
+        self.carry_room = "carry_room" in repairs
+        self.leave_seat = "leave_seat" in repairs
+        self.messages: list[str] = []
+        self._stop_at_cycles = "cycles" in repairs
+        self.me = scene.shown[scene.character]
+        self._me = scene.character * WIDTH
+        self._posture_cell = self._me + STATES
+
+    # What an action needs. Each raises `Refused` with the original's words.
+
+    def need(self, wanted: str, node: int, otherwise: str, also: Collection[str] = ()) -> None:
+        """Need a property, or one of some classes."""
+        if not self.scene.having[wanted] >> node & 1 and self.scene.names[node] not in also:
+            raise Refused(f"{self.scene.shown[node]} {otherwise}")
+
+    def need_near(self, node: int) -> None:
+        """Need to be near."""
+        if not self.near(node):
+            raise Refused(f"{self.me} is not close to {self.scene.shown[node]}")
+
+    def need_not_shut(self, node: int) -> None:
+        """Need a node that is not inside something closed."""
+        if self.shut(node):
+            raise Refused(f"{self.scene.shown[node]} is inside other closed thing")
+
+    def need_hand(self) -> int:
+        """Need an empty hand, and return its relation."""
+        hand = self.free_hand()
+        if hand is None:
+            raise Refused(f"{self.me} does not have a free hand")
+        return hand
+
+    def need_held(self, node: int) -> None:
+        """Need a node in a hand."""
+        if not self.holds(node):
+            raise Refused(f"{self.me} is not holding {self.scene.shown[node]}")
+
+    # The character.
+
+    def posture(self) -> int:
+        """Return the character's states as the rules see them: in dialect "head" those of the beginning."""
+        return (self.cells if self._posture_is_now else self.scene.cells)[self._posture_cell]
+
+    def seated(self) -> bool:
+        """Say whether the character sits or lies."""
+        return bool(self.posture() & (SITTING | LYING))
+
+    def free_hand(self) -> int | None:
+        """Return the relation of an empty hand, the right one first; None where both hold something."""
+        if not self.cells[self._me + HOLDS_RH]:
+            return HOLDS_RH
+        return None if self.cells[self._me + HOLDS_LH] else HOLDS_LH
+
+    def held(self) -> list[int]:
+        """Return what is in the hands, the left one first."""
+        return [*self.in_order(self.scene.character, HOLDS_LH), *self.in_order(self.scene.character, HOLDS_RH)]
+
+    def holds(self, node: int) -> bool:
+        """Say whether a node is in a hand."""
+        return bool((self.cells[self._me + HOLDS_RH] | self.cells[self._me + HOLDS_LH]) >> node & 1)
+
+    # Nodes.
+
+    def near(self, node: int) -> bool:
+        """Say whether the character is close to a node, or to what is close to it, or to what it is on."""
+        cells = self.cells
+        close = cells[self._me + CLOSE]
+        if self._order is not None:
+            return self._near_in_order(node, close)
+        here = node * WIDTH
+        return bool(close >> node & 1 or close & (cells[here + SOURCES + CLOSE] | cells[here + ON]))
+
+    def faces(self, node: int) -> bool:
+        """Say whether the character faces a node, or what faces it."""
+        facing = self.cells[self._me + FACING]
+        return bool(facing >> node & 1 or facing & self.cells[node * WIDTH + SOURCES + FACING])
+
+    def shut(self, node: int) -> bool:
+        """Say whether a node is inside something closed that is no room."""
+        self.asked(node, INSIDE)
+        cells = self.cells
+        inside = cells[node * WIDTH + INSIDE] & ~self.scene.rooms
+        return any(cells[each * WIDTH + STATES] & IS_CLOSED for each in members(inside)) if inside else False
+
+    def room(self, node: int) -> int | None:
+        """Return the room of a node, None where it is in none.
+
+        Raises:
+            OriginalError: "endless loop" in dialect "head", for a thing inside itself, directly or not.
+        """
+        rooms = self.scene.rooms
+        if rooms >> node & 1:
+            return node
+        inside = self.cells[node * WIDTH + INSIDE]
+        found = inside & rooms
+        if not self.v1:
+            if inside & (inside - 1):
+                self.asked(node, INSIDE)
+            elif inside and not found:
+                return self._outermost(node)
+        if found & (found - 1):
+            return next(each for each in self.in_order(node, INSIDE) if rooms >> each & 1)
+        self.asked(node, INSIDE)
+        return found.bit_length() - 1 if found else None
+
+    def on(self, node: int) -> int:
+        """Return what is on a node, as a set."""
+        self.asked_all(ON)
+        return self.cells[node * WIDTH + SOURCES + ON]
+
+    def crowded(self, node: int, most: int) -> bool:
+        """Say whether at least `most` nodes are on a node."""
+        if self._order is None:
+            return self.cells[node * WIDTH + SOURCES + ON].bit_count() >= most
+        count = 0
+        for each in self.nodes_in_order():
+            self.asked(each, ON)
+            count += self.cells[each * WIDTH + ON] >> node & 1
+            if count >= most:
+                return True
+        return False
+
+    def listed(self, nodes: int) -> Iterable[int]:
+        """Return the members of a set as the original lists its nodes."""
+        if self._order is None or not nodes & (nodes - 1):
+            return members(nodes)
+        return [node for node in self.nodes_in_order() if nodes >> node & 1]
+
+    # Doors.
+
+    def passable_door(self, node: int, room: int) -> bool:
+        """Say whether a node is a door or doorjamb of this room."""
+        classes = self.scene.classes
+        if not (classes.get("door", 0) | classes.get("doorjamb", 0)) >> node & 1:
+            return False
+        return bool((self.related(node, BETWEEN) >> room | self.related(room, BETWEEN) >> node) & 1)
+
+    def closed_doors(self, start: int, end: int | None) -> list[int] | None:
+        """Return the closed doors on a way between rooms, from its end back; none: there is an open way; None: no way.
+
+        Raises:
+            OriginalError: "KeyError" for a room without doors, "AttributeError" for `end` None.
+        """
+        passages = _passages(self.scene, self._order is not None)
+        if start not in passages:
+            raise OriginalError("KeyError")
+        if end is None:
+            raise OriginalError("AttributeError")
+        if start == end:
+            return []
+        cells = self.cells
+        closed = {door for ways in passages.values() for _, door in ways if cells[door * WIDTH + STATES] & IS_CLOSED}
+        if end in _ways(passages, start, closed):
+            return []
+        ways = _ways(passages, start, set())
+        if end not in ways:
+            return None
+        on_the_way = []
+        while end != start:
+            end, door = ways[end]
+            if door in closed:
+                on_the_way.append(door)
+        return on_the_way
+
+    def _near_in_order(self, node: int, close: int) -> bool:
+        """Answer `near`, looking up one after the other what the original does."""
+        me = self.scene.character
+        self.asked(me, CLOSE)
+        if close >> node & 1:
+            return True
+        for each in self.in_order(me, CLOSE):
+            self.asked(each, CLOSE)
+            if self.cells[each * WIDTH + CLOSE] >> node & 1:
+                return True
+            self.asked(node, ON)
+            if self.cells[node * WIDTH + ON] >> each & 1:
+                return True
+        return False
+
+    def _outermost(self, node: int) -> int | None:
+        """Return the room that the one thing a node is inside of is in, through things in things."""
+        seen = set()
+        inside = self.in_order(node, INSIDE)
+        while inside:
+            node = inside[0]
+            if self.scene.rooms >> node & 1:
+                return node
+            if node in seen:
+                if self._stop_at_cycles:
+                    return None
+                raise OriginalError("endless loop")
+            seen.add(node)
+            inside = self.in_order(node, INSIDE)
+        return None
+
+
+def _ways(passages: Passages, start: int, closed: Collection[int]) -> dict[int, tuple[int, int]]:
+    """Return for every room that can be reached the one before it, and the door between them."""
+    ways = {start: (start, -1)}
+    queue = deque([start])
+    while queue:
+        room = queue.popleft()
+        for other, door in passages[room]:
+            if other not in ways and door not in closed:
+                ways[other] = room, door
+                queue.append(other)
+    return ways
+
+
+@lru_cache(maxsize=1024)
+def _passages(scene: Scene, cpython: bool) -> Passages:
+    """Return which rooms have which doors; a door joins the first two nodes that it is between."""
+    start = State(scene, set_order="cpython" if cpython else "lowest id")
+    passages: Passages = {}
+    for kind in ("door", "doorjamb"):
+        for door in members(scene.classes.get(kind, 0)):
+            rooms = start.in_order(door, BETWEEN)
+            if len(rooms) > 1:
+                passages.setdefault(rooms[0], []).append((rooms[1], door))
+                passages.setdefault(rooms[1], []).append((rooms[0], door))
+    return passages

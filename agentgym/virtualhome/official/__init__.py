@@ -1,0 +1,1 @@
+"""The published data by path: scenes, programs and goals."""

@@ -1,0 +1,156 @@
+"""The published tasks as a collection: their goals, the splits, and the tasks that cannot be played."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+from agentgym.checks import check_name, suggest
+from agentgym.disk_cache import fingerprint
+from agentgym.foreign_text import ForeignError
+from agentgym.virtualhome.activity import Activity
+from agentgym.virtualhome.goals import Goal
+from agentgym.virtualhome.lexicon import Lexicon
+from agentgym.virtualhome.official.files import HOW, PARTS, Entry, Folder, build
+from agentgym.virtualhome.official.goals import DIFFERENCES, KINDS, flaw, read_eai
+from agentgym.virtualhome.scene import Scene
+from agentgym.virtualhome.script import LineError, parse_line
+
+#: "train": titles that are trained on; "valid_seen": the same in other environments; "valid_unseen": other titles.
+SPLITS: Final = ("train", "valid_seen", "valid_unseen", "all")
+
+
+class OfficialActivities:
+    """The published tasks in a folder; task_id "s1/<program>" or "scene<number>/<plan>".
+
+    Args:
+        data: the folder, see `official.files.HOW`.
+        goal: one of `official.KINDS`.
+
+    Raises:
+        ForeignError: when there is no such folder, or a file in it cannot be understood.
+    """
+
+    first = "train"
+    splits = SPLITS
+
+    def __init__(self, data: str | os.PathLike[str], goal: str = "either") -> None:
+        given = Path(os.path.expanduser(data)).absolute()
+        if not given.is_dir():
+            raise ForeignError(f"VirtualHome data: {given} is not a folder; {HOW}")
+        self.goal = check_name(goal, KINDS, "goal")
+        files = sorted(path for part in PARTS for path in (given / part).glob("*") if path.is_file())
+        self._folder = _folder(given, fingerprint(*files))
+        self._types: tuple[str, ...] | None = None
+        self.name = f"the tasks in {given}"
+
+    @property
+    def task_types(self) -> tuple[str, ...]:
+        """Titles of the tasks, sorted."""
+        return tuple(sorted({entry.title for entry in self._folder.entries.values()}))
+
+    def of_types(self, titles: tuple[str, ...]) -> OfficialActivities:
+        """Return the tasks of some titles alone; by name the others are still found."""
+        narrowed = copy.copy(self)
+        narrowed._types = titles
+        narrowed.name = f"{self.name} of the types {', '.join(titles)}"
+        return narrowed
+
+    def degenerate(self) -> dict[str, str]:
+        """Return the tasks that are left out, with the reason: "no goal", "empty" or "true at the start"."""
+        return dict(_flaws(self._folder, self.goal))
+
+    def count(self, split: str) -> int:
+        """Return the number of tasks in a split."""
+        return len(self._named(split))
+
+    def by_index(self, split: str, index: int) -> Activity:
+        """Return a task by its position, or raise an IndexError past the last one."""
+        return _activity(self._folder, self._named(split)[index], self.goal)
+
+    def by_id(self, task_id: str, split: str | None) -> Activity:
+        """Return a task by its id, of any split when that is None."""
+        entry = self._folder.entries.get(task_id)
+        if entry is None:
+            known = list(self._folder.entries)
+            raise ValueError(f"unknown task_id {task_id!r:.200} of {self.name}; {suggest(task_id[:200], known)[:500]}")
+        if split not in (None, "all", entry.split):
+            raise ValueError(f"the task {task_id!r} is one of split {entry.split!r}, not of {split!r}")
+        reason = _flaws(self._folder, self.goal).get(task_id)
+        if reason:
+            raise ValueError(f"the task {task_id!r} is left out: its goal of the kind {self.goal!r} is {reason}")
+        return _activity(self._folder, task_id, self.goal)
+
+    def ids(self, split: str) -> Iterator[str]:
+        """Yield the ids of a split in order."""
+        return iter(self._named(split))
+
+    def _named(self, split: str) -> tuple[str, ...]:
+        return _named(self._folder, self.goal, split, self._types)
+
+
+@lru_cache(maxsize=4)
+def _folder(path: Path, state: str) -> Folder:
+    """The files of a folder, read again when `state` says that one of them has changed."""
+    return Folder(path)
+
+
+@lru_cache(maxsize=256)
+def _activity(folder: Folder, task_id: str, kind: str) -> Activity:
+    entry = folder.entries[task_id]
+    scene, goal = _read(folder, entry, kind)
+    if goal is None:
+        raise ForeignError(f"{entry.where}: there is no goal of the kind {kind!r}")
+    lexicon = Lexicon(scene)
+    program = []
+    for number, line in enumerate(entry.program):
+        try:
+            program.append(lexicon.words.said(parse_line(line)))
+        except (LineError, KeyError) as error:
+            raise ForeignError(f"{entry.where}: line {number} of the program, {line!r:.100}: {error!s:.200}") from None
+    return Activity(task_id, entry.title, entry.title, entry.description, lexicon, goal, tuple(program))
+
+
+def _read(folder: Folder, entry: Entry, kind: str) -> tuple[Scene, Goal | None]:
+    scene, object_goal = build(folder, entry, kind if kind in DIFFERENCES else "object")
+    if kind in DIFFERENCES:
+        return scene, object_goal
+    goal = None
+    if entry.task_id in folder.eai:
+        where = f"the goals of EmbodiedAgentInterface, task {entry.task_id}"
+        goal = read_eai(folder.eai[entry.task_id], where)
+        try:
+            goal.tests(scene)
+        except ValueError as error:
+            raise ForeignError(f"{where}: {error}") from None
+    if kind == "either" and (goal is None or flaw(goal, scene)):
+        goal = object_goal
+    return scene, goal
+
+
+@lru_cache(maxsize=16)
+def _flaws(folder: Folder, kind: str) -> dict[str, str]:
+    """Why tasks cannot be played with a kind of goal; each scene is built once for it, which takes a second or two."""
+    flaws = {}
+    for task_id, entry in folder.entries.items():
+        scene, goal = _read(folder, entry, kind)
+        reason = "not there" if goal is None else flaw(goal, scene)
+        if reason:
+            flaws[task_id] = reason
+    return flaws
+
+
+@lru_cache(maxsize=64)
+def _named(folder: Folder, kind: str, split: str, titles: tuple[str, ...] | None) -> tuple[str, ...]:
+    flaws = _flaws(folder, kind)
+    return tuple(
+        [
+            task_id
+            for task_id, entry in folder.entries.items()
+            if task_id not in flaws and split in ("all", entry.split) and (titles is None or entry.title in titles)
+        ]
+    )

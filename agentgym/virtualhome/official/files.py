@@ -1,0 +1,228 @@
+"""The published files: scenes, and for each task a difference to its scene, a program and goals."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+from agentgym.foreign_text import ForeignError, read_file, read_json, read_json_lines
+from agentgym.virtualhome.goals import Goal
+from agentgym.virtualhome.official import goals
+from agentgym.virtualhome.scene import Edge, Node, Scene
+
+#: Names the folder.
+VARIABLE = "VIRTUALHOME_DATA"
+
+#: Titles of which no program is in "train" or "valid_seen".
+UNSEEN_TITLES: Final = frozenset(
+    ("Work", "Turn on light", "Drink", "Go to toilet", "Pet cat", "Make coffee", "Listen to music")
+)
+#: Scenes of which no task is in "train", and the share of the environments of scene 1 that is not: one in so many.
+UNSEEN_SCENES: Final = frozenset((3, 6))
+_EVERY: Final = 5
+_GRAPH, _DIFFERENCES, _PROGRAMS = "TrimmedTestScene{}_graph.json", "scene1_518_diffs.json", "scene1_518_programs.json"
+_GOALS, _SCENE_TASKS = "task_state_LTL_formula_accurate.json", "scene_tasks.jsonl"
+#: Subfolders in which files are looked for.
+PARTS: Final = ("", "traces")
+_SCENES: Final = range(1, 8)
+_LINE = re.compile(r"\((?:\d{1,9}\.)?(\d{1,9})\)")
+HOW = (
+    f"expected a folder that holds {_GRAPH.format(1)}, {_DIFFERENCES} and {_PROGRAMS} (each may end in .xz or .gz), "
+    f"given as data= or in ${VARIABLE}; without either, generated activities are played"
+)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A task that was not built yet.
+
+    Attributes:
+        task_id: "s1/<program>" or "scene<number>/<plan>".
+        title: what it is about.
+        description: what is to be done.
+        scene: number of the scene.
+        program: script lines.
+        row: the difference to the scene and that to the last graph, as JSON.
+        where: file and row, for messages.
+    """
+
+    task_id: str
+    title: str
+    description: str
+    scene: int
+    program: tuple[str, ...]
+    row: bytes
+    where: str
+
+    @property
+    def split(self) -> str:
+        """The split it belongs to, beside "all"."""
+        if self.title in UNSEEN_TITLES:
+            return "valid_unseen"
+        digest = hashlib.blake2b(self.task_id.encode(), digest_size=4).digest()
+        unseen = self.scene in UNSEEN_SCENES if self.scene != 1 else int.from_bytes(digest) % _EVERY == 0
+        return "valid_seen" if unseen else "train"
+
+
+class Folder:
+    """The files of a folder, read once.
+
+    Args:
+        folder: where they lie.
+
+    Raises:
+        ForeignError: when a file is missing or cannot be understood; it names file, row and field.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._scenes: dict[int, Scene] = {}
+        self._graphs: dict[int, dict[str, Any]] = {}
+        self.entries: dict[str, Entry] = {}
+        programs = self._read(_PROGRAMS)
+        if not isinstance(programs, dict):
+            raise ForeignError(f"{self._path(_PROGRAMS)}: expected an object, got {programs!r:.100}")
+        rows = self._read(_DIFFERENCES)
+        for number, row in enumerate(_listed(rows, str(self._path(_DIFFERENCES)))):
+            where = f"{self._path(_DIFFERENCES)}, row {number}"
+            name = row.get("id") if isinstance(row, dict) else None
+            if not isinstance(name, str) or not name:
+                raise ForeignError(f"{where}, field 'id': expected a text, got {name!r:.100}")
+            told = programs.get(name)
+            if not isinstance(told, dict):
+                raise ForeignError(f"{self._path(_PROGRAMS)}: no program {name!r:.100}, which {where} names")
+            self._add(f"s1/{name}", told, told.get("description"), 1, row, where)
+        tasks = self._find(_SCENE_TASKS)
+        for number, row in read_json_lines(tasks) if tasks else ():
+            where = f"{tasks}, line {number}"
+            if not isinstance(row, dict):
+                raise ForeignError(f"{where}: expected an object, got {row!r:.100}")
+            if row.get("status") == "ok":
+                titles = _listed(row.get("tasks"), f"{where}, field 'tasks'") or [None]
+                scene, plan = goals.whole(row, "scene", where), goals.whole(row, "plan", where)
+                told = {"task": titles[0], "program": row.get("program")}
+                self._add(f"scene{scene}/{plan}", told, titles[0], scene, row, where)
+
+    def scene(self, number: int) -> Scene:
+        """Return a scene without anybody's differences."""
+        if number not in self._scenes:
+            name = _GRAPH.format(number)
+            self._graphs[number] = self._read(name)
+            try:
+                self._scenes[number] = Scene.from_graph(self._graphs[number])
+            except ValueError as error:
+                raise ForeignError(f"{self._path(name)}: {error}") from None
+        return self._scenes[number]
+
+    @cached_property
+    def eai(self) -> Mapping[str, Any]:
+        """Goals of EmbodiedAgentInterface by task_id, unread; empty without their file."""
+        path = self._find(_GOALS)
+        if path is None:
+            return {}
+        content = self._read(_GOALS)
+        titles = content.get("scene_1") if isinstance(content, dict) else None
+        if not isinstance(titles, dict) or not all(isinstance(rows, dict) for rows in titles.values()):
+            raise ForeignError(f"{path}, field 'scene_1': expected an object of objects, got {titles!r:.100}")
+        found = {f"s1/{name}": row for rows in titles.values() for name, row in rows.items()}
+        return {name: row.get("vh_goal") if isinstance(row, dict) else row for name, row in found.items()}
+
+    def _add(self, task_id: str, told: dict[str, Any], description: Any, scene: int, row: Any, where: str) -> None:
+        for field, text in (("task", told.get("task")), ("description", description)):
+            if not isinstance(text, str):
+                raise ForeignError(f"{where}, field {field!r}: expected a text, got {text!r:.100}")
+        if scene not in _SCENES:
+            raise ForeignError(f"{where}, field 'scene': expected 1 to 7, got {scene}")
+        lines = _listed(told.get("program"), f"{where}, field 'program'")
+        if not all(isinstance(line, str) for line in lines):
+            raise ForeignError(f"{where}, field 'program': expected texts, got {lines!r:.100}")
+        if task_id in self.entries:
+            raise ForeignError(f"{where}: the task {task_id!r:.100} is there twice")
+        program = tuple([_LINE.sub(r"(\1)", line) for line in lines])
+        packed = json.dumps(row, separators=(",", ":")).encode()
+        self.entries[task_id] = Entry(task_id, told["task"], description, scene, program, packed, where)
+
+    def _find(self, name: str) -> Path | None:
+        places = [self.folder / part / f"{name}{end}" for part in PARTS for end in ("", ".xz", ".gz")]
+        return next((path for path in places if path.is_file()), None)
+
+    def _path(self, name: str) -> Path:
+        path = self._find(name)
+        if path is None:
+            raise ForeignError(f"VirtualHome data: {self.folder} holds no {name}; {HOW}")
+        return path
+
+    def _read(self, name: str) -> Any:
+        path = self._path(name)
+        try:
+            return read_json(read_file(path))
+        except OSError as error:
+            raise ForeignError(f"{path}: cannot be read ({error.strerror})") from None
+        except ForeignError as error:
+            raise ForeignError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
+
+
+def build(folder: Folder, entry: Entry, kind: str) -> tuple[Scene, Goal]:
+    """Return the scene of a task at its start, and the goal of its difference: "strict", "loose" or "object".
+
+    Raises:
+        ForeignError: when the task's row cannot be understood; it names file, row and field.
+    """
+    row, where, base = read_json(entry.row), entry.where, folder.scene(entry.scene)
+    if row.get("rem_nodes"):
+        raise ForeignError(f"{where}, field 'rem_nodes': tasks that remove nodes of a scene are not known")
+    nodes = []
+    for number, node in enumerate(_listed(row.get("add_nodes"), f"{where}, field 'add_nodes'")):
+        place = f"{where}, field 'add_nodes', entry {number}"
+        if not isinstance(node, dict):
+            raise ForeignError(f"{place}: expected an object, got {node!r:.100}")
+        texts = [_texts(node.get(field), f"{place}, field {field!r}") for field in ("properties", "states")]
+        nodes.append(Node(goals.whole(node, "id", place), node.get("class_name", ""), node.get("category", ""), *texts))
+    states, goal_states = (_states(row.get(field), f"{where}, field {field!r}") for field in ("states", "goal_states"))
+    add, rem, goal_add, goal_rem = (
+        _edges(row.get(field), f"{where}, field {field!r}")
+        for field in ("add_edges", "rem_edges", "goal_add", "goal_rem")
+    )
+    try:
+        scene = base.changed(nodes, states, add, rem)
+        goal = goals.difference(kind, goal_states, goal_add, goal_rem, scene.ids[scene.character])
+        goal.tests(scene)
+    except ValueError as error:
+        raise ForeignError(f"{where}: {error}") from None
+    return scene, goal
+
+
+def _listed(value: Any, where: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise ForeignError(f"{where}: expected a list, got {value!r:.100}")
+    return value
+
+
+def _texts(value: Any, where: str) -> tuple[str, ...]:
+    if not all(isinstance(text, str) for text in _listed(value, where)):
+        raise ForeignError(f"{where}: expected texts, got {value!r:.100}")
+    return tuple(value)
+
+
+def _states(value: Any, where: str) -> dict[int, tuple[str, ...]]:
+    states = {}
+    for number, pair in enumerate(_listed(value, where)):
+        if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) is not int:
+            raise ForeignError(f"{where}, entry {number}: expected [id, [states]], got {pair!r:.100}")
+        states[pair[0]] = _texts(pair[1], f"{where}, entry {number}")
+    return states
+
+
+def _edges(value: Any, where: str) -> list[Edge]:
+    edges: list[Edge] = []
+    for number, edge in enumerate(_listed(value, where)):
+        if not isinstance(edge, list) or list(map(type, edge)) != [int, str, int]:
+            raise ForeignError(f"{where}, entry {number}: expected [id, relation, id], got {edge!r:.100}")
+        edges.append((edge[0], edge[1], edge[2]))
+    return edges

@@ -1,0 +1,258 @@
+"""A player that plays fair: it knows what it was told, what it has seen, and which commands are offered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Generator
+from typing import Final
+
+from agentgym.virtualhome.generated.families import SENTENCES, UNPLUG
+
+#: Characters of an observation that are read: a multiple of what is shown.
+MOST_READ: Final = 100_000
+_TASK: Final = "Your task is to: "
+_NAME: Final = re.compile(r"[a-z][a-z -]* \d+")
+_HELD: Final = re.compile(r"^You hold ([^.\n]*)\.", re.MULTILINE)
+_NEAR: Final = re.compile(r"^Near you: ([^\n]*)\.$", re.MULTILINE)
+#: How often one thing is tried before something else is.
+_PATIENCE: Final = 12
+
+#: Commands are yielded; the next observation has been taken in when the generator goes on.
+Steps = Generator[str, None, None]
+
+
+def _read(sentence: str) -> str:
+    """Return a pattern for a sentence; braces stand for names, the second time for the same ones."""
+    pattern, seen = "", set()
+    for part in re.split(r"(\{\w+\})", sentence):
+        key = part[1:-1]
+        if not part.startswith("{"):
+            pattern += re.escape(part)
+        elif key in seen:
+            pattern += f"(?P={key})"
+        else:
+            seen.add(key)
+            pattern += f"(?P<{key}>[a-z0-9 ,-]{{1,300}}?)"
+    return pattern
+
+
+_PATTERNS: Final = [(kind, re.compile(_read(text))) for kind, text in (*SENTENCES.items(), ("switch_off", UNPLUG))]
+#: Families whose sentences others' could be taken for come last.
+_ORDER: Final = sorted(_PATTERNS, key=lambda row: -len(row[1].pattern))
+
+
+def read_task(observation: str) -> tuple[str, dict[str, list[str]]]:
+    """Return the family of a first observation's task, and the things that its sentence names; ("", {}) if unknown.
+
+    >>> read_task("Your task is to: Put mug 1 and plate 2 on desk 1.")
+    ('place', {'things': ['mug 1', 'plate 2'], 'target': ['desk 1']})
+    """
+    _, found, rest = observation.partition(_TASK)
+    sentence = rest.partition("\n")[0].strip()
+    for kind, pattern in _ORDER if found and len(sentence) < 1000 else ():
+        match = pattern.fullmatch(sentence)
+        if match:
+            return kind, {key: _names(text) for key, text in match.groupdict().items()}
+    return "", {}
+
+
+def _names(text: str) -> list[str]:
+    return [name for part in re.split(r", | and ", text) if _NAME.fullmatch(name := part.strip())]
+
+
+class VirtualHomePlayer:
+    """Plays generated activities of VirtualHome from observations and offered commands alone.
+
+    It does what the sentence says in the order in which it can be done, opens what it finds closed, and stands up,
+    opens doors and empties a hand where that is needed. A first observation (one that says "Your task is to: ") begins
+    a new episode.
+
+    >>> from agentgym.virtualhome.env import VirtualHomeEnv
+    >>> env, player = VirtualHomeEnv(data="generated"), VirtualHomePlayer()
+    >>> text, info = env.reset(seed=3)
+    >>> for _ in range(40):
+    ...     if not info["won"]:
+    ...         text, *_, info = env.step(player.act(text, info["admissible_actions"]))
+    >>> info["won"]
+    True
+    """
+
+    def __init__(self) -> None:
+        self._steps: Steps | None = None
+        self._said = ""
+        self._offered: Collection[str] = ()
+        self._held: list[str] = []
+        self._boxes: dict[str, str] = {}
+        self._turns = 0
+
+    def act(self, observation: str, admissible: Collection[str]) -> str:
+        """Return the next command.
+
+        Args:
+            observation: what the last command brought, or the first observation of an episode.
+            admissible: the commands that are offered.
+
+        Returns:
+            One of `admissible`, "" where there is none.
+        """
+        observation = observation[:MOST_READ]
+        self._offered = admissible if isinstance(admissible, (set, frozenset)) else frozenset(admissible)
+        self._look(observation)
+        if self._steps is None or _TASK in observation:
+            kind, things = read_task(observation)
+            self._steps, self._turns = self._play(kind, things), 0
+        command = next(self._steps, "")
+        if command in self._offered:
+            return command
+        self._turns += 1
+        return sorted(self._offered)[self._turns % len(self._offered)] if self._offered else ""
+
+    def _look(self, observation: str) -> None:
+        """Take in what is held, and what near things lie in."""
+        held, near = _HELD.search(observation), _NEAR.search(observation)
+        parts = held[1].split(", ") if held else []
+        self._held = [name[0] for part in parts if (name := _NAME.match(part))]
+        for part in near[1].split("; ") if near else ():
+            thing, inside, box = part.partition(" with ")[0].partition(" in ")
+            name, around = _NAME.match(thing), _NAME.match(box)
+            if name and inside and around:
+                self._boxes[name[0]] = around[0]
+            elif name:
+                self._boxes.pop(name[0], None)
+
+    # What the families ask for.
+
+    def _play(self, kind: str, things: dict[str, list[str]]) -> Steps:
+        """Yield commands until the task should be done, again and again."""
+        for _ in range(_PATIENCE if kind else 0):
+            yield from self._once(kind, things)
+
+    def _once(self, kind: str, things: dict[str, list[str]]) -> Steps:
+        one = {key: names[0] for key, names in things.items() if names}
+        if kind in ("place", "set_table"):
+            yield from self._carry(things["things"], one.get("target") or one.get("table", ""), "on")
+        elif kind == "fetch":
+            yield from self._hold(one["thing"])
+            yield from self._use("close", one["box"])
+            yield from self._carry([one["thing"]], one["target"], "on")
+        elif kind in ("store", "cook", "laundry", "wash_dishes"):
+            box = one.get("box") or one.get("machine", "")
+            yield from self._carry(things["things"], box, "in")
+            yield from self._use("close", box)
+            if kind != "store":
+                yield from self._switch_on(box)
+        elif kind == "switch_on":
+            for device in things["devices"]:
+                yield from self._switch_on(device)
+        elif kind == "switch_off":
+            for device in things["devices"]:
+                yield from self._use("switch off", device)
+                if device in things.get("plugs", ()):
+                    yield from self._use("plug out", device)
+        elif kind == "wash":
+            for thing in things["things"]:
+                yield from self._use("wash", thing)
+        elif kind == "dress":
+            for thing in things["clothes"]:
+                yield from self._hold(thing)
+                yield f"put on {thing}"
+        else:
+            yield from self._with_seat(kind, one)
+
+    def _with_seat(self, kind: str, one: dict[str, str]) -> Steps:
+        if kind == "wipe":
+            if not self._held:
+                yield from self._reach(one["target"])
+                yield from self._anything()
+            yield from self._use("wipe", one["target"])
+        elif kind == "drink":
+            yield from self._hold(one["cup"])
+            yield from self._hold(one["drink"])
+            yield f"pour {one['drink']} into {one['cup']}"
+            yield f"drink {one['cup']}"
+        elif kind == "rest":
+            yield from self._use("lie on", one["bed"])
+            yield "sleep"
+        elif kind in ("watch", "work", "read"):
+            if kind != "read":
+                yield from self._switch_on(one["device"])
+            carried = one.get("book") or one.get("keyboard")
+            if carried:
+                yield from self._hold(carried)
+            yield from self._use("sit on", one["seat"])
+            yield {"watch": f"watch {one.get('device')}", "work": f"type on {carried}"}.get(kind, f"read {carried}")
+
+    # How it is done.
+
+    def _carry(self, things: list[str], target: str, where: str) -> Steps:
+        for thing in things:
+            yield from self._hold(thing)
+            yield from self._reach(target)
+            if where == "in" and f"put {thing} in {target}" not in self._offered:
+                yield from self._open(target)
+            yield f"put {thing} {where} {target}"
+
+    def _switch_on(self, device: str) -> Steps:
+        yield from self._reach(device)
+        if f"plug in {device}" in self._offered:
+            yield f"plug in {device}"
+        yield f"switch on {device}"
+
+    def _hold(self, thing: str) -> Steps:
+        if thing in self._held:
+            return
+        if len(self._held) > 1:
+            yield f"drop {self._held[0]}"
+        yield from self._reach(thing)
+        if f"grab {thing}" not in self._offered and thing in self._boxes:
+            yield from self._open(self._boxes[thing])
+            yield from self._reach(thing)
+        yield f"grab {thing}"
+
+    def _use(self, verb: str, thing: str) -> Steps:
+        """Go to a thing and do something to it, if that can be done."""
+        yield from self._reach(thing)
+        if f"{verb} {thing}" in self._offered:
+            yield f"{verb} {thing}"
+
+    def _open(self, box: str) -> Steps:
+        """Open a box; what is on has to be switched off before."""
+        yield from self._reach(box)
+        if f"open {box}" not in self._offered:
+            yield from self._use("switch off", box)
+        yield from self._use("open", box)
+
+    def _anything(self) -> Steps:
+        """Take anything that is near, or else anything at all."""
+        for start in ("grab ", "find ", "walk to "):
+            for command in sorted(command for command in self._offered if command.startswith(start)):
+                yield command
+                if start != "grab ":
+                    grab = f"grab {command.removeprefix(start)}"
+                    if grab in self._offered:
+                        yield grab
+                if self._held:
+                    return
+
+    def _reach(self, thing: str) -> Steps:
+        """Be near a thing and know it: what can be washed is both."""
+        for _ in range(_PATIENCE):
+            if f"wash {thing}" in self._offered:
+                return
+            for command in (f"find {thing}", f"walk to {thing}", "stand up"):
+                if command in self._offered:
+                    yield command
+                    break
+            else:
+                yield from self._open_a_door()
+
+    def _open_a_door(self) -> Steps:
+        """Open the first closed door that can be walked to."""
+        for walk in sorted(command for command in self._offered if command.startswith("walk to door ")):
+            if len(self._held) > 1:
+                yield f"drop {self._held[0]}"
+            yield walk
+            door = walk.removeprefix("walk to ")
+            if f"open {door}" in self._offered:
+                yield f"open {door}"
+                return

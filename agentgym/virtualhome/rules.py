@@ -1,0 +1,156 @@
+"""The rules of the household: 42 actions in the dialects of both published simulators, and what can be repaired."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Final, NamedTuple
+
+from agentgym.checks import suggest
+from agentgym.virtualhome import handling, moving, using
+from agentgym.virtualhome.handling import Unchanged
+from agentgym.virtualhome.household import Household, OriginalError, Refused, Rule
+from agentgym.virtualhome.scene import RELATION_NAMES, STATES, WIDTH, Edge, Scene, members, states_of
+from agentgym.virtualhome.script import Line, LineError, parse_line
+
+DIALECTS: Final = ("v1", "head")
+
+#: What each repair changes. Without them the household behaves exactly as the original, quirks included.
+REPAIRS: Final[dict[str, str]] = {
+    "carry_room": "what is held enters the new room (the original leaves it in the room the walk began in)",
+    "cycles": (
+        "in dialect 'head' a thing inside itself, directly or not, is in no room (there the original never answers; "
+        "without this repair the step fails with the exception 'endless loop')"
+    ),
+    "find": "in dialect 'head' FIND walks to what is far (the original raises TypeError)",
+    "grab_place": (
+        "of several nodes the one with the lowest id is taken (the original takes what its sets list first: the place "
+        "a thing was grabbed from, the room of a thing in two rooms)"
+    ),
+    "leave_seat": "STANDUP leaves the seat (in the original seats fill up)",
+    "posture": "in dialect 'head' sitting and lying is what it is now (the original asks the initial graph)",
+    "put_back": "in dialect 'head' a PUTOBJBACK that cannot be done fails (the original succeeds with nothing changed)",
+    "take_off": "in dialect 'head' PUTOFF takes clothes off (the original raises TypeError)",
+}
+
+RULES: Final[dict[str, Rule]] = {**moving.RULES, **handling.RULES, **using.RULES}
+#: Actions that discover the thing they are done with; in dialect "v1" all others need it to be discovered.
+DISCOVERING: Final = frozenset({"WALK", "RUN", "FIND"})
+
+
+class Result(NamedTuple):
+    """What came of a line.
+
+    Attributes:
+        ok: it was done.
+        messages: what the original says, mostly why it was not done; without its tail ` when executing ...`.
+        exception: the exception that the original raises, by name, and with its text for exceptions of its own; None.
+    """
+
+    ok: bool
+    messages: tuple[str, ...] = ()
+    exception: str | None = None
+
+
+class Changes(NamedTuple):
+    """What the last line changed, by id.
+
+    Attributes:
+        added, removed: edges.
+        states: (id, sorted states) of nodes that have other states now.
+    """
+
+    added: list[Edge]
+    removed: list[Edge]
+    states: list[tuple[int, list[str]]]
+
+
+class World(Household):
+    """One episode: a state with the actions that change it.
+
+    Args:
+        scene: where it begins; shared, never changed.
+        dialect: "v1", the simulator that made the published programs, or "head", the one that the papers play on.
+        repairs: names of `REPAIRS`.
+
+    Raises:
+        ValueError: for an unknown dialect or repair.
+
+    >>> from agentgym.virtualhome.scene import Node, Scene
+    >>> nodes = [Node(1, "kitchen", "Rooms"), Node(2, "character", ""), Node(3, "cup", "", ("GRABBABLE",))]
+    >>> nodes += [Node(4, "door", ""), Node(5, "hall", "Rooms")]
+    >>> edges = [(2, "INSIDE", 1), (3, "INSIDE", 1), (4, "BETWEEN", 1), (4, "BETWEEN", 5)]
+    >>> world = World(Scene(nodes, edges))
+    >>> world.step("[GRAB] <cup> (3)")
+    Result(ok=False, messages=('<cup> (3) cannot be found',), exception=None)
+    >>> world.step("[WALK] <cup> (3)").ok, world.changes().added
+    (True, [(2, 'CLOSE', 3), (3, 'CLOSE', 2)])
+    >>> world.step("[GRAB] <cup> (3)").ok, (2, "HOLDS_RH", 3) in world.edges()
+    (True, True)
+    """
+
+    __slots__ = ("_last",)
+
+    def __init__(self, scene: Scene, dialect: str = "v1", repairs: Collection[str] = ()) -> None:
+        if dialect not in DIALECTS:
+            raise ValueError(f"World: unknown dialect {dialect!r}; {suggest(dialect, DIALECTS)}")
+        for name in repairs:
+            if name not in REPAIRS:
+                raise ValueError(f"World: unknown repair {name!r}; {suggest(name, REPAIRS)}")
+        super().__init__(scene, dialect, repairs)
+        self._last = 0
+
+    def step(self, line: str) -> Result:
+        """Do what a line of a script says; one that cannot be done changes nothing."""
+        try:
+            said = parse_line(line)
+        except LineError as error:
+            self._last = self.mark()
+            return Result(False, (), str(error))
+        return self.act(said)
+
+    def act(self, line: Line) -> Result:
+        """Do what a parsed line says, with the action's number of things; one that cannot be done changes nothing."""
+        self._last = self.mark()
+        self.messages.clear()
+        action, things = line
+        rule = RULES.get(action)
+        if rule is None:  # the original reads these, and then does not know them
+            unknown = f"ExecutionException: Execution of Action.{action} is not supported"
+            return Result(False, (), unknown if self.v1 else "TypeError")
+        nodes = []
+        for name, number in things:
+            node = self.scene.index.get(number)
+            if action in DISCOVERING:
+                if node is None:
+                    return Result(False, (), "AttributeError")
+            elif node is None or (self.v1 and (name, number) not in self.found):
+                return Result(False, (f"<{name}> ({number}) cannot be found",))
+            nodes.append(node)
+        try:
+            how = rule.check(self, *nodes)
+        except Refused as refused:
+            return Result(False, (*self.messages, *refused.args))
+        except OriginalError as error:
+            return Result(False, tuple(self.messages), str(error))
+        if how is not Unchanged:
+            if not self.v1:
+                self.renew_sets()
+            if rule.effect is not None:
+                rule.effect(self, how, *nodes)
+            if self.v1 and action in DISCOVERING:
+                self.note(self.found, things[0], True)
+        return Result(True, tuple(self.messages))
+
+    def changes(self) -> Changes:
+        """Return what the last `step` or `act` changed."""
+        ids = self.scene.ids
+        changes = Changes([], [], [])
+        for slot, old in self.changes_since(self._last).items():
+            node, cell = divmod(slot, WIDTH)
+            now = self.cells[slot]
+            if cell == STATES and now != old:
+                changes.states.append((ids[node], states_of(now)))
+            elif cell < STATES:
+                for nodes, edges in ((now & ~old, changes.added), (old & ~now, changes.removed)):
+                    edges += ((ids[node], RELATION_NAMES[cell], ids[other]) for other in members(nodes))
+        return changes

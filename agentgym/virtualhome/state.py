@@ -1,0 +1,316 @@
+"""The state of one episode: the cells of its scene, changed, with what the rules remember; a log undoes it.
+
+`agentgym.virtualhome.rules.World` is a `State` with the actions: `World(scene, dialect="v1", repairs=("cycles",))`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from agentgym.virtualhome.scene import (
+    RELATION_NAMES,
+    SOURCES,
+    STATES,
+    WIDTH,
+    Edge,
+    Scene,
+    members,
+    states_of,
+)  # fmt: skip
+from agentgym.virtualhome.set_order import SetOrder
+
+#: Modulus of `State.fingerprint`, the largest prime below 2**128.
+_PRIME: Final = (1 << 128) - 159
+#: Pseudo-random factor of every cell in `State.fingerprint`; those of SOURCES are 0, they say nothing new.
+_WEIGHTS: list[int] = []
+#: Mark of entries of `places`, `found` and `renewed` in the log; cells have theirs, `SetOrder` has -2.
+_BOOK: Final = -1
+
+
+class Snapshot(NamedTuple):
+    """An exact state, hashable and picklable; equal for equal states (with `set_order="cpython"`: and equal pasts).
+
+    Attributes:
+        cells: (cell, value) of the cells that differ from the scene, sorted by cell.
+        places: `State.places` as sorted pairs.
+        found: `State.found`, sorted.
+        renewed: `State.renewed` in order.
+        order: what `SetOrder.get_state` returned, None without one.
+    """
+
+    cells: tuple[tuple[int, int], ...]
+    places: tuple[tuple[int, tuple[int, int]], ...]
+    found: tuple[tuple[str, int], ...]
+    renewed: tuple[int, ...]
+    order: Any
+
+
+class State:
+    """One moment of an episode. Nodes are positions in the scene, sets of nodes are ints (see `scene`).
+
+    Args:
+        scene: where the episode begins; shared, never changed.
+        set_order: which of several nodes comes first where the original takes any: "lowest id", or "cpython", the
+            order in which the original's Python sets happen to hold them (exact on CPython, slower).
+
+    Attributes:
+        cells: as `Scene.cells`, now. Read them; write through `add`, `remove` and `set_states`.
+        places: node -> (place, relation) where it was grabbed.
+        found: what rules with dialect "v1" have discovered: (name as written, id) -> True.
+        renewed: nodes whose states were written, in the order of the first time -> True; the original lists its
+            nodes in the order `nodes_in_order`.
+    """
+
+    __slots__ = ("_fingered", "_fingerprint", "_log", "_order", "cells", "found", "places", "renewed", "scene")
+
+    def __init__(self, scene: Scene, *, set_order: str = "lowest id") -> None:
+        if set_order not in ("lowest id", "cpython"):
+            raise ValueError(f"State: set_order is 'lowest id' or 'cpython', got {set_order!r}")
+        self.scene = scene
+        self.cells = list(scene.cells)
+        self.places: dict[int, tuple[int, int]] = {}
+        self.found: dict[tuple[str, int], bool] = {}
+        self.renewed: dict[int, bool] = {}
+        self._log: list[tuple[int, Any]] = []
+        self._order = SetOrder(scene) if set_order == "cpython" else None
+        self._fingerprint = self._fingered = 0
+        if len(_WEIGHTS) < len(self.cells):
+            _grow_weights(scene.size)
+
+    # Questions.
+
+    def related(self, node: int, relation: int) -> int:
+        """Return the nodes that one is related to, as a set."""
+        return self.cells[node * WIDTH + relation]
+
+    def sources(self, node: int, relation: int) -> int:
+        """Return the nodes that are so related to one, as a set."""
+        return self.cells[node * WIDTH + SOURCES + relation]
+
+    def states(self, node: int) -> int:
+        """Return the states of a node, as bits (`scene.IS_OPEN`, ...)."""
+        return self.cells[node * WIDTH + STATES]
+
+    @property
+    def exact_order(self) -> bool:
+        """Say whether `set_order` is "cpython"."""
+        return self._order is not None
+
+    def in_order(self, node: int, relation: int) -> list[int]:
+        """Return the nodes that one is related to, in the order of `set_order`; `asked` is part of it."""
+        self.asked(node, relation)
+        return self.listing(node, relation)
+
+    def listing(self, node: int, relation: int) -> list[int]:
+        """Return what `in_order` does, as the last lookup found it."""
+        if self._order is not None:
+            index = self.scene.index
+            return [index[each] for each in self._order.listed(node * WIDTH + relation)]
+        nodes = self.cells[node * WIDTH + relation]
+        if not nodes & (nodes - 1):
+            return [nodes.bit_length() - 1] if nodes else []
+        return sorted(members(nodes), key=self.scene.ids.__getitem__)
+
+    def nodes_in_order(self) -> list[int]:
+        """Return all nodes as the original lists them: those whose states were written first, in that order."""
+        return [*self.renewed, *(node for node in range(self.scene.size) if node not in self.renewed)]
+
+    def nodes(self) -> Iterator[tuple[int, str, list[str]]]:
+        """Yield (id, class name, sorted states) of every node."""
+        for node, (number, name) in enumerate(zip(self.scene.ids, self.scene.names, strict=True)):
+            yield number, name, states_of(self.states(node))
+
+    def edges(self) -> Iterator[Edge]:
+        """Yield every edge that there is now."""
+        ids = self.scene.ids
+        for node, number in enumerate(ids):
+            for relation, name in enumerate(RELATION_NAMES):
+                for target in members(self.related(node, relation)):
+                    yield number, name, ids[target]
+
+    def canonical_hash(self) -> str:
+        """Return 16 hexadecimal digits that name the graph: sha1 of its sorted nodes and edges as compact JSON."""
+        whole = [sorted(map(list, self.nodes())), sorted(map(list, self.edges()))]
+        return hashlib.sha1(json.dumps(whole, separators=(",", ":")).encode()).hexdigest()[:16]
+
+    def fingerprint(self) -> int:
+        """Return a number below 2**128 that names the graph of this scene, kept up to date as the graph changes.
+
+        It is a sum of all cells with pseudo-random factors modulo a prime: the same in every process, 0 at the
+        beginning, and different for different graphs of a scene but for accidents of about 2**-128. `places` and
+        `found` are not part of it.
+        """
+        log, cells = self._log, self.cells
+        if self._fingered < len(log):
+            seen: set[int] = set()
+            total = self._fingerprint
+            for slot, old in log[self._fingered :]:
+                if slot >= 0 and slot not in seen:
+                    seen.add(slot)
+                    total += (cells[slot] - old) * _WEIGHTS[slot]
+            self._fingerprint, self._fingered = total % _PRIME, len(log)
+        return self._fingerprint
+
+    # Changes.
+
+    def add(self, a: int, relation: int, b: int) -> None:
+        """Relate a to b; nothing happens where it is so already."""
+        cells = self.cells
+        slot, bit = a * WIDTH + relation, 1 << b
+        old = cells[slot]
+        if not old & bit:
+            back = b * WIDTH + SOURCES + relation
+            reverse = cells[back]
+            self._log += ((slot, old), (back, reverse))
+            cells[slot] = old | bit
+            cells[back] = reverse | 1 << a
+            if self._order is not None:
+                self._order.add(slot, b, self._log)
+
+    def remove(self, a: int, relation: int, b: int) -> None:
+        """Relate a to b no more; nothing happens where it is not."""
+        cells = self.cells
+        slot, bit = a * WIDTH + relation, 1 << b
+        old = cells[slot]
+        if old & bit:
+            back = b * WIDTH + SOURCES + relation
+            reverse = cells[back]
+            self._log += ((slot, old), (back, reverse))
+            cells[slot] = old ^ bit
+            cells[back] = reverse ^ 1 << a
+            if self._order is not None:
+                self._order.remove(slot, b, self._log)
+
+    def remove_all(self, node: int, relation: int) -> None:
+        """Relate the node to none, and none to the node."""
+        cells, log, order = self.cells, self._log, self._order
+        mine = 1 << node
+        for own, other in ((relation, SOURCES + relation), (SOURCES + relation, relation)):
+            slot = node * WIDTH + own
+            nodes = cells[slot]
+            if not nodes:
+                continue
+            log.append((slot, nodes))
+            cells[slot] = 0
+            while nodes:
+                low = nodes & -nodes
+                nodes ^= low
+                each = low.bit_length() - 1
+                back = each * WIDTH + other
+                old = cells[back]
+                log.append((back, old))
+                cells[back] = old & ~mine
+                if order is not None:
+                    if own == relation:
+                        order.remove(slot, each, log)
+                    else:
+                        order.remove(back, node, log)
+
+    def set_states(self, node: int, states: int) -> None:
+        """Write the states of a node; it counts as renewed even where they are the same."""
+        slot = node * WIDTH + STATES
+        old = self.cells[slot]
+        if old != states:
+            self._log.append((slot, old))
+            self.cells[slot] = states
+        if node not in self.renewed:
+            self.note(self.renewed, node, True)
+
+    def note(self, book: dict[Any, Any], key: Any, value: Any) -> None:
+        """Write into `places`, `found` or `renewed`; None takes the entry out."""
+        old = book.get(key)
+        if old != value:
+            self._log.append((_BOOK, (book, key, old)))
+            if value is None:
+                del book[key]
+            else:
+                book[key] = value
+
+    def asked(self, node: int, relation: int) -> None:
+        """Say that the original looks these relations up here, which can change the order of its sets."""
+        if self._order is not None:
+            self._order.ask(node * WIDTH + relation, self._log)
+
+    def asked_all(self, relation: int | None = None) -> None:
+        """Say that the original looks up this relation of every node here; None: every relation."""
+        if self._order is not None:
+            self._order.ask_all(relation, self._log)
+
+    def renew_sets(self) -> None:
+        """Say that the original copies all its sets here, which can change their order."""
+        if self._order is not None:
+            self._order.renew(self._log)
+
+    # Going back.
+
+    def mark(self) -> int:
+        """Return where the log is, for `undo`; valid until `set_state`."""
+        return len(self._log)
+
+    def undo(self, mark: int = 0) -> None:
+        """Take everything back that was changed since `mark`; 0 is the beginning of the episode."""
+        log, cells = self._log, self.cells
+        while len(log) > mark:
+            slot, old = log.pop()
+            if slot >= 0:
+                if len(log) < self._fingered:
+                    self._fingerprint += (old - cells[slot]) * _WEIGHTS[slot]
+                cells[slot] = old
+            elif slot == _BOOK:
+                book, key, value = old
+                if value is None:
+                    del book[key]
+                else:
+                    book[key] = value
+            elif self._order is not None:
+                self._order.undo(old)
+        if len(log) < self._fingered:
+            self._fingered = len(log)
+            self._fingerprint %= _PRIME
+
+    def changes_since(self, mark: int) -> dict[int, int]:
+        """Return cell -> its value at `mark`, for the cells that were written since."""
+        changed: dict[int, int] = {}
+        for slot, old in self._log[mark:]:
+            if slot >= 0:
+                changed.setdefault(slot, old)
+        return changed
+
+    def get_state(self) -> Snapshot:
+        """Return the exact state."""
+        cells, base = self.cells, self.scene.cells
+        slots = sorted(slot for slot in dict(self._log) if slot >= 0 and cells[slot] != base[slot])
+        return Snapshot(
+            tuple([(slot, cells[slot]) for slot in slots]),
+            tuple(sorted(self.places.items())),
+            tuple(sorted(self.found)),
+            tuple(self.renewed),
+            None if self._order is None else self._order.get_state(),
+        )
+
+    def set_state(self, snapshot: Snapshot) -> None:
+        """Load what `get_state` returned for the same scene and `set_order`; earlier marks are void."""
+        self.undo(0)
+        cells = self.cells
+        for slot, now in snapshot.cells:
+            self._log.append((slot, cells[slot]))
+            cells[slot] = now
+        for node, place in snapshot.places:
+            self.note(self.places, node, place)
+        for key in snapshot.found:
+            self.note(self.found, key, True)
+        for node in snapshot.renewed:
+            self.note(self.renewed, node, True)
+        if self._order is not None:
+            self._order.set_state(snapshot.order, self._log)
+
+
+def _grow_weights(nodes: int) -> None:
+    """Extend `_WEIGHTS` for scenes of this size; the factors do not depend on when this is called."""
+    for node in range(len(_WEIGHTS) // WIDTH, nodes):
+        draw = random.Random(node)
+        _WEIGHTS.extend(draw.getrandbits(127) + 1 if cell < SOURCES else 0 for cell in range(WIDTH))

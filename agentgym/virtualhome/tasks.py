@@ -1,0 +1,71 @@
+"""Collections of activities: those of published files or those of the generator, of all types or of some."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
+
+from agentgym.checks import suggest
+from agentgym.tasks import Tasks
+from agentgym.virtualhome.activity import Activity
+from agentgym.virtualhome.generated.activities import GeneratedActivities
+from agentgym.virtualhome.official.dataset import OfficialActivities
+from agentgym.virtualhome.official.files import VARIABLE
+
+#: Value of `data` that asks for generated activities whatever the variable VIRTUALHOME_DATA says.
+GENERATED = "generated"
+
+
+class Activities(Tasks[Activity], Protocol):
+    """A collection of activities."""
+
+    @property
+    def first(self) -> str:
+        """Split of episodes for which nobody names one."""
+        ...
+
+    @property
+    def task_types(self) -> tuple[str, ...]:
+        """Families or titles that there are."""
+        ...
+
+    def of_types(self, kinds: tuple[str, ...]) -> Activities:
+        """Return the activities of some types alone; by name the others are still found."""
+        ...
+
+
+def narrowed(activities: Activities, kinds: Any) -> Activities:
+    """Return the activities of a type, or of several.
+
+    Raises:
+        ValueError: when there is no such type.
+    """
+    given = tuple(kinds) if isinstance(kinds, Iterable) and not isinstance(kinds, str) else (kinds,)
+    known = activities.task_types
+    for kind in given:
+        if kind not in known:
+            raise ValueError(f"unknown task type {kind!r}; {suggest(kind, known)}")
+    if not given:
+        raise ValueError("task_types is empty: name at least one task type, or pass None for all")
+    return activities.of_types(tuple([kind for kind in known if kind in given]))
+
+
+def find_activities(data: Any, goal: Any, generator: Mapping[str, Any]) -> Activities:
+    """Return the published tasks of `data` (or of $VIRTUALHOME_DATA when it is None), else generated ones.
+
+    Args:
+        data: a folder, `GENERATED`, or None.
+        goal: kind of the goals of published tasks.
+        generator: arguments of `GeneratedActivities`.
+
+    Raises:
+        ValueError: when `data` is something else, or a folder without tasks.
+    """
+    if data is None:
+        data = os.environ.get(VARIABLE) or GENERATED
+    if isinstance(data, str) and data == GENERATED:
+        return GeneratedActivities(**generator)
+    if not isinstance(data, (str, os.PathLike)) or data == "":
+        raise ValueError(f"data must be a folder, {GENERATED!r} or None, got {data!r}")
+    return OfficialActivities(data, goal)

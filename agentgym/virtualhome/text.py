@@ -1,0 +1,138 @@
+"""What is shown: where the character is, what is near, what it holds, and why a command failed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from agentgym.virtualhome.names import Names
+from agentgym.virtualhome.scene import (
+    CLOSE,
+    DIRTY,
+    HOLDS_LH,
+    HOLDS_RH,
+    INSIDE,
+    IS_CLOSED,
+    IS_OFF,
+    IS_ON,
+    IS_OPEN,
+    LYING,
+    ON,
+    PLUGGED_OUT,
+    SITTING,
+    SOURCES,
+    STATES,
+    WIDTH,
+    Scene,
+    members,
+)  # fmt: skip
+from agentgym.virtualhome.state import State
+
+#: States that are mentioned; to be clean or plugged in goes without saying.
+_WORDS = (
+    (IS_OPEN, "open"), (IS_CLOSED, "closed"), (IS_ON, "on"), (IS_OFF, "off"), (PLUGGED_OUT, "unplugged"),
+    (DIRTY, "dirty"),
+)  # fmt: skip
+#: Things in some condition whose looks one scene remembers.
+_MOST_LOOKS = 1024
+_SHOWN = sum(bit for bit, _ in _WORDS)
+NOT_UNDERSTOOD = "Nothing happens: that is no command for a thing of this house."
+_THING = re.compile(r"<[^<>]{1,100}> \((\d{1,10})\)")
+
+
+def introduction(title: str, description: str) -> str:
+    """Return what is to be done, as the first observation says it."""
+    return f"Your task is to: {description if title == description else f'{title}: {description}'}"
+
+
+def room_of(state: State, node: int) -> int:
+    """Return the room that a node is in, the one with the lowest id where it is in several; -1 in none."""
+    rooms = state.cells[node * WIDTH + INSIDE] & state.scene.rooms
+    if rooms & (rooms - 1):
+        return min(members(rooms), key=state.scene.ids.__getitem__)
+    return rooms.bit_length() - 1
+
+
+class View:
+    """What is shown of the states of one scene; how things look is remembered.
+
+    Args:
+        names: of the scene's things.
+    """
+
+    def __init__(self, names: Names) -> None:
+        self._names = names
+        self._looks: dict[tuple[int, int, int, int, int], str] = {}
+
+    def surroundings(self, state: State) -> str:
+        """Return the text of a state: a line for room and posture, one for what is near, one for hands and clothes."""
+        cells, scene = state.cells, state.scene
+        own = scene.character * WIDTH
+        held = cells[own + HOLDS_RH] | cells[own + HOLDS_LH]
+        hidden = held | scene.having["BODY_PART"] | scene.rooms | 1 << scene.character
+        things = "; ".join([self._look(state, node) for node in self._names.in_order(cells[own + CLOSE] & ~hidden)])
+        hands = ", ".join([self._look(state, node, True) for node in self._names.in_order(held)])
+        worn = cells[own + SOURCES + ON] & scene.having["CLOTHES"]
+        wearing = f" You wear {self._names.listed(worn)}." if worn else ""
+        where = f"You are in {self.location(state)}"
+        if cells[own + STATES] & (SITTING | LYING) and cells[own + ON]:
+            where = f"{where} on {self._names.listed(cells[own + ON])}"
+        return f"{where}.\nNear you: {things or 'nothing'}.\nYou hold {hands or 'nothing'}.{wearing}"
+
+    def location(self, state: State) -> str:
+        """Return the character's room, and its posture unless it stands: "kitchen 1", "bedroom 1, lying"."""
+        room = room_of(state, state.scene.character)
+        posture = state.cells[state.scene.character * WIDTH + STATES] & (SITTING | LYING)
+        where = self._names.of[room] if room >= 0 else "no room"
+        return f"{where}, {'sitting' if posture & SITTING else 'lying'}" if posture else where
+
+    def inventory(self, state: State) -> str:
+        """Return what is in the hands, or "nothing"."""
+        me = state.scene.character * WIDTH
+        held = state.cells[me + HOLDS_RH] | state.cells[me + HOLDS_LH]
+        return self._names.listed(held) if held else "nothing"
+
+    def _look(self, state: State, node: int, held: bool = False) -> str:
+        """How a thing looks: its states, where it lies unless it is held, and what an open container holds."""
+        cells, base = state.cells, node * WIDTH
+        bits = cells[base + STATES] & _SHOWN
+        under = 0 if held else cells[base + ON]
+        around = 0 if held else cells[base + INSIDE] & ~state.scene.rooms
+        opened = bits & IS_OPEN and not held and state.scene.having["CONTAINERS"] >> node & 1
+        content = cells[base + SOURCES + INSIDE] if opened else -1
+        key = node, bits, under, around, content
+        look = self._looks.get(key)
+        if look is None:
+            if len(self._looks) >= _MOST_LOOKS:
+                self._looks.clear()
+            look = self._looks[key] = self._described(*key)
+        return look
+
+    def _described(self, node: int, bits: int, under: int, around: int, content: int) -> str:
+        text = self._names.of[node]
+        if bits:
+            text = f"{text} ({', '.join([word for bit, word in _WORDS if bits & bit])})"
+        if under:
+            text = f"{text} on {self._names.listed(under)}"
+        if around:
+            text = f"{text} in {self._names.listed(around)}"
+        if content >= 0:
+            text = f"{text} with {self._names.listed(content) or 'nothing'} in it"
+        return text
+
+
+def failure(messages: Iterable[str], names: Names, scene: Scene) -> str:
+    """Return why nothing happened: the simulator's messages, with things as they are called here.
+
+    Args:
+        messages: such as "<character> (65) is not close to <mug> (7)".
+        names: of the scene's things.
+        scene: the scene.
+    """
+
+    def called(found: re.Match[str]) -> str:
+        position = scene.index.get(int(found[1]))
+        return found[0] if position is None else names.of[position]
+
+    said = "; ".join([_THING.sub(called, message) for message in messages]) or "that is not possible"
+    return f"Nothing happens: {said.replace('you is', 'you are').replace('you does', 'you do')}."

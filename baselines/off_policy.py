@@ -1,0 +1,48 @@
+"""Replies that the policy did not write under their prompts: what an update needs to learn from them.
+
+Relabelled episodes (`agentgym.hindsight`), an expert's, or those of another policy have no log-probabilities under
+these prompts. An importance ratio needs some, and those of another prompt or policy would be wrong ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from agentgym.trajectory import StepTable
+from baselines.batch import make_batch
+from baselines.update import Scorer, score_batch
+
+
+def rescored(policy: Scorer, table: StepTable, *, temperature: float, tokens_per_pass: int | None = None) -> StepTable:
+    """Return the table with the log-probabilities that its replies have now, as if this policy had written them.
+
+    The importance ratio of the next update then begins at 1, as with replies of its own: the clipped objective is
+    advantage-weighted likelihood, whose clip still bounds how far an update moves. It is no correction for who did
+    write them.
+
+    Args:
+        policy: about to be updated; its weights are not changed.
+        table: a reply with prompt ids and token ids in every row, for instance `relabel_goals` with
+            `demonstrate=policy.demonstrate`. Not changed.
+        temperature: that of the update (`TrainerConfig.temperature`).
+        tokens_per_pass: rows are packed into passes of so many tokens (`TrainerConfig.microbatch_tokens`); None: in
+            rectangles.
+
+    Raises:
+        ValueError: a row has no reply tokens.
+    """
+    if table.replies is None or not len(table):
+        return table
+    blank = [reply and replace(reply, logprobs=(0.0,) * len(reply.token_ids)) for reply in table.replies]
+    unscored = replace(table, replies=np.fromiter(blank, np.object_, len(table)))
+    batch = make_batch(unscored, np.zeros(len(table)))
+    scores = score_batch(policy, batch, temperature, tokens=tokens_per_pass).tolist()
+    allowed = batch.allowed or ((),) * len(batch)
+    known = dict(zip(zip(batch.prompts, batch.replies, allowed, strict=True), scores, strict=True))
+    found = [
+        replace(reply, logprobs=tuple(known[reply.prompt_ids, reply.token_ids, reply.allowed][: len(reply.token_ids)]))
+        for reply in blank
+    ]
+    return replace(table, replies=np.fromiter(found, np.object_, len(table)))

@@ -1,0 +1,81 @@
+"""A recipe: which credit function with which options, and what training by it needs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym.trajectory import Bools, StepTable
+from baselines.config import TrainerConfig
+from baselines.ppo import PRESETS, ppo
+from baselines.scorers.scorer import Estimate, ScoreLevel, ScorerConfig
+from wrappers.credit.dapo import contrasting_groups, dapo
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A credit method with its options; call it with a table to get the advantages.
+
+    Attributes:
+        name: key in `RECIPES`.
+        credit: function of `wrappers`, `credit(table, **options) -> float64 (N,)`; where it is `scored`, a function
+            `credit(table, scores, **options) -> Estimate` such as `baselines.ppo.ppo`.
+        options: what is passed to it.
+        notes: one sentence for tables and reports.
+        training: fields of `TrainerConfig` that belong to the method, to be set before training by it.
+        scored: whether the method wants scores, "turn" (N,) or "token" (N, K); None: it needs the table alone.
+        scorer: makes the scorer that a trainer is not given; None: it must be given one.
+    """
+
+    name: str
+    credit: Callable[..., Any]
+    options: Mapping[str, Any] = field(default_factory=dict)
+    notes: str = ""
+    training: Mapping[str, Any] = field(default_factory=dict)
+    scored: ScoreLevel | None = None
+    scorer: ScorerConfig | None = None
+
+    def __call__(self, table: StepTable) -> NDArray[np.float64]:
+        """Return float64 (N,), one advantage per row; nan = not scored.
+
+        A method that wants scores answers here as if they were 0 everywhere; a trainer calls `estimate`.
+        """
+        if self.scored is not None:
+            return self.estimate(table, None).advantages
+        advantages: NDArray[np.float64] = self.credit(table, **self.options)
+        return advantages
+
+    def estimate(self, table: StepTable, scores: NDArray[np.float64] | None) -> Estimate:
+        """Return advantages from scores, and what the scores should have been; None: scores of 0."""
+        found: Estimate = self.credit(table, scores, **self.options)
+        return found
+
+    @property
+    def score_level(self) -> ScoreLevel | None:
+        """What scores are wanted for: "turn" or "token"; None: none are. That of `ppo` is an option."""
+        if self.credit is not ppo:
+            return self.scored
+        preset = PRESETS.get(self.options.get("preset", "paper"), PRESETS["paper"])
+        return "turn" if {**preset, **self.options}["level"] == "turn" else "token"
+
+    def contrasting(self, table: StepTable) -> Bools:
+        """Return bool (n_groups,), the groups that dynamic sampling keeps: by the option `contrast` if there is one."""
+        known = ("preset", "contrast") if self.credit is dapo else ()
+        return contrasting_groups(table, **{name: self.options[name] for name in known if name in self.options})
+
+    def configure(self, config: TrainerConfig) -> TrainerConfig:
+        """Return the configuration with the method's own `training` settings."""
+        return dataclasses.replace(config, **self.training)
+
+    def describe(self) -> str:
+        """Return name and options, as a checkpoint keeps them."""
+        return f"{self.name}({', '.join(f'{key}={value!r}' for key, value in sorted(self.options.items()))})"
+
+    def with_options(self, **options: Any) -> Recipe:
+        """Return the recipe with some options replaced or added; the credit function checks them when called."""
+        return dataclasses.replace(self, options={**self.options, **options})

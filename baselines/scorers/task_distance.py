@@ -1,0 +1,95 @@
+"""How near each step led to success, by all that was ever seen of its task (TIGPO's graphs).
+
+    score = gamma^d(s')        d: fewest steps to success over the steps of this table and of all earlier ones
+
+There is no network: what is learned is the state graph of every task, `wrappers.credit.task_graph.TaskGraphs`. It helps
+where tasks come back; a task that is played once has the distances of its own group.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from agentgym.checks import fields_checked
+from agentgym.trajectory import Floats, StepTable
+from baselines.config import check_numbers
+from baselines.scorers.scorer import ScoreLevel, ScorerConfig
+from wrappers.credit.task_graph import TaskGraphs
+from wrappers.credit.tigpo import distances_with
+
+
+@fields_checked
+@dataclass(frozen=True)
+class TaskDistanceConfig(ScorerConfig):
+    """Numbers of the scorer; those of `baselines.scorers.scorer.ScorerConfig` are for networks and play no part.
+
+    Attributes:
+        gamma: share of the value kept per step of distance.
+        max_tasks: how many tasks are remembered, the least recently played are forgotten first; None: all.
+    """
+
+    gamma: float = 0.8
+    max_tasks: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rules = (
+            ("level", self.level == "turn", "'turn': a distance is one of a whole step"),
+            ("gamma", 0 < self.gamma <= 1, "above 0 and at most 1"),
+            ("max_tasks", self.max_tasks is None or self.max_tasks >= 1, "None or at least 1"),
+        )
+        check_numbers(self, rules)
+
+    def make(self, policy: Any) -> TaskDistance:
+        """Make the scorer; the policy plays no part."""
+        return TaskDistance(self)
+
+
+class TaskDistance:
+    """Discounted distances on graphs that are kept of every task: a `baselines.scorers.scorer.StepScorer`."""
+
+    level: ScoreLevel = "turn"
+    order: Literal["after"] = "after"
+    takes_forks = True
+
+    def __init__(self, config: TaskDistanceConfig | None = None) -> None:
+        self.config = config or TaskDistanceConfig()
+        self.graphs = TaskGraphs(max_tasks=self.config.max_tasks)
+
+    def scores(self, table: StepTable) -> Floats:
+        """Return float64 (N,), gamma^d of each row's next state; 0 where no way to success is known."""
+        distance = distances_with(table, self.graphs)
+        known = np.isfinite(distance)
+        return np.where(known, self.config.gamma ** np.where(known, distance, 0.0), 0.0)
+
+    def update(
+        self,
+        table: StepTable,
+        scores: Floats,
+        targets: Floats | None,
+        generator: np.random.Generator,
+        learning_rate: float,
+    ) -> dict[str, float]:
+        """Remember the table's steps; return how many tasks, and states of them, are known now."""
+        seen = sum(task in self.graphs for task in table.groups) / max(table.n_groups, 1)
+        self.graphs.add_table(table)
+        return {
+            "tasks_seen_before": seen,
+            "tasks_known": float(len(self.graphs)),
+            "states_known": float(self.graphs.n_nodes),
+        }
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the graphs, as `TaskGraphs.state_dict` does."""
+        return self.graphs.state_dict()
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` returned."""
+        self.graphs.load_state_dict(state)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings."""
+        return {"scorer": "task_distance", "gamma": self.config.gamma, "max_tasks": self.config.max_tasks}

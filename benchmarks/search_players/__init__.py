@@ -1,0 +1,1 @@
+"""Search players at fixed budgets: `python -m benchmarks.run search-players`."""

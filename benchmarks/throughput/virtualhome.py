@@ -1,0 +1,85 @@
+"""VirtualHome steps per second: the simulator alone, and the environment in one and many sub-environments.
+
+The environment plays random offered commands in generated houses, and returns observation, offered commands and full
+info at every step. The simulator plays the programs of generated activities, each from a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+
+import agentgym  # noqa: F401  # registers the environments
+from agentgym.virtualhome.activity import Activity
+from agentgym.virtualhome.generated.activities import GeneratedActivities
+from agentgym.virtualhome.script import Line
+from benchmarks.throughput.timing import Measurement, Speed, Stopwatch, best_milliseconds, median
+from benchmarks.throughput.visits import MANY_TASKS, measure_visits, open_tasks, single_rate
+
+ENV = "AgentRL/VirtualHome-v0"
+SECTION = "homes"
+NUM_ENVS = 128
+#: Steps of a wave, and most episodes that they hold: the time limit is 40 steps.
+_STEPS, _EPISODES = 80, 4
+#: Programs of a wave of the simulator.
+_PROGRAMS = 200
+
+
+def measure_homes(quick: bool) -> list[Measurement]:
+    """Steps per second of the simulator and of the environment, and reset times."""
+    repeats, waves = (2, 2) if quick else (8, 9)
+    found = []
+
+    def add(key: str, what: str, speed: Speed) -> None:
+        found.append(Measurement.of_speed(f"homes_{key}", SECTION, what, True, speed))
+
+    speeds = [play_programs(wave * _PROGRAMS, _PROGRAMS)[0] for wave in range(waves)]
+    add("simulator", "simulator alone, programs on the first visit, restarts included", median(speeds))
+    env = gym.make(ENV, disable_env_checker=True, data="generated")
+    add("1", "gym.make, 1 env, replayed", single_rate(env, 10 * waves, repeats))
+    new: dict[str, Any] = {"data": "generated", "num_activities": MANY_TASKS}
+    envs = gym.make_vec(ENV, NUM_ENVS, **new)
+    words = f"gym.make_vec, {NUM_ENVS} envs"
+    visits = measure_visits(envs, steps=_STEPS, waves=waves, prepare=open_tasks(_EPISODES))
+    add("vector_128", f"{words}, first visits, restarts to houses at hand", visits.first)
+    add("replayed_128", f"{words}, the same replayed", visits.replayed)
+    visits = measure_visits(envs, steps=_STEPS, waves=waves, seed=1)
+    add("generated_128", f"{words}, first visits, houses generated in restarts", visits.first)
+    found.append(
+        Measurement(
+            "homes_reset_128", SECTION, f"reset of {NUM_ENVS} envs, houses known", True,
+            best_milliseconds(lambda: envs.reset(seed=0), repeats), "ms",
+        )
+    )  # fmt: skip
+    return found
+
+
+def _play(activity: Activity, lines: Sequence[Line]) -> None:
+    world = activity.world()
+    for line in lines:
+        world.act(line)
+
+
+def play_programs(first: int, count: int) -> tuple[Speed, int]:
+    """Play the programs of some activities in the simulator alone.
+
+    Args:
+        first: index of the first one.
+        count: how many.
+
+    Returns:
+        speed, restarts included; making houses and reading programs is not timed; and the steps that were played.
+    """
+    activities = GeneratedActivities(num_activities=MANY_TASKS)
+    programs = []
+    for index in range(first, first + count):
+        activity = activities.by_index("train", index)
+        words = activity.lexicon.words
+        programs.append((activity, [line for text in activity.program if (line := words.line(text))]))
+    steps = sum(len(lines) for _, lines in programs)
+    watch = Stopwatch()
+    for activity, lines in programs:
+        watch.time(_play, activity, lines)
+    return watch.speed(steps), steps

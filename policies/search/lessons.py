@@ -1,0 +1,108 @@
+"""What a search has seen, as data to learn from: a table, demonstrations, pairs of replies of which one was better."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentgym.trajectory import Ending, Reply, Step, StepTable, Trajectory
+from policies.search.tree import Node, Tree
+
+
+@dataclass(frozen=True)
+class Preference:
+    """Two replies to the same prompt, of which one led further.
+
+    Attributes:
+        task: of the search.
+        state: label of the state in tables.
+        observation: what was shown: the prompt.
+        chosen: the better reply.
+        rejected: the worse one.
+        gap: by how much their values differ, see `policies.search.value.Value`.
+    """
+
+    task: str
+    state: str
+    observation: Any
+    chosen: Reply
+    rejected: Reply
+    gap: float
+
+
+def to_table(trees: Sequence[Tree]) -> StepTable:
+    """Return all simulated steps: one trajectory per simulation, cut from the one that played its first state.
+
+    Groups are tasks. What was played once stands there once; a simulation that its budget, its length or a state met
+    before has cut short has neither terminated nor been truncated (`Ending.CUT`).
+
+    Raises:
+        ValueError: nothing was simulated.
+    """
+    trajectories: list[Trajectory] = []
+    for tree in trees:
+        first = len(trajectories)
+        for number, end in enumerate(tree.ends):
+            nodes = [node for node in end.path if node.simulation == number]
+            before = nodes[0].before
+            parent = None if before.parent is None else (first + before.simulation, before.t - 1)
+            steps = tuple(map(_step, nodes))
+            trajectories.append(
+                Trajectory(tree.task, first + number, end.won, end.terminated, end.truncated, steps, parent)
+            )
+    if not trajectories:
+        raise ValueError(
+            f"the {len(trees)} searches simulated nothing: was there a budget, and an episode to be played?"
+        )
+    return StepTable.from_trajectories(trajectories)
+
+
+def demonstrations(trees: Sequence[Tree], policy: Any = None) -> list[Reply]:
+    """Return the replies of the best simulation of every search that was won, to be cloned.
+
+    Args:
+        trees: searches.
+        policy: in whose tokens, a `policies.huggingface.HuggingFacePolicy`; None: as they were given.
+
+    Raises:
+        ValueError: the policy cannot write one of them.
+    """
+    steps = [(node.before, node.answer) for tree in trees if tree.best.won for node in tree.best.path]
+    if policy is None:
+        return [reply for _, reply in steps]
+    return [policy.demonstrate(before.observation, reply.text) for before, reply in steps]
+
+
+def preferences(trees: Sequence[Tree], *, gap: float, visits: int = 1) -> list[Preference]:
+    """Return pairs of replies to one state: the best one, and each that is worse by some gap.
+
+    As in Agent Q (Putta et al. 2024, 2408.07199), whose pairs are branches of a search tree told apart by their values.
+
+    Args:
+        trees: searches that grew a tree (not best of n).
+        gap: least difference of the values, above 0.
+        visits: least number of simulations that speak for each value.
+
+    Raises:
+        ValueError: a number is out of range.
+    """
+    if gap <= 0 or visits < 1:
+        raise ValueError(f"pairs need a gap above 0 and at least one visit, got gap={gap}, visits={visits}")
+    pairs = []
+    for tree in trees:
+        for node in tree.root.walk():
+            known = [(tree.action_value(child), child) for child in node.children if child.visits >= visits]
+            if not known:
+                continue
+            highest, best = max(known, key=lambda one: one[0])  # of equal ones the first
+            for value, child in known:
+                if highest - value >= gap:
+                    both = best.answer, child.answer
+                    pairs.append(Preference(tree.task, node.label, node.observation, *both, highest - value))
+    return pairs
+
+
+def _step(node: Node) -> Step:
+    label = f"{node.label} [{node.ending.value}]" if node.ending in (Ending.SUCCESS, Ending.FAILURE) else node.label
+    return Step(node.t - 1, node.before.label, node.action, label, node.reward, node.valid, node.reply)

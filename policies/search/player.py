@@ -1,0 +1,171 @@
+"""The policy that searches before it plays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym.rollout import Policy
+from agentgym.trajectory import Reply
+from policies.search.budget import Budget, Cost
+from policies.search.proposals import Listed
+from policies.search.simulator import Simulator
+from policies.search.tree import Node, Tree
+from policies.search.value import Value
+
+
+class Method(Protocol):
+    """How is searched: `best_of_n.BestOfN`, `beam.Beam`, `mcts.MCTS`."""
+
+    def tree(self, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator) -> Tree:
+        """Return the search of one episode."""
+        ...
+
+
+class SearchPlayer:
+    """Tries in a vector environment of its own what it then plays in another one.
+
+    It sees where an episode stands by `infos["snapshot"]` and `infos["episode_number"]`, which
+    `wrappers.VectorSnapshots` adds around the environments that are played; its own are built like the ones inside:
+
+        player = SearchPlayer(make(), RandomPolicy(), MCTS(), budget=Budget(steps=1000), listed=Listed())
+        table = collect(VectorSnapshots(make()), player, tasks=tasks, seed=0)
+
+    At the first step of an episode it searches, all episodes side by side, and then plays the steps of the best
+    simulation one after the other, reply by reply as the search found them. Where reality goes another way, and where
+    they end, it searches on with what the budget has left, and without that the policy itself answers. Forks of an
+    episode share its budget and its plan.
+
+    It knows more than a policy does: it can go back in time, and it sees the outcome of what it tries. Compare it with
+    others that may try as often, not with single attempts.
+
+    Args:
+        envs: to try things in: autoreset `DISABLED`; its sub-environments are what simulates side by side.
+        policy: who answers in simulations, and where no search is left.
+        method: how is searched.
+        budget: what the searches of one episode may spend.
+        value: how simulations are judged.
+        listed: what can be answered, where the method grows a tree; None: the policy is asked for replies.
+        until_won: a search ends when it has won; False: when its budget is spent, for better values.
+        fresh: simulations draw random numbers of their own, and what a reply led to once is what it is taken to lead
+            to; False: they see the numbers that reality will see.
+        share: part of the budget left that one search may spend, above 0 to 1.
+        under_way: most simulations of one search at once, see `policies.search.simulator`; None: as many as there are
+            free sub-environments.
+        keep: whether `trees` keeps the trees.
+
+    Episodes are known by their numbers, so that a player is shown one `VectorSnapshots` at a time; `forget`
+    comes between.
+
+    Attributes:
+        costs: what the searches of each episode have spent, by `episode_number`.
+        trees: those of each episode, in the order of its searches, by `episode_number`; empty unless `keep`.
+
+    Raises:
+        TypeError: the environment cannot be branched.
+        ValueError: a number is out of range; the budget limits tokens only, and the policy does not say how long its
+            replies may be.
+    """
+
+    def __init__(
+        self,
+        envs: Any,
+        policy: Policy,
+        method: Method,
+        *,
+        budget: Budget,
+        value: Value | None = None,
+        listed: Listed | None = None,
+        until_won: bool = True,
+        fresh: bool = False,
+        share: float = 1.0,
+        under_way: int | None = None,
+        keep: bool = False,
+    ) -> None:
+        if not 0 < share <= 1:
+            raise ValueError(f"share must be above 0 and at most 1, got {share}")
+        self.method, self.budget, self.value = method, budget, value or Value()
+        self.simulator = Simulator(envs, policy, value=self.value, listed=listed, fresh=fresh, under_way=under_way)
+        if budget.steps is None and not self.simulator.longest:
+            raise ValueError(
+                f"{type(policy).__name__} has no settings.max_new_tokens: limit the budget's steps, or no search ends"
+            )
+        self.policy, self.until_won, self.share, self.keep = policy, until_won, share, keep
+        self.costs: dict[int, Cost] = {}
+        self.trees: dict[int, list[Tree]] = {}
+        self._plans: dict[int, list[Node]] = {}
+
+    def forget(self) -> None:
+        """Forget all episodes: before other ones that are numbered from 0 again, of another `VectorSnapshots`."""
+        self.costs, self.trees, self._plans = {}, {}, {}
+
+    def act(
+        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
+    ) -> list[Reply]:
+        """Return one reply per running sub-environment.
+
+        Args:
+            observations: one each.
+            infos: with `snapshot`, `episode_number` and `state_key`.
+            rng: the only source of randomness.
+
+        Raises:
+            KeyError: the infos hold no snapshots.
+        """
+        if "snapshot" not in infos:
+            raise KeyError(
+                f"a search player needs infos['snapshot'], but the infos hold {sorted(infos)}: put "
+                "wrappers.VectorSnapshots around the environments that are played"
+            )
+        episodes = infos["episode_number"].tolist()
+        keys = [str(key) for key in infos["state_key"]]
+        lost = {
+            episode: infos["snapshot"][row]
+            for row, episode in reversed(list(enumerate(episodes)))  # of forks, which share a budget, the first
+            if self._next(episode, keys[row]) is None
+        }
+        self._search([(episode, lost[episode]) for episode in dict.fromkeys(episodes) if episode in lost], rng)
+        found = [self._next(episode, key) for episode, key in zip(episodes, keys, strict=True)]
+        alone = np.asarray([row for row, node in enumerate(found) if node is None], np.int64)
+        replies = [None if node is None else node.reply for node in found]
+        if len(alone):
+            rest = {name: column[alone] for name, column in infos.items()}
+            for row, reply in zip(alone, self.policy.act([observations[i] for i in alone], rest, rng), strict=True):
+                replies[row] = reply
+        for row, node in enumerate(found):
+            plan = self._plans.get(episodes[row])
+            if node is not None and plan and plan[0] is node:  # forks of an episode share its plan
+                plan.pop(0)
+        return [reply for reply in replies if reply is not None]
+
+    def _next(self, episode: int, key: str) -> Node | None:
+        """Return the next step of an episode's plan, if the episode stands where that is to be played."""
+        plan = self._plans.get(episode)
+        if not plan:
+            return None
+        before = plan[0].parent
+        return plan[0] if before is not None and before.key == key else None
+
+    def _search(self, places: Sequence[tuple[int, Any]], rng: np.random.Generator) -> None:
+        wanted: list[tuple[int, Any, Budget]] = []
+        for episode, state in places:
+            left = self.budget.left(self.costs.setdefault(episode, Cost()), self.share)
+            if left.allows(Cost(), 1, self.simulator.longest):
+                wanted.append((episode, state, left))
+        if not wanted:
+            return
+        seeds = iter(rng.integers(2**63, size=len(wanted)).tolist())
+        budgets = iter([left for _, _, left in wanted])
+
+        def plant(root: Node, task: str) -> Tree:
+            return self.method.tree(root, task, self.value, next(budgets), np.random.default_rng(next(seeds)))
+
+        trees = self.simulator.run([state for _, state, _ in wanted], plant, until_won=self.until_won)
+        for (episode, _, _), tree in zip(wanted, trees, strict=True):
+            self.costs[episode].add(tree.cost)
+            self._plans[episode] = tree.plan()
+            if self.keep:
+                self.trees.setdefault(episode, []).append(tree)

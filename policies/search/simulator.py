@@ -1,0 +1,289 @@
+"""Plays what search trees ask for, side by side in one vector environment.
+
+Every sub-environment plays one simulation at a time. In each turn of the loop
+
+    free sub-environments take the next simulation of a tree, and are restored to the state it begins in
+    the policy is asked for those replies that are not given, all in one call
+    the vector environment makes one step
+    finished simulations are judged and handed back to their trees
+
+Every tree draws from a generator of its own, so that what it finds does not depend on the others, but by how many of
+its simulations are under way at once: free sub-environments go to the tree with the fewest. A tree counts those as lost
+until they return (virtual loss, Chaslot et al. 2008), so that they go different ways; the search is then a little less
+greedy for the same budget. With one at a time each is searched as if it were alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from agentgym.recorder import entry
+from agentgym.rollout import Policy, act_each, infos_of, observations_of
+from agentgym.trajectory import Reply
+from policies.search.proposals import Listed
+from policies.search.tree import Node, Simulation, Tree
+from policies.search.value import Value
+
+#: Makes the tree of a root, given the name of its task.
+Plant = Callable[[Node, str], Tree]
+
+
+class Simulator:
+    """Simulations for trees, in a vector environment of its own.
+
+    Args:
+        envs: autoreset `DISABLED`, built like the one whose states are searched from; what its sub-environments played
+            is dropped.
+        policy: who answers.
+        value: how simulations are judged.
+        listed: what can be answered; None: the policy is asked.
+        fresh: every simulation gets random numbers of its own, so that the search does not know those that reality will
+            see. Else it does: what it found happens again when it is played.
+        under_way: most simulations of one tree at once; None: as many as there are free sub-environments.
+
+    Raises:
+        TypeError: the environment cannot be branched.
+        ValueError: `under_way` is below 1.
+    """
+
+    def __init__(
+        self,
+        envs: Any,
+        policy: Policy,
+        *,
+        value: Value,
+        listed: Listed | None = None,
+        fresh: bool = False,
+        under_way: int | None = None,
+    ) -> None:
+        if not (callable(getattr(envs, "snapshot", None)) and callable(getattr(envs, "restore", None))):
+            raise TypeError(
+                f"{envs}: a search needs a vector environment with snapshot(i) and restore(indices, states, seeds), "
+                "see agentgym.branching.Branching"
+            )
+        if under_way is not None and under_way < 1:
+            raise ValueError(f"under_way must be at least 1, or None, got {under_way}")
+        self.envs, self.policy, self.value, self.listed, self.fresh = envs, policy, value, listed, fresh
+        self.under_way = envs.num_envs if under_way is None else under_way
+        settings = getattr(policy, "settings", None)
+        self.longest = int(getattr(settings, "max_new_tokens", None) or 0)
+        self._slots: list[Simulation | None] = [None] * envs.num_envs
+        self._observations: Any = None
+        self._infos: Any = None
+
+    def run(self, states: Sequence[Any], plant: Plant, *, until_won: bool) -> list[Tree]:
+        """Search from snapshots, and return one tree each.
+
+        Args:
+            states: where to search from: episodes that run.
+            plant: makes the trees.
+            until_won: a search ends when a simulation was won; else it goes on until its budget is spent.
+        """
+        trees = self._roots(states, plant)
+        self._slots = [None] * self.envs.num_envs
+        while True:
+            if until_won:
+                for i, simulation in list(self._playing()):
+                    if simulation.tree.best.won:
+                        self._drop(i)
+            self._assign([tree for tree in trees if not (until_won and tree.best.won)])
+            if not any(self._playing()):
+                return trees
+            self._step(self._answers())
+
+    # -- beginning --------------------------------------------------------------------------------------------
+
+    def _roots(self, states: Sequence[Any], plant: Plant) -> list[Tree]:
+        trees: list[Tree] = []
+        width = self.envs.num_envs
+        for first in range(0, len(states), width):
+            few = list(states[first : first + width])
+            # All sub-environments at once: they may never have been reset.
+            self._observations, self._infos = self.envs.restore(range(width), few + [few[-1]] * (width - len(few)))
+            places = list(range(len(few)))
+            for i, state in zip(places, few, strict=True):
+                root = self._node(i, None, None, terminated=False, truncated=False)
+                root.state = state
+                trees.append(plant(root, str(entry(self._infos, "task_id", i))))
+            self._list(places, [(tree, tree.root) for tree in trees[first:]])
+        return trees
+
+    def _assign(self, trees: Sequence[Tree]) -> None:
+        """Give free sub-environments something to do: the tree with the fewest simulations under way comes first."""
+        free = [i for i, simulation in enumerate(self._slots) if simulation is None]
+        under_way = {id(tree): 0 for tree in trees}
+        for _, simulation in self._playing():
+            under_way[id(simulation.tree)] += 1
+        waiting = [tree for tree in trees if tree.budget.allows(tree.cost, 1, self.longest)]
+        begun: list[int] = []
+        starts: list[Any] = []
+        seeds: list[int | None] = []
+        while free and waiting:
+            tree = min(waiting, key=lambda one: under_way[id(one)])  # of equal ones the first
+            wanted = tree.next() if under_way[id(tree)] < self.under_way else None
+            if wanted is None:
+                waiting.remove(tree)
+                continue
+            under_way[id(tree)] += 1
+            begun.append(free.pop(0))
+            starts.append(wanted.start.state)
+            seeds.append(int(tree.rng.integers(2**31)) if self.fresh else None)
+            self._slots[begun[-1]] = wanted
+        if begun:
+            self._observations, self._infos = self.envs.restore(begun, starts, seeds)
+
+    # -- one turn ---------------------------------------------------------------------------------------------
+
+    def _answers(self) -> dict[int, Reply]:
+        """Return what is to be played, by sub-environment; simulations that cannot go on are ended."""
+        replies: dict[int, Reply] = {}
+        asking: list[int] = []
+        stopped: list[int] = []
+        planned: dict[int, tuple[int, int]] = {}
+        for i, simulation in self._playing():
+            tree = simulation.tree
+            given = simulation.reply if simulation.length == 0 else None
+            steps, tokens = planned.get(id(tree), (0, 0))
+            steps, tokens = steps + 1, tokens + (self.longest if given is None else 0)
+            if not tree.budget.allows(tree.cost, steps, tokens):
+                stopped.append(i)
+                continue
+            planned[id(tree)] = steps, tokens
+            if given is None:
+                asking.append(i)
+            else:
+                replies[i] = given
+        if asking:
+            places = np.asarray(asking)
+            shown = observations_of(self._observations, places), infos_of(self._infos, places)
+            rngs = [self._in(i).tree.rng for i in asking]
+            for i, reply in zip(asking, act_each(self.policy, *shown, rngs), strict=True):
+                simulation = self._in(i)
+                simulation.tree.cost.tokens += len(reply.token_ids)
+                if reply.finish == "prompt-too-long":
+                    stopped.append(i)
+                elif simulation.grow and simulation.length == 0 and not simulation.tree.is_new(simulation.start, reply):
+                    self._drop(i)
+                else:
+                    replies[i] = reply
+        self._end(stopped)
+        return replies
+
+    def _step(self, replies: Mapping[int, Reply]) -> None:
+        """Play the replies, and judge the simulations that end with them."""
+        if not replies:
+            return
+        actions = [replies[i].text if i in replies else "" for i in range(self.envs.num_envs)]
+        self._observations, rewards, terminated, truncated, self._infos = self.envs.step(actions)
+        new: list[int] = []
+        ended: list[int] = []
+        for i, reply in replies.items():
+            simulation = self._in(i)
+            tree = simulation.tree
+            ends = {"terminated": bool(terminated[i]), "truncated": bool(truncated[i])}
+            node = self._node(i, simulation.at, reply, reward=float(rewards[i]), **ends)
+            tree.cost.steps += 1
+            if simulation.number < 0:
+                simulation.number = tree.cost.simulations
+                tree.cost.simulations += 1
+                tree.ends.append(node)
+            node.simulation = simulation.number
+            tree.ends[node.simulation] = node
+            simulation.at = node
+            if simulation.grow and simulation.length == 1:
+                if not node.ended:
+                    node.state = self.envs.snapshot(i)
+                if not tree.enter(simulation, node):
+                    self._drop(i)
+                    continue
+                if not node.ended:
+                    new.append(i)
+            if node.ended and "unscored" in self._infos and self._infos["unscored"][i]:
+                self._drop(i)  # nobody knows how good it was
+            elif node.ended or (simulation.grow and simulation.length - 1 == self.value.rollout):
+                ended.append(i)
+        self._list(new, [(simulation.tree, simulation.at) for simulation in map(self._in, new)])
+        self._end(ended)
+
+    def _end(self, places: Sequence[int]) -> None:
+        """Judge simulations where they stand, and hand them back."""
+        worth: dict[int, float] = {}
+        going_on = []
+        for i in places:
+            simulation = self._in(i)
+            at = simulation.at
+            worth[i] = self.value.standing(at.won, at.score)
+            if not at.ended and simulation.length:
+                going_on.append(i)
+        if going_on and self.value.critic is not None:
+            chosen = np.asarray(going_on)
+            shown = observations_of(self._observations, chosen), infos_of(self._infos, chosen)
+            found = np.asarray(self.value.critic(*shown), np.float64)
+            if found.shape != chosen.shape or not np.isfinite(found).all():
+                raise ValueError(f"the critic must answer {len(chosen)} finite numbers, got {found!r:.200}")
+            worth |= dict(zip(going_on, found.tolist(), strict=True))
+        for i in places:
+            simulation = self._in(i)
+            if simulation.length:
+                simulation.tree.back(simulation, worth[i])
+                self._slots[i] = None
+            else:
+                self._drop(i)
+
+    def _drop(self, i: int) -> None:
+        simulation = self._in(i)
+        simulation.tree.drop(simulation)
+        self._slots[i] = None
+
+    def _in(self, i: int) -> Simulation:
+        """Return the simulation that plays in a sub-environment."""
+        simulation = self._slots[i]
+        assert simulation is not None
+        return simulation
+
+    def _playing(self) -> Iterator[tuple[int, Simulation]]:
+        return ((i, simulation) for i, simulation in enumerate(self._slots) if simulation is not None)
+
+    # -- what the environment shows ---------------------------------------------------------------------------
+
+    def _node(
+        self,
+        i: int,
+        parent: Node | None,
+        reply: Reply | None,
+        *,
+        terminated: bool,
+        truncated: bool,
+        reward: float = 0.0,
+    ) -> Node:
+        infos = self._infos
+        won = (terminated or truncated) and bool(entry(infos, "won", i))
+        return Node(
+            parent=parent,
+            reply=reply,
+            t=0 if parent is None else parent.t + 1,
+            key=str(entry(infos, "state_key", i)),
+            label=str(entry(infos, "canonical_key" if "canonical_key" in infos else "state_key", i)),
+            won=won,
+            score=float(infos["score"][i]) if "score" in infos else float(won),
+            action="" if reply is None else str(infos["command"][i]) if "command" in infos else reply.text,
+            reward=reward,
+            valid=bool(entry(infos, "is_action_valid", i)),
+            terminated=terminated,
+            truncated=truncated,
+            observation=observations_of(self._observations, np.asarray([i]))[0],
+        )
+
+    def _list(self, places: Sequence[int], nodes: Sequence[tuple[Tree, Node]]) -> None:
+        """List what can be answered in new states of the trees, in which these sub-environments stand."""
+        if self.listed is None or not places:
+            return
+        chosen = np.asarray(places)
+        shown = observations_of(self._observations, chosen), infos_of(self._infos, chosen)
+        for (tree, node), replies, priors, tokens in zip(nodes, *self.listed.replies(*shown), strict=True):
+            tree.cost.scored += tokens
+            if replies:
+                tree.list_replies(node, replies, priors)

@@ -1,0 +1,287 @@
+"""The states that a search has been in, and what it thinks of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from agentgym.trajectory import Ending, Reply
+from policies.search.budget import Budget, Cost
+from policies.search.value import Value
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """A state of a search, and the step that led to it.
+
+    Attributes:
+        parent: the state before; None for the root.
+        reply: what was answered there.
+        t: steps from the root to here.
+        key: `info["state_key"]`, the exact state.
+        label: what tables call the state: `info["canonical_key"]` where a wrapper gives it, else the key.
+        action: the command that was played.
+        reward: of the step.
+        valid: the environment accepted the command.
+        won: the episode succeeded here.
+        score: `info["score"]`; where there is none, 1 for success and 0 else.
+        terminated, truncated: the episode ended here.
+        observation: what is shown here.
+        state: snapshot; None where the episode has ended, and in rollouts.
+        simulation: number of the simulation that played the step.
+        prior: probability of the reply where it was listed.
+        draws: how often the policy gave this reply where it was asked.
+        visits: simulations that were judged here or further on.
+        total: sum of what they returned from here on.
+        pending: simulations on their way here or further on.
+        closed: nothing is left to be tried here.
+        children: states that the search can go on from; rollouts are not among them.
+        untried: replies that were listed here and not played yet, with their priors, most probable last; None: not
+            listed.
+        asked: how often the policy was asked for a reply here, or a listed one was taken.
+        answered: texts of the replies that were played here.
+    """
+
+    parent: Node | None
+    reply: Reply | None
+    t: int
+    key: str
+    label: str
+    won: bool
+    score: float
+    action: str = ""
+    reward: float = 0.0
+    valid: bool = True
+    terminated: bool = False
+    truncated: bool = False
+    observation: Any = None
+    state: Any = None
+    simulation: int = -1
+    prior: float = 1.0
+    draws: int = 1
+    visits: int = 0
+    total: float = 0.0
+    pending: int = 0
+    closed: bool = False
+    children: list[Node] = field(default_factory=list)
+    untried: list[tuple[Reply, float]] | None = None
+    asked: int = 0
+    answered: set[str] = field(default_factory=set)
+
+    @property
+    def before(self) -> Node:
+        """The state in which the step was taken that led here."""
+        if self.parent is None:
+            raise ValueError("no step led to the root of a search")
+        return self.parent
+
+    @property
+    def answer(self) -> Reply:
+        """The reply that led here."""
+        if self.reply is None:
+            raise ValueError("no reply led to the root of a search")
+        return self.reply
+
+    @property
+    def ended(self) -> bool:
+        """The episode ended here."""
+        return self.terminated or self.truncated
+
+    @property
+    def ending(self) -> Ending:
+        """How the episode ended here; `Ending.CUT` where it goes on."""
+        return Ending.of(self.won, self.terminated, self.truncated) if self.ended else Ending.CUT
+
+    @property
+    def value(self) -> float:
+        """Mean of what simulations returned from here on; nan without any."""
+        return self.total / self.visits if self.visits else float("nan")
+
+    @property
+    def path(self) -> list[Node]:
+        """The states from the root to here, the root left out: one per step."""
+        steps = []
+        node = self
+        while node.parent is not None:
+            steps.append(node)
+            node = node.parent
+        return steps[::-1]
+
+    def walk(self) -> Iterator[Node]:
+        """Yield this state and all below it, each before those that follow it."""
+        waiting = [self]
+        while waiting:
+            node = waiting.pop()
+            yield node
+            waiting += reversed(node.children)
+
+
+@dataclass(eq=False, slots=True)
+class Simulation:
+    """Something to be played: from a state, first one reply, then as the policy answers.
+
+    Attributes:
+        tree: who wants it.
+        start: from which state.
+        reply: the first reply; None: the policy's.
+        prior: its probability, where it was listed.
+        grow: the first step leads to a new state of the tree. Else all steps are a rollout.
+        at: where it stands.
+        number: in the order in which the tree's simulations made a step; -1 before.
+    """
+
+    tree: Tree
+    start: Node
+    reply: Reply | None
+    prior: float
+    grow: bool
+    at: Node
+    number: int = -1
+
+    @property
+    def length(self) -> int:
+        """Steps that it has made."""
+        return self.at.t - self.start.t
+
+    @property
+    def judged(self) -> Node:
+        """The state of the tree that it tells something about: the new one, or where it began."""
+        node = self.at
+        while node.t > self.start.t + self.grow:
+            node = node.before
+        return node
+
+
+class Tree(ABC):
+    """A search from one state; a method says by `next` what is simulated.
+
+    Args:
+        root: where it begins.
+        task: what is searched for: the group of its rows in a table.
+        value: how simulations are judged.
+        budget: what they may cost.
+        rng: of the choices, of the policy, and of fresh random numbers.
+        merge: a state that was met before, no later, is not entered again: whatever follows it follows there too.
+
+    Attributes:
+        cost: what was spent so far.
+        best: the state in which the best simulation so far ended: a won one before all others, then the one of the
+            highest return; the root before any.
+        ends: the state in which each simulation ended, in the order of their numbers.
+        low, high: bounds of the returns so far; at least 0 to 1.
+    """
+
+    def __init__(
+        self, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator, *, merge: bool = True
+    ) -> None:
+        self.root, self.task, self.worth, self.budget, self.rng = root, task, value, budget, rng
+        self.cost = Cost()
+        self.best = root
+        self.ends: list[Node] = []
+        self.low, self.high = 0.0, 1.0
+        self._best_return = -np.inf
+        self._seen: dict[str, int] | None = {root.key: root.t} if merge else None
+
+    @abstractmethod
+    def next(self) -> Simulation | None:
+        """Return what is to be simulated next; None: nothing, or not before others have returned."""
+
+    def simulate(self, start: Node, reply: Reply | None = None, prior: float = 1.0, *, grow: bool) -> Simulation:
+        """Return a simulation that is on its way from now on."""
+        for node in _upwards(start):
+            node.pending += 1
+        return Simulation(self, start, reply, prior, grow, start)
+
+    def list_replies(self, node: Node, replies: Sequence[Reply], priors: Sequence[float]) -> None:
+        """Say what can be answered in a state; equally probable replies will be taken in random order."""
+        order = self.rng.permutation(len(replies)).tolist()
+        node.untried = sorted(((replies[i], priors[i]) for i in order), key=lambda listed: listed[1])
+
+    def is_new(self, start: Node, reply: Reply) -> bool:
+        """Say whether a reply in a state was not played there before, and note it."""
+        for child in start.children:
+            if child.answer.text == reply.text:
+                child.draws += 1
+        new = reply.text not in start.answered
+        start.answered.add(reply.text)
+        return new
+
+    def enter(self, simulation: Simulation, node: Node) -> bool:
+        """Put the state that the first step led to into the tree, and say whether it is new.
+
+        A state that was met before is closed, and the simulation has nothing to find.
+        """
+        node.pending, node.prior = 1, simulation.prior
+        simulation.start.children.append(node)
+        if not node.ended and self._seen is not None:
+            first = self._seen.get(node.key)
+            if first is not None and first <= node.t:
+                node.closed = True
+                return False
+            self._seen[node.key] = node.t
+        node.closed = node.ended
+        return True
+
+    def drop(self, simulation: Simulation) -> None:
+        """Take back a simulation that has nothing to tell."""
+        for node in _upwards(simulation.judged):
+            node.pending -= 1
+        if not simulation.length and simulation.reply is not None and simulation.start.untried is not None:
+            simulation.start.untried.append((simulation.reply, simulation.prior))  # it was not played
+        self.settle(simulation.start)
+
+    def back(self, simulation: Simulation, worth: float) -> None:
+        """Take in what a simulation found.
+
+        Args:
+            simulation: with its end.
+            worth: of the state in which it ended.
+        """
+        gain, node, judged = worth, simulation.at, simulation.judged
+        while node is not judged:
+            gain, node = self.gain(node, gain), node.before
+        for passed in _upwards(judged):
+            passed.pending -= 1
+            passed.visits += 1
+            passed.total += gain
+            if passed.parent is not None:
+                gain = self.gain(passed, gain)
+                self.low, self.high = min(self.low, gain), max(self.high, gain)
+        if (simulation.at.won, gain) > (self.best.won, self._best_return):
+            self.best, self._best_return = simulation.at, gain
+        self.settle(simulation.start)
+
+    def settle(self, node: Node) -> None:
+        """Close a state from which a simulation has returned, and those before it, where nothing is left to try."""
+        at: Node | None = node
+        while at is not None and self.exhausted(at):
+            at.closed = True
+            at = at.parent
+
+    def exhausted(self, node: Node) -> bool:
+        """Say whether nothing is left to be tried in a state and after it."""
+        return False
+
+    def gain(self, node: Node, gain: float) -> float:
+        """Return what follows the step that leads to a state, given what follows the state: r + gamma * gain."""
+        return self.worth.reward(node.reward) + self.worth.gamma * gain
+
+    def action_value(self, node: Node) -> float:
+        """Return the mean of what followed the step that leads to a state; nan without visits."""
+        return self.gain(node, node.value)
+
+    def plan(self) -> list[Node]:
+        """Return the steps to be played, as the states that they lead to: those of the best simulation."""
+        return self.best.path
+
+
+def _upwards(node: Node) -> Iterator[Node]:
+    """Yield a state and all before it, up to the root."""
+    yield node
+    while node.parent is not None:
+        node = node.parent
+        yield node

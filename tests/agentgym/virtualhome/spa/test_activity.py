@@ -1,0 +1,91 @@
+"""The environment in the papers' protocol."""
+
+import os
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import agentgym  # noqa: F401  # registers the environments
+from agentgym.virtualhome.env import VirtualHomeEnv
+from tests.agentgym.virtualhome import official_houses
+
+
+def test_an_episode_begins_with_the_task_and_shows_what_is_close() -> None:
+    env = VirtualHomeEnv(data="generated", protocol="spa", expert=True)
+    observation, info = env.reset(seed=0)
+    activity = env.unwrapped.episode.activity
+    assert observation == f"The task is {activity.title}({activity.description})."
+    observation, reward, terminated, _, info = env.step("I think so.")
+    assert observation == "Observation: Nothing happens."
+    assert (reward, terminated, info["is_action_valid"]) == (0.0, False, False)
+    observation, _, _, _, info = env.step("Thought: go.\nAction: walk to character")
+    assert (observation[:13], info["is_action_valid"]) == ("Observation: ", True)
+
+
+def test_every_offered_action_succeeds() -> None:
+    env = VirtualHomeEnv(data="generated", protocol="spa", repairs="all")
+    rng = np.random.default_rng(0)
+    steps = 0
+    said: set[str] = set()
+    for index in range(12):
+        _, info = env.reset(seed=index, options={"index": index})
+        for _ in range(25):
+            before = env.snapshot()
+            offered = info["admissible_actions"]
+            near = [action for action in offered if not action.startswith(("walk", "run", "find"))] or offered
+            for action in rng.choice(near, min(3, len(near)), replace=False):
+                assert env.step(str(action))[-1]["is_action_valid"], action
+                env.restore(before)
+                said.add(str(action).split()[0])
+                steps += 1
+            assert env.restore(before)[1] == info
+            action = str(rng.choice(near if rng.random() < 0.6 else offered))
+            _, _, terminated, _, info = env.step(action)
+            assert info["is_action_valid"], action
+            if terminated:
+                break
+    assert steps > 300
+    assert len(said) > 15
+
+
+def test_programs_win_as_often_as_they_did() -> None:
+    """Generated programs are for dialect "v1"; most of them do in the papers' protocol too."""
+    env = VirtualHomeEnv(data="generated", protocol="spa", expert=True, repairs=("containment", "posture"))
+    won = 0
+    for index in range(40):
+        _, info = env.reset(seed=index, options={"index": index})
+        for _ in range(40):
+            if not info["expert_action"] or info["won"]:
+                break
+            info = env.step(info["expert_action"])[-1]
+        won += info["won"]
+    assert won >= 20
+
+
+def test_published_programs_in_the_papers_protocol() -> None:
+    env = VirtualHomeEnv(data=os.fspath(official_houses.FOLDER), protocol="spa", goal="loose", expert=True)
+    official_houses.find("scene1_518_diffs.json.xz")
+    won = 0
+    for index in range(20):
+        _, info = env.reset(seed=0, options={"split": "train", "index": index})
+        while info["expert_action"] and not info["won"]:
+            info = env.step(info["expert_action"])[-1]
+        won += info["won"]
+    assert won >= 12
+
+
+def test_the_same_seed_plays_the_same_episode() -> None:
+    def texts() -> list[str]:
+        env = gym.make("AgentRL/VirtualHome-v0", data="generated", protocol="spa", repairs=("no_leak",))
+        actions = ("find floor", "walk to chair", "grab cup", "find plate", "look at wall", "sit on chair")
+        return [env.reset(seed=5)[0], *(env.step(action)[0] for action in actions)]
+
+    assert texts() == texts()
+
+
+def test_what_cannot_be_is_said() -> None:
+    with pytest.raises(ValueError, match="did you mean 'spa'"):
+        VirtualHomeEnv(data="generated", protocol="spar")
+    with pytest.raises(ValueError, match="unknown repair 'no_leak'"):
+        VirtualHomeEnv(data="generated", repairs=("no_leak",))

@@ -1,0 +1,131 @@
+import random
+
+import pytest
+
+from agentgym.virtualhome.bounds import least
+from agentgym.virtualhome.episode import Episode
+from agentgym.virtualhome.expert import plan
+from agentgym.virtualhome.generated.activities import GeneratedActivities
+from agentgym.virtualhome.goals import Deed, Goal
+from agentgym.virtualhome.keys import known_nodes
+from agentgym.virtualhome.scene import Node, Scene
+from tests.agentgym.virtualhome.small_houses import EDGES, NODES, activity, replay
+
+ALL = GeneratedActivities()
+#: Goals in the small house, and the fewest commands that achieve them, worked out by hand.
+GOALS = {
+    # walk, grab, walk, put
+    "carry": (Goal(edges=((24, "ON", 10),)), 4),
+    # walk to the fridge, open, find, grab, walk, put
+    "fetch": (Goal(edges=((22, "ON", 12),)), 6),
+    # both hands: walk, grab, find, grab, walk, put, put
+    "two": (Goal(edges=((20, "ON", 12), (21, "ON", 12))), 7),
+    # walk, plug in, switch on
+    "light": (Goal(states=((23, "ON"),)), 3),
+    # walk, grab, put on
+    "dress": (Goal(edges=((24, "ON", 4),)), 3),
+    # the mug in hand before the milk: walk, grab, walk, open, find, grab, pour, drink
+    "drink": (Goal(edges=((22, "INSIDE", 20),), deeds=(Deed(("DRINK",), 20, Goal(edges=((22, "INSIDE", 20),))),)), 8),
+    # walk, lie down, sleep
+    "sleep": (Goal(states=((4, "LYING"),), edges=((4, "ON", 12),), deeds=(Deed(("SLEEP",)),)), 3),
+    # walk, wash
+    "wash": (Goal(states=((21, "CLEAN"),)), 2),
+    # something in hand, which may be the jacket: walk, grab, find the lamp, wipe it
+    "wipe": (Goal(deeds=(Deed(("WIPE",), 23),)), 4),
+    # walk, grab, then the box is closed again before going on: walk, open, find, grab, close, walk, put
+    "close": (
+        Goal(edges=((22, "ON", 12),), deeds=(Deed(("CLOSE",), 11, Goal(without=((22, "INSIDE", 11),))),)), 7,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GOALS)
+def test_plans_are_as_short_as_by_hand(name: str) -> None:
+    goal, length = GOALS[name]
+    task = activity(goal)
+    commands = plan(task, task.world())
+    assert commands is not None
+    assert len(commands) == length
+    scores = replay(task, commands)
+    assert scores[-1] == 1.0
+    assert max(scores[:-1], default=0) < 1.0
+
+
+@pytest.mark.parametrize("name", GOALS)
+def test_no_plan_is_shorter_than_the_bound(name: str) -> None:
+    """Breadth-first over everything that is offered: nothing wins before the bound, from several states."""
+    goal, length = GOALS[name]
+    task, rng = activity(goal), random.Random(name)
+    for _ in range(3):
+        world, done = task.world(), 0
+        for _ in range(rng.randrange(4)):
+            offered = task.lexicon.offers.admissible(world, known_nodes(world))
+            line = task.lexicon.words.line(rng.choice(offered))
+            assert line is not None
+            world.act(line)
+        bound = least(task, world, known_nodes(world), done)
+        assert bound <= length + 3
+        states, shortest = {(world.get_state(), done)}, None
+        for depth in range(min(bound, 4)):
+            following = set()
+            for state, before in states:
+                world.set_state(state)
+                if not task.tests.missing(world.cells, before):
+                    shortest = depth
+                    break
+                for command in task.lexicon.offers.admissible(world, known_nodes(world)):
+                    line = task.lexicon.words.line(command)
+                    assert line is not None
+                    mark = world.mark()
+                    world.act(line)
+                    node = task.scene.index[line.things[0][1]] if line.things else -1
+                    following.add((world.get_state(), task.tests.advance(world.cells, before, line.action, node)))
+                    world.undo(mark)
+            states = following if len(following) < 400 else set(sorted(following)[:400])
+        assert shortest is None
+
+
+def test_the_world_is_as_it_was() -> None:
+    for index in range(17):
+        task = ALL.by_index("train", index)
+        world = task.world()
+        before = world.get_state()
+        assert plan(task, world) == task.program
+        assert world.get_state() == before
+
+
+@pytest.mark.parametrize("split", ["train", "valid_unseen"])
+def test_from_wherever_one_has_got_to_a_plan_leads_to_the_goal(split: str) -> None:
+    rng, stuck = random.Random(split), 0
+    for index in range(48):
+        episode = Episode(ALL.by_index(split, index))
+        for _ in range(rng.randrange(12)):
+            if not episode.won:
+                assert episode.act(rng.choice(episode.admissible()))
+        for _ in range(40):
+            least_left, most_left = episode.distance_bounds()
+            command = episode.expert_action()
+            if not command:
+                break
+            assert least_left <= most_left
+            assert episode.act(command), command
+            # a command takes no more than one off what is needed
+            assert episode.distance_bounds()[0] >= least_left - 1
+        stuck += not episode.won
+    assert stuck <= 3  # a seat that somebody sat on is full
+
+
+def test_closed_doors_are_opened_on_the_way() -> None:
+    nodes = [Node(3, "door", "Doors", ("CAN_OPEN",), ("CLOSED",)) if node.id == 3 else node for node in NODES]
+    task = activity(Goal(edges=((20, "ON", 12), (21, "ON", 12))), scene=Scene(nodes, EDGES))
+    commands = plan(task, task.world())
+    assert commands is not None
+    assert "open door 1" in commands
+    assert replay(task, commands)[-1] == 1.0
+
+
+def test_what_cannot_be_done_has_no_plan() -> None:
+    task = activity(Goal(states=((20, "ON"),)))
+    assert plan(task, task.world()) is None
+    assert Episode(task).expert_action() == ""
+    assert Episode(task).distance_bounds() == (2.0, float("inf"))

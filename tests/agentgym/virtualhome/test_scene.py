@@ -1,0 +1,145 @@
+"""Graphs as they are given: what a scene makes of them, and what it says of those that cannot be played."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentgym.virtualhome.scene import ON, WIDTH, Node, Scene, members
+from tests.agentgym.virtualhome.micro_house import CHARACTER, CUP, EDGES, KITCHEN, KNIFE, NODES, TABLE, house
+
+GRAPH = {
+    "nodes": [{**node._asdict(), "prefab_name": None} for node in NODES],
+    "edges": [{"from_id": a, "relation_type": relation, "to_id": b} for a, relation, b in EDGES],
+}
+
+
+def test_a_scene_knows_its_graph() -> None:
+    scene = Scene.from_graph(GRAPH)
+    assert sorted(scene.edges()) == sorted(EDGES)
+    assert tuple(scene.node(position) for position in range(scene.size)) == tuple(
+        node._replace(states=tuple(sorted(node.states))) for node in NODES
+    )
+    assert scene.shown[scene.index[CUP]] == "<cup> (6)"
+    assert [scene.ids[node] for node in members(scene.rooms)] == [KITCHEN, 2]
+    assert scene.ids[scene.character] == CHARACTER
+    assert [scene.ids[node] for node in members(scene.having["CLOTHES"])] == [12]
+
+
+def test_a_repeated_edge_counts_once() -> None:
+    assert sorted(house(*EDGES[:3]).edges()) == sorted(EDGES)
+
+
+def test_differences_are_the_graph_rebuilt() -> None:
+    spoon = Node(40, "spoon", "Props", ("GRABBABLE",), ("CLEAN",))
+    base = house()
+    scene = base.changed([spoon], {TABLE: ["CLEAN"]}, [(40, "ON", TABLE), (CUP, "ON", TABLE)], [(CUP, "ON", TABLE)])
+    edges = [edge for edge in EDGES if edge != (CUP, "ON", TABLE)]
+    nodes = [node._replace(states=("CLEAN",)) if node.id == TABLE else node for node in (*NODES, spoon)]
+    whole = Scene(nodes, [*edges, (40, "ON", TABLE), (CUP, "ON", TABLE)])
+    assert (scene.cells, scene.ids, scene.having, scene.classes) == (
+        whole.cells,
+        whole.ids,
+        whole.having,
+        whole.classes,
+    )
+    assert list(scene.edges()) == list(whole.edges())
+    assert sorted(base.edges()) == sorted(EDGES)
+    assert base.size == len(NODES)
+
+
+def test_the_order_of_edges_is_kept() -> None:
+    extra = [(CHARACTER, "CLOSE", node) for node in (TABLE, KITCHEN, KNIFE)]
+    scene = house(*extra)
+    assert scene.order(scene.index[CHARACTER], 3) == (TABLE, KITCHEN, KNIFE)
+    later = scene.changed(add=[(CHARACTER, "CLOSE", CUP)], remove=[(CHARACTER, "CLOSE", KITCHEN)])
+    assert later.order(scene.index[CHARACTER], 3) == (TABLE, KNIFE, CUP)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "edges", "said"),
+    [
+        ([Node(1, "kitchen", "Rooms")], [], "exactly one node of the class 'character', here are 0"),
+        ([*NODES, Node(99, "character", "")], [], "here are 2"),
+        ([*NODES, Node(1, "cup", "")], [], "two nodes have the id 1"),
+        ([*NODES, Node(True, "cup", "")], [], "id of a node is an int"),
+        ([*NODES, Node(-3, "cup", "")], [], "id of a node is an int"),
+        ([*NODES, Node(99, "", "")], [], "class_name of node 99"),
+        ([*NODES, Node(99, "cup", "", ("GRABABLE",))], [], "did you mean 'GRABBABLE'"),
+        ([*NODES, Node(99, "cup", "", (), ("OPENED",))], [], "did you mean 'OPEN'"),
+        (NODES, [(1, "NEAR", 2)], "unknown relation"),
+        (NODES, [(1, "ON", 77)], "one of (1, 'ON', 77) is none"),
+        (NODES, [([], "ON", 1)], "is none"),
+        ([*NODES, *(Node(100 + n, "cup", "") for n in range(5000))], [], "at most 5000 nodes"),
+    ],
+)
+def test_graphs_that_cannot_be_played(nodes: list[Node], edges: list[Any], said: str) -> None:
+    with pytest.raises(ValueError, match="Scene") as error:
+        Scene(nodes, edges)
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"nodes": [Node(99, "character", "")]}, "second node of the class 'character'"),
+        ({"states": {77: ["OPEN"]}}, "id 77"),
+        ({"remove": [(CUP, "INSIDE", TABLE)]}, "no edge"),
+    ],
+)
+def test_differences_that_cannot_be(arguments: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        house().changed(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("graph", "said"),
+    [
+        ([], "expected a graph"),
+        ({"nodes": []}, "list of 'edges'"),
+        ({"nodes": [5], "edges": []}, "node 0 is not a node"),
+        ({"nodes": [{"id": 1}], "edges": []}, "node 0 is not a node"),
+        ({"nodes": GRAPH["nodes"], "edges": [{"from_id": 1}]}, "edge 0 is not an edge"),
+        ({"nodes": GRAPH["nodes"], "edges": [{"from_id": {}, "relation_type": "on", "to_id": 1}]}, "is none"),
+    ],
+)
+def test_what_is_not_a_graph(graph: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        Scene.from_graph(graph)
+
+
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+keys = ("id", "class_name", "category", "properties", "states", "from_id", "relation_type", "to_id")
+rows = st.dictionaries(st.sampled_from(keys), values | st.sampled_from(["ON", ["OPEN"], "character"]))
+
+
+def refusal(graph: Any) -> str:
+    """What is said of a graph; "" where it can be played."""
+    try:
+        Scene.from_graph(graph)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+@given(st.dictionaries(st.sampled_from(["nodes", "edges"]), st.lists(rows | values, max_size=4) | values) | values)
+def test_any_graph_is_played_or_refused_with_words(graph: Any) -> None:
+    assert "Scene" in (refusal(graph) or "Scene")
+
+
+@given(st.integers(0, len(GRAPH["nodes"]) - 1), st.sampled_from(keys), values)
+def test_one_foul_value_is_refused_with_words(number: int, key: str, value: Any) -> None:
+    nodes = [dict(row) for row in GRAPH["nodes"]]
+    nodes[number][key] = value
+    assert "Scene" in (refusal({"nodes": nodes, "edges": GRAPH["edges"]}) or "Scene")
+
+
+def test_relations_have_both_directions() -> None:
+    scene = house()
+    table, cup, knife = (scene.index[each] for each in (TABLE, CUP, KNIFE))
+    assert scene.cells[table * WIDTH + 8 + ON] == 1 << cup | 1 << knife

@@ -1,0 +1,168 @@
+"""The graph of an episode, its log and its snapshots, against a set of edges."""
+
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentgym.virtualhome.scene import CLEAN, CLOSE, HOLDS_RH, INSIDE, IS_ON, RELATION_NAMES, members
+from agentgym.virtualhome.state import State
+from tests.agentgym.virtualhome.micro_house import CUP, EDGES, MILK, TABLE, house
+
+HOUSE = house()
+positions = st.integers(0, HOUSE.size - 1)
+relations = st.integers(0, len(RELATION_NAMES) - 1)
+changes = st.lists(
+    st.one_of(
+        st.tuples(st.just("add"), positions, relations, positions),
+        st.tuples(st.just("remove"), positions, relations, positions),
+        st.tuples(st.just("remove_all"), positions, relations),
+        st.tuples(st.just("set_states"), positions, st.integers(0, 1023)),
+        st.tuples(st.just("note"), positions, positions),
+        st.tuples(st.just("asked"), positions, relations),
+        st.tuples(st.just("renew_sets")),
+    ),
+    max_size=25,
+)
+orders = st.sampled_from(["lowest id", "cpython"])
+
+
+def play(state: State, played: list[tuple]) -> None:
+    for name, *arguments in played:
+        if name == "note":
+            state.note(state.places, arguments[0], (arguments[1], INSIDE))
+        else:
+            getattr(state, name)(*arguments)
+
+
+def listing(state: State) -> list[list[int]]:
+    return [state.in_order(node, relation) for node in range(HOUSE.size) for relation in range(len(RELATION_NAMES))]
+
+
+@given(changes)
+def test_edges_are_a_set(played: list[tuple]) -> None:
+    state, ids = State(HOUSE), HOUSE.ids
+    edges = set(EDGES)
+    for change in played:
+        play(state, [change])
+        name, *arguments = change
+        if name in ("add", "remove"):
+            a, relation, b = arguments
+            edge = (ids[a], RELATION_NAMES[relation], ids[b])
+            edges = edges | {edge} if name == "add" else edges - {edge}
+        elif name == "remove_all":
+            node, relation = ids[arguments[0]], RELATION_NAMES[arguments[1]]
+            edges = {edge for edge in edges if edge[1] != relation or node not in (edge[0], edge[2])}
+    assert sorted(state.edges()) == sorted(edges)
+    backward = {
+        (ids[source], name, ids[node])
+        for node in range(HOUSE.size)
+        for relation, name in enumerate(RELATION_NAMES)
+        for source in members(state.sources(node, relation))
+    }
+    assert backward == edges
+
+
+@given(orders, changes, changes)
+def test_undo_returns_to_the_mark(order: str, before: list[tuple], after: list[tuple]) -> None:
+    state = State(HOUSE, set_order=order)
+    first = state.canonical_hash(), state.fingerprint(), state.get_state()
+    play(state, before)
+    twin = State(HOUSE, set_order=order)
+    play(twin, before)
+    mark, there = state.mark(), (state.get_state(), state.canonical_hash(), state.fingerprint())
+    play(state, after)
+    state.undo(mark)
+    assert (state.get_state(), state.canonical_hash(), state.fingerprint()) == there
+    play(state, after)
+    play(twin, after)
+    assert listing(state) == listing(twin)
+    state.undo()
+    assert (state.canonical_hash(), state.fingerprint(), state.get_state()) == first
+
+
+@given(orders, changes, changes, changes)
+def test_snapshots_are_exact_and_can_be_stored(
+    order: str, before: list[tuple], elsewhere: list[tuple], after: list[tuple]
+) -> None:
+    state = State(HOUSE, set_order=order)
+    play(state, before)
+    snapshot = pickle.loads(pickle.dumps(state.get_state()))
+    assert hash(snapshot) == hash(state.get_state())
+    twin = State(HOUSE, set_order=order)
+    play(twin, elsewhere)
+    twin.set_state(snapshot)
+    assert twin.get_state() == snapshot
+    assert (twin.fingerprint(), twin.canonical_hash()) == (state.fingerprint(), state.canonical_hash())
+    play(state, after)
+    play(twin, after)
+    assert twin.get_state() == state.get_state()
+    assert listing(twin) == listing(state)
+    assert twin.nodes_in_order() == state.nodes_in_order()
+
+
+@given(changes, changes)
+def test_fingerprints_differ_where_graphs_do(one: list[tuple], other: list[tuple]) -> None:
+    first, second = State(HOUSE), State(HOUSE)
+    play(first, one)
+    first.fingerprint()
+    play(second, other)
+    assert (first.fingerprint() == second.fingerprint()) == (first.canonical_hash() == second.canonical_hash())
+
+
+def test_the_canonical_hash_is_that_of_the_recordings() -> None:
+    state = State(HOUSE)
+    cup = HOUSE.index[CUP]
+    state.set_states(cup, CLEAN | IS_ON)
+    state.add(cup, CLOSE, HOUSE.index[MILK])
+    nodes = [[number, name, states] for number, name, states in state.nodes()]
+    assert nodes[cup] == [CUP, "cup", ["CLEAN", "ON"]]
+    text = json.dumps([sorted(nodes), sorted([*map(list, EDGES), [CUP, "CLOSE", MILK]])], separators=(",", ":"))
+    code = "import hashlib, sys; print(hashlib.sha1(sys.stdin.buffer.read()).hexdigest()[:16])"
+    out = subprocess.run([sys.executable, "-c", code], input=text, capture_output=True, text=True, check=True)
+    assert state.canonical_hash() == out.stdout.strip()
+
+
+def test_the_fingerprint_is_the_same_in_every_process() -> None:
+    code = (
+        "from tests.agentgym.virtualhome.micro_house import house\nfrom agentgym.virtualhome.state import State\n"
+        "state = State(house()); state.add(2, 3, 4); print(state.fingerprint())"
+    )
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            check=True,
+            cwd=Path(__file__).parents[3],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": "."},
+        ).stdout
+        for seed in ("0", "7")
+    }
+    state = State(house())
+    state.add(2, 3, 4)
+    assert said == {f"{state.fingerprint()}\n"}
+
+
+def test_what_changed_since_a_mark() -> None:
+    state = State(HOUSE)
+    cup, table = HOUSE.index[CUP], HOUSE.index[TABLE]
+    mark = state.mark()
+    state.remove(cup, CLOSE, table)
+    state.add(cup, CLOSE, table)
+    state.add(table, HOLDS_RH, cup)
+    assert sorted(state.changes_since(mark).values()) == sorted([1 << table, 1 << cup, 0, 0])
+
+
+def test_of_several_nodes_the_lowest_id_comes_first() -> None:
+    state = State(HOUSE)
+    for node in (9, 2, 5):
+        state.add(0, CLOSE, node)
+    assert state.in_order(0, CLOSE) == [2, 5, 9]
+    with pytest.raises(ValueError, match="lowest id"):
+        State(HOUSE, set_order="sorted")

@@ -1,0 +1,93 @@
+import pytest
+
+from agentgym.trajectory import Ending, StepTable
+from policies.scripted import tagged
+from policies.search.best_of_n import BestOfN
+from policies.search.budget import Budget
+from policies.search.lessons import demonstrations, preferences, to_table
+from policies.search.mcts import MCTS
+from policies.search.value import Value
+from tests.policies.search.searching import Priors, search
+from tests.policies.search.test_mcts import BY_HAND, HALVES, Sequence
+
+
+def six():
+    """The six simulations of test_mcts: l, r, ll, rl, lr, rr."""
+    return search(BY_HAND, budget=Budget(steps=6), value=HALVES, listed=Priors(0.55))
+
+
+def test_every_simulated_step_stands_in_the_table_once() -> None:
+    table = to_table(six())
+    rows = [
+        (table.states[s], table.actions[a], table.states[n], t)
+        for s, a, n, t in zip(table.state, table.action, table.next_state, table.t, strict=True)
+    ]
+    assert rows == [
+        ("2", "left", "1", 0), ("2", "right", "3", 0), ("1", "left", "0 [failure]", 1),
+        ("3", "left", "2", 1), ("1", "right", "2", 1), ("3", "right", "4 [success]", 1),
+    ]  # fmt: skip
+    assert table.parent.tolist() == [-1, -1, 0, 1, 0, 1]
+    assert table.endings == (
+        Ending.CUT, Ending.CUT, Ending.FAILURE, Ending.CUT, Ending.CUT, Ending.SUCCESS,
+    )  # fmt: skip
+    assert table.groups == ("start-2",)
+
+
+def test_rollouts_are_rows_too_and_tables_of_several_searches_keep_them_apart(tmp_path) -> None:
+    trees = search(MCTS(), trees=2, num_envs=2, budget=Budget(steps=30), listed=Priors(0.4))
+    table = to_table(trees)
+    assert len(table) == sum(tree.cost.steps for tree in trees)
+    assert table.n_trajectories == sum(tree.cost.simulations for tree in trees)
+    table.to_jsonl(tmp_path / "table.jsonl")
+    assert StepTable.from_jsonl(tmp_path / "table.jsonl").parent.tolist() == table.parent.tolist()
+    won = [i for i in range(table.n_trajectories) if table.trajectory_won[i]]
+    assert won
+    for trajectory in won:
+        chain = table.chain(trajectory)
+        assert table.t[chain].tolist() == list(range(len(chain)))
+        assert table.states[table.state[chain[0]]] == "2"
+
+
+def test_a_search_without_steps_has_no_table() -> None:
+    with pytest.raises(ValueError, match="simulated nothing"):
+        to_table(search(MCTS(), budget=Budget(steps=0)))
+
+
+def test_demonstrations_are_the_replies_of_the_best_simulation() -> None:
+    assert [reply.text for reply in demonstrations(six())] == [tagged("right")] * 2
+    lost = search(BestOfN(1), policy=Sequence("left"))
+    assert demonstrations(lost) == []
+
+
+def test_demonstrations_in_the_tokens_of_a_policy() -> None:
+    class Student:
+        def demonstrate(self, observation, text):
+            return f"{observation}: {text}"
+
+    found = demonstrations(six(), Student())
+    assert found == [f"cell 2: {tagged('right')}", f"cell 3: {tagged('right')}"]
+
+
+def test_pairs_are_siblings_told_apart_by_their_values() -> None:
+    # In the root left is worth 0, right .5 * .5 / 3 = .083; in cell 3 left is worth 0, right .5; in cell 1 nothing won.
+    pairs = preferences(six(), gap=0.05)
+    assert [(pair.state, pair.chosen.text, pair.rejected.text) for pair in pairs] == [
+        ("2", tagged("right"), tagged("left")), ("3", tagged("right"), tagged("left")),
+    ]  # fmt: skip
+    assert [pair.gap for pair in pairs] == pytest.approx([0.25 / 3, 0.5])
+    assert pairs[0].observation == "cell 2"
+    assert [pair.state for pair in preferences(six(), gap=0.1)] == ["3"]
+    assert [pair.state for pair in preferences(six(), gap=0.05, visits=2)] == ["2"]
+
+
+@pytest.mark.parametrize("options", [{"gap": 0.0}, {"gap": 0.1, "visits": 0}])
+def test_pairs_without_a_gap_are_an_error(options) -> None:
+    with pytest.raises(ValueError, match="a gap above 0"):
+        preferences([], **options)
+
+
+def test_states_met_before_are_in_no_pair() -> None:
+    (tree,) = search(MCTS(), budget=Budget(steps=6), value=Value(rollout=0), listed=Priors(0.5))
+    assert all(pair.gap > 0 for pair in preferences([tree], gap=0.01))
+    merged = [node for node in tree.root.walk() if node.closed and not node.ended and not node.visits]
+    assert merged  # back in cell 2

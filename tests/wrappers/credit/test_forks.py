@@ -1,0 +1,264 @@
+"""Credit over tables with forks: a tree by hand, and every method against the table in which all episodes are whole."""
+
+import dataclasses
+import inspect
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wrappers.credit
+from agentgym.trajectory import Reply, StepTable
+from tests.wrappers.credit.random_tables import random_table
+from wrappers.credit import gae, gigpo, graphgpo, grpo, hgpo, potential, process_reward, reinforce_plus_plus, rewardflow
+from wrappers.credit.forks import over_forks
+from wrappers.credit.group import contexts, episode_advantages
+from wrappers.credit.potential import PRESETS as POTENTIALS
+from wrappers.credit.pruning import transitions
+from wrappers.credit.returns import discounted_returns, episode_level, mean_returns
+from wrappers.credit.segments import by_count, by_event, by_turn
+
+# Three episodes, two of which begin alike: b was cut from a after its first step.
+#
+#   a:  s -x-> u -up-> goal      rows 0 1, won
+#   b:         u -down-> pit     row 2
+#   c:  s -left-> pit            row 3
+TREE = StepTable.from_arrays(
+    group=["g"] * 4, trajectory=["a", "a", "b", "c"], t=[0, 1, 1, 0], state=["s", "u", "u", "s"],
+    action=["x", "up", "down", "left"], next_state=["u", "goal", "pit", "pit"], reward=[0, 1, 0, 0],
+    won=[1, 1, 0, 0], parent={"b": ("a", 0)},
+)  # fmt: skip
+
+
+def test_grpo_by_hand() -> None:
+    # Outcomes 1, 0, 0: mean 1/3, sample deviation sqrt(1/3); a: 2/3 of it, b and c: -1/3. Row 0 is a's and b's.
+    a, b = 2 / 3 / np.sqrt(1 / 3), -1 / 3 / np.sqrt(1 / 3)
+    np.testing.assert_allclose(grpo(TREE, eps=0.0), [(a + b) / 2, a, b, b])
+
+
+def test_graphgpo_by_hand() -> None:
+    # Distances: u 1, s 2, pit 3 (one more than the largest). Out of s, x is worth .8^2 and left .8^4; out of u, up is
+    # worth .8 and down .8^4: two edges each, so +-1 / sqrt(2), beside GRPO's.
+    a, b, step = 2 / 3 / np.sqrt(1 / 3), -1 / 3 / np.sqrt(1 / 3), np.sqrt(0.5)
+    expected = [step + (a + b) / 2, step + a, -step + b, -step + b]
+    np.testing.assert_allclose(graphgpo(TREE, eps=0.0), expected)
+
+
+def test_an_edge_counts_once_however_many_episodes_go_through_it() -> None:
+    # A hundred continuations of the step from u, all to the pit: out of s there are still two steps, x and left.
+    many = 100
+    tree = StepTable.from_arrays(
+        group=["g"] * (3 + many), trajectory=["a", "a", "c", *range(many)], t=[0, 1, 0] + [1] * many,
+        state=["s", "u", "s"] + ["u"] * many, action=["x", "up", "left"] + ["down"] * many,
+        next_state=["u", "goal", "pit"] + ["pit"] * many, reward=[0, 1, 0] + [0] * many,
+        won=[1, 1, 0] + [0] * many, parent=dict.fromkeys(range(many), ("a", 0)),
+    )  # fmt: skip
+    for method, of_steps in ((graphgpo, {"beta_episode": 0.0}), (rewardflow, {"alpha_trajectory": 0.0})):
+        steps = method(tree, unit="visit", eps=0.0, **of_steps)
+        np.testing.assert_allclose(steps[[0, 2]], [np.sqrt(0.5), -np.sqrt(0.5)])
+    assert grpo(tree)[0] < grpo(tree)[1]
+    np.testing.assert_allclose(grpo(tree)[0], (grpo(tree)[1] + many * grpo(tree)[3]) / (many + 1))
+
+
+def forest(seed: int, groups: int = 3) -> StepTable:
+    """Random walks, some of them cut from others where those are in the state in which they begin."""
+    rng = np.random.default_rng(seed)
+    steps = random_table(seed, groups=groups, size=6, steps=7, states=5, goals=2).to_trajectories()
+    found: list[Any] = []
+    for one in steps:
+        others = [other for other in found if other.group == one.group]
+        cuts = [
+            (other, k)
+            for other in others
+            for k, step in enumerate(other.steps[:-1])
+            if step.next_state == one.steps[0].state
+        ]
+        if cuts and rng.random() < 0.8:
+            other, k = cuts[rng.integers(len(cuts))]
+            t = other.steps[k].t
+            moved = tuple(dataclasses.replace(step, t=t + 1 + i) for i, step in enumerate(one.steps))
+            one = dataclasses.replace(one, steps=moved, parent=(other.trajectory, t))
+        found.append(one)
+    table = StepTable.from_trajectories(found)
+    replies = [Reply("x", (1,), (2, 3), tuple(-rng.random(2))) for _ in range(len(table))]
+    order = rng.permutation(len(table))
+    table = dataclasses.replace(table, replies=np.array(replies, object))
+    names = ("group", "trajectory", "t", "state", "next_state", "action", "valid", "reward", "terminated", "truncated")
+    columns = {name: getattr(table, name)[order] for name in (*names, "won", "replies")}
+    place = np.argsort(order)
+    parent = np.where(table.parent < 0, -1, place[table.parent])
+    return dataclasses.replace(table, **columns, parent=parent)
+
+
+FORESTS = [forest(seed) for seed in range(12)]
+
+
+def test_the_forests_have_what_is_tested() -> None:
+    assert sum((table.parent >= 0).sum() for table in FORESTS) > 40
+    nested = [table.parent[table.trajectory[table.parent[table.parent >= 0]]] >= 0 for table in FORESTS]
+    assert np.concatenate(nested).any()
+    assert not np.concatenate([table.valid for table in FORESTS]).all()
+
+
+def averaged(table: StepTable, of_whole: np.ndarray) -> np.ndarray:
+    """Mean over the copies of each row, said plainly."""
+    _, source = table.unfolded()
+    return np.array([np.mean(of_whole[source == row], axis=0) for row in range(len(table))])
+
+
+def given(name: str, table: StepTable, copies: np.ndarray) -> dict[str, Any]:
+    """What a method needs beside the table, of the rows that the copies came from; the same however often called."""
+    n = int(copies.max()) + 1
+    rng = np.random.default_rng(len(np.unique(copies)))
+    per_row = {"scores": rng.normal(size=n), "values": rng.normal(size=n), "contributions": rng.normal(size=n)}
+    per_row |= {"beliefs": rng.random(n)}
+    per_row |= {"importance": rng.random(n), "mask": np.arange(3) < rng.integers(1, 4, n)[:, None]}
+    needs = {
+        "gae": ["values"], "hisr": ["contributions", "importance"], "igpo": ["beliefs"], "istar": ["scores"],
+        "process_reward": ["scores"], "prime": ["scores", "mask"], "spa": ["contributions"],
+    }  # fmt: skip
+    per_row |= {"scores": rng.normal(size=(n, 3))} if name == "prime" else {}
+    found = {key: per_row[key][copies] for key in needs.get(name, [])}
+    return found | ({"segments": by_turn(table) // 2} if name == "hisr" else {})
+
+
+#: What all methods do, in a form in which it is what the episodes give one by one.
+SAME = {
+    "graphgpo": {"unit": "edge"}, "rewardflow": {"unit": "edge"}, "action_targets": {}, "attribution": {}, "gae": {},
+    "gigpo": {}, "grpo": {}, "hgpo": {}, "hisr": {}, "igpo": {}, "milegpo": {}, "potential": {}, "prime": {},
+    "rloo": {}, "salt": {}, "spa": {"rescale": True}, "dapo": {}, "ragen2": {},
+}  # fmt: skip
+#: Statistics over steps count each row once: compared elsewhere in this file.
+STEPS_ONCE = {
+    "aem", "empg", "graphgpo_filled", "istar", "process_reward", "reinforce_plus_plus", "reinforce_plus_plus_baseline",
+    "tigpo",
+}  # fmt: skip
+ARRAYS_ALONE = {"bi_level_gae", "fill_silent", "importance", "token_gae", "vetta"}
+METHODS = [name for name in wrappers.credit.__all__ if inspect.isfunction(getattr(wrappers.credit, name))]
+
+
+@pytest.mark.parametrize("penalty", ["row", "discounted", "advantage"])
+@pytest.mark.parametrize("name", SAME)
+def test_a_shared_row_gets_the_mean_of_what_the_whole_episodes_give_it(name: str, penalty: str) -> None:
+    method = getattr(wrappers.credit, name)
+    options = dict(SAME[name])
+    if "penalty" in (method.__doc__ or "") and name not in ("action_targets", "attribution", "hisr", "spa"):
+        options |= {"penalty": penalty, "invalid_penalty": 0.1}
+    for table in FORESTS:
+        whole, source = table.unfolded()
+        found = method(table, **given(name, table, np.arange(len(table))), **options)
+        expected = averaged(table, method(whole, **given(name, whole, source), **options))
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", sorted({*METHODS} - ARRAYS_ALONE))
+def test_every_method_takes_forks_in_any_order_of_rows(name: str) -> None:
+    method = getattr(wrappers.credit, name)
+    for table in FORESTS[:4]:
+        arguments = given(name, table, np.arange(len(table)))
+        found = method(table, **arguments)
+        assert found.shape[0] == len(table)
+        assert not np.isinf(found).any()
+        sorted_rows = StepTable.from_trajectories(table.to_trajectories())
+        order = table.order  # the rows of the sorted table
+        again = method(sorted_rows, **{key: value[order] for key, value in arguments.items()})
+        np.testing.assert_allclose(again, found[order], atol=1e-9)
+
+
+def test_which_methods_are_compared_here() -> None:
+    own = {"bpo", "tree_grpo", "vine"}  # methods of forks: they have rules of their own
+    assert {*METHODS} - ARRAYS_ALONE - own == {*SAME} | STEPS_ONCE
+
+
+def test_scores_of_steps_count_once_and_outcomes_by_episode() -> None:
+    for table in FORESTS:
+        scores = np.random.default_rng(len(table)).normal(size=len(table))
+        flat = dataclasses.replace(table, parent=np.full(table.n_trajectories, -1))
+        steps = process_reward(table, scores=scores, alpha_trajectory=0.0)
+        np.testing.assert_allclose(steps, process_reward(flat, scores=scores, alpha_trajectory=0.0))
+        np.testing.assert_allclose(process_reward(table, scores=scores, alpha=0.0), grpo(table))
+        whole, source = table.unfolded()
+        options = {"scores": scores[source], "alpha_trajectory": 0.0, "compare": "first"}
+        first = {int(source[whole.order[whole.offsets[i]]]) for i in range(whole.n_trajectories)}
+        members = [row for row in sorted(first) if table.group[row] == 0]
+        found = process_reward(table, **{**options, "scores": scores}, eps=0.0)[table.group == 0]
+        if len(members) > 1:
+            of_first = scores[members]
+            expected = (scores[table.group == 0] - of_first.mean()) / of_first.std(ddof=1)
+            np.testing.assert_allclose(found, expected)
+
+
+def test_returns_to_go_are_the_mean_over_the_episodes_and_are_whitened_over_rows() -> None:
+    for table in FORESTS:
+        whole, _ = table.unfolded()
+        expected = averaged(table, discounted_returns(whole, 0.9))
+        np.testing.assert_allclose(mean_returns(table, gamma=0.9), expected, atol=1e-12)
+        if np.ptp(expected):
+            whitened = (expected - expected.mean()) / np.sqrt(expected.var(ddof=1) + 1e-8)
+            np.testing.assert_allclose(reinforce_plus_plus(table, gamma=0.9), whitened, atol=1e-9)
+
+
+def test_authors_presets_take_forks_too() -> None:
+    for table in FORESTS:
+        whole, source = table.unfolded()
+        for method in (grpo, gigpo, hgpo):
+            found = method(table, preset="authors")
+            np.testing.assert_allclose(found, averaged(table, method(whole, preset="authors")), atol=1e-9)
+        for preset in POTENTIALS:
+            found = potential(table, preset=preset)
+            np.testing.assert_allclose(found, averaged(table, potential(whole, preset=preset)), atol=1e-9)
+        last = np.linspace(-1, 1, table.n_trajectories)
+        values = np.random.default_rng(0).normal(size=len(table))
+        found = gae(table, values=values, last_values=last, lam=0.8)
+        of_whole = gae(whole, values=values[source], last_values=last, lam=0.8)
+        np.testing.assert_allclose(found, averaged(table, of_whole), atol=1e-9)
+
+
+def test_what_depends_on_the_rows_before_is_what_the_whole_episode_says() -> None:
+    for table in FORESTS:
+        whole, source = table.unfolded()
+        for invalid in ("bypass", "self_loop", "keep"):
+            found = transitions(table, invalid, noise_states=("Nothing happens.",))
+            expected = transitions(whole, invalid, noise_states=("Nothing happens.",))
+            for column, of_whole in zip(found, expected, strict=True):
+                assert column[source].tolist() == of_whole.tolist()
+        assert by_turn(table)[source].tolist() == by_turn(whole).tolist()
+        events = np.random.default_rng(1).random(len(table)) < 0.4
+        assert by_event(table, events)[source].tolist() == by_event(whole, events[source]).tolist()
+        for (ids, count), (of_whole, n) in zip(contexts(table, 3), contexts(whole, 3), strict=True):
+            pairs = set(zip(ids[source].tolist(), of_whole.tolist(), strict=True))
+            assert count == n
+            assert len(pairs) == len({a for a, _ in pairs}) == len({b for _, b in pairs})  # one to one
+
+
+def test_without_forks_nothing_is_copied() -> None:
+    seen: list[StepTable] = []
+
+    @over_forks("values")
+    def method(table: StepTable, *, values: Any) -> np.ndarray:
+        seen.append(table)
+        return np.asarray(values, float)
+
+    table = random_table(0)
+    values = np.arange(len(table))
+    assert method(table, values=values).tolist() == values.tolist()
+    assert seen[0] is table
+    assert method(TREE, values=[1.0, 2.0, np.nan, 4.0])[:2].tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match=r"values must hold one entry per row of the table \(4\), got shape \(3,\)"):
+        method(TREE, values=[1.0, 2.0, 3.0])
+
+
+def test_a_row_that_only_some_of_its_episodes_score_gets_their_mean() -> None:
+    @over_forks()
+    def of_won(table: StepTable) -> np.ndarray:
+        return np.where(table.won, 3.0, np.nan)
+
+    np.testing.assert_array_equal(of_won(TREE), [3.0, 3.0, np.nan, np.nan])
+
+
+def test_what_cannot_be_said_of_forks_says_why() -> None:
+    with pytest.raises(ValueError, match=r"cut from others \(StepTable.parent\): a shared step has no one place among"):
+        by_count(TREE, 2)
+    with pytest.raises(ValueError, match="an episode level compares whole episodes"):
+        episode_advantages(TREE, np.zeros(4), {})
+    assert episode_level.__name__ == "episode_level"

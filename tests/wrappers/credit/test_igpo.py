@@ -1,0 +1,128 @@
+import dataclasses
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym.trajectory import StepTable
+from tests.wrappers.credit.random_tables import random_table, rebuild
+from wrappers.credit.grpo import grpo
+from wrappers.credit.igpo import igpo
+
+quick = settings(max_examples=25, deadline=None)
+
+# Two episodes of a task: a looks twice and answers rightly, b looks once and answers wrongly.
+TABLE = StepTable.from_arrays(
+    group=["g"] * 5, trajectory=["a", "a", "a", "b", "b"], t=[0, 1, 2, 0, 1], state=["q", "u", "v", "q", "w"],
+    action=["look", "look", "say", "look", "say"], next_state=["u", "v", "end", "w", "end"], reward=[0, 0, 1, 0, 0],
+    won=[1, 1, 1, 0, 0],
+)  # fmt: skip
+BELIEFS = [0.1, 0.3, 0.9, 0.1, 0.0]
+REWARDS = np.array([0.2, 0.6, 1.0, -0.1, 0.0])  # gains, and outcomes at the end
+
+
+def test_gains_and_outcomes_against_their_mean_and_what_is_to_go() -> None:
+    # Mean 1.7 / 5 = .34: -.14 .26 .66 | -.44 -.34.
+    np.testing.assert_allclose(igpo(TABLE, beliefs=BELIEFS, std="none"), [0.78, 0.92, 0.66, -0.78, -0.34])
+    np.testing.assert_allclose(igpo(TABLE, beliefs=BELIEFS, std="none", gamma=0.5), [0.155, 0.59, 0.66, -0.61, -0.34])
+
+
+def test_gains_and_outcomes_apart() -> None:
+    # Gains .2 .6 -.1 about 7/30, outcomes 1 and 0 about .5.
+    turns = np.array([0.2, 0.6, -0.1]) - 7 / 30
+    expected = [turns[0] + turns[1] + 0.5, turns[1] + 0.5, 0.5, turns[2] - 0.5, -0.5]
+    np.testing.assert_allclose(igpo(TABLE, beliefs=BELIEFS, std="none", compare="separate"), expected)
+
+
+def test_the_deviation_is_that_of_all_turns_of_the_group() -> None:
+    plain = igpo(TABLE, beliefs=BELIEFS, std="none")
+    np.testing.assert_allclose(igpo(TABLE, beliefs=BELIEFS, eps=0.0), plain / REWARDS.std(ddof=1))
+    np.testing.assert_allclose(igpo(TABLE, beliefs=BELIEFS, eps=0.0, preset="authors"), plain / REWARDS.std())
+
+
+def test_the_last_belief_of_an_episode_counts_for_the_step_before_alone() -> None:
+    raised = igpo(TABLE, beliefs=[0.1, 0.3, 1.0, 0.1, 0.0], std="none") - igpo(TABLE, beliefs=BELIEFS, std="none")
+    np.testing.assert_allclose(raised, np.array([0.04, 0.06, -0.02, -0.04, -0.02]))  # +.1 at (a, 1), mean + .02
+
+
+def test_groups_that_fail_alike_still_learn_from_what_was_found() -> None:
+    lost = dataclasses.replace(TABLE, won=np.zeros(5, np.bool_), reward=np.zeros(5))
+    assert not grpo(lost).any()
+    scores = igpo(lost, beliefs=BELIEFS, compare="separate")
+    assert scores[1] > 0 > scores[3]
+    assert scores[2] == scores[4] == 0  # the answers themselves are told apart by their outcome alone
+    assert not igpo(lost, beliefs=[0.5] * 5).any()
+
+
+def test_without_information_separate_gains_leave_grpo() -> None:
+    np.testing.assert_allclose(igpo(TABLE, beliefs=[0.5] * 5, compare="separate"), grpo(TABLE))
+
+
+def test_penalties() -> None:
+    invalid = dataclasses.replace(TABLE, valid=np.array([True, False, True, True, True]))
+    plain = igpo(TABLE, beliefs=BELIEFS, std="none")
+    last = igpo(invalid, beliefs=BELIEFS, std="none", invalid_penalty=0.5, penalty="advantage") - plain
+    np.testing.assert_allclose(last, [0, -0.5, 0, 0, 0], atol=1e-12)
+    for penalty in ("row", "discounted"):  # -.5 at (a, 1), felt before; the mean falls by .1
+        felt = igpo(invalid, beliefs=BELIEFS, std="none", invalid_penalty=0.5, penalty=penalty) - plain
+        np.testing.assert_allclose(felt, [-0.2, -0.3, 0.1, 0.2, 0.1])
+
+
+@pytest.mark.parametrize("beliefs", [[0.1], [0.1, 0.2, 0.3, 0.4, np.nan], [np.inf] * 5, ["much"] * 5])
+def test_refuses_beliefs_that_are_no_numbers(beliefs: Any) -> None:
+    with pytest.raises(ValueError, match="beliefs must hold one finite number per row"):
+        igpo(TABLE, beliefs=beliefs)
+
+
+def test_no_steps() -> None:
+    none = StepTable.from_arrays(group=[], trajectory=[], t=[], state=[], action=[], next_state=[], reward=[], won=[])
+    assert igpo(none, beliefs=[]).shape == (0,)
+
+
+def naive(table: StepTable, beliefs: np.ndarray, gamma: float, separate: bool) -> np.ndarray:
+    """The release's steps in plain words: rewards, statistics per group, then sums from the back."""
+    rewards: dict[int, float] = {}
+    ends: set[int] = set()
+    for trajectory in range(table.n_trajectories):
+        rows = [int(row) for row in table.order if table.trajectory[row] == trajectory]
+        for row, after in pairwise(rows):
+            rewards[row] = beliefs[after] - beliefs[row]
+        rewards[rows[-1]] = sum(table.reward[row] for row in rows)
+        ends.add(rows[-1])
+    scores = np.zeros(len(table))
+    for trajectory in range(table.n_trajectories):
+        ahead: Any = 0.0
+        for row in [int(row) for row in table.order if table.trajectory[row] == trajectory][::-1]:
+            with_it = [
+                value for other, value in rewards.items()
+                if table.group[other] == table.group[row] and not (separate and (other in ends) != (row in ends))
+            ]  # fmt: skip
+            spread = np.std(with_it)
+            ahead = (rewards[row] - np.mean(with_it)) / (spread + 1e-6) * (spread > 1e-9) + gamma * ahead
+            scores[row] = ahead
+    return scores
+
+
+@given(
+    seed=st.integers(0, 10**6), gamma=st.sampled_from([0.0, 0.9, 1.0]), compare=st.sampled_from(["joint", "separate"])
+)
+@quick
+def test_equals_plain_loops(compare: Any, seed: int, gamma: float) -> None:
+    table = random_table(seed)
+    beliefs = np.random.default_rng(seed).random(len(table))
+    found = igpo(table, beliefs=beliefs, preset="authors", gamma=gamma, compare=compare)
+    np.testing.assert_allclose(found, naive(table, beliefs, gamma, compare == "separate"), atol=1e-9)
+
+
+@given(seed=st.integers(0, 10**6))
+@quick
+def test_names_order_and_a_constant_do_not_matter(seed: int) -> None:
+    table = random_table(seed)
+    beliefs = np.random.default_rng(seed).random(len(table))
+    rows = np.random.default_rng(seed).permutation(len(table))
+    found = igpo(table, beliefs=beliefs)
+    np.testing.assert_allclose(igpo(rebuild(table, rows), beliefs=beliefs[rows]), found[rows], atol=1e-9)
+    np.testing.assert_allclose(igpo(table, beliefs=beliefs + 3.0), found, atol=1e-6)

@@ -1,0 +1,288 @@
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym.trajectory import StepTable
+from tests.corridor import CorridorVectorEnv
+from tests.wrappers.credit.naive_potential import naive_potential
+from tests.wrappers.credit.random_tables import random_table
+from tests.wrappers.credit.small_tables import episodes
+from wrappers.credit.gigpo import gigpo
+from wrappers.credit.graphgpo import graphgpo
+from wrappers.credit.grpo import grpo
+from wrappers.credit.potential import PRESETS, Potential, potential, potential_values
+
+# Out of s: right twice, then up wins once and down loses once; left loses at once.
+TABLE = episodes("s -right-> u -up-> goal +", "s -right-> u -down-> pit", "s -left-> pit")
+ROOT = math.sqrt(0.5)  # what two values standardise to
+SEEDS = st.integers(0, 10**6)
+quick = settings(max_examples=25, deadline=None)
+
+
+def values(table=TABLE, **options):
+    found = potential_values(table, **options)
+    return found.graph.by_state(found.value)
+
+
+def only(**options):
+    """A step level without deviation and other levels."""
+    return {"std": "none", "alpha_episode": 0.0, "alpha_return": 0.0, "gate": "none", **options}
+
+
+def test_values_by_hand():
+    # Returns at gamma 1/2: 1/2 and 1, 0 and 0, 0. s: mean of 1/2 0 0; u: mean of 1 0.
+    assert values(preset="pgpo", gamma=0.5) == {"s": pytest.approx(1 / 6), "u": 0.5, "goal": 0, "pit": 0}
+    # Bellman: u = (1 + 0) / 2; s = (2 * u / 2 + 0) / 3, the same here, as every visit of u came from s.
+    assert values(preset="gated_bepo", gamma=0.5) == {"s": pytest.approx(1 / 6), "u": 0.5, "goal": 0, "pit": 0}
+    # Distances 2 and 1, and the steps of G2PO's values are one more.
+    assert values(preset="pgpo", gamma=0.5, value="distance") == {"s": 0.5, "u": 1, "goal": 0, "pit": 0}
+    assert values(preset="g2po", gamma=0.5, value="distance") == {"s": 0.25, "u": 0.5, "goal": 0, "pit": 0}
+    # RTMC: prior 2 and a third of the episodes won: s (3 * 1/6 + 2/3) / 5, u (2 * 1/2 + 2/3) / 4.
+    found = values(preset="rtmc", gamma=0.5)
+    assert found == {"s": pytest.approx(7 / 30), "u": pytest.approx(5 / 12), "goal": 0, "pit": 0}
+
+
+def test_bellman_uses_what_other_episodes_did_where_a_mean_of_returns_does_not():
+    # v leads to u, from which the other episode won: 1/2 of 1/2; of v's own returns there is only a 0.
+    table = episodes("u -up-> goal +", "v -right-> u -down-> pit")
+    assert values(table, preset="gated_bepo", gamma=0.5)["v"] == pytest.approx(0.25)
+    assert values(table, preset="pgpo", gamma=0.5)["v"] == 0
+
+
+def test_bellman_in_a_loop():
+    # s stays or wins, half each: V = (V/2 + 1) / 2 = 2/3.
+    table = episodes("s -stay-> s -win-> goal +")
+    assert values(table, preset="gated_bepo", gamma=0.5)["s"] == pytest.approx(2 / 3, abs=1e-12)
+
+
+def test_a_truncated_episodes_last_state_is_worth_what_others_made_of_it():
+    table = episodes("u -up-> goal +", "s -right-> u")
+    cut = dataclasses.replace(table, terminated=np.array([True, False]), truncated=np.array([False, True]))
+    assert values(cut, preset="gated_bepo", gamma=0.5)["s"] == pytest.approx(0.5)
+    assert values(table, preset="gated_bepo", gamma=0.5)["s"] == 0  # it ended there, for good
+    assert values(cut, preset="pgpo", gamma=0.5)["s"] == 0
+
+
+def test_g2po_by_hand():
+    # gamma 1/2: V(s) = (1/4 + 0 + 0)/3 = 1/12, V(u) = 1/4, success 1, failure 0.
+    # Out of s they lead to 1/4 1/4 0, mean 1/6; out of u to 1 and 0. Gains 1/6 3/4 1/6 -1/4 -1/12, mean 3/20.
+    local = np.array([1 / 12, 1 / 2, 1 / 12, -1 / 2, -1 / 6])
+    gains = np.array([1 / 6, 3 / 4, 1 / 6, -1 / 4, -1 / 12]) - 3 / 20
+    assert potential(TABLE, preset="g2po", gamma=0.5, **only(contrast="state")) == pytest.approx(local)
+    assert potential(TABLE, preset="g2po", gamma=0.5, **only(contrast="task")) == pytest.approx(gains)
+    assert potential(TABLE, preset="g2po", gamma=0.5, **only()) == pytest.approx(local + gains)
+    # Episodes 2/3 -1/3 -1/3 come on top.
+    whole = potential(TABLE, preset="g2po", gamma=0.5, std="none")
+    assert whole - local - gains == pytest.approx([2 / 3, 2 / 3, -1 / 3, -1 / 3, -1 / 3])
+
+
+def test_pgpo_by_hand():
+    # gamma 1/2: Phi(s) = 1/6, Phi(u) = 1/2; the differences, 1/3 1/2 1/3 -1/2 -1/6, in s less their mean 1/6, in u 0.
+    phi = np.array([1 / 6, 1 / 2, 1 / 6, -1 / 2, -1 / 3])
+    assert potential(TABLE, preset="pgpo", gamma=0.5, **only()) == pytest.approx(phi)
+    # A third is won: (2/3)^2 of them. Returns 1/2 1 0 0 0: 1/3 and 1/2 above the means.
+    returns = np.array([1 / 3, 1 / 2, -1 / 6, -1 / 2, -1 / 6])
+    assert potential(TABLE, preset="pgpo", gamma=0.5, std="none") == pytest.approx(returns + 4 / 9 * phi)
+
+
+def test_gated_bepo_by_hand():
+    # lam 0: gains 1/4 - 1/6, 1 - 1/2, 1/12, 0 - 1/2, 0 - 1/6; both states were left in two ways.
+    gains = np.array([1 / 12, 1 / 2, 1 / 12, -1 / 2, -1 / 6])
+    options = {"preset": "gated_bepo", "gamma": 0.5, "std": "none"}
+    assert potential(TABLE, lam=0.0, **options) == pytest.approx(gains)
+    # lam 1/2: a quarter of the next gain.
+    summed = gains + np.array([1 / 8, 0, -1 / 8, 0, 0])
+    assert potential(TABLE, lam=0.5, **options) == pytest.approx(summed)
+    # u is left in one way only: there the episode counts.
+    table = episodes("s -right-> u -up-> goal +", "s -left-> pit")
+    scores = potential(table, lam=0.0, **options)
+    assert scores == pytest.approx([0.5 - 0.25, 0.5, -0.25])  # u: episode 1 above the mean 1/2
+
+
+def test_gagpo_by_hand():
+    # gamma 1/2: the gains of before, here by the mean returns, over the task: 1/12 1/2 1/12 -1/2 -1/6, mean 0.
+    gains = np.array([1 / 12, 1 / 2, 1 / 12, -1 / 2, -1 / 6])
+    assert potential(TABLE, preset="gagpo", gamma=0.5, lam=0.0, std="none") == pytest.approx(gains)
+    summed = gains + np.array([1 / 8, 0, -1 / 8, 0, 0])
+    assert potential(TABLE, preset="gagpo", gamma=0.5, lam=0.5, std="none") == pytest.approx(summed)
+
+
+def test_ecpo_by_hand():
+    # gamma 1/2: right is worth (1/2 + 0)/2, s 1/6, with two more visits of that (1/2 + 1/3)/4 = 5/24; left (0 + 1/3)/3.
+    # Their mean over visits is (5/24 + 5/24 + 1/9)/3 = 19/108.
+    scores = potential(TABLE, preset="ecpo", gamma=0.5, **only())
+    mean = 19 / 108
+    right, left = 5 / 24 - mean, 1 / 9 - mean
+    up, down = (1 + 2 / 2) / 3 - 0.5, (0 + 2 / 2) / 3 - 0.5
+    assert scores == pytest.approx([right, up, right, down, left])
+    # The gate of s: between actions (2 (1/12)^2 + (1/6)^2) / 3 = 1/72, within (1/16 + 1/16) / 3 = 1/24; three visits.
+    # That of u: between 1/4, within 0; two visits.
+    gated = potential(TABLE, preset="ecpo", gamma=0.5, std="none", alpha_episode=0.0, eps=0.0)
+    s, u = math.tanh(3 / 4) * (1 / 72) / (1 / 72 + 1 / 24), math.tanh(2 / 4)
+    assert gated == pytest.approx([s * right, u * up, s * right, u * down, s * left])
+
+
+def test_rtmc_by_hand():
+    # gamma 1/2: Q 1/4 for right, 0 left, 1 up, 0 down; V' 7/30 and 5/12 as above.
+    gains = np.array([1 / 4 - 7 / 30, 1 - 5 / 12, 1 / 4 - 7 / 30, -5 / 12, -7 / 30])
+    assert potential(TABLE, preset="rtmc", gamma=0.5, std="none") == pytest.approx(gains)
+    # The deviation over the task, of the population, divides; the mean stays.
+    scores = potential(TABLE, preset="rtmc", gamma=0.5, eps=0.0)
+    assert scores == pytest.approx(gains / gains.std())
+
+
+def test_only_the_first_visit_of_an_action_counts_where_asked():
+    # At gamma 1/2 the returns are 1/4 and 1/2 for stay, 1 for win, and 0; the second stay is not counted.
+    table = episodes("s -stay-> s -stay-> s -win-> goal +", "s -stay-> pit")
+    found = potential_values(table, preset="rtmc", gamma=0.5, prior=0.0)
+    assert found.counted.tolist() == [True, False, True, True]
+    assert found.value[found.graph.source[0]] == pytest.approx((1 / 4 + 1 + 0) / 3)
+    every = potential_values(table, preset="rtmc", gamma=0.5, prior=0.0, visits="every")
+    assert every.value[every.graph.source[0]] == pytest.approx((1 / 4 + 1 / 2 + 1 + 0) / 4)
+
+
+def test_distance_with_one_gain_ranks_as_graphgpo_does():
+    # Standardised at a state, gamma^d(s') is GraphGPO's reward where the way of no step is unknown.
+    table = random_table(3, clean=True, win=1.0, states=4, steps=40)
+    rewards = {"value": "distance", "reward_on": "state", "gamma": 0.8, **only(std="group")}
+    mine = potential(table, preset="pgpo", **rewards)
+    theirs = graphgpo(table, unit="visit", beta_episode=0.0, exponent="next", unreachable="infinite")
+    known = graphgpo(table, unit="visit", beta_episode=0.0, exponent="next")
+    alike = np.isclose(theirs, known)  # nowhere to go makes a difference to neither
+    np.testing.assert_allclose(mine[alike], theirs[alike], atol=1e-9)
+
+
+def test_what_is_earned_on_the_way_counts_where_asked():
+    # Rewards 1 and 2 on the way of the first episode: V(s) = (1 + 2/2)/1 at gamma 1/2, gain of the first 1 + 2/2 - 2.
+    table = StepTable.from_arrays(
+        group=[0] * 2, trajectory=[0] * 2, t=[0, 1], state=["s", "u"], action=["a"] * 2, next_state=["u", "end"],
+        reward=[1.0, 2.0], won=[False] * 2,
+    )  # fmt: skip
+    for value in ("mc", "bellman"):
+        found = potential_values(table, preset="gagpo", value=value, gamma=0.5, rewards="steps")
+        assert found.graph.by_state(found.value) == {"s": 2, "u": 2, "end": 0}
+        assert found.after - found.before == pytest.approx([0, 0])
+    # At the end it is the episode's return, 3: V(s) = 3/2; by distance nothing was won.
+    assert values(table, preset="gagpo", outcome="return", gamma=0.5) == {"s": 1.5, "u": 3, "end": 0}
+    assert values(table, preset="gagpo", value="distance", rewards="steps", gamma=0.5) == {"s": 0, "u": 0, "end": 0}
+
+
+def g2po_release(table):
+    """What g2po/core_g2po.py computes, in its own order, for returns of 0 and 10: mode "mean_norm"."""
+    total = np.zeros(len(table))
+    invalid = np.where(table.valid, 0.0, 0.1)
+    score = table.trajectory_return[table.trajectory]
+    for group in range(table.n_groups):
+        rows = [row for row in table.order.tolist() if table.group[row] == group]
+        last = set(table.last.tolist())
+        ahead = {row: rows[i + 1] for i, row in enumerate(rows) if row not in last}
+        value, visits = {}, {}
+        for row in rows:
+            left = int(np.sum((table.trajectory == table.trajectory[row]) & (table.t >= table.t[row])))
+            value.setdefault(table.state[row], []).append(0.95**left * score[row])
+            visits.setdefault(table.state[row], []).append(row)
+        value = {state: np.mean(found) for state, found in value.items()}
+        to = {r: value[table.state[ahead[r]]] if r in ahead else (10.0 if score[r] == 10 else 0.0) for r in rows}
+        for here in visits.values():
+            local = np.array([to[row] - invalid[row] for row in here])
+            if len(here) > 1:
+                total[here] += local - local.mean()
+        gain = np.array([to[row] - value[table.state[row]] for row in rows])
+        total[rows] += gain - gain.mean()
+        episode = score[rows] - invalid[rows]
+        total[rows] += episode - episode.mean() if len(rows) > 1 else episode
+    return total
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_authors_preset_is_their_code(seed):
+    table = random_table(seed, win=0.6)
+    table = dataclasses.replace(table, reward=10 * table.reward)
+    np.testing.assert_allclose(potential(table, preset="g2po_authors"), g2po_release(table), atol=1e-9)
+
+
+@pytest.mark.parametrize("preset", [name for name in PRESETS if name != "g2po_authors"])
+@given(seed=SEEDS)
+@quick
+def test_every_preset_equals_its_naive_twin(preset, seed):
+    table = random_table(seed, states=5, win=0.5)
+    table.truncated[:] = False
+    table.truncated[table.last] = ~table.trajectory_won
+    table.terminated[:] = False
+    table.terminated[table.last] = table.trajectory_won
+    np.testing.assert_allclose(potential(table, preset=preset), naive_potential(table, PRESETS[preset]), atol=1e-8)
+
+
+@pytest.mark.parametrize("value", ["mc", "bellman", "distance"])
+@pytest.mark.parametrize("gate", ["none", "success", "variance", "successors"])
+@pytest.mark.parametrize("contrast", ["state", "task", "both", "none"])
+@pytest.mark.parametrize("measure", ["gain", "action"])
+def test_every_combination_equals_its_naive_twin(value, gate, contrast, measure):
+    options = {"value": value, "gate": gate, "contrast": contrast, "measure": measure, "gamma": 0.8}
+    for seed in range(3):
+        table = random_table(seed, states=5, win=0.5)
+        twin = naive_potential(table, {**PRESETS["ecpo"], **options, "episode": "elsewhere"})
+        np.testing.assert_allclose(potential(table, preset="ecpo", episode="elsewhere", **options), twin, atol=1e-8)
+
+
+@pytest.mark.parametrize("preset", ["pgpo", "g2po", "gagpo"])
+@given(seed=SEEDS)
+@quick
+def test_undiscounted_gains_of_an_episode_sum_to_what_it_got_less_what_its_start_was_worth(preset, seed):
+    table = random_table(seed, win=0.5)
+    found = potential_values(table, preset=preset, gamma=0.8, discounted=False)
+    first = table.order[table.offsets[:-1]]
+    sums = np.bincount(table.trajectory, weights=found.after - found.before)
+    np.testing.assert_allclose(sums, table.trajectory_won - found.before[first], atol=1e-9)
+
+
+@given(seed=SEEDS)
+@quick
+def test_bellmans_values_are_a_fixed_point_between_0_and_1(seed):
+    found = potential_values(random_table(seed, win=0.5), preset="gated_bepo", gamma=0.9)
+    mean = np.zeros(found.graph.n_nodes)
+    for node in np.unique(found.graph.source):
+        mean[node] = found.worth[found.graph.source == node].mean()
+    np.testing.assert_allclose(found.value, mean, atol=1e-12)
+    assert ((found.value >= 0) & (found.value <= 1)).all()
+
+
+@given(seed=SEEDS)
+@quick
+def test_step_credit_and_episodes_share_the_weight_where_one_takes_what_the_other_leaves(seed):
+    table = random_table(seed)
+    alone = potential(table, preset="gated_bepo", alpha_step=0.0)
+    gated = potential(table, preset="gated_bepo", alpha_episode=0.0)
+    assert not ((alone != 0) & (gated != 0)).any()
+    np.testing.assert_allclose(np.where(alone != 0, alone - grpo(table, outcome="won"), 0.0), 0.0, atol=1e-12)
+
+
+def test_the_levels_have_weights():
+    table = random_table(1)
+    returns = potential(table, preset="pgpo", alpha_step=0.0, outcome="return")
+    np.testing.assert_allclose(returns, gigpo(table) - grpo(table), atol=1e-12)
+    whole = potential(table, preset="ecpo", alpha_step=0.0)
+    np.testing.assert_allclose(whole, grpo(table, outcome="won"), atol=1e-12)
+
+
+def test_wrong_options():
+    with pytest.raises(ValueError, match=r"unknown preset 'g2pu'; known: 'g2po', .*; did you mean 'g2po'\?"):
+        potential(TABLE, preset="g2pu")
+    for gamma, value in ((0.0, "mc"), (1.0, "bellman"), (0.9995, "bellman")):
+        with pytest.raises(ValueError, match=rf"gamma must be above 0, and at most 0\.999 for .*, got {gamma}"):
+            potential(TABLE, gamma=gamma, value=value)
+    assert np.isfinite(potential(TABLE, gamma=1.0)).all()
+    with pytest.raises(ValueError, match="reward_on='state' goes with rewards='end'"):
+        potential(TABLE, preset="g2po", rewards="steps")
+    with pytest.raises(ValueError, match="tau must be above 0, got 0"):
+        potential(TABLE, tau=0)
+
+
+def test_the_wrapper_uses_this_method_with_a_preset_of_its_own():
+    assert Potential.method is potential
+    assert Potential(CorridorVectorEnv(2))._options == {"preset": "g2po"}
+    assert Potential(CorridorVectorEnv(2), preset="rtmc", gamma=0.9)._options == {"preset": "rtmc", "gamma": 0.9}

@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.wrappers.credit.random_tables import random_table
+from tests.wrappers.credit.small_tables import episodes
+from wrappers.credit.grpo import grpo
+from wrappers.credit.rloo import rloo
+from wrappers.credit.salt import SALT, salt
+
+# All three go right; of the two that go up once more, one wins and one loses. Episodes 2/3 -1/3 -1/3.
+TABLE = episodes("s -right-> u -up-> v -in-> goal +", "s -right-> u -up-> v -out-> pit", "s -right-> u -down-> pit")
+
+
+def test_shared_steps_get_the_mean_of_the_episodes_that_took_them():
+    assert salt(TABLE, std="none") == pytest.approx([0, 1 / 6, 2 / 3, 0, 1 / 6, -1 / 3, 0, -1 / 3])
+    # Against the others' mean: 1, -1/2, -1/2, and their means.
+    assert salt(TABLE, relative="rloo") == pytest.approx([0, 1 / 4, 1, 0, 1 / 4, -1 / 2, 0, -1 / 2])
+
+
+def test_an_episode_that_takes_a_step_twice_counts_once():
+    table = episodes("s -stay-> s -stay-> s -in-> goal +", "s -stay-> s -out-> pit")
+    # Episodes 1/2 and -1/2; the one that won stayed twice.
+    assert salt(table, std="none") == pytest.approx([0, 0, 1 / 2, 0, -1 / 2])
+    sixth = (1 / 2 + 1 / 2 - 1 / 2) / 3
+    assert salt(table, std="none", unit="visit") == pytest.approx([sixth, sixth, 1 / 2, sixth, -1 / 2])
+
+
+def test_the_same_action_to_another_state_is_another_step():
+    table = episodes("s -push-> u -in-> goal +", "s -push-> v -out-> pit")
+    assert salt(table) == pytest.approx(grpo(table, outcome="won"))
+
+
+def _naive(table):
+    total, own = np.zeros(len(table)), grpo(table, outcome="won")
+    for row in range(len(table)):
+        key = (table.group[row], table.state[row], table.action[row], table.next_state[row])
+        takers = {}
+        for other in range(len(table)):
+            if key == (table.group[other], table.state[other], table.action[other], table.next_state[other]):
+                takers[table.trajectory[other]] = own[other]
+        total[row] = np.mean(list(takers.values())) if len(takers) > 1 else own[row]
+    return total
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=25, deadline=None)
+def test_equals_its_naive_twin(seed):
+    table = random_table(seed, win=0.5)
+    np.testing.assert_allclose(salt(table), _naive(table), atol=1e-9)
+
+
+def test_where_nothing_is_shared_it_is_the_episodes_advantage():
+    table = episodes("a -x-> b -x-> goal +", "c -x-> d -x-> pit", "e -x-> f -x-> pit")
+    assert salt(table) == pytest.approx(grpo(table, outcome="won"))
+    assert salt(table, relative="rloo", outcome="return") == pytest.approx(rloo(table))
+
+
+def test_wrong_options_and_the_wrapper():
+    with pytest.raises(ValueError, match="unknown preset 'authors'; known: 'paper'"):
+        salt(TABLE, preset="authors")
+    with pytest.raises(ValueError, match="unknown unit 'edge'; known: 'trajectory', 'visit'"):
+        salt(TABLE, unit="edge")
+    assert SALT.method is salt

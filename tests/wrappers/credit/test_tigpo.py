@@ -1,0 +1,161 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym.trajectory import StepTable
+from tests.corridor import CorridorVectorEnv
+from tests.wrappers.credit.random_tables import random_table, rebuild
+from tests.wrappers.credit.small_tables import episodes
+from wrappers.credit.graphgpo import graphgpo
+from wrappers.credit.grpo import grpo
+from wrappers.credit.task_graph import TaskGraphs
+from wrappers.credit.tigpo import TIGPO, distances_with, task_scores, tigpo
+
+# Nobody wins now: from s, right leads to u, left to v.
+TABLE = episodes("s -right-> u -on-> w", "s -left-> v -on-> w", "s -left-> v -back-> s")
+STEPS = {"gamma": 0.5, "std": "none", "alpha_episode": 0.0}
+
+
+def remembered(*lines: str) -> TaskGraphs:
+    history = TaskGraphs()
+    history.add_table(episodes(*lines))
+    return history
+
+
+def test_earlier_ways_lead_the_present_steps():
+    # Somebody won from v before, in two steps over x: u knows no way, v is two away, and so s three.
+    history = remembered("v -try-> x -in-> goal +")
+    assert distances_with(TABLE, history).tolist() == [np.inf, np.inf, 2, np.inf, 2, 3]
+    # Out of s: 0 1/4 1/4, mean 1/6; out of v: 0 and 1/8.
+    expected = [-1 / 6, 0, 1 / 12, -1 / 16, 1 / 12, 1 / 16]
+    assert tigpo(TABLE, history=history, **STEPS) == pytest.approx(expected)
+    assert (tigpo(TABLE, **STEPS) == 0).all()
+    # Of another task it knows nothing.
+    other = TaskGraphs()
+    other.add("another", "v", "goal", success=True)
+    assert (tigpo(TABLE, history=other, **STEPS) == 0).all()
+
+
+def test_a_step_that_episodes_share_is_compared_once() -> None:
+    # a wins over u, b is cut from a in u and loses, c loses at once: nothing of the first step counts twice.
+    forked = StepTable.from_arrays(
+        group=["g"] * 4, trajectory=["a", "a", "b", "c"], t=[0, 1, 1, 0], state=["s", "u", "u", "s"],
+        action=["right", "up", "down", "left"], next_state=["u", "goal", "pit", "pit"], reward=[0, 1, 0, 0],
+        won=[1, 1, 0, 0], parent={"b": ("a", 0)},
+    )  # fmt: skip
+    half = 0.5**0.5
+    assert tigpo(forked, alpha_episode=0.0) == pytest.approx([half, half, -half, -half], abs=1e-5)
+    # Of the episodes a-a, a-b and c one wins; the shared first step has the mean of the first two.
+    whole = tigpo(forked, alpha_step=0.0, std="none")
+    assert whole == pytest.approx([(2 / 3 - 1 / 3) / 2, 2 / 3, -1 / 3, -1 / 3])
+
+
+def test_an_earlier_beginning_and_a_present_end_make_one_way():
+    # Before: a leads to b, nobody won. Now b wins; and a, seen again, is two steps from success.
+    history = remembered("a -on-> b")
+    table = episodes("b -in-> goal +", "c -to-> a", "c -to-> d")
+    assert distances_with(table, history).tolist() == [0, 2, np.inf]
+    assert distances_with(table, None).tolist() == [0, np.inf, np.inf]
+
+
+def test_the_history_is_not_changed_and_its_steps_are_not_compared():
+    history = remembered("s -wild-> goal +")
+    before = history.state_dict()
+    scores = tigpo(TABLE, history=history, **STEPS)
+    assert history.state_dict() == before
+    # s is one step away now; only the present steps out of s are compared: no 1 of "wild" in their mean.
+    assert scores[[0, 2, 4]].sum() == pytest.approx(0)
+
+
+def test_refused_steps_are_not_remembered():
+    history = TaskGraphs()
+    history.add_table(episodes("s -push!-> Noise -up-> goal +"))
+    assert history.distance(0, "s") == np.inf
+    everything = TaskGraphs()
+    everything.add_table(episodes("s -push!-> Noise -up-> goal +"), valid_only=False)
+    assert everything.distance(0, "s") == 2
+
+
+def test_episodes_are_compared_with_earlier_ones_too():
+    table = episodes("s -a-> goal +", "s -b-> pit")
+    options = {"alpha_step": 0.0, "std": "none"}
+    # Earlier 1 1 0 0: the mean of six is 1/2. Earlier all won: 5/6.
+    assert tigpo(table, earlier={0: [1, 1, 0, 0]}, **options) == pytest.approx([0.5, -0.5])
+    assert tigpo(table, earlier={0: [1, 1, 1, 1]}, **options) == pytest.approx([1 / 6, -5 / 6])
+    # A deviation is over all six: 1 1 1 1 1 0.
+    spread = np.std([1, 1, 1, 1, 1, 0], ddof=1)
+    scored = tigpo(table, earlier={0: [1, 1, 1, 1]}, alpha_step=0.0, eps=0.0)
+    assert scored == pytest.approx(np.array([1 / 6, -5 / 6]) / spread)
+    # Without earlier ones it is GRPO; those of other tasks play no part.
+    assert tigpo(table, earlier={"another": [1, 1]}, alpha_step=0.0) == pytest.approx(grpo(table, outcome="won"))
+    # A lone episode has something to be compared with.
+    assert tigpo(episodes("s -a-> goal +"), earlier={0: [0, 0]}, **options) == pytest.approx([2 / 3])
+
+
+def test_scores_to_be_compared_with_later():
+    table = random_table(3, win=0.5)
+    scores = task_scores(table)
+    assert list(scores) == list(table.groups)
+    for i, name in enumerate(table.groups):
+        assert scores[name].tolist() == table.trajectory_won[table.trajectory_group == i].tolist()
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=25, deadline=None)
+def test_without_history_it_is_graphgpo_where_no_way_is_worth_0(seed):
+    table = random_table(seed, win=0.5)
+    same = {"unit": "visit", "exponent": "next", "unreachable": "infinite", "omega": 0.5}
+    np.testing.assert_allclose(tigpo(table, gamma=0.5), graphgpo(table, **same), atol=1e-9)
+    # A table that was remembered tells itself nothing new.
+    history = TaskGraphs()
+    history.add_table(table, valid_only=False)
+    np.testing.assert_allclose(tigpo(table, gamma=0.5, history=history), tigpo(table, gamma=0.5), atol=1e-12)
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=10, deadline=None)
+def test_more_history_never_makes_a_way_longer(seed):
+    old, table = random_table(seed + 1, clean=True, win=0.5), random_table(seed, clean=True)
+    history = TaskGraphs()
+    history.add_table(old)
+    assert (distances_with(table, history) <= distances_with(table, None)).all()
+    rows = np.random.default_rng(seed).permutation(len(table))
+    shuffled = tigpo(rebuild(table, rows), history=history)
+    np.testing.assert_allclose(shuffled, tigpo(table, history=history)[rows], atol=1e-9)
+
+
+def test_no_rows_and_wrong_arguments():
+    empty = dict.fromkeys(("group", "trajectory", "t", "state", "action", "next_state", "reward", "won"), ())
+    assert tigpo(StepTable.from_arrays(**empty), earlier={0: [1]}).shape == (0,)
+    with pytest.raises(
+        ValueError, match=r"earlier\[0\] must hold one finite number per episode, .*; episode 1 has nan"
+    ):
+        tigpo(TABLE, earlier={0: [1, np.nan]})
+    with pytest.raises(ValueError, match="gamma must be above 0 and at most 1, got 0"):
+        tigpo(TABLE, gamma=0)
+
+
+def play(envs: TIGPO, *replies: str) -> None:
+    envs.reset(seed=0, options={"index": 1})
+    for reply in replies:
+        envs.step([reply] * envs.num_envs)
+
+
+def test_the_wrapper_remembers_when_it_is_told_to():
+    # Cell 1 of 5; the goal is to the right.
+    envs = TIGPO(CorridorVectorEnv(2, max_episode_steps=4, autoreset_mode="Disabled"), std="none")
+    play(envs, "right", "right", "right", "right")
+    first = envs.table()
+    assert first.trajectory_won.all()
+    assert len(envs.history) == 0
+    envs.remember()
+    assert len(envs.history) == 1
+    assert envs.earlier[first.groups[0]].tolist() == [1, 1]
+    # Now all lose, against those who won before.
+    play(envs, "left", "left", "left", "left")
+    assert not envs.table().trajectory_won.any()
+    assert (envs.advantages() < 0).any()
+    assert TIGPO.method is tigpo
+    with pytest.raises(ValueError, match="gamma must be above 0"):
+        TIGPO(CorridorVectorEnv(2), gamma=0)

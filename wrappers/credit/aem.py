@@ -1,0 +1,74 @@
+"""AEM: an advantage counts more where the policy was sure of its reply, as replies of the same task go.
+
+H~  = (H - min) / (max - min)                          H: mean token entropy of a reply; over the group's replies
+A_t = A_t^base exp(-lam H~_t) / mean(exp(-lam H~))     the mean over the group; 1 where H spans less than `least_range`
+
+Source: notes on the AEM paper, of which no code is public; see docs/credit/aem.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.group import group_means
+from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.reply_entropy import known_entropies, min_max
+from wrappers.credit.returns import given_or_episode_level, penalties
+
+
+class AEMOptions(StatisticsOptions, total=False):
+    """Options of `aem`."""
+
+    lam: Annotated[float, option(1.0, "how much less an unsure reply's advantage counts", low=0)]
+    least_range: Annotated[
+        float, option(0.1, "nats that a group's entropies must span, or all its replies count once", low=0)
+    ]
+
+
+PRESETS: dict[str, AEMOptions] = {"paper": presets(AEMOptions)["paper"]}
+
+
+@documented(AEMOptions, PRESETS)
+def aem(
+    table: StepTable,
+    *,
+    advantages: ArrayLike | None = None,
+    entropies: ArrayLike | None = None,
+    preset: str = "paper",
+    **options: Unpack[AEMOptions],
+) -> Floats:
+    """Return the advantage of every step.
+
+    Args:
+        table: N steps of finished groups.
+        advantages: float (N,), of another method, to be modulated; nan: not scored, and stays so. None: GRPO's.
+        entropies: float (N,), mean token entropy of every reply, nan: not known (its advantage counts once). None:
+            estimated, see `wrappers.credit.reply_entropy.reply_entropies`.
+        preset: "paper".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        float64 (N,), in the order of the table's rows; nan: not scored.
+
+    Raises:
+        ValueError: on an unknown preset, an option's value out of range, arguments of another length, or a table
+            whose replies have no log-probabilities where no entropies are given.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> aem(table, entropies=[1.0, 0.0, 1.0], std="none").round(3)  # weights e^-1, 1, e^-1 over their mean
+    array([ 0.318,  0.864, -0.318])
+    """
+    chosen = choose(AEMOptions, PRESETS, preset, options)
+    base = given_or_episode_level(table, advantages, chosen)
+    unsure, width, known = min_max(known_entropies(table, entropies), table.group, table.n_groups, 0.0)
+    weight = np.exp(-chosen["lam"] * unsure)
+    mean = group_means(weight[known], table.group[known], table.n_groups)[table.group]
+    modulated = known & (width >= chosen["least_range"])[table.group]
+    factor = np.where(modulated, weight / np.where(mean > 0, mean, 1.0), 1.0)
+    return factor * base - penalties(table, chosen, "advantage")

@@ -1,0 +1,111 @@
+"""BPO: siblings that were played from one fork, each against the others, carried back to the steps before.
+
+C_f = G_f - mean of G over the other continuations from the same fork      f: first row of a continuation
+A_t = C_{last fork at or before t} + sum_{f > t} lambda^(f - t) C_f        forks on the trajectory that played row t
+      + alpha A^E
+
+Given what was played up to a fork, its contrasts have mean zero. However they are carried, they cannot say whether the
+steps that led there were good: `A^E` does, what the episodes through a row earned on average against the group's other
+trees.
+
+Source: Branching Policy Optimization, by description (no code); see docs/credit/bpo.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Unpack
+
+import numpy as np
+
+from agentgym.forks import chain_sums
+from agentgym.trajectory import Floats, Ints, StepTable
+from wrappers.credit.branches import Forest, spread, step_rewards
+from wrappers.credit.group import others_factor, standardise
+from wrappers.credit.options import OutcomeOptions, choose, documented, option, presets
+from wrappers.credit.returns import discounted_returns, discounted_sums, penalties
+from wrappers.credit.wrapper import CreditWrapper
+
+
+class BPOOptions(OutcomeOptions, total=False):
+    """Options of `bpo`."""
+
+    gamma: Annotated[float, option(1.0, "discount of the returns that siblings are compared by", low=0, high=1)]
+    lam: Annotated[float, option(0.95, "share of a contrast that is left one step before its fork", low=0, high=1)]
+    alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]
+
+
+_DEFAULT = presets(BPOOptions)["paper"]
+#: As described, the method has no episode level.
+PRESETS: dict[str, BPOOptions] = {"default": _DEFAULT, "paper": {**_DEFAULT, "alpha_episode": 0.0}}
+
+
+@documented(BPOOptions, PRESETS)
+def bpo(table: StepTable, *, preset: str = "default", **options: Unpack[BPOOptions]) -> Floats:
+    """Return the advantage of every step, those of branches included.
+
+    Args:
+        table: N steps of finished groups, with branches such as `agentgym.tree.collect_tree` plays. Without any, what
+            is left is the episode level: `wrappers.credit.rloo`.
+        preset: "default" or "paper".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        float64 (N,), in the order of the table's rows; all are scored.
+
+    Raises:
+        ValueError: on an unknown preset, an option's value out of range, or a reward too large to be summed.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 4, trajectory=["a", "a", "b", "c"], t=[0, 1, 1, 0],
+    ...     state=["s", "u", "u", "s"], action=["right", "up", "down", "left"], next_state=["u", "goal", "pit", "pit"],
+    ...     reward=[0, 1, 0, 0], won=[1, 1, 0, 0], parent={"b": ("a", 0)})
+    >>> bpo(table, preset="paper")  # a and b differ by 1 after the fork
+    array([ 0.95,  1.  , -1.  ,  0.  ])
+    >>> bpo(table)  # half of the episodes through the first step of a won, none of the other tree
+    array([ 1.45,  2.  , -1.  , -0.5 ])
+    """
+    chosen = choose(BPOOptions, PRESETS, preset, options)
+    if len(table) == 0:
+        return np.zeros(0)
+    forest = Forest(table)
+    reward = step_rewards(table, chosen)
+    contrast, forks = _contrasts(table, forest, reward, chosen)
+    behind = np.nan_to_num(spread(table, contrast, forks))
+    carried = np.empty(len(table))
+    carried[table.order] = discounted_sums(contrast[table.order], table.offsets[:-1], chosen["lam"])
+    scores = behind + (carried - contrast)
+    scores += chosen["alpha_episode"] * _against_other_trees(table, forest, reward, chosen)
+    return scores - penalties(table, chosen, "advantage")
+
+
+def _contrasts(table: StepTable, forest: Forest, reward: Floats, options: BPOOptions) -> tuple[Floats, Ints]:
+    """Float64 (N,), each continuation from a fork against the others on its first row, else 0; and these rows."""
+    fork = table.previous
+    rows = forest.begins[fork[forest.begins] >= 0]
+    returns = discounted_returns(table, options["gamma"], reward) - penalties(table, options, "row")
+    result = np.zeros(len(table))
+    centred = standardise(returns[rows], fork[rows], len(table), std="none")
+    result[rows] = centred * others_factor(fork[rows], len(table))[fork[rows]]
+    return result, rows
+
+
+def _against_other_trees(table: StepTable, forest: Forest, reward: Floats, options: BPOOptions) -> Floats:
+    """Float64 (N,): mean worth of the episodes through each row, less that of the group's other trees."""
+    worth = chain_sums(table, reward)
+    mine = forest.below(worth) / forest.leaves - penalties(table, options, "row")
+    tree, roots = forest.tree, np.flatnonzero(table.parent < 0)
+    n_trees = table.n_trajectories  # a tree is named after its root
+    of_tree = np.bincount(tree, weights=worth, minlength=n_trees) / np.maximum(np.bincount(tree, minlength=n_trees), 1)
+    inside = standardise(mine, tree[table.trajectory], n_trees, members=table.last, member_values=worth, std="none")
+    group = table.trajectory_group[roots]
+    between = np.zeros(n_trees)
+    between[roots] = standardise(of_tree[roots], group, table.n_groups, std="none")
+    between[roots] *= others_factor(group, table.n_groups)[group]
+    alone = np.bincount(group, minlength=table.n_groups) < 2
+    return np.where(alone[table.group], 0.0, inside + between[tree[table.trajectory]])
+
+
+class BPO(CreditWrapper):
+    """Vector wrapper whose `advantages()` are `bpo(table(), **options)`."""
+
+    method = staticmethod(bpo)

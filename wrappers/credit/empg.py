@@ -1,0 +1,86 @@
+"""EMPG: an advantage counts more where the policy was sure of its reply, and what leads to sure replies is rewarded.
+
+H~   = (H - min) / (max - min + eps)                        H: mean token entropy of a reply; over the batch
+A'_t = A_t exp(-k H~_t) / mean(exp(-k H~)) + zeta exp(-k_next H~_{t+1})        then less its mean over the batch
+
+Source: the EMPG paper's project page (its pseudocode) and a port of it; see docs/credit/empg.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.forks import over_forks
+from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.reply_entropy import known_entropies, min_max
+from wrappers.credit.returns import given_or_episode_level, penalties
+
+
+class EMPGOptions(StatisticsOptions, total=False):
+    """Options of `empg`."""
+
+    k: Annotated[float, option(1.0, "how much less an unsure reply's advantage counts", low=0)]
+    k_next: Annotated[float, option(1.0, "how much less is given for an unsure next reply", low=0)]
+    zeta: Annotated[float, option(0.05, "what the next reply's sureness is worth, at most", low=0)]
+    range_eps: Annotated[float, option(1e-8, "added to the range of entropies", low=0)]
+
+
+PRESETS: dict[str, EMPGOptions] = {"paper": presets(EMPGOptions)["paper"]}
+
+
+@documented(EMPGOptions, PRESETS)
+def empg(
+    table: StepTable,
+    *,
+    advantages: ArrayLike | None = None,
+    entropies: ArrayLike | None = None,
+    preset: str = "paper",
+    **options: Unpack[EMPGOptions],
+) -> Floats:
+    """Return the advantage of every step.
+
+    Args:
+        table: N steps of finished groups.
+        advantages: float (N,), of another method, to be modulated; nan: not scored, and stays so. None: GRPO's.
+        entropies: float (N,), mean token entropy of every reply, nan: not known (its advantage counts once, and
+            nothing is given for leading to it). None: estimated, see `wrappers.credit.reply_entropy.reply_entropies`.
+        preset: "paper".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        float64 (N,), in the order of the table's rows; nan: not scored.
+
+    Raises:
+        ValueError: on an unknown preset, an option's value out of range, arguments of another length, or a table
+            whose replies have no log-probabilities where no entropies are given.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> empg(table, entropies=[1.0, 0.0, 1.0], zeta=0.0, std="none").round(3)  # weights e^-1, 1, e^-1 over their mean
+    array([ 0.03 ,  0.576, -0.606])
+    """
+    chosen = choose(EMPGOptions, PRESETS, preset, options)
+    base = given_or_episode_level(table, advantages, chosen)
+    together = np.zeros(len(table), np.int64)
+    unsure, _, known = min_max(known_entropies(table, entropies), together, 1, chosen["range_eps"])
+    weight = np.exp(-chosen["k"] * unsure)
+    weight = np.where(known, weight / weight[known].mean() if known.any() else 1.0, 1.0)
+    ahead = _ahead(table, values=np.where(known, np.exp(-chosen["k_next"] * unsure), 0.0))
+    total = weight * base + chosen["zeta"] * ahead
+    scored = ~np.isnan(total)
+    mean = total[scored].mean() if scored.any() else 0.0
+    return total - mean - penalties(table, chosen, "advantage")
+
+
+@over_forks("values")
+def _ahead(table: StepTable, *, values: Floats) -> Floats:
+    """Float64 (N,): the number of the step that follows, 0 behind an episode's last one."""
+    ahead = np.zeros(len(table))
+    ahead[table.order[:-1]] = values[table.order[1:]]
+    ahead[table.last] = 0.0
+    return ahead

@@ -1,0 +1,77 @@
+"""IGPO: how much surer of the right answer every turn made the policy, and in the end the outcome, summed to go.
+
+r_t = p(answer | before step t+1) - p(answer | before step t)      the last step of an episode: its outcome instead
+A_t = sum_k gamma^k z_{t+k}      z = (r - mean) / (std + eps) over all steps of the group
+
+Source: the IGPO paper's equations, second hand, and its release; see docs/credit/igpo.md for what was read.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.forks import over_forks
+from wrappers.credit.group import visit_advantages
+from wrappers.credit.options import StatisticsOptions, choose, documented, finite_numbers, option, presets
+from wrappers.credit.returns import discounted_returns, outcomes, penalties
+
+
+class IGPOOptions(StatisticsOptions, total=False):
+    """Options of `igpo`; `over` and `singleton` play no part, "row" and "discounted" penalties are the same."""
+
+    gamma: Annotated[float, option(1.0, "discount per step of what is still to go", low=0, high=1)]
+    compare: Annotated[
+        Literal["joint", "separate"],
+        option(
+            "joint",
+            'what gains and outcomes are compared with: all of them in the group ("joint"), or gains with gains and '
+            'outcomes with outcomes ("separate")',
+        ),
+    ]
+
+
+PRESETS: dict[str, IGPOOptions] = presets(IGPOOptions, authors={"ddof": 0, "invalid_penalty": 0.0})
+
+
+@documented(IGPOOptions, PRESETS)
+@over_forks("beliefs")
+def igpo(table: StepTable, *, beliefs: ArrayLike, preset: str = "paper", **options: Unpack[IGPOOptions]) -> Floats:
+    """Return the advantage of every step.
+
+    Args:
+        table: N steps of finished groups.
+        beliefs: float (N,), how sure the policy was of the right answer before each step, for instance
+            exp(mean log p) over the tokens of the answer behind the prompt of the step.
+        preset: "paper" or "authors".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        float64 (N,), in the order of the table's rows.
+
+    Raises:
+        ValueError: on an unknown preset, an option's value out of range, or beliefs of another length or not finite.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["look", "say", "say"], next_state=["u", "end", "end"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> igpo(table, beliefs=[0.1, 0.6, 0.1], std="none")  # .5 gained, then outcomes 1 and 0, about their mean .5
+    array([ 0.5,  0.5, -0.5])
+    """
+    chosen = choose(IGPOOptions, PRESETS, preset, options)
+    before = finite_numbers("beliefs", beliefs, len(table))
+    gained = np.zeros(len(table))
+    gained[table.order[:-1]] = before[table.order[1:]]
+    gained -= before
+    gained[table.last] = outcomes(table, chosen)
+    gained -= penalties(table, chosen, "row") + penalties(table, chosen, "discounted")
+    sets, n_sets = table.group, table.n_groups
+    if chosen["compare"] == "separate":
+        ends = np.zeros(len(table), np.int64)
+        ends[table.last] = 1
+        sets, n_sets = 2 * sets + ends, 2 * n_sets
+    compared = visit_advantages(gained, sets, n_sets, chosen)
+    return discounted_returns(table, chosen["gamma"], compared) - penalties(table, chosen, "advantage")

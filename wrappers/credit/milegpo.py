@@ -1,0 +1,239 @@
+"""MileGPO: GraphGPO, and where its distances tie, credit for coming nearer to milestones and farther from traps.
+
+Milestones are states of won episodes, traps states of lost ones only that several visited or one came
+back to. Every candidate has a score S in 0..1, of outcomes, of the graph, and of whether the steps into it made
+progress and beat their siblings.
+
+Phi(s) = max_v S(v) omega^d(s, v)                                           over milestones (+), over traps (-)
+delta  = max(w Phi(s') - w Phi(s), 0)                                       w = 1 (+), w_trap (-)
+r^G    = success_value gamma^d(s')        r^M = r^G + success_value lam (delta+ - delta-)
+A_t    = alpha_step [A^G + eta (A^M - A^G)] + alpha_episode A^E             A^G, A^M: compared at the state
+
+Source: the MileGPO paper (Eqs. 1-22 and its appendix A.5); no code is public. See docs/credit/milegpo.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NamedTuple, Unpack
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import dijkstra
+
+from agentgym.trajectory import Bools, Floats, Ints, StepTable
+from wrappers.credit.forks import over_forks, refuse_forks
+from wrappers.credit.group import episode_advantages, group_means, number_pairs, visit_advantages
+from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.returns import episode_scores, penalties
+from wrappers.credit.state_graph import StateGraph
+from wrappers.credit.wrapper import CreditWrapper
+
+
+class MileGPOOptions(StatisticsOptions, total=False):
+    """Options of `milegpo`."""
+
+    gamma: Annotated[float, option(0.2, "share of the value kept per step of distance to success", above=0, high=1)]
+    omega: Annotated[
+        float, option(0.2, "share of the score kept per step of distance to a milestone or trap", above=0, high=0.99)
+    ]
+    success_value: Annotated[float, option(10.0, "value at success, which scales both rewards")]
+    lam: Annotated[float, option(0.25, "weight of milestones and traps in the step reward", low=0)]
+    eta: Annotated[float, option(0.2, "how much of the difference that they make to the advantage counts", low=0)]
+    w_degree: Annotated[float, option(0.25, "weight of a milestone's connections in its score", low=0)]
+    w_revisit: Annotated[float, option(0.25, "weight of coming back in a trap's score", low=0)]
+    w_trap: Annotated[float, option(0.25, "weight of traps against milestones", low=0)]
+    trap_score: Annotated[float, option(0.1, "least score of a trap", low=0)]
+    trap_failures: Annotated[int, option(2, "lost episodes that visit a trap, unless one of them came back", low=1)]
+    coverage: Annotated[
+        float,
+        option(1.1, "share of won episodes that keeps a milestone without other support; above 1: none does", low=0),
+    ]
+    branches: Annotated[bool, option(False, "beating its siblings keeps a milestone too, not progress alone")]
+    rho: Annotated[float, option(0.0, "what is left of the score of a milestone without support", low=0, high=1)]
+    alpha_step: Annotated[float, option(1.0, "weight of the step level")]
+    alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]
+
+
+_PAPER: MileGPOOptions = {"outcome": "won"}
+_ALFWORLD = presets(MileGPOOptions, paper=_PAPER)["paper"]
+PRESETS: dict[str, MileGPOOptions] = {
+    "paper": _ALFWORLD,
+    "webshop": {**_ALFWORLD, "coverage": 0.5, "rho": 0.5, "eta": 1.0, "branches": True, "std": "none"},
+}
+
+
+class Milestones(NamedTuple):
+    """What is found on the state graphs of the groups, V nodes and K distinct pairs of state and next state.
+
+    graph: the graphs.
+    milestone: float64 (V,), score of each node as a milestone, 0..1, 0 for none.
+    trap: float64 (V,), score of each node as a trap, 0..1, 0 for none.
+    near_milestones, near_traps: float64 (V,), Phi of both.
+    branch: float64 (K,), how much better than its siblings a pair is, -1..1.
+    pair: int64 (N,), the pair of each row.
+    """
+
+    graph: StateGraph
+    milestone: Floats
+    trap: Floats
+    near_milestones: Floats
+    near_traps: Floats
+    branch: Floats
+    pair: Ints
+
+
+@documented(MileGPOOptions, PRESETS)
+@over_forks()
+def milegpo(table: StepTable, *, preset: str = "paper", **options: Unpack[MileGPOOptions]) -> Floats:
+    """Return the advantage of every step.
+
+    Args:
+        table: N steps of finished groups.
+        preset: "paper" (as for ALFWorld) or "webshop".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        float64 (N,), in the order of the table's rows. A group that lost throughout has step credit where a state was
+        come back to.
+
+    Raises:
+        ValueError: on an unknown preset or an option's value out of range.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> milegpo(table).round(3)
+    array([ 1.414,  0.707, -1.414])
+    """
+    chosen = choose(MileGPOOptions, PRESETS, preset, options)
+    found = _find(table, chosen)
+    graph, scale = found.graph, chosen["success_value"]
+    distance = graph.hop_distance()
+    value = scale * np.where(np.isfinite(distance), chosen["gamma"] ** np.where(np.isfinite(distance), distance, 0), 0)
+    reward = value[graph.target] - penalties(table, chosen, "row")
+    nearer = _rise(found.near_milestones, graph) - chosen["w_trap"] * _rise(found.near_traps, graph)
+    compared = visit_advantages(reward, graph.source, graph.n_nodes, chosen)
+    shaped = visit_advantages(reward + scale * chosen["lam"] * nearer, graph.source, graph.n_nodes, chosen)
+    steps = compared + chosen["eta"] * (shaped - compared)
+    episodes = episode_advantages(table, episode_scores(table, chosen), chosen)
+    total = chosen["alpha_step"] * steps + chosen["alpha_episode"] * episodes
+    return total - penalties(table, chosen, "advantage")
+
+
+def milestones(table: StepTable, *, preset: str = "paper", **options: Unpack[MileGPOOptions]) -> Milestones:
+    """Return milestones, traps and branches; arguments as `milegpo`."""
+    refuse_forks(table, "what visitors won is asked of whole episodes, as in table.unfolded()[0]")
+    return _find(table, choose(MileGPOOptions, PRESETS, preset, options))
+
+
+def _find(table: StepTable, options: MileGPOOptions) -> Milestones:
+    graph = StateGraph.from_table(table)
+    group, n_groups, n_nodes = graph.node_group, graph.n_groups, graph.n_nodes
+    won = table.trajectory_won.astype(np.float64)
+    rate = group_means(won, table.trajectory_group, n_groups)
+    n_won = np.bincount(table.trajectory_group, weights=won, minlength=n_groups)
+    n_lost = np.bincount(table.trajectory_group, minlength=n_groups) - n_won
+    # Visits: the states that steps began in, and the last ones.
+    node = np.concatenate((graph.source, graph.target[table.last]))
+    visitor = np.concatenate((table.trajectory, table.trajectory[table.last]))
+    first = number_pairs(node, n_nodes, visitor, table.n_trajectories)[1]
+    visitors = np.bincount(node[first], minlength=n_nodes)
+    winners = np.bincount(node[first], weights=won[visitor[first]], minlength=n_nodes)
+    losers = visitors - winners
+    revisits = np.bincount(node, minlength=n_nodes) - visitors
+    own_rate = winners / np.maximum(visitors, 1)
+    above = own_rate - rate[group]
+    pair, example = number_pairs(graph.source, n_nodes, graph.target, n_nodes)
+    source, target = graph.source[example], graph.target[example]
+    branch, lost_more, alone = _siblings(table, pair, source, n_nodes)
+    # Milestones: how much more often their visitors win, how many winners visit them, how connected they are.
+    candidate = (winners > 0) & ~graph.success
+    covered = winners / np.maximum(n_won[group], 1)
+    degree = np.bincount(source, minlength=n_nodes) + np.bincount(target, minlength=n_nodes)
+    connected = _shares(np.where(candidate, degree, 0.0), group, n_groups)
+    score = np.where(candidate, np.maximum(above, 0) + covered + options["w_degree"] * connected, 0.0)
+    # Local evidence, of the pairs that lead to a state.
+    distance = graph.hop_distance()
+    with np.errstate(invalid="ignore"):
+        closer = distance[source] - distance[target]
+    closer = np.where(np.isfinite(closer), closer, 0.0)
+    failing = np.where(alone, np.maximum(-above[target], 0.0), np.maximum(lost_more, 0.0))
+    progress = closer + above[target] - failing
+    won_pair = np.zeros(len(example), np.bool_)
+    won_pair[pair[table.won]] = True
+    progressed = _shares(_best(np.where(won_pair, progress, 0.0), target, n_nodes), group, n_groups)
+    margin = np.zeros(n_groups)
+    np.maximum.at(margin, group[source], np.abs(branch))
+    branch = branch / np.where(margin > 0, margin, 1.0)[group[source]]
+    beaten = _best(branch, target, n_nodes)
+    kept = (progressed > 0) | (covered >= options["coverage"])
+    if options["branches"]:
+        kept |= beaten > 0
+    score = np.where(kept, score * (1.0 + beaten + progressed), options["rho"] * score)
+    milestone = _shares(score, group, n_groups)
+    # Traps: states of lost episodes alone, which several saw or one came back to.
+    trap = np.maximum(-above, 0.0) + options["w_revisit"] * (losers / np.maximum(n_lost[group], 1)) * (
+        revisits / np.maximum(visitors, 1)
+    )
+    caught = (winners == 0) & ((losers >= options["trap_failures"]) | (revisits > 0)) & (trap >= options["trap_score"])
+    trap = _shares(np.where(caught, trap, 0.0), group, n_groups)
+    omega = options["omega"]
+    return Milestones(
+        graph, milestone, trap, _nearness(graph, milestone, omega), _nearness(graph, trap, omega), branch, pair
+    )
+
+
+def _siblings(table: StepTable, pair: Ints, source: Ints, n_nodes: int) -> tuple[Floats, Floats, Bools]:
+    """Per pair (K,): share of its trajectories that won less the mean of its siblings', of those that lost, and alone.
+
+    Both are 0 for a pair that is the only one out of its state.
+    """
+    first = number_pairs(pair, len(source), table.trajectory, table.n_trajectories)[1]
+    rate = group_means(table.won[first].astype(np.float64), pair[first], len(source))
+    count = np.bincount(source, minlength=n_nodes)[source]
+    total = np.bincount(source, weights=rate, minlength=n_nodes)[source]
+    others = (total - rate) / np.maximum(count - 1, 1)
+    better = np.where(count > 1, rate - others, 0.0)
+    return better, -better, count == 1
+
+
+def _best(values: Floats, target: Ints, n_nodes: int) -> Floats:
+    """float64 (V,): the largest value of the pairs that lead to each node, at least 0."""
+    best = np.zeros(n_nodes)
+    np.maximum.at(best, target, values)
+    return best
+
+
+def _shares(values: Floats, group: Ints, n_groups: int) -> Floats:
+    """float64 (V,): values as shares of the largest of their group; 0 where none is above 0."""
+    largest = np.zeros(n_groups)
+    np.maximum.at(largest, group, values)
+    return values / np.where(largest > 0, largest, 1.0)[group]
+
+
+def _nearness(graph: StateGraph, score: Floats, omega: float) -> Floats:
+    """float64 (V,): the largest of score(v) omega^d(s, v) over the nodes v, found as a least distance."""
+    n, targets = graph.n_nodes, np.flatnonzero(score > 0)
+    # score omega^d = omega^(d + log score / log omega): an extra node leads to every target, at that length and 1 more,
+    # as a length of 0 would be no edge.
+    ahead = 1.0 + np.log(score[targets]) / np.log(omega)
+    pairs = number_pairs(graph.target, n, graph.source, n)[1]
+    ends = (
+        np.concatenate((graph.target[pairs], np.full(len(targets), n))),
+        np.concatenate((graph.source[pairs], targets)),
+    )
+    against: Any = csr_array((np.concatenate((np.ones(len(pairs)), ahead)), ends), shape=(n + 1, n + 1))
+    length = dijkstra(against, indices=np.array([n]), min_only=True)[:n] - 1.0
+    near = np.isfinite(length)
+    return np.where(near, omega ** np.where(near, length, 0.0), 0.0)
+
+
+def _rise(potential: Floats, graph: StateGraph) -> Floats:
+    """float64 (N,): how much a step raised a potential, 0 where it lowered it."""
+    return np.maximum(potential[graph.target] - potential[graph.source], 0.0)
+
+
+class MileGPO(CreditWrapper):
+    """Vector wrapper whose `advantages()` are `milegpo(table(), **options)`."""
+
+    method = staticmethod(milegpo)

@@ -1,0 +1,235 @@
+"""The potential family: values of states, estimated from the group's own episodes, and what each step gains in them.
+
+Six methods of 2026 are three choices apart: how the value of a state is estimated (mean of the returns of its visits,
+Bellman's fixed point on the steps that were seen, distance to success), what a step is compared with (the other steps
+out of its state, all steps of its task), and where step credit is trusted (everywhere, in tasks that seldom succeed,
+in states whose actions differ by more than chance, in states that were left in several ways).
+
+    A_t = alpha_step gate_t C_t + alpha_return B_t + alpha_episode A^E
+
+C_t compares what step t gained (or what its action is worth in its state), B_t is GiGPO's comparison of returns, A^E is
+GRPO's of episodes. Formulas and sources of the presets: docs/credit/potential.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Unpack
+
+import gymnasium as gym
+import numpy as np
+
+from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.forks import over_forks, refuse_forks
+from wrappers.credit.group import TOLERANCE, episode_advantages, group_means, number_pairs, visit_advantages
+from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.returns import discounted_returns, discounted_sums, episode_scores, penalties
+from wrappers.credit.state_values import StateValues, ValueOptions, actions_of_states, difference, state_values
+from wrappers.credit.wrapper import CreditWrapper
+
+
+class PotentialOptions(StatisticsOptions, ValueOptions, total=False):
+    """Options of `potential`; std, ddof and eps are those of all levels."""
+
+    measure: Annotated[
+        Literal["gain", "action"],
+        option("gain", 'what is compared: the "gain" r + V(s\') - V(s), or Q - V of the "action" in its state'),
+    ]
+    lam: Annotated[float, option(0.0, "weight of the later gains of the trajectory, as in GAE", low=0, high=1)]
+    kappa: Annotated[float, option(0.0, "visits of the state's mean that every action's mean is mixed with", low=0)]
+    contrast: Annotated[
+        Literal["state", "task", "both", "none"],
+        option(
+            "state",
+            'what a step is compared with: the steps out of its "state", those of its "task", the sum of "both", or '
+            '"none": not centred, divided by the deviation over the task',
+        ),
+    ]
+    gate: Annotated[
+        Literal["none", "success", "variance", "successors"],
+        option(
+            "none",
+            'weight of step credit: 1; "success", (1 - share of won episodes)^gate_power; "variance", tanh(n / tau) '
+            "B / (B + W + eps) at a state of n visits, B and W the variances of what steps are worth between and "
+            'within actions; or "successors", 1 in states that were left to several states, else 0',
+        ),
+    ]
+    gate_power: Annotated[float, option(2.0, 'exponent of the gate "success"', low=0)]
+    tau: Annotated[float, option(4.0, 'visits at which the gate "variance" opens', above=0)]
+    alpha_step: Annotated[float, option(1.0, "weight of the step level")]
+    alpha_return: Annotated[float, option(0.0, "weight of returns compared at a state (GiGPO's step level)")]
+    alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]
+    episode: Annotated[
+        Literal["everywhere", "elsewhere"],
+        option("everywhere", 'where the episode level counts: "everywhere", or "elsewhere", by what the gate leaves'),
+    ]
+
+
+_PAPER: PotentialOptions = {"outcome": "won"}
+_BASE = presets(PotentialOptions, paper=_PAPER)["paper"]
+PRESETS: dict[str, PotentialOptions] = {
+    "g2po": {**_BASE, "reward_on": "state", "contrast": "both"},
+    "g2po_authors": {
+        **_BASE, "reward_on": "state", "contrast": "both", "outcome": "return", "over": "steps", "singleton": "raw",
+        "std": "none", "invalid_penalty": 0.1,
+    },
+    "pgpo": {**_BASE, "gate": "success", "alpha_return": 1.0, "alpha_episode": 0.0},
+    "gated_bepo": {
+        **_BASE, "value": "bellman", "discounted": True, "lam": 0.95, "contrast": "none", "gate": "successors",
+        "episode": "elsewhere",
+    },
+    "gagpo": {**_BASE, "discounted": True, "lam": 0.95, "contrast": "task", "alpha_episode": 0.0},
+    "ecpo": {**_BASE, "measure": "action", "kappa": 2.0, "gate": "variance"},
+    "rtmc": {
+        **_BASE, "gamma": 0.99, "visits": "first", "measure": "action", "prior": 2.0, "contrast": "none", "ddof": 0,
+        "alpha_episode": 0.0,
+    },
+}  # fmt: skip
+
+
+@documented(PotentialOptions, PRESETS)
+@over_forks()
+def potential(table: StepTable, *, preset: str = "g2po", **options: Unpack[PotentialOptions]) -> Floats:
+    """Return the advantage of every step.
+
+    Args:
+        table: N steps of finished groups.
+        preset: a method: "g2po" ("g2po_authors"), "pgpo", "gated_bepo", "gagpo", "ecpo" or "rtmc".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        float64 (N,), in the order of the table's rows.
+
+    Raises:
+        ValueError: on an unknown preset, an option's value out of range, or options that exclude each other.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> potential(table, preset="pgpo").round(3)  # half of its episodes are won: (1 - 1/2)^2 of the gains count
+    array([ 0.884,  0.   , -0.884])
+    """
+    chosen = choose(PotentialOptions, PRESETS, preset, options)
+    found = state_values(table, chosen)
+    gate = _gate(table, found, chosen)
+    total = chosen["alpha_step"] * gate * _step_level(table, found, chosen)
+    if chosen["alpha_return"]:
+        returns = discounted_returns(table, chosen["gamma"], found.earned) - penalties(table, chosen, "row")
+        compared = visit_advantages(returns, found.graph.source, found.graph.n_nodes, chosen)
+        total = total + chosen["alpha_return"] * compared
+    episodes = episode_advantages(table, episode_scores(table, chosen), chosen)
+    if chosen["episode"] == "elsewhere":
+        episodes = (1.0 - gate) * episodes
+    return total + chosen["alpha_episode"] * episodes - penalties(table, chosen, "advantage")
+
+
+def potential_values(table: StepTable, *, preset: str = "g2po", **options: Unpack[PotentialOptions]) -> StateValues:
+    """Return values and gains before any comparison; arguments as `potential`.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> found = potential_values(table, preset="gagpo", gamma=0.5)  # from "s" one return is .5, the other 0
+    >>> found.graph.by_state(found.value), found.after - found.before
+    ({'s': 0.25, 'u': 1.0, 'goal': 0.0, 'pit': 0.0}, array([ 0.25,  0.  , -0.25]))
+    """
+    refuse_forks(table, "values are asked of whole episodes, as in table.unfolded()[0]")
+    return state_values(table, choose(PotentialOptions, PRESETS, preset, options))
+
+
+def _step_level(table: StepTable, found: StateValues, options: PotentialOptions) -> Floats:
+    """What is compared, compared as the option `contrast` says: float64 (N,)."""
+    graph, contrast = found.graph, options["contrast"]
+    lost = penalties(table, options, "row")
+    # Out of one state V(s) is the same for all steps: compared there it plays no part, and its rounding should not.
+    if options["measure"] == "action":
+        here = _action_values(found, options["kappa"])
+        gain = difference(here, found.before)
+    elif options["lam"]:
+        gain = np.empty(len(table))
+        gains = difference(found.after, found.before)[table.order]
+        gain[table.order] = discounted_sums(gains, table.offsets[:-1], options["gamma"] * options["lam"])
+        here = gain
+    else:
+        here = found.after
+        gain = difference(here, found.before)
+    if contrast == "none":
+        return _scaled(gain - lost, table, options)
+    result = np.zeros(len(table))
+    if contrast != "task":
+        result += visit_advantages(here - lost, graph.source, graph.n_nodes, options)
+    if contrast != "state":
+        # The code that compares with both takes the penalty off the first comparison alone.
+        values = gain if contrast == "both" else gain - lost
+        result += visit_advantages(values, table.group, table.n_groups, options)
+    return result
+
+
+def _scaled(values: Floats, table: StepTable, options: PotentialOptions) -> Floats:
+    """Divide by the deviation over the task's steps (option `std`) and leave the mean; 0 without contrast."""
+    if options["std"] == "none":
+        return values
+    group, n = table.group, table.n_groups
+    squares = (values - group_means(values, group, n)[group]) ** 2
+    if options["std"] == "group":
+        count = np.bincount(group, minlength=n)
+        variance = np.bincount(group, weights=squares, minlength=n) / np.maximum(count - options["ddof"], 1)
+    else:
+        variance = np.full(n, squares.sum() / max(len(values) - options["ddof"], 1))
+    deviation, largest = np.sqrt(variance), np.zeros(n)
+    np.maximum.at(largest, group, np.abs(values))
+    flat = deviation <= TOLERANCE * largest
+    return np.where(flat[group], 0.0, values / np.where(flat, 1.0, deviation + options["eps"])[group])
+
+
+def _action_values(found: StateValues, kappa: float) -> Floats:
+    """Q of every row's action in its state: float64 (N,), mixed with `kappa` visits of the state's mean."""
+    rows, worth = found.counted, found.worth[found.counted]
+    action, n_actions = actions_of_states(found.graph)
+    n = np.bincount(action[rows], minlength=n_actions)[action]
+    own = group_means(worth, action[rows], n_actions)[action]
+    state = group_means(worth, found.graph.source[rows], found.graph.n_nodes)[found.graph.source]
+    mixed: Floats = (n * own + kappa * state) / (n + kappa)
+    return mixed
+
+
+def _gate(table: StepTable, found: StateValues, options: PotentialOptions) -> Floats:
+    """float64 (N,): weight of step credit, in 0..1."""
+    graph, kind = found.graph, options["gate"]
+    if kind == "success":
+        won = group_means(table.trajectory_won.astype(np.float64), table.trajectory_group, table.n_groups)
+        failed: Floats = 1.0 - won[table.group]
+        return failed ** options["gate_power"]
+    if kind == "successors":
+        edges = number_pairs(graph.source, graph.n_nodes, graph.target, graph.n_nodes)[1]
+        ways = np.bincount(graph.source[edges], minlength=graph.n_nodes)
+        return (ways[graph.source] > 1).astype(np.float64)
+    if kind == "variance":
+        return _variance_gate(found, options)
+    return np.ones(len(table))
+
+
+def _variance_gate(found: StateValues, options: PotentialOptions) -> Floats:
+    """float64 (N,): tanh(n / tau) B / (B + W + eps) of each row's state, population variances over its visits."""
+    source, n_nodes = found.graph.source, found.graph.n_nodes
+    action, n_actions = actions_of_states(found.graph)
+    own = group_means(found.worth, action, n_actions)[action]
+    state = group_means(found.worth, source, n_nodes)[source]
+    between = group_means(difference(own, state) ** 2, source, n_nodes)
+    within = group_means(difference(found.worth, own) ** 2, source, n_nodes)
+    share = np.divide(between, between + within + options["eps"], out=np.zeros(n_nodes), where=between > 0)
+    opened: Floats = (np.tanh(np.bincount(source, minlength=n_nodes) / options["tau"]) * share)[source]
+    return opened
+
+
+class Potential(CreditWrapper):
+    """Vector wrapper whose `advantages()` are `potential(table(), **options)`.
+
+    Args:
+        env: as `CreditWrapper`.
+        preset: a method of the family, as `potential`.
+        **options: instead of the preset's.
+    """
+
+    method = staticmethod(potential)
+
+    def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], *, preset: str = "g2po", **options: Any) -> None:
+        super().__init__(env, preset=preset, **options)

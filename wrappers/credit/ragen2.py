@@ -1,0 +1,96 @@
+"""RAGEN-2's filter: of all groups those are scored whose returns spread the most, until most of the spread is there.
+
+    v_g = std of the returns of group g;  keep the largest until  sum of kept v >= top_p * sum of all v - margin
+
+All other groups are nan: not scored; so are groups without any spread. What is kept gets GRPO's advantages.
+Source: RAGEN's rollout filter, its guide and its code; see docs/credit/ragen2.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Unpack
+
+import numpy as np
+
+from agentgym.trajectory import Bools, Floats, StepTable
+from wrappers.credit.group import TOLERANCE
+from wrappers.credit.grpo import grpo
+from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.returns import outcomes
+from wrappers.credit.wrapper import CreditWrapper
+
+
+class RAGEN2Options(StatisticsOptions, total=False):
+    """Options of `ragen2`."""
+
+    top_p: Annotated[float, option(0.9, "share of the summed spread that the kept groups hold", above=0, high=1)]
+    margin: Annotated[
+        float,
+        option(0.01, "taken off that sum; a batch with less spread than that has no group that counts", low=0),
+    ]
+    spread: Annotated[
+        Literal["std", "variance"],
+        option("std", 'of a group\'s returns: their sample "std" (the code, which calls it variance), or "variance"'),
+    ]
+
+
+PRESETS: dict[str, RAGEN2Options] = {"paper": presets(RAGEN2Options)["paper"]}
+
+
+@documented(RAGEN2Options, PRESETS)
+def ragen2(table: StepTable, *, preset: str = "paper", **options: Unpack[RAGEN2Options]) -> Floats:
+    """Return the advantage of every step: GRPO's, and nan in groups that are filtered out.
+
+    Args:
+        table: N steps of finished groups.
+        preset: "paper".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        float64 (N,), in the order of the table's rows; nan: not scored.
+
+    Raises:
+        ValueError: on an unknown preset or an option's value out of range.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g", "g", "h", "h"], trajectory=[0, 1, 2, 3], t=[0] * 4, state=["s"] * 4,
+    ...     action=["up"] * 4, next_state=["goal", "pit", "pit", "pit"], reward=[1, 0, 0.1, 0], won=[1, 0, 0, 0])
+    >>> ragen2(table).round(3)  # spreads .707 and .071: the first alone is .91 of their sum
+    array([ 0.707, -0.707,    nan,    nan])
+    """
+    chosen = choose(RAGEN2Options, PRESETS, preset, options)
+    kept = _spread_groups(table, chosen)
+    statistics: Any = {name: chosen[name] for name in StatisticsOptions.__annotations__}  # type: ignore[literal-required]
+    return np.where(kept[table.group], grpo(table, **statistics), np.nan)
+
+
+def spread_groups(table: StepTable, *, preset: str = "paper", **options: Unpack[RAGEN2Options]) -> Bools:
+    """Return bool (n_groups,): the groups that are kept; arguments as `ragen2`."""
+    return _spread_groups(table, choose(RAGEN2Options, PRESETS, preset, options))
+
+
+def _spread_groups(table: StepTable, options: RAGEN2Options) -> Bools:
+    values, group, n_groups = outcomes(table, options), table.trajectory_group, table.n_groups
+    count = np.bincount(group, minlength=n_groups)
+    centred = values - (np.bincount(group, weights=values, minlength=n_groups) / np.maximum(count, 1))[group]
+    largest = np.zeros(n_groups)
+    np.maximum.at(largest, group, np.abs(values))
+    spread = np.bincount(group, weights=centred**2, minlength=n_groups) / np.maximum(count - 1, 1)
+    deviation = np.sqrt(spread)
+    # What is left of rounding is no spread.
+    spread = np.where(deviation <= TOLERANCE * largest, 0.0, deviation if options["spread"] == "std" else spread)
+    wanted = options["top_p"] * spread.sum() - options["margin"]
+    falling = np.sort(spread)[::-1]
+    reached = np.cumsum(falling)
+    if n_groups == 0 or wanted <= 0 or reached[-1] <= 0:
+        return np.zeros(n_groups, np.bool_)
+    # Groups that spread as much as the last one needed are kept with it: the code keeps one or the other by its sort.
+    needed = min(int(np.searchsorted(reached, wanted * (1.0 - TOLERANCE))), n_groups - 1)
+    kept: Bools = (spread > 0) & (spread >= falling[needed] * (1.0 - TOLERANCE))
+    return kept
+
+
+class RAGEN2(CreditWrapper):
+    """Vector wrapper whose `advantages()` are `ragen2(table(), **options)`."""
+
+    method = staticmethod(ragen2)

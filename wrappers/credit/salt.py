@@ -1,0 +1,87 @@
+"""SALT: a step that several episodes took is credited with the mean of what these episodes are credited with.
+
+A_t = mean of A_i over the trajectories i that took the edge (s, a, s')      where there are several
+A_t = A_i                                                                     where only its own did
+
+A_i is GRPO's or RLOO's advantage of the episode. Source: the SALT paper, second hand; see docs/credit/salt.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Unpack
+
+import numpy as np
+
+from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.forks import over_forks
+from wrappers.credit.group import episode_advantages, group_means, number_pairs
+from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.returns import episode_scores, penalties
+from wrappers.credit.rloo import against_others
+from wrappers.credit.state_graph import StateGraph
+from wrappers.credit.wrapper import CreditWrapper
+
+
+class SALTOptions(StatisticsOptions, total=False):
+    """Options of `salt`."""
+
+    relative: Annotated[
+        Literal["grpo", "rloo"],
+        option(
+            "grpo",
+            'what an episode is compared with: the mean of all of its group ("grpo"), or of the others ("rloo": not '
+            "divided by a deviation, std, ddof and eps then play no part)",
+        ),
+    ]
+    unit: Annotated[
+        Literal["trajectory", "visit"],
+        option("trajectory", 'what a mean is taken over: every "trajectory" that took the edge once, or every "visit"'),
+    ]
+
+
+_PAPER: SALTOptions = {"outcome": "won"}
+PRESETS: dict[str, SALTOptions] = {"paper": presets(SALTOptions, paper=_PAPER)["paper"]}
+
+
+@documented(SALTOptions, PRESETS)
+@over_forks()
+def salt(table: StepTable, *, preset: str = "paper", **options: Unpack[SALTOptions]) -> Floats:
+    """Return the advantage of every step.
+
+    Args:
+        table: N steps of finished groups.
+        preset: "paper".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        float64 (N,), in the order of the table's rows.
+
+    Raises:
+        ValueError: on an unknown preset or an option's value out of range.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 4, trajectory=["a", "a", "b", "b"], t=[0, 1, 0, 1],
+    ...     state=["s", "u", "s", "u"], action=["right", "up", "right", "down"], next_state=["u", "goal", "u", "pit"],
+    ...     reward=[0, 1, 0, 0], won=[1, 1, 0, 0])
+    >>> salt(table).round(3)  # both went right: what is good and what is bad of it cancels
+    array([ 0.   ,  0.707,  0.   , -0.707])
+    """
+    chosen = choose(SALTOptions, PRESETS, preset, options)
+    if chosen["relative"] == "rloo":
+        own = against_others(table, chosen)
+    else:
+        own = episode_advantages(table, episode_scores(table, chosen), chosen)
+    edge, example = StateGraph.from_table(table).edges
+    pair, first = number_pairs(edge, len(example), table.trajectory, table.n_trajectories)
+    took = np.bincount(edge[first], minlength=len(example))
+    if chosen["unit"] == "visit":
+        mean = group_means(own, edge, len(example))
+    else:
+        mean = group_means(group_means(own, pair, len(first)), edge[first], len(example))
+    return np.where(took[edge] > 1, mean[edge], own) - penalties(table, chosen, "advantage")
+
+
+class SALT(CreditWrapper):
+    """Vector wrapper whose `advantages()` are `salt(table(), **options)`."""
+
+    method = staticmethod(salt)

@@ -1,0 +1,175 @@
+"""TIGPO: GraphGPO on a graph that is kept of every task, and episodes compared with earlier ones of the task as well.
+
+q   = success_value gamma^d(s')           d: fewest steps to success in what was seen of the task, now or before
+A_t = alpha_step (q - mean) / (std + eps) + alpha_episode A^E
+
+The mean is over this table's steps out of the state: what is remembered leads the way, and is never learned from. A^E
+compares an episode with those of its group and, where there are scores of an earlier group of the task, with these too.
+
+Source: notes on the TIGPO paper, of which no code is public; see docs/credit/tigpo.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from typing import Annotated, Any, Unpack
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import ArrayLike
+
+from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.forks import over_forks
+from wrappers.credit.group import first_rows, number_pairs, standardise, visit_advantages
+from wrappers.credit.options import StatisticsOptions, choose, documented, finite_numbers, option, presets
+from wrappers.credit.returns import episode_scores, penalties
+from wrappers.credit.task_graph import TaskGraphs
+from wrappers.credit.wrapper import CreditWrapper
+
+
+class TIGPOOptions(StatisticsOptions, total=False):
+    """Options of `tigpo`."""
+
+    gamma: Annotated[
+        float,
+        option(0.1, "share of the value kept per step of distance; .1 for ALFWorld, .2 for WebShop", above=0, high=1),
+    ]
+    success_value: Annotated[float, option(1.0, "value at success")]
+    alpha_step: Annotated[float, option(1.0, "weight of the step level")]
+    alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]
+
+
+_PAPER: TIGPOOptions = {"outcome": "won"}
+PRESETS: dict[str, TIGPOOptions] = {"paper": presets(TIGPOOptions, paper=_PAPER)["paper"]}
+
+
+@documented(TIGPOOptions, PRESETS)
+def tigpo(
+    table: StepTable,
+    *,
+    history: TaskGraphs | None = None,
+    earlier: Mapping[Hashable, ArrayLike] | None = None,
+    preset: str = "paper",
+    **options: Unpack[TIGPOOptions],
+) -> Floats:
+    """Return the advantage of every step.
+
+    Args:
+        table: N steps of finished groups, each named after its task.
+        history: what was seen of the tasks before; it is not changed. `TaskGraphs.add_table` adds a table to it,
+            once its advantages are used.
+        earlier: scores of an earlier group's episodes, by task; see `task_scores`. They count in mean and deviation.
+        preset: "paper".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        float64 (N,), in the order of the table's rows.
+
+    Raises:
+        ValueError: on an unknown preset, an option's value out of range, or scores that are not finite.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 2, trajectory=["a", "b"], t=[0, 0], state=["s", "s"],
+    ...     action=["right", "left"], next_state=["u", "pit"], reward=[0, 0], won=[0, 0])
+    >>> tigpo(table).round(3), tigpo(table, earlier={"g": [1, 0]}, std="none")
+    (array([0., 0.]), array([-0.25, -0.25]))
+    >>> history = TaskGraphs()
+    >>> history.add("g", "u", "goal", success=True)  # an earlier policy won from u
+    >>> tigpo(table, history=history).round(3)
+    array([ 0.707, -0.707])
+    """
+    chosen = choose(TIGPOOptions, PRESETS, preset, options)
+    distance = distances_with(table, history)
+    known = np.isfinite(distance)
+    value = np.where(known, chosen["success_value"] * chosen["gamma"] ** np.where(known, distance, 0.0), 0.0)
+    sets, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
+    steps = visit_advantages(value - penalties(table, chosen, "row"), sets, len(example), chosen)
+    episodes = _episodes(table, earlier or {}, chosen)
+    total = chosen["alpha_step"] * steps + chosen["alpha_episode"] * episodes
+    return total - penalties(table, chosen, "advantage")
+
+
+def distances_with(table: StepTable, history: TaskGraphs | None) -> Floats:
+    """Return float64 (N,): steps from each row's next state to success, by the table and what was seen before.
+
+    inf where neither knows a way.
+    """
+    graphs = (history or TaskGraphs()).copy_of(table.groups)
+    graphs.add_table(table, valid_only=False)
+    cell = number_pairs(table.group, table.n_groups, table.next_state, len(table.states))
+    found = [graphs.distance(table.groups[table.group[row]], table.states[table.next_state[row]]) for row in cell[1]]
+    return np.array(found, np.float64)[cell[0]]
+
+
+def task_scores(table: StepTable, *, preset: str = "paper", **options: Unpack[TIGPOOptions]) -> dict[Hashable, Floats]:
+    """Return what each group's episodes were worth, by the name of the group, to be `earlier` for a later table."""
+    chosen = choose(TIGPOOptions, PRESETS, preset, options)
+    table, _ = table.unfolded()
+    scores, group = episode_scores(table, chosen)[first_rows(table)], table.trajectory_group
+    return {name: scores[group == i] for i, name in enumerate(table.groups)}
+
+
+@over_forks()
+def _episodes(table: StepTable, earlier: Mapping[Hashable, ArrayLike], options: TIGPOOptions) -> Floats:
+    """Compare episodes with their group and what is known of earlier ones: float64 (N,)."""
+    scores, members = episode_scores(table, options), first_rows(table)
+    if options["over"] == "steps":
+        members = np.arange(len(table))
+    before = [
+        finite_numbers(f"earlier[{name!r:.80}]", earlier[name], np.size(earlier[name]), "episode")
+        if name in earlier
+        else np.zeros(0)
+        for name in table.groups
+    ]
+    # Earlier episodes are members of their groups, and nothing else.
+    group = np.repeat(np.arange(table.n_groups), [len(found) for found in before])
+    values = np.concatenate((scores, *before))
+    groups = np.concatenate((table.group, group))
+    members = np.concatenate((members, len(table) + np.arange(len(group))))
+    inside: Any = {name: options[name] for name in ("std", "ddof", "eps", "singleton")}
+    return standardise(values, groups, table.n_groups, members=members, **inside)[: len(table)]
+
+
+class TIGPO(CreditWrapper):
+    """Vector wrapper that remembers the graphs of its tasks; `remember` adds the finished table to them.
+
+    Args:
+        env: as `CreditWrapper`.
+        history: graphs to begin with, and to add to; by default empty ones.
+        preset: "paper".
+        **options: of `tigpo`.
+    """
+
+    method = staticmethod(tigpo)
+
+    def __init__(
+        self,
+        env: gym.vector.VectorEnv[Any, Any, Any],
+        *,
+        history: TaskGraphs | None = None,
+        preset: str = "paper",
+        **options: Any,
+    ) -> None:
+        super().__init__(env, preset=preset, **options)
+        #: What was seen of every task before the present table.
+        self.history = TaskGraphs() if history is None else history
+        #: Scores of the last group of every task before it.
+        self.earlier: dict[Hashable, Floats] = {}
+
+    def advantages(self) -> Floats:
+        """Return float64 (len(table()),), by the table and all that was remembered before it.
+
+        Raises:
+            ValueError: as `table`.
+        """
+        return tigpo(self.table(), history=self.history, earlier=self.earlier, **self._options)
+
+    def remember(self) -> None:
+        """Add the finished table to what is remembered; call it once, when its advantages are used.
+
+        Raises:
+            ValueError: as `table`.
+        """
+        table = self.table()
+        self.history.add_table(table)
+        self.earlier.update(task_scores(table, **self._options))

@@ -1,0 +1,133 @@
+"""Tree-GRPO: the episodes of a tree compared with each other, and those of all trees of a task.
+
+A_l = (R_l - mean) / (std + eps) over the tree  +  the same over the group        l: an episode, a leaf of its tree
+
+A step has the mean of the episodes that go through it. Source: the Tree-GRPO paper and its release, which also holds
+TreeRL's comparison of a step with the one before its fork; see docs/credit/tree_grpo.md.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Unpack
+
+import numpy as np
+
+from agentgym.forks import chain_sums
+from agentgym.trajectory import Floats, Ints, StepTable
+from wrappers.credit.branches import Forest, spread, step_rewards
+from wrappers.credit.group import standardise
+from wrappers.credit.options import OutcomeOptions, choose, documented, option, presets
+from wrappers.credit.returns import penalties
+from wrappers.credit.wrapper import CreditWrapper
+
+
+class TreeGRPOOptions(OutcomeOptions, total=False):
+    """Options of `tree_grpo`."""
+
+    compare: Annotated[
+        Literal["sum", "nested", "parent", "treerl"],
+        option(
+            "sum",
+            'what episodes are compared with: "sum", those of the tree plus those of the group (paper); "nested", '
+            'scores against the group are standardised again inside the tree (authors\' code); "parent", the mean of '
+            "the episodes through a step less that before its fork, over the root of their number (authors' code for "
+            'TreeRL); "treerl", the same with the gain over the mean of the group added (TreeRL\'s paper)',
+            authors="nested",
+        ),
+    ]
+    shared: Annotated[
+        Literal["mean", "sum"],
+        option(
+            "mean",
+            'a step that several episodes go through has their "mean", or their "sum": it is trained once for each '
+            "(authors' code)",
+            authors="sum",
+        ),
+    ]
+    singleton: Annotated[
+        Literal["zero", "raw"],
+        option("zero", 'score of the only episode of a tree or group: "zero", or its "raw" value', authors="raw"),
+    ]
+    ddof: Annotated[Literal[0, 1], option(1, "1 sample, 0 population standard deviation")]
+    eps: Annotated[float, option(1e-6, "added to the standard deviation", low=0)]
+
+
+#: The authors' tasks know no invalid action.
+PRESETS: dict[str, TreeGRPOOptions] = presets(TreeGRPOOptions, authors={"invalid_penalty": 0.0})
+
+
+@documented(TreeGRPOOptions, PRESETS)
+def tree_grpo(table: StepTable, *, preset: str = "paper", **options: Unpack[TreeGRPOOptions]) -> Floats:
+    """Return the advantage of every step, those of branches included.
+
+    Args:
+        table: N steps of finished groups, with branches such as `agentgym.tree.collect_tree` plays. Without any, every
+            tree has one episode and what is left is the comparison in the group: `wrappers.credit.grpo`.
+        preset: "paper" or "authors".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        float64 (N,), in the order of the table's rows; all are scored.
+
+    Raises:
+        ValueError: on an unknown preset, an option's value out of range, or a reward too large to be summed.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 4, trajectory=["a", "a", "b", "c"], t=[0, 1, 1, 0],
+    ...     state=["s", "u", "u", "s"], action=["right", "up", "down", "left"], next_state=["u", "goal", "pit", "pit"],
+    ...     reward=[0, 1, 0, 0], won=[1, 1, 0, 0], parent={"b": ("a", 0)})
+    >>> tree_grpo(table).round(3)  # in the tree of a and b: 0.707 and -0.707; in the group: 1.155, -0.577, -0.577
+    array([ 0.289,  1.862, -1.284, -0.577])
+    >>> tree_grpo(table, compare="parent").round(3)  # 1/2 - 1/3 over the root of 2; then 1 - 1/2 and 0 - 1/2
+    array([ 0.118,  0.5  , -0.5  , -0.333])
+    """
+    chosen = choose(TreeGRPOOptions, PRESETS, preset, options)
+    if len(table) == 0:
+        return np.zeros(0)
+    forest = Forest(table)
+    mean = forest.below(chain_sums(table, step_rewards(table, chosen))) / forest.leaves - penalties(
+        table, chosen, "row"
+    )
+    if chosen["compare"] in ("parent", "treerl"):
+        above = _above(table, forest, mean, chosen["compare"] == "treerl")
+        scores = above / np.sqrt(forest.leaves)
+    else:
+        group = _compared(mean, table.group, table.n_groups, table, chosen)
+        again = group if chosen["compare"] == "nested" else mean
+        tree = _compared(again, forest.tree[table.trajectory], table.n_trajectories, table, chosen)
+        scores = tree if chosen["compare"] == "nested" else group + tree
+    if chosen["shared"] == "sum":
+        scores = scores * forest.leaves
+    return scores - penalties(table, chosen, "advantage")
+
+
+def _compared(values: Floats, sets: Ints, n_sets: int, table: StepTable, options: TreeGRPOOptions) -> Floats:
+    """Values of rows on the scale of the episodes of their set; an episode's own value is that of its last row."""
+    return standardise(
+        values,
+        sets,
+        n_sets,
+        members=table.last,
+        ddof=options["ddof"],
+        eps=options["eps"],
+        singleton=options["singleton"],
+    )
+
+
+def _above(table: StepTable, forest: Forest, mean: Floats, of_group: bool) -> Floats:
+    """What each row has above the row before its fork, and above its group; before any fork these are one."""
+    before = table.previous
+    begins = forest.begins
+    members = np.bincount(table.trajectory_group, minlength=table.n_groups)
+    total = np.bincount(table.trajectory_group, weights=mean[table.last], minlength=table.n_groups)
+    whole = (total / members)[table.group]
+    gain = np.zeros(len(table))
+    gain[begins] = mean[begins] - np.where(before[begins] >= 0, mean[before[begins]], whole[begins])
+    gain = spread(table, gain, begins)
+    return gain + (mean - whole) if of_group else gain
+
+
+class TreeGRPO(CreditWrapper):
+    """Vector wrapper whose `advantages()` are `tree_grpo(table(), **options)`."""
+
+    method = staticmethod(tree_grpo)
