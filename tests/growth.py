@@ -10,6 +10,8 @@ T = TypeVar("T")
 MOST_GROWTH = 20
 #: What is shorter than this is noise (of the clock, the caches, the allocator), in seconds.
 _NOISE = 5e-4
+#: How often what looks too long is measured again: quadratic time looks so every time, a busy machine does not.
+_PATIENCE = 12
 
 
 def seconds(work: Callable[[], object], tries: int = 3) -> float:
@@ -37,9 +39,10 @@ def growth(work: Callable[[T], object], small: T, large: T, tries: int = 3) -> f
         return 0.0
     short = max(seconds(lambda: work(small), tries), _NOISE)
     ratio = long / short
-    for _ in range(tries):  # a slow clock or neighbour between the two runs: both again, close together
+    for attempt in range(_PATIENCE):  # a slow clock or neighbour between the two runs: both again, close together
         if ratio < MOST_GROWTH:
             break
+        time.sleep(0.02 * attempt)
         long = min(seconds(lambda: work(large), 1), seconds(lambda: work(large), 1))
         ratio = min(ratio, long / max(seconds(lambda: work(small), tries), _NOISE))
     return ratio

@@ -181,6 +181,7 @@ TRIALS = [
         check_time,
         25,
         cheap=False,
+        long=True,
     ),
     Trial(
         "tables/file",
@@ -188,6 +189,7 @@ TRIALS = [
         check_file,
         3,
         cheap=False,
+        long=True,
     ),
     Trial(
         "tables/million",

@@ -30,7 +30,7 @@ class Trial:
         examples: inputs that the short form draws; the long form draws rounds of them.
         cheap: a failing input may be made smaller by trying many more.
         needs: modules, or programs as "program:name", without which the trial is left out.
-        long: takes too long for the short form.
+        long: takes too long for the short form, or asks a clock.
     """
 
     name: str

@@ -1,6 +1,5 @@
 """Step scores of any scorer: by hand, against loops, and what a step that is not scored gets."""
 
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -186,20 +185,3 @@ def test_no_rows() -> None:
     )  # fmt: skip
     for preset in ("paper", "authors"):
         assert process_reward(empty, scores=[], preset=preset).shape == (0,)
-
-
-@pytest.mark.parametrize("preset", ["paper", "authors"])
-def test_a_batch_takes_milliseconds(preset: str) -> None:
-    n = 16 * 8 * 50
-    row = np.arange(n)
-    table = StepTable.from_arrays(
-        group=row // 400, trajectory=row // 50, t=row % 50, state=row % 97, action=row % 5, next_state=row % 97,
-        reward=(row % 50 == 49) * 1.0 * (row // 50 % 2), won=row // 50 % 2 == 0,
-    )  # fmt: skip
-    scores = np.random.default_rng(0).normal(size=n)
-    seconds = []
-    for _ in range(20):
-        begin = perf_counter()
-        process_reward(table, scores=scores, preset=preset, compare="state", horizon="to_go")
-        seconds.append(perf_counter() - begin)
-    assert min(seconds) < 0.01
