@@ -257,7 +257,7 @@ class Offers:
             else:
                 elsewhere |= inside
         for node in _positions(found & elsewhere):  # in several rooms: the first one counts
-            if not rooms >> (state.room(node) or 0) & 1:
+            if state.room(node) not in members(rooms):
                 found ^= 1 << node
         return (found | doors) & ~self._self
 

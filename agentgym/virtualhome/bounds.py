@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from agentgym.virtualhome.activity import Activity
 from agentgym.virtualhome.goals import Test
+from agentgym.virtualhome.handling import TAKEN_ALSO
 from agentgym.virtualhome.rules import World
 from agentgym.virtualhome.scene import (
     CLEAN,
@@ -31,7 +32,11 @@ _MAKERS = {
     PLUGGED_OUT: "PLUGOUT",
 }  # fmt: skip
 _FROM_AFAR = frozenset(("WATCH", "LOOKAT", "POINTAT", "TURNTO", "GREET"))
-_SAME = {"RINSE": "WASH", "SCRUB": "WASH", "WIPE": "WASH", "LIE": "SIT"}
+#: Different words for what is counted once.
+_SAME = {
+    "RINSE": "WASH", "SCRUB": "WASH", "WIPE": "WASH", "LIE": "SIT", "RELEASE": "DROP", "PUTBACK": "PUT", "PUTIN": "PUT",
+    "PUTOBJBACK": "PUT", "POUR": "PUT", "RUN": "WALK", "FIND": "WALK",
+}  # fmt: skip
 
 
 def least(activity: Activity, world: World, known: int, done: int) -> int:
@@ -53,10 +58,13 @@ class _Needs:
     """What is certainly needed from one state on.
 
     Attributes:
-        acts: actions, by what they do and to which node.
+        acts: actions with their nodes; -1 where it may be any, or there is none.
         nodes: what has to be known for them, as a set.
         near: which of them has to be near as well.
-        extra: commands beside these.
+        boxes: closed things to get something out of: they are opened, or taken in hand, which empties them.
+        missing: something has to change, or to be done.
+        faces: the character has to face something that it does not.
+        wipes: something, whatever it is, has to be in hand.
     """
 
     def __init__(self, activity: Activity, world: World, known: int, done: int) -> None:
@@ -65,25 +73,34 @@ class _Needs:
         self._me = world.scene.character
         me = self._me * WIDTH
         self._held = world.cells[me + HOLDS_RH] | world.cells[me + HOLDS_LH]
-        self.acts: set[tuple[str, int]] = set()
+        self.acts: set[tuple[str, int, int]] = set()
         self.nodes = self.near = 0
-        self.extra = 0
+        self.boxes: set[int] = set()
+        self.faces = self.wipes = False
+        having = world.scene.having
+        self._taken = having["GRABBABLE"] | sum(world.scene.classes.get(name, 0) for name in TAKEN_ALSO)
         deeds = activity.tests.deeds[done:]
         tests = [*activity.tests.cells, *(test for _, _, given in deeds for test in given)]
         missing = dict.fromkeys(test for test in tests if world.cells[test[0]] & test[1] != test[2])
         for test in missing:
             self._test(test)
-        for actions, node, _ in deeds:
+        self.missing = bool(missing or deeds)
+        for actions, node, _ in sorted(deeds, key=lambda deed: deed[1] < 0):  # what is done anyway may be one of these
             self._deed(actions, node)
-        if missing and not self.acts and not self.nodes:
-            self.extra = 1
 
     def count(self) -> int:
         """Return how many commands that makes."""
-        found = len(self.acts) + self.extra + (self.nodes & ~self._known).bit_count()
+        found = len(self.acts) + (self.nodes & ~self._known).bit_count()
+        acts = {action for action, _, _ in self.acts}
+        for box in self.boxes:
+            found += not any(name in ("OPEN", "GRAB") and node in (box, -1) for name, node, _ in self.acts)
+        if self.faces and not acts & {"SIT", "TURNTO"}:
+            found += 1
+        if self.wipes and not self._held and "GRAB" not in acts:
+            found += 1 + (not self._taken & (self._known | self.nodes))
         if self.near and not self.nodes & ~self._known and not any(map(self._world.near, members(self.near))):
             found += 1
-        return found
+        return max(found, self.missing)
 
     def _test(self, test: Test) -> None:
         slot, bits, wanted = test
@@ -96,13 +113,16 @@ class _Needs:
             self._put(node, relation, bits.bit_length() - 1)
         elif relation in (ON, INSIDE):
             target = bits.bit_length() - 1
-            if not (self._world.scene.having["GRABBABLE"] | self._world.scene.rooms) >> target & 1:
+            if target == self._me:  # taken off, or taken in hand; walking leaves what is inside oneself
+                if relation == ON:
+                    self._need(node, near=False)
+            elif not (self._taken | self._world.scene.rooms) >> target & 1:
                 self._hold(node)
 
     def _states(self, node: int, wanted: int) -> None:
         if node == self._me:
             if wanted & (SITTING | LYING):
-                self.acts.add(("SIT", -1))
+                self.acts.add(("SIT", -1, -1))
             return
         bits = self._world.cells[node * WIDTH + STATES]
         for state, action in _MAKERS.items():
@@ -121,10 +141,10 @@ class _Needs:
         if relation in (HOLDS_RH, HOLDS_LH):
             self._hold(node)
         elif relation == ON:
-            self.acts.add(("SIT", -1))
+            self.acts.add(("SIT", -1, -1))
             self._need(node)
         elif relation == FACING:
-            self.extra = 1
+            self.faces = True
 
     def _put(self, thing: int, relation: int, target: int) -> None:
         world = self._world
@@ -134,7 +154,7 @@ class _Needs:
         if target == self._me:
             self._act("PUTON", thing)
             return
-        self.acts.add((f"PUT {relation} {thing}", target))
+        self.acts.add(("PUT", thing, target * WIDTH + relation))
         if world.places.get(thing) != (target, relation):
             self._need(target)
         able = world.scene.having
@@ -146,10 +166,14 @@ class _Needs:
         self._need(thing)
         if self._held >> thing & 1:
             return
-        self.acts.add(("GRAB", thing))
+        self.acts.add(("GRAB", thing, -1))
         for box in members(self._world.related(thing, INSIDE) & ~self._world.scene.rooms):
             if self._world.states(box) & IS_CLOSED:
-                self._open(box)
+                if not self._taken >> box & 1:
+                    self._open(box)
+                elif not self._held >> box & 1:
+                    self.boxes.add(box)
+                    self._need(box)
 
     def _open(self, box: int) -> None:
         self._act("OPEN", box)
@@ -158,23 +182,23 @@ class _Needs:
 
     def _deed(self, actions: frozenset[str], node: int) -> None:
         names = {_SAME.get(action, action) for action in actions}
-        if node < 0:
-            if not any(action in names for action, _ in self.acts):
-                self.acts.add((min(names), -1))
+        if "WALK" in names:  # to get to know something is one
+            if node >= 0:
+                self._need(node, near=False)
             return
-        if not any((name, node) in self.acts for name in names):
-            self.acts.add((min(names), node))
+        if not any(action in names and node in (each, -1) for action, each, _ in self.acts):
+            self.acts.add((min(names), -1 if "SIT" in names else node, -1))
+        if node < 0:
+            return
         self._need(node, near=not names & _FROM_AFAR)
         if names <= {"READ", "DRINK"}:
             self._hold(node)
-        if actions == {"WIPE"} and not self._held and not any(action == "GRAB" for action, _ in self.acts):
-            able = self._world.scene.having["GRABBABLE"]
-            self.extra += 1 + (not able & (self._known | self.nodes))
+        self.wipes |= actions == {"WIPE"}
         if names == {"CLOSE"} and self._world.states(node) & IS_CLOSED:
             self._open(node)
 
     def _act(self, action: str, node: int) -> None:
-        self.acts.add((action, node))
+        self.acts.add((action, node, -1))
         self._need(node)
 
     def _need(self, node: int, near: bool = True) -> None:

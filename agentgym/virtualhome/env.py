@@ -88,7 +88,8 @@ class VirtualHomeEnv(TextEnv[str]):
             and held. Their goal is "strict".
         repairs: names of repairs of the rules (`agentgym.virtualhome.rules.REPAIRS`), or "all"; with `protocol="spa"`
             of `agentgym.virtualhome.spa.activity.REPAIRS`.
-        house_seed: another number gives other generated houses and activities.
+        house_seed: another number gives other generated houses and activities (generated ones only, as the next one:
+            with published tasks it is an error).
         num_activities: generated activities of each split; None for 4,080 and 204. Another number changes no activity,
             only how many there are.
         expert: put `expert_action` into info.

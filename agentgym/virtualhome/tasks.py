@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from agentgym.checks import suggest
+from agentgym.checks import check_name, suggest
 from agentgym.tasks import Tasks
 from agentgym.virtualhome.activity import Activity
 from agentgym.virtualhome.generated.activities import GeneratedActivities
 from agentgym.virtualhome.official.dataset import OfficialActivities
 from agentgym.virtualhome.official.files import VARIABLE
+from agentgym.virtualhome.official.goals import KINDS
 
 #: Value of `data` that asks for generated activities whatever the variable VIRTUALHOME_DATA says.
 GENERATED = "generated"
+#: Arguments of the generator, with their defaults.
+ARGUMENTS: Final[Mapping[str, Any]] = {"house_seed": 0, "num_activities": None}
 
 
 class Activities(Tasks[Activity], Protocol):
@@ -57,15 +60,23 @@ def find_activities(data: Any, goal: Any, generator: Mapping[str, Any]) -> Activ
     Args:
         data: a folder, `GENERATED`, or None.
         goal: kind of the goals of published tasks.
-        generator: arguments of `GeneratedActivities`.
+        generator: arguments of `GeneratedActivities`; with published tasks only their defaults are possible.
 
     Raises:
-        ValueError: when `data` is something else, or a folder without tasks.
+        ValueError: when `data` is something else, or a folder without tasks, when there is no such kind of goals, and
+            for arguments of the generator with published tasks.
     """
+    check_name(goal, KINDS, "goal")
     if data is None:
         data = os.environ.get(VARIABLE) or GENERATED
     if isinstance(data, str) and data == GENERATED:
         return GeneratedActivities(**generator)
     if not isinstance(data, (str, os.PathLike)) or data == "":
         raise ValueError(f"data must be a folder, {GENERATED!r} or None, got {data!r}")
+    useless = [f"{name}={value!r}" for name, value in generator.items() if value != ARGUMENTS[name]]
+    if useless:
+        raise ValueError(
+            f"{' and '.join(useless)} would change generated activities, and those of {str(data)!r:.200} are published "
+            f"ones; leave that out, or pass data={GENERATED!r}"
+        )
     return OfficialActivities(data, goal)

@@ -121,7 +121,7 @@ def _read(folder: Folder, entry: Entry, kind: str) -> tuple[Scene, Goal | None]:
         return scene, object_goal
     goal = None
     if entry.task_id in folder.eai:
-        where = f"the goals of EmbodiedAgentInterface, task {entry.task_id}"
+        where = f"{folder.eai_file}, task {entry.task_id}"
         goal = read_eai(folder.eai[entry.task_id], where)
         try:
             goal.tests(scene)

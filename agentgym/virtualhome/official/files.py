@@ -120,10 +120,15 @@ class Folder:
                 raise ForeignError(f"{self._path(name)}: {error}") from None
         return self._scenes[number]
 
+    @property
+    def eai_file(self) -> Path | None:
+        """The file of `eai`."""
+        return self._find(_GOALS)
+
     @cached_property
     def eai(self) -> Mapping[str, Any]:
         """Goals of EmbodiedAgentInterface by task_id, unread; empty without their file."""
-        path = self._find(_GOALS)
+        path = self.eai_file
         if path is None:
             return {}
         content = self._read(_GOALS)

@@ -44,6 +44,17 @@ def test_an_invalid_command_changes_nothing() -> None:
         assert {**info, "is_action_valid": True} == before
 
 
+def test_arguments_that_would_change_nothing_are_errors(tmp_path: Path) -> None:
+    write(tmp_path)
+    with pytest.raises(ValueError, match=r"num_activities=8 would change generated activities.*leave that out"):
+        VirtualHomeEnv(data=tmp_path, num_activities=8)
+    with pytest.raises(ValueError, match=r"house_seed=1 would change generated activities.*leave that out"):
+        VirtualHomeEnv(data=tmp_path, house_seed=1)
+    VirtualHomeEnv(data=tmp_path, goal="strict", house_seed=0, num_activities=None)
+    with pytest.raises(ValueError, match=r"unknown goal 'best'; .*either"):
+        VirtualHomeEnv(data="generated", goal="best")
+
+
 def test_state_keys_are_equal_for_equal_states_alone() -> None:
     env = VirtualHomeEnv(data="generated")
     rng = random.Random(0)

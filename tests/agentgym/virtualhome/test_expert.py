@@ -8,6 +8,7 @@ from agentgym.virtualhome.expert import plan
 from agentgym.virtualhome.generated.activities import GeneratedActivities
 from agentgym.virtualhome.goals import Deed, Goal
 from agentgym.virtualhome.keys import known_nodes
+from agentgym.virtualhome.rules import World
 from agentgym.virtualhome.scene import Node, Scene
 from tests.agentgym.virtualhome.small_houses import EDGES, NODES, activity, replay
 
@@ -83,6 +84,64 @@ def test_no_plan_is_shorter_than_the_bound(name: str) -> None:
                     world.undo(mark)
             states = following if len(following) < 400 else set(sorted(following)[:400])
         assert shortest is None
+
+
+#: A basket that is shut, with the mug in it, and can be carried; a shelf that faces the bed; a jacket that is worn.
+_BASKET = (
+    *NODES,
+    Node(30, "basket", "Things", ("GRABBABLE", "CAN_OPEN", "CONTAINERS"), ("CLOSED",)),
+    Node(31, "shelf", "Furniture", ("SURFACES", "LOOKABLE")),
+)
+_BASKET_EDGES = (
+    *[edge for edge in EDGES if edge[:2] != (20, "ON") and edge[:2] != (24, "ON")],
+    (20, "INSIDE", 30), (30, "ON", 10), (30, "INSIDE", 1), (31, "INSIDE", 2), (12, "FACING", 31), (24, "ON", 4),
+)  # fmt: skip
+
+
+def test_a_shut_box_that_can_be_carried_need_not_be_opened() -> None:
+    # both in hand: walk to the basket, grab it (the mug is no longer in it then), find the mug, grab it
+    task = activity(Goal(edges=((4, "HOLDS_RH", 30), (4, "HOLDS_LH", 20))), scene=Scene(_BASKET, _BASKET_EDGES))
+    commands = ("walk to basket 1", "grab basket 1", "find mug 1", "grab mug 1")
+    assert replay(task, commands)[-1] == 1.0
+    assert least(task, task.world(), 0, 0) == 4
+
+
+def test_no_play_is_shorter_than_the_bound() -> None:
+    """Goals made of what some random commands brought about are not further away than these commands."""
+    rng, far = random.Random(0), 0
+    for _ in range(1500):
+        task = activity(Goal(), scene=Scene(_BASKET, _BASKET_EDGES) if rng.random() < 0.6 else None)
+        world, played = task.world(), []
+        waits, counts = rng.randrange(20), 1 + rng.randrange(9)
+        before, known = world.get_state(), 0
+        for number in range(waits + counts):
+            if number == waits:
+                before, known, edges, states = world.get_state(), known_nodes(world), set(world.edges()), _states(world)
+            offered = task.lexicon.offers.admissible(world, known_nodes(world))
+            here = [command for command in offered if not command.startswith(("walk", "turn"))] or offered
+            line = task.lexicon.words.line(rng.choice(offered if rng.random() < 0.4 else here))
+            assert line is not None
+            assert world.act(line).ok
+            if number >= waits:
+                played.append(Deed((line.action,), line.things[0][1] if line.things and rng.random() < 0.7 else None))
+        share = rng.random()
+        now = set(world.edges())
+        goal = Goal(
+            states=tuple(each for each in sorted(_states(world) - states) if rng.random() < share),
+            edges=tuple(edge for edge in sorted(now - edges) if rng.random() < share),
+            without=tuple(edge for edge in sorted(edges - now) if rng.random() < share / 2),
+            deeds=tuple(deed for deed in played if rng.random() < share / 2),
+        )
+        aim = activity(goal, scene=task.scene)
+        world.set_state(before)
+        bound = least(aim, world, known, 0)
+        assert bound <= counts, (goal, played)
+        far += bound >= 3
+    assert far > 200
+
+
+def _states(world: World) -> set[tuple[int, str]]:
+    return {(node, state) for node, _, states in world.nodes() for state in states}
 
 
 def test_the_world_is_as_it_was() -> None:

@@ -1,3 +1,4 @@
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -8,7 +9,7 @@ from agentgym.virtualhome.official.dataset import OfficialActivities
 from agentgym.virtualhome.official.files import UNSEEN_TITLES
 from agentgym.virtualhome.rules import World
 from agentgym.virtualhome.script import parse_line
-from tests.agentgym.virtualhome.official.small_folder import PROGRAM, write
+from tests.agentgym.virtualhome.official.small_folder import GOALS, PROGRAM, write
 from tests.agentgym.virtualhome.official_houses import FOLDER, find, lines_of, read, scene_of
 from tests.agentgym.virtualhome.small_houses import replay
 
@@ -118,3 +119,14 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     assert OfficialActivities(write(tmp_path), "strict").by_id("s1/1_1", None).title == "Serve"
     write(tmp_path, programs={"1_1": {**PROGRAM, "task": "Serve dinner"}})
     assert OfficialActivities(tmp_path, "strict").by_id("s1/1_1", None).title == "Serve dinner"
+
+
+def test_a_goal_that_cannot_be_read_is_told_with_its_file(tmp_path: Path) -> None:
+    misspelt = json.loads(json.dumps(GOALS).replace("relation_type", "relation_uype"))
+    activities = OfficialActivities(write(tmp_path, goals=misspelt), "eai")
+    with pytest.raises(ForeignError, match=r"accurate.json, task s1/1_1, .* entry 0, field 'relation_type'"):
+        activities.count("all")
+    unknown = json.loads(json.dumps(GOALS).replace('"from_id": 30', '"from_id": 77'))
+    activities = OfficialActivities(write(tmp_path, goals=unknown), "eai")
+    with pytest.raises(ForeignError, match=r"accurate.json, task s1/1_1: the goal names the id 77"):
+        activities.count("all")
