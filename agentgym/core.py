@@ -211,6 +211,14 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
         """Yield the ids of a split's tasks, in the order of their indices."""
         return self.tasks.ids(check_split(self.tasks, split))
 
+    def content(self, task_id: str) -> Any:
+        """Return what makes a task the task that it is, as values that JSON can hold: the panels' tasks go by it.
+
+        It says all that decides how an episode of the task goes and looks at the start, and nothing else: no ids, paths
+        or solutions. What it says of a task must never change; here it is the id.
+        """
+        return task_id
+
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[ObsT, Info]:
         """Start an episode.
 

@@ -203,6 +203,10 @@ class ALFWorldEnv(TextEnv[str]):
         self.world.set_state(world, changes)
         self._text, self._followed = text, followed
 
+    def content(self, task_id: str) -> Any:
+        """Return all of the game but its name and its walkthrough, see `TextEnv.content`."""
+        return game_of(self.tasks, task_id).content
+
     def fulfilled(self) -> tuple[str, ...]:
         """Return the task_ids of the household with each other goal that holds now and did not at the beginning."""
         self.need_episode("fulfilled")

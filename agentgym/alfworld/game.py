@@ -229,6 +229,16 @@ class Game:
         fix(self, "receptacle_index", room.index)
         fix(self, "object_index", dict(zip(self.objects, range(len(self.objects)), strict=True)))
 
+    @property
+    def content(self) -> list[Any]:
+        """All but name and walkthrough, as plain values; see `agentgym.core.TextEnv.content`."""
+        return [
+            self.task_type, self.task, self.dialect, self.receptacles, self.places, self.start, self.openable,
+            self.objects, self.pickupable, self.cleanable, self.heatable, self.coolable, self.toggleable,
+            self.sliceable, self.vessels, self.cool, self.contents, self.seen_from, self.inner, self.goal_objects,
+            self.goal_receptacles, self.goal_lamps, self.fits,
+        ]  # fmt: skip
+
     def names(self, objects: int) -> list[str]:
         """Return the names of the objects of a mask, in listing order."""
         names, result = self.objects, []

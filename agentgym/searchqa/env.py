@@ -306,6 +306,10 @@ class SearchQAEnv(TextEnv[str]):
         titles = self.questions.titles(self.retriever)
         return next_command(self.question, titles, self._retrieved, self._searches, can_search=left > 1)
 
+    def content(self, task_id: str) -> Any:
+        """Return question and golden answers, see `TextEnv.content`."""
+        return self.questions.by_id[task_id].content
+
     def get_state(self) -> Any:
         """Return (question id, turn, searches, key, retrieved ids, answer, over, failed, observation, transcript)."""
         return (

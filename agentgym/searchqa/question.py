@@ -43,6 +43,11 @@ class Question:
     supports: tuple[str, ...] = ()
     kind: str = ""
 
+    @property
+    def content(self) -> list[Any]:
+        """What is asked and what is right, as plain values; see `agentgym.core.TextEnv.content`."""
+        return [self.source, self.text, self.golds]
+
 
 def check_questions(questions: Iterable[Any]) -> tuple[Question, ...]:
     """Return questions that were given as objects, `clean`.

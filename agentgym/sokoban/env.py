@@ -18,7 +18,7 @@ from agentgym.sokoban.levels import split_of
 from agentgym.sokoban.picture import Image, Painter
 from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Level
 from agentgym.sokoban.tasks import Levels, choose_level, find_levels, level_id
-from agentgym.sokoban.text import Style
+from agentgym.sokoban.text import Style, board_text
 from agentgym.tasks import check_split
 from agentgym.vector import TextVectorEnv
 
@@ -126,6 +126,10 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
     def picture(self) -> Image:
         """Draw the current board, uint8 (H, W, 3); smaller boards of a collection are framed with wall."""
         return self._painter(self._key, *self.tasks.size)
+
+    def content(self, task_id: str) -> Any:
+        """Return the level as text, see `TextEnv.content`."""
+        return board_text(self.tasks.by_id(task_id, None)[1])
 
     def fulfilled(self) -> tuple[str, ...]:
         """Return the task_id of the level whose targets are where the boxes are; () at the start, and once it is won.

@@ -251,6 +251,10 @@ class SotopiaEnv(TextEnv[str]):
         act = self._expert.act([self.world.view(self.me)])[0]
         return "" if isinstance(act, Failure) else write(act)
 
+    def content(self, task_id: str) -> Any:
+        """Return scenario, people and seed, see `TextEnv.content`."""
+        return self.tasks.by_id(task_id, None).content
+
     def get_state(self) -> Any:
         """Return (task id, role, dialogue, key, start of the last observation, result)."""
         return self.task.id, self.me, self.world.get_state(), self._key, self._mark, self._result

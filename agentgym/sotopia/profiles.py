@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import IntEnum
+from typing import Any
 
 from agentgym.sotopia.games.game import Game
 
@@ -80,6 +81,14 @@ class Task:
     people: tuple[Person, Person]
     game: Game | None
     seed: int
+
+    @property
+    def content(self) -> list[Any]:
+        """What is told, who the people are and what is drawn, as plain values; see `agentgym.core.TextEnv.content`."""
+        scenario, ids = self.scenario, ("id", "model_id", "tag")
+        told = [scenario.source, scenario.text, scenario.goals, int(scenario.relationship)]
+        people = [{name: value for name, value in asdict(each).items() if name not in ids} for each in self.people]
+        return [told, people, self.seed]
 
     @property
     def names(self) -> tuple[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from agentgym.virtualhome.goals import Goal, Tests
 from agentgym.virtualhome.lexicon import Lexicon
@@ -42,6 +42,13 @@ class Activity:
     def scene(self) -> Scene:
         """The house at the start."""
         return self.lexicon.scene
+
+    @property
+    def content(self) -> list[Any]:
+        """House at the start, words and goal, as plain values; see `agentgym.core.TextEnv.content`."""
+        nodes = [self.scene.node(position) for position in range(self.scene.size)]
+        house = [[*node[:3], sorted(node.properties), sorted(node.states)] for node in nodes]
+        return [self.title, self.description, house, sorted(self.scene.edges()), self.goal.content]
 
     @cached_property
     def tests(self) -> Tests:

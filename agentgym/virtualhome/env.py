@@ -172,6 +172,10 @@ class VirtualHomeEnv(TextEnv[str]):
             info["expert_action"] = episode.expert_action()
         return info
 
+    def content(self, task_id: str) -> Any:
+        """Return house, words and goal, see `TextEnv.content`."""
+        return self.tasks.by_id(task_id, None).content
+
     def get_state(self) -> Any:
         """Return (task_id, state of the episode)."""
         return self.episode.activity.task_id, self.episode.get_state()

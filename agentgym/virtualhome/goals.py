@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from agentgym.checks import check_name
 from agentgym.virtualhome.scene import RELATION_NAMES, STATE_NAMES, STATES, WIDTH, Edge, Scene
@@ -46,6 +46,13 @@ class Goal:
     def size(self) -> int:
         """Number of conjuncts."""
         return len(self.states) + len(self.exact) + len(self.edges) + len(self.without) + len(self.deeds)
+
+    @property
+    def content(self) -> list[Any]:
+        """The conjuncts as plain values, in an order of their own."""
+        exact = sorted([[node, sorted(states)] for node, states in self.exact])
+        deeds = [[deed.actions, deed.node, deed.given and deed.given.content] for deed in self.deeds]
+        return [sorted(self.states), exact, sorted(self.edges), sorted(self.without), deeds]
 
     def tests(self, scene: Scene) -> Tests:
         """Return the goal as tests on the cells of a scene and of its episodes.

@@ -282,6 +282,10 @@ class WebShopEnv(TextEnv[str]):
         if self.expert:
             info["expert_action"] = expert_action(session)
 
+    def content(self, task_id: str) -> Any:
+        """Return the goal and the numbers of the catalogue, see `TextEnv.content`."""
+        return self.tasks.content(self.tasks.by_id(task_id, None))
+
     def fulfilled(self) -> tuple[str, ...]:
         """Return the task_id of asking for exactly what was bought; () before a purchase, and of what was asked for."""
         self.need_episode("fulfilled")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 from collections.abc import Callable, Iterator, Mapping
@@ -81,6 +82,17 @@ class Tasks:
         goal = self.goals.for_wish(task) if isinstance(task, Wish) else self.goals[task]
         assert goal is not None  # `by_id` and `bought` see to it
         return goal
+
+    def content(self, task: Task) -> list[Any]:
+        """Return the goal and the numbers of the catalogue, as plain values; see `agentgym.core.TextEnv.content`."""
+        return [list(self.goal(task)), self._numbers]
+
+    @cached_property
+    def _numbers(self) -> str:
+        """A hash of all products' prices and choices: what is found and what it costs depends on all of them."""
+        catalogue = self.shop.catalogue
+        columns = catalogue.prices().astype("<f8").tobytes() + catalogue.choices().astype("<i8").tobytes()
+        return f"{len(catalogue)} {hashlib.sha256(columns).hexdigest()}"
 
     def by_index(self, split: str, index: int) -> int:
         """Return the task at a place of a split, or raise an IndexError past the last one."""

@@ -1,0 +1,150 @@
+"""Panels: the same tasks and hashes whatever orders the files and whoever asks, and refusals that say why."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentgym.panels import OpenPanel, Panel, PanelError, find_panel, open_panel, panel_names, pin_of
+from agentgym.sokoban.generated import LevelSpec, generate
+from agentgym.sokoban.text import board_text
+from tests.agentgym.alfworld.official_games import files
+from tests.agentgym.sokoban.boxoban import boxoban
+from tests.agentgym.sotopia.official_data import FOLDER, needs_data
+
+GENERATED = ("alfworld/generated@1", "webshop/generated@1", "sokoban/6x6/9-12@1", "sotopia/generated@1")
+LEVELS = [board_text(level) for level in generate(6, LevelSpec(boxes=(1,)))]
+FILES = Panel("mine/levels@1", "AgentRL/Sokoban-v0", "all", {"max_episode_steps": 9}, {"levels": ""})
+
+
+def write(folder: Path, parts: dict[str, list[int]]) -> Path:
+    """Write levels to files of some names, in the order of the dict."""
+    folder.mkdir()
+    for name, numbers in parts.items():
+        (folder / name).write_text("\n\n".join(LEVELS[number] for number in numbers), encoding="utf-8")
+    return folder
+
+
+def digests(found: OpenPanel) -> list[str]:
+    return [task.digest for task in found.tasks]
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_generated_panels_are_those_that_are_pinned(name: str) -> None:
+    found = open_panel(name)
+    assert found.pinned
+    assert digests(found) == sorted(digests(found))
+
+
+def test_another_process_with_another_hash_seed_finds_the_same_panel() -> None:
+    code = "from agentgym.panels import *; f = open_panel('sotopia/generated@1'); print(f.hash, f.tasks[7].id)"
+    found = open_panel("sotopia/generated@1")
+    for seed in ("77",):
+        told = subprocess.run(
+            [sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, check=True, capture_output=True,
+            text=True,
+        ).stdout  # fmt: skip
+        assert told.split() == [found.hash, found.tasks[7].id]
+
+
+def test_neither_paths_nor_names_nor_the_order_of_files_and_levels_matter(tmp_path: Path) -> None:
+    one = open_panel(FILES, {"levels": write(tmp_path / "one", {"a.txt": [0, 1, 2], "b.txt": [3, 4, 5]})})
+    other = open_panel(
+        FILES, {"levels": write(tmp_path / "other", {"z.xsb": [5, 2], "b.txt": [4, 0, 3], "a.txt": [1]})}
+    )
+    assert (one.hash, digests(one)) == (other.hash, digests(other))
+    assert [task.id for task in one.tasks] != [task.id for task in other.tasks]
+    less = open_panel(FILES, {"levels": write(tmp_path / "less", {"a.txt": [0, 1, 2, 3, 4]})})
+    assert less.hash != one.hash
+    assert set(digests(less)) < set(digests(one))
+
+
+def test_what_belongs_to_the_panel_is_in_its_hash_and_what_is_added_is_not(tmp_path: Path) -> None:
+    levels = {"levels": write(tmp_path / "one", {"a.txt": [0, 1]})}
+    found = open_panel(FILES, {**levels, "symbols": "xsb"})
+    assert (found.added, found.hash) == ({"symbols": "xsb"}, open_panel(FILES, levels).hash)
+    longer = Panel(FILES.name, FILES.env, FILES.split, {"max_episode_steps": 10}, FILES.data)
+    assert open_panel(longer, levels).hash != found.hash
+
+
+def test_the_first_tasks_are_a_panel_of_their_own() -> None:
+    found = open_panel("sokoban/generated@1")
+    few = found.first(5)
+    assert few.tasks == found.tasks[:5]
+    assert few.hash != found.hash
+    assert few.panel.name == "sokoban/generated@1[:5]"
+    assert found.first(256) is found
+
+
+def test_every_name_has_a_version_and_an_environment() -> None:
+    for name in panel_names():
+        rule = find_panel(name)
+        assert name.endswith("@1")
+        assert (not rule.data) == (name in GENERATED or "generated" in name or name.startswith("sokoban/")), name
+    assert len(panel_names()) == len(set(panel_names()))
+
+
+def test_unknown_names_fixed_arguments_and_missing_data_are_explained(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ALFWORLD_DATA", raising=False)
+    with pytest.raises(PanelError, match="did you mean 'alfworld/valid_seen@1'"):
+        open_panel("alfworld/valid_sen@1")
+    with pytest.raises(PanelError, match="'max_episode_steps' belongs to the panel"):
+        open_panel("sokoban/generated@1", {"max_episode_steps": 5})
+    with pytest.raises(PanelError, match=r"needs data: give the argument 'data' .*ALFWORLD_DATA"):
+        open_panel("alfworld/valid_seen@1")
+
+
+@pytest.fixture(scope="module")
+def official(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All games of "valid_seen", written in the reverse order of their names."""
+    folder = tmp_path_factory.mktemp("alfworld")
+    for split, task_id, name, content in sorted(files("valid_seen"), reverse=True):
+        path = folder / "json_2.1.1" / split / task_id / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return folder
+
+
+def test_official_games_are_pinned_and_a_changed_one_is_named(official: Path) -> None:
+    found = open_panel("alfworld/valid_seen@1", {"data": official, "cache": "off"})
+    assert (found.pinned, len(found.tasks)) == (True, 140)
+    trials = sorted((official / "json_2.1.1" / "valid_seen").glob("*/*"))
+    game = trials[3] / "game.tw-pddl"
+    kept = game.read_text(encoding="utf-8")
+    # one thing less that can be picked up
+    game.write_text(re.sub(r"\(pickupable [A-Z][^)]*\)", "", kept, count=1), encoding="utf-8")
+    from agentgym.alfworld.official.dataset import open_split
+
+    try:
+        assert game.read_text(encoding="utf-8") != kept
+        open_split.cache_clear()
+        with pytest.raises(PanelError, match=f"1 of 140 tasks .* the first.*{trials[3].name}"):
+            open_panel("alfworld/valid_seen@1", {"data": official, "cache": "off"})
+        shutil.rmtree(trials[3].parent)
+        open_split.cache_clear()
+        with pytest.raises(PanelError, match="of the panel's 140 tasks are missing"):
+            open_panel("alfworld/valid_seen@1", {"data": official, "cache": "off"})
+    finally:
+        open_split.cache_clear()
+
+
+def test_boxoban_levels_are_pinned_and_others_refused() -> None:
+    hard = boxoban("hard_000.txt.xz")
+    assert open_panel("boxoban/hard-000@1", {"levels": hard}).pinned
+    with pytest.raises(PanelError, match="1000 of 1000 tasks are none of the panel's 1000; the first"):
+        open_panel("boxoban/unfiltered-train-000@1", {"levels": hard})
+
+
+@needs_data
+def test_the_pairings_of_sotopia_are_pinned() -> None:
+    assert [len(open_panel(f"sotopia/{name}@1", {"data": FOLDER}).tasks) for name in ("all", "hard")] == [450, 70]
+
+
+def test_a_pin_holds_the_beginning_of_every_digest() -> None:
+    found = open_panel("sokoban/generated@1").first(3)
+    # 3 tasks x 4 bytes = 12 bytes, 16 characters in base 64
+    assert (pin_of(found)["hash"], len(pin_of(found)["tasks"])) == (found.hash, 16)
