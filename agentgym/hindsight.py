@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isnan
+from math import isfinite
 from typing import Any, Literal
 
 import gymnasium as gym
@@ -228,7 +228,7 @@ def _distance(env: TextEnv[Any], task_id: str) -> float:
         )
     env.reset(options={"task_id": task_id})
     length = float(distance())
-    return -1.0 if isnan(length) else length
+    return length if isfinite(length) else -1.0  # it has been done: who finds no plan does not know
 
 
 def _played_again(

@@ -12,6 +12,7 @@ from agentgym.tasks import check_split, choose, given
 from agentgym.vector import TextVectorEnv
 from agentgym.virtualhome.activity import Activity
 from agentgym.virtualhome.episode import Episode
+from agentgym.virtualhome.hindsight import chores_done, id_with
 from agentgym.virtualhome.rules import REPAIRS
 from agentgym.virtualhome.spa import activity as spa
 from agentgym.virtualhome.tasks import Activities, find_activities, narrowed
@@ -194,6 +195,22 @@ class VirtualHomeEnv(TextEnv[str]):
 
     def _draw(self, ids: Sequence[int]) -> int:
         return ids[int(self.np_random.integers(len(ids)))]
+
+    def fulfilled(self) -> tuple[str, ...]:
+        """Return the task_ids of the house with each other chore that is done now and was not at the start.
+
+        Raises:
+            TypeError: with `protocol="spa"`.
+        """
+        self.need_episode("fulfilled")
+        if self.protocol == "spa":
+            raise TypeError(
+                f"{type(self).__name__} has no exact hindsight with protocol='spa': a name stands for any thing of its "
+                "class, and the chore would be about one of them; use protocol='numbered'"
+            )
+        activity = self.episode.activity
+        done = chores_done(activity, self.episode.world.cells)
+        return tuple([id_with(activity, chore) for chore in done if self.tasks.same_split(activity, chore)])
 
     def distance(self) -> float:
         """Number of commands of the shortest plan that was found, an upper bound; `inf` where none was.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from agentgym.virtualhome.scene import Scene, members
 
 
@@ -46,3 +48,8 @@ class Names:
     def listed(self, nodes: int) -> str:
         """Return the names of a set in that order, with commas between them."""
         return ", ".join([self.of[node] for node in self.in_order(nodes)])
+
+    def together(self, nodes: Sequence[int]) -> str:
+        """Return the names of nodes as a sentence lists them, in the order given: "mug 1, mug 2 and plate 1"."""
+        names = [self.of[node] for node in nodes]
+        return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)

@@ -10,6 +10,7 @@ from agentgym.checks import check_name, suggest
 from agentgym.tasks import Tasks
 from agentgym.virtualhome.activity import Activity
 from agentgym.virtualhome.generated.activities import GeneratedActivities
+from agentgym.virtualhome.hindsight import Chore
 from agentgym.virtualhome.official.dataset import OfficialActivities
 from agentgym.virtualhome.official.files import VARIABLE
 from agentgym.virtualhome.official.goals import KINDS
@@ -21,7 +22,7 @@ ARGUMENTS: Final[Mapping[str, Any]] = {"house_seed": 0, "num_activities": None}
 
 
 class Activities(Tasks[Activity], Protocol):
-    """A collection of activities."""
+    """A collection of activities; `by_id` also takes ids with a chore, see `agentgym.virtualhome.hindsight`."""
 
     @property
     def first(self) -> str:
@@ -35,6 +36,10 @@ class Activities(Tasks[Activity], Protocol):
 
     def of_types(self, kinds: tuple[str, ...]) -> Activities:
         """Return the activities of some types alone; by name the others are still found."""
+        ...
+
+    def same_split(self, activity: Activity, chore: Chore) -> bool:
+        """Say whether a chore in the house of an activity is in no other split than the activity."""
         ...
 
 

@@ -36,7 +36,7 @@ from benchmarks.learning.stack import cloning, held_out_tasks, make_envs, new_po
 from policies.scripted import SILENT, ExpertPolicy, RandomPolicy
 
 #: Environments with exact hindsight.
-ENVIRONMENTS = ("sokoban", "alfworld", "webshop")
+ENVIRONMENTS = ("sokoban", "alfworld", "virtualhome", "webshop")
 #: Steps per update.
 BATCH = 32
 RANDOM, HALF, CLONE = "random", "half expert", "clone"
@@ -115,9 +115,11 @@ class Learned:
 
 
 def kind_of(env: str, task_id: str, single: Any) -> str:
-    """Return what kind of task one is: ALFWorld's task type, WebShop's kind of request, Sokoban's length at best."""
+    """Return what kind of task one is: households' task type, WebShop's kind of request, Sokoban's length at best."""
     if env == "alfworld":
         return task_id.rpartition("#")[2].partition("-")[0]
+    if env == "virtualhome":
+        return task_id.rpartition("#")[2].partition(":")[0]
     if env == "webshop":
         return "options left open" if task_id.endswith("}") else "a request of the shop"
     single.reset(options={"task_id": task_id})

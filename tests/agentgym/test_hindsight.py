@@ -31,6 +31,11 @@ ENVIRONMENTS: list[tuple[str, dict[str, Any]]] = [
     ("AgentRL/VisualSokoban-v0", {"size": (5, 7), "boxes": 2, "tile_size": 4}),
     ("AgentRL/ALFWorld-v0", {"data": "generated"}),
     ("AgentRL/ALFWorld-v0", {"data": "generated", "ghosts": 0.5, "dialect": "put", "repairs": "all", "game_seed": 3}),
+    ("AgentRL/VirtualHome-v0", {"data": "generated"}),
+    (
+        "AgentRL/VirtualHome-v0",
+        {"data": "generated", "repairs": "all", "house_seed": 3, "task_types": ["rest", "cook"]},
+    ),
     ("AgentRL/WebShop-v0", {"observation_mode": "text_rich", "noise": (0.5, 0.5)}),
     ("AgentRL/WebShop-v0", {"split_by": "product", "repairs": "all", "observation_mode": "url"}),
 ]
@@ -52,7 +57,7 @@ class Given:
 class Eager(RandomPolicy):
     """Plays at random, but takes, puts, treats, switches on and buys wherever that can be done, one time in two."""
 
-    _DEEDS = re.compile(r"(take|move|put|clean|heat|cool|use) |click\[(buy now|b0)")
+    _DEEDS = re.compile(r"(take|grab|open|close|move|put|wash|clean|heat|cool|use|switch) |click\[(buy now|b0)")
 
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator

@@ -16,6 +16,7 @@ from agentgym.virtualhome.activity import Activity
 from agentgym.virtualhome.expert import plan
 from agentgym.virtualhome.generated.families import FAMILIES, HELD_OUT, Choice
 from agentgym.virtualhome.generated.houses import SPLITS, house
+from agentgym.virtualhome.hindsight import Chore, split_id, with_chore
 
 #: Activities that `reset` draws from unless told otherwise.
 NUM_ACTIVITIES: Final[dict[str, int]] = {"train": 4080, "valid_seen": 204, "valid_unseen": 204}
@@ -76,11 +77,14 @@ class GeneratedActivities:
         return _activity(self._seed, split, family, turn)
 
     def by_id(self, task_id: str, split: str | None) -> Activity:
-        """Return the activity of a task_id that `by_index` gave, of any split when it is None.
+        """Return the activity of a task_id that `by_index` gave, of any split when it is None, or a chore in its house.
 
         Raises:
-            ValueError: when there is no such activity, in this split.
+            ValueError: when there is no such activity, in this split, or no such chore.
         """
+        task_id, chore = split_id(task_id)
+        if chore:
+            return with_chore(self.by_id(task_id, split), chore)
         found = _ID.fullmatch(task_id)
         if not found or (found[1] == "valid_unseen" and not HELD_OUT[found[2]]):
             raise ValueError(
@@ -97,6 +101,12 @@ class GeneratedActivities:
         for turn in range(turns):
             yield from (f"{split}/{family}/{turn}" for family in families)
         yield from (f"{split}/{family}/{turns}" for family in last)
+
+    def same_split(self, activity: Activity, chore: Chore) -> bool:
+        """Say whether the family and the classes of a chore are a pair of the activity's split."""
+        names, held_out = activity.scene.names, HELD_OUT[chore.family]
+        unseen = activity.task_id.startswith("valid_unseen/")
+        return all((names[thing] in held_out) == unseen for thing in chore.things)
 
     def _turns(self, split: str) -> tuple[int, list[str], list[str]]:
         """Return how many turns all families have, the chosen families, and those of them with one turn more."""

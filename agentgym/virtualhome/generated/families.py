@@ -94,7 +94,7 @@ class Choice:
         self.draws = draws
         self.family = family
         self.who = house.scene.ids[house.scene.character]
-        self._names = house.lexicon.names.of
+        self._names = house.lexicon.names
         self._held_out = held_out
 
     def idea(self) -> Idea | None:
@@ -122,10 +122,9 @@ class Choice:
         """Fill names into the family's sentence, or another: one, or several joined by commas and "and"."""
         return (pattern or SENTENCES[self.family]).format(**{key: self._called(node) for key, node in nodes.items()})
 
-    def _called(self, nodes: int | Sequence[int]) -> str:
+    def _called(self, node: int | Sequence[int]) -> str:
         position = self.house.scene.index
-        names = [self._names[position[node]] for node in ([nodes] if isinstance(nodes, int) else nodes)]
-        return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+        return self._names.together([position[each] for each in ([node] if isinstance(node, int) else node)])
 
 
 def _place(choice: Choice) -> Idea | None:

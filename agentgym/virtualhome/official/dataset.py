@@ -14,6 +14,7 @@ from agentgym.disk_cache import fingerprint
 from agentgym.foreign_text import ForeignError
 from agentgym.virtualhome.activity import Activity
 from agentgym.virtualhome.goals import Goal
+from agentgym.virtualhome.hindsight import Chore, goal_of, split_id, with_chore
 from agentgym.virtualhome.lexicon import Lexicon
 from agentgym.virtualhome.official.files import HOW, PARTS, Entry, Folder, build
 from agentgym.virtualhome.official.goals import DIFFERENCES, KINDS, flaw, read_eai
@@ -73,7 +74,10 @@ class OfficialActivities:
         return _activity(self._folder, self._named(split)[index], self.goal)
 
     def by_id(self, task_id: str, split: str | None) -> Activity:
-        """Return a task by its id, of any split when that is None."""
+        """Return a task by its id, of any split when that is None, or a chore in its house."""
+        task_id, chore = split_id(task_id)
+        if chore:
+            return with_chore(self.by_id(task_id, split), chore)
         entry = self._folder.entries.get(task_id)
         if entry is None:
             known = list(self._folder.entries)
@@ -88,6 +92,12 @@ class OfficialActivities:
     def ids(self, split: str) -> Iterator[str]:
         """Yield the ids of a split in order."""
         return iter(self._named(split))
+
+    def same_split(self, activity: Activity, chore: Chore) -> bool:
+        """Say whether a chore asks for something that only titles of "valid_unseen" ask for, as the activity does."""
+        asked = _by_class(goal_of(activity.scene, chore), activity.scene)
+        unseen = self._folder.entries[split_id(activity.task_id)[0]].split == "valid_unseen"
+        return bool(asked & _held_out(self._folder, self.goal)) == unseen
 
     def _named(self, split: str) -> tuple[str, ...]:
         return _named(self._folder, self.goal, split, self._types)
@@ -142,6 +152,28 @@ def _flaws(folder: Folder, kind: str) -> dict[str, str]:
         if reason:
             flaws[task_id] = reason
     return flaws
+
+
+@lru_cache(maxsize=16)
+def _held_out(folder: Folder, kind: str) -> frozenset[tuple[str, ...]]:
+    """What the tasks of "valid_unseen" ask for and no other does; each scene is built once for it."""
+    unseen, seen = set[tuple[str, ...]](), set[tuple[str, ...]]()
+    for entry in folder.entries.values():
+        scene, goal = _read(folder, entry, kind)
+        if goal is not None:
+            (unseen if entry.split == "valid_unseen" else seen).update(_by_class(goal, scene))
+    return frozenset(unseen - seen)
+
+
+def _by_class(goal: Goal, scene: Scene) -> set[tuple[str, ...]]:
+    """Return the states and edges of a goal with classes for things."""
+
+    def of(node: int) -> str:
+        return scene.names[scene.index[node]]
+
+    states = {(of(node), state) for node, state in goal.states}
+    states.update((of(node), state) for node, names in goal.exact for state in names)
+    return states | {(of(source), relation, of(target)) for source, relation, target in goal.edges}
 
 
 @lru_cache(maxsize=64)

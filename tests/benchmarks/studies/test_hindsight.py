@@ -51,6 +51,7 @@ def test_kinds_of_tasks():
     assert kind_of("sokoban", "level:###########/#P_X_____O#/###########", single) == "7 to 9 moves"
     assert kind_of("sokoban", "level:##############/#P_X________O#/##############", single) == "more moves"
     assert kind_of("alfworld", "a/b#pick_two_obj_and_place-Pen-None-Desk", None) == "pick_two_obj_and_place"
+    assert kind_of("virtualhome", "train/cook/3#store:mug_1,mug_2:fridge_1", None) == "store"
     assert kind_of("webshop", 'synthetic/B1{"size":"m"}', None) == "options left open"
     assert kind_of("webshop", "synthetic/17", None) == "a request of the shop"
 

@@ -1,0 +1,271 @@
+"""What can be asked for in any house by what is so in the end: the chores that an episode may have done by the way.
+
+An activity has a goal of its own. Any other chore of seven families, about any things of its house, makes another
+activity of the same house, named `"<task_id>#<chore>"`: "train/cook/3#store:mug_1,mug_2:fridge_1". Their goals are the
+families' own (`agentgym.virtualhome.generated.families`) as far as states and edges say them, and have no deeds: to
+watch, read, drink, type, sleep and wipe leaves nothing behind by which it could be told from something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import lru_cache
+from itertools import combinations
+from typing import Final, NamedTuple
+
+from agentgym.checks import suggest
+from agentgym.virtualhome.activity import Activity
+from agentgym.virtualhome.generated.families import SENTENCES
+from agentgym.virtualhome.goals import Goal
+from agentgym.virtualhome.scene import (
+    CLEAN,
+    DIRTY,
+    INSIDE,
+    IS_CLOSED,
+    IS_OFF,
+    IS_ON,
+    ON,
+    PLUGGED_IN,
+    PLUGGED_OUT,
+    RELATION_NAMES,
+    STATES,
+    WIDTH,
+    Scene,
+    members,
+    states_of,
+)  # fmt: skip
+
+#: Families, easier ones first, and how many things one chore is about at most: as many as the generator takes.
+MOST_THINGS: Final = {
+    "switch_off": 2, "switch_on": 2, "wash": 3, "dress": 2, "place": 2, "store": 2, "fetch": 1,
+}  # fmt: skip
+#: How the things of a family are called in its sentence, and where they go; the character is nowhere named.
+_BLANKS: Final = {
+    "switch_off": ("devices", ""), "switch_on": ("devices", ""), "wash": ("things", ""), "dress": ("clothes", ""),
+    "place": ("things", "target"), "store": ("things", "box"), "fetch": ("thing", "target"),
+}  # fmt: skip
+_MARK: Final = "#"
+_EXAMPLE: Final = "store:mug_1,mug_2:fridge_1"
+#: Characters that names of chores give a meaning to.
+_SIGNS: Final = frozenset("#:,")
+
+#: (position, state) or (position, relation, position): what must be so.
+Part = tuple[int, int] | tuple[int, int, int]
+
+
+class Chore(NamedTuple):
+    """Something to be done.
+
+    Attributes:
+        family: one of `MOST_THINGS`.
+        things: what it is about, by position, in the order of their names.
+        place: where they go; -1 where they stay or are put on.
+    """
+
+    family: str
+    things: tuple[int, ...]
+    place: int = -1
+
+
+def chores_done(activity: Activity, cells: Sequence[int]) -> list[Chore]:
+    """Return the chores, but the activity's own, that are done, easier ones first.
+
+    Nothing counts that was so at the start.
+
+    Args:
+        activity: the activity whose house it is.
+        cells: how the house is now, see `agentgym.virtualhome.scene`.
+    """
+    scene, names = activity.scene, activity.lexicon.names
+    together: dict[tuple[str, int], list[int]] = {}
+    for node in names.in_order((1 << scene.size) - 1):
+        if not _SIGNS & set(names.of[node]):
+            for family, place in _places(scene, node, cells):
+                if all(_holds(cells, part) for part in _parts(scene, family, node, place)):
+                    together.setdefault((family, place), []).append(node)
+    found = [
+        Chore(family, things, place)
+        for (family, place), nodes in together.items()
+        if not _SIGNS & set(names.of[place] if place >= 0 else "")
+        for number in range(1, MOST_THINGS[family] + 1)
+        for things in combinations(nodes, number)
+    ]
+    order = list(MOST_THINGS)
+    found.sort(key=lambda chore: (len(chore.things), order.index(chore.family)))
+    own = _asked_for(activity.goal)
+    return [chore for chore in found if own is None or _asked_for(goal_of(scene, chore)) != own]
+
+
+def goal_of(scene: Scene, chore: Chore) -> Goal:
+    """Return what must be so for a chore to be done."""
+    ids = scene.ids
+    states: dict[tuple[int, str], None] = {}
+    edges: dict[tuple[int, str, int], None] = {}
+    for thing in chore.things:
+        for part in _parts(scene, chore.family, thing, chore.place):
+            if len(part) == 2:
+                states[ids[part[0]], states_of(part[1])[0]] = None
+            else:
+                edges[ids[part[0]], RELATION_NAMES[part[1]], ids[part[2]]] = None
+    return Goal(states=tuple(states), edges=tuple(edges))
+
+
+def id_with(activity: Activity, chore: Chore) -> str:
+    """Return the task_id of an activity's house with a chore."""
+    return f"{split_id(activity.task_id)[0]}{_MARK}{_name(activity, chore)}"
+
+
+def split_id(task_id: str) -> tuple[str, str]:
+    """Return the task_id of the activity whose house it is, and the name of the chore; "" for its own goal.
+
+    >>> split_id("train/cook/3#place:mug_1:desk_1"), split_id("s1/475_1")
+    (('train/cook/3', 'place:mug_1:desk_1'), ('s1/475_1', ''))
+    """
+    base, mark, name = task_id.rpartition(_MARK)
+    return (base, name) if mark and name.partition(":")[0] in MOST_THINGS else (task_id, "")
+
+
+@lru_cache(maxsize=512)
+def with_chore(activity: Activity, name: str) -> Activity:
+    """Return the same house with a chore to be done; there is no program: the expert plans.
+
+    Raises:
+        ValueError: when that is no name of a chore, the house has not what it is about, or it is done at the start.
+    """
+    family, _, rest = name.partition(":")
+    words, _, place = rest.partition(":")
+    if family not in MOST_THINGS or bool(place) != bool(_BLANKS[family][1]):
+        raise ValueError(
+            f"unknown chore {name!r:.200}: expected '<family>:<things>' or '<family>:<things>:<place>', such as "
+            f"{_EXAMPLE!r}; {suggest(family, MOST_THINGS)}"
+        )
+    scene = activity.scene
+    things = tuple([_position(activity, name, word) for word in words.split(",")])
+    chore = Chore(family, things, _position(activity, name, place) if place else -1)
+    if len(things) > MOST_THINGS[family] or _name(activity, chore) != name or len(set(things)) < len(things):
+        raise ValueError(  # one name per task: episodes are grouped by it
+            f"chore {name!r:.200}: expected at most {MOST_THINGS[family]} things, each once, in alphabetical order"
+        )
+    for thing in things:
+        if not _possible(scene, family, thing, chore.place):
+            raise ValueError(
+                f"chore {name!r:.200}: in {activity.task_id!r} that is done at the start, or cannot be done with "
+                f"{activity.lexicon.names.of[thing]!r:.100}; choose one that is to be done"
+            )
+    sentence = _sentence(activity, chore)
+    return replace(
+        activity,
+        task_id=id_with(activity, chore),
+        task_type=family,
+        title=sentence,
+        description=sentence,
+        goal=goal_of(scene, chore),
+        program=(),
+    )
+
+
+def _places(scene: Scene, node: int, cells: Sequence[int]) -> Iterator[tuple[str, int]]:
+    """Yield (family, place) of what may have been done with a thing, by where it is now."""
+    for family in MOST_THINGS:
+        if not _BLANKS[family][1]:
+            if _possible(scene, family, node, -1):
+                yield family, -1
+            continue
+        for place in members(cells[node * WIDTH + (INSIDE if family == "store" else ON)]):
+            if _possible(scene, family, node, place):
+                yield family, place
+
+
+def _possible(scene: Scene, family: str, thing: int, place: int) -> bool:
+    """Say whether a chore can be asked for: it fits what thing and place are, and is not done at the start."""
+    having, cells, base = scene.having, scene.cells, thing * WIDTH
+    states = cells[base + STATES]
+    match family:
+        case "switch_off":
+            return bool(having["HAS_SWITCH"] >> thing & 1 and states & IS_ON and not states & IS_OFF)
+        case "switch_on":
+            return bool(having["HAS_SWITCH"] >> thing & 1 and states & IS_OFF and not states & IS_ON)
+        case "dress":
+            return bool(having["CLOTHES"] >> thing & 1 and not cells[base + ON] >> scene.character & 1)
+    if not having["GRABBABLE"] >> thing & 1 or thing == place:
+        return False
+    if family == "wash":
+        return bool(states & DIRTY and not states & CLEAN)
+    if having["GRABBABLE"] >> place & 1:
+        return False
+    if family == "store":
+        return bool(_boxes(scene) >> place & 1 and not cells[base + INSIDE] >> place & 1)
+    placed = bool(having["SURFACES"] >> place & 1 and not cells[base + ON] >> place & 1)
+    return placed and (family == "place" or _box_of(scene, thing) >= 0)
+
+
+def _parts(scene: Scene, family: str, thing: int, place: int) -> list[Part]:
+    """Return what must be so of one thing of a possible chore."""
+    match family:
+        case "switch_off":
+            return [(thing, IS_OFF)]
+        case "switch_on":
+            plugged: list[Part] = [(thing, PLUGGED_IN)] if scene.cells[thing * WIDTH + STATES] & PLUGGED_OUT else []
+            return [*plugged, (thing, IS_ON)]
+        case "wash":
+            return [(thing, CLEAN)]
+        case "dress":
+            return [(thing, ON, scene.character)]
+        case "store":
+            return [(thing, INSIDE, place), (place, IS_CLOSED)]
+        case "fetch":
+            return [(thing, ON, place), (_box_of(scene, thing), IS_CLOSED)]
+    return [(thing, ON, place)]
+
+
+def _holds(cells: Sequence[int], part: Part) -> bool:
+    if len(part) == 2:
+        return bool(cells[part[0] * WIDTH + STATES] & part[1])
+    return bool(cells[part[0] * WIDTH + part[1]] >> part[2] & 1)
+
+
+def _boxes(scene: Scene) -> int:
+    return scene.having["CAN_OPEN"] & scene.having["CONTAINERS"]
+
+
+def _box_of(scene: Scene, thing: int) -> int:
+    """Return the box that a thing lies in at the start; -1 where it lies in none, or in several."""
+    inside = scene.cells[thing * WIDTH + INSIDE] & _boxes(scene)
+    return inside.bit_length() - 1 if not inside & (inside - 1) else -1
+
+
+def _asked_for(goal: Goal) -> tuple[frozenset[object], frozenset[object]] | None:
+    """Return the states and edges of a goal, as chores have them; None where that is not all of it."""
+    closed = [(deed.node, "CLOSED") for deed in goal.deeds if deed.actions == ("CLOSE",)]
+    if goal.exact or goal.without or len(closed) < len(goal.deeds):
+        return None
+    return frozenset([*goal.states, *closed]), frozenset(goal.edges)
+
+
+def _name(activity: Activity, chore: Chore) -> str:
+    """Return the name of a chore in a house: of several orders of its things the alphabetical one."""
+    names = activity.lexicon.names
+    things = names.in_order(sum({1 << thing for thing in chore.things}))
+    words = [",".join([_word(names.of[thing]) for thing in things])]
+    return ":".join([chore.family, *words, *([_word(names.of[chore.place])] if chore.place >= 0 else [])])
+
+
+def _word(name: str) -> str:
+    return name.replace(" ", "_")
+
+
+def _position(activity: Activity, chore: str, word: str) -> int:
+    name, known = word.replace("_", " "), activity.lexicon.names.position
+    if name not in known or "_" in name or word != _word(name):
+        raise ValueError(f"chore {chore!r:.200}: the house of {activity.task_id!r} has no {name!r:.100}")
+    return known[name]
+
+
+def _sentence(activity: Activity, chore: Chore) -> str:
+    names = activity.lexicon.names
+    things, place = _BLANKS[chore.family]
+    said = {things: names.together(chore.things)} | ({place: names.of[chore.place]} if place else {})
+    if chore.family == "fetch":
+        said["box"] = names.of[_box_of(activity.scene, chore.things[0])]
+    return SENTENCES[chore.family].format(**said)
