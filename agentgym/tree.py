@@ -91,16 +91,24 @@ class _Numbers:
         return self._rng
 
 
-class _Continuation(NamedTuple):
-    """What is to be played: from where, and the names of the random numbers that it gets."""
+class Continuation(NamedTuple):
+    """What is to be played: from where, and the names of the random numbers that it gets.
+
+    Attributes:
+        state: what `snapshot` of the environments returned.
+        group: label of the group.
+        parent: name of the episode that it is cut from and `t` of the step after which; None: a trajectory of its own.
+        first: name of the policy's numbers in the first step.
+        later: name of its numbers after it, and of the environment's.
+        reply: played in the first step in place of the policy's.
+    """
 
     state: Any
     group: Hashable
     parent: tuple[int, int] | None
     first: tuple[int, ...]
-    """Of the policy in the first step."""
     later: tuple[int, ...]
-    """Of the policy after it, and of the environment."""
+    reply: Reply | None = None
 
 
 def collect_tree(
@@ -213,16 +221,50 @@ def collect_tree(
     return builder.table()
 
 
+def continued(
+    envs: gym.vector.VectorEnv[Any, Any, Any],
+    policy: Policy,
+    plan: Sequence[Continuation],
+    *,
+    seed: int,
+    progress: Callable[[int], None] | None = None,
+) -> StepTable:
+    """Play continuations to their ends.
+
+    Args:
+        envs: as for `collect_tree`; what they played is dropped.
+        policy: who acts, after the replies of the plan.
+        plan: what is to be played; a `parent` has to be None, for nothing that was played before is in the table.
+        seed: with the names in the plan it makes all numbers. `collect_tree` names its own by tuples that begin with
+            0, 1 and 2.
+        progress: called after each step with the number of continuations finished so far.
+
+    Returns:
+        a `StepTable` with one trajectory per continuation, in the order of the plan, but for those that could not be
+        scored, of which a `RuntimeWarning` counts how many.
+
+    Raises:
+        ValueError: when nothing is planned, or what is planned has a parent; else as `collect_tree`.
+    """
+    if not plan or any(each.parent is not None for each in plan):
+        raise ValueError(f"expected continuations without parents, at least one, got {len(plan)} of them")
+    stack = inside(playable(envs), envs)
+    builder = TableBuilder(stack.num_envs, stack.metadata["autoreset_mode"])
+    _play(stack, policy, builder, plan, seed, progress, None)
+    warn_of_unscored(builder)
+    return builder.table()
+
+
 def _continuations(
     table: StepTable, row: int, saved: Mapping[tuple[int, int], Any], numbers: range, common: Common, fork: int
-) -> list[_Continuation]:
+) -> list[Continuation]:
     """The continuations of a row's step, which is the `fork`-th that was chosen."""
     names: Any = table.trajectories
     before, group = table.previous[row], int(table.group[row])
     parent = None if before < 0 else (names[table.trajectory[before]], int(table.t[before]))
     state, label = saved[names[table.trajectory[row]], int(table.t[row])], table.groups[group]
     return [
-        _Continuation(
+        Continuation(
             state, label, parent,
             *{
                 True: ((0, group, k), (0, group, k)),
@@ -238,7 +280,7 @@ def _play(
     envs: Any,
     policy: Policy,
     builder: TableBuilder,
-    plan: Sequence[_Continuation],
+    plan: Sequence[Continuation],
     seed: int,
     progress: Callable[[int], None] | None,
     before_step: Callable[[Stage], None] | None,
@@ -247,10 +289,16 @@ def _play(
     waiting = deque(plan)
     age = np.zeros(envs.num_envs, np.int64)
     first, later = ([_Numbers(seed)] * envs.num_envs for _ in range(2))
+    given: dict[int, Reply] = {}  # replies of first steps, by place
 
     def ask(observations: list[Any], infos: dict[str, NDArray[Any]], playing: NDArray[np.int64]) -> list[Reply]:
-        rngs = [(later if age[i] else first)[i].of(int(age[i])) for i in playing.tolist()]
-        return act_each(policy, observations, infos, rngs)
+        places = playing.tolist()
+        asked = [k for k, i in enumerate(places) if i not in given]
+        rngs = [(later if age[places[k]] else first)[places[k]].of(int(age[places[k]])) for k in asked]
+        if len(asked) < len(places):
+            observations, infos = [observations[k] for k in asked], {name: of[asked] for name, of in infos.items()}
+        answers = iter(act_each(policy, observations, infos, rngs) if asked else ())
+        return [given.pop(i) if i in given else next(answers) for i in places]
 
     stage = Stage(envs, builder, policy, ask)
     while waiting or stage.active.any():
@@ -263,6 +311,8 @@ def _play(
             for i, each in zip(free, begun, strict=True):
                 later[i] = _Numbers(seed, *each.later)
                 first[i] = later[i] if each.first == each.later else _Numbers(seed, *each.first)
+                if each.reply is not None:
+                    given[i] = each.reply
                 builder.resume(i, stage.infos, each.group, each.parent)
         if before_step is not None:
             before_step(stage)

@@ -29,6 +29,7 @@ COMMANDS = {
     "gpu": "benchmarks.gpu.command:gpu",
     "throughput": "benchmarks.throughput.study:throughput",
     "ranking": "benchmarks.ranking.study:ranking",
+    "league": "benchmarks.league.command:league",
     "branching": "benchmarks.ranking.branching:branching",
     "scorers": "benchmarks.scorers.study:scorers",
     "shaping": "benchmarks.shaping.study:shaping",

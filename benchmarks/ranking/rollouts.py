@@ -25,13 +25,15 @@ from wrappers.credit.group import number_pairs
 
 
 class NoisyExpert:
-    """Plays the first optimal move with probability `optimal`, else one of the four moves, uniformly.
+    """Plays the expert's action with probability `optimal`, else one of other actions, uniformly.
 
-    The uniform moves include those that run into a wall. In a dead end, where no move is optimal, all are uniform.
-    The environments must be made with `expert=True`; without a reply parser, as the reply is the bare command.
+    The four moves of Sokoban include those that run into a wall. Where the expert says nothing, as in a dead end, all
+    is uniform. The environments must be made with `expert=True`; without a reply parser, as the reply is the bare
+    command.
 
     Args:
-        optimal: probability of the expert's move, in 0..1; 0 is uniform play.
+        optimal: probability of the expert's action, in 0..1; 0 is uniform play.
+        others: what else is played; None: whatever is admissible.
 
     Raises:
         ValueError: the probability is not in 0..1.
@@ -41,21 +43,28 @@ class NoisyExpert:
     ['left', 'up']
     """
 
-    def __init__(self, optimal: float) -> None:
+    def __init__(self, optimal: float, others: Sequence[str] | None = DIRECTIONS) -> None:
         if not 0 <= optimal <= 1:
             raise ValueError(f"optimal must be a probability, got {optimal}")
-        self.optimal = optimal
+        self.optimal, self.others = optimal, others
 
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
         """One reply per running sub-environment; the same numbers are drawn whatever the expert says."""
-        advice = infos["expert_action"]
         follows = rng.random(len(observations)) < self.optimal
-        others = rng.integers(len(DIRECTIONS), size=len(observations))
+        if self.others is not None:
+            chosen = rng.integers(len(self.others), size=len(observations))
+            options: Sequence[Sequence[str]] = [self.others] * len(observations)
+        else:
+            options = infos["admissible_actions"].tolist()
+            counts = np.array([len(given) for given in options])
+            chosen = (rng.random(len(observations)) * counts).astype(np.int64)
         return [
-            Reply(best if best and follow else DIRECTIONS[other])
-            for best, follow, other in zip(advice, follows.tolist(), others.tolist(), strict=True)
+            Reply(best if best and follow else given[other] if given else "")
+            for best, follow, other, given in zip(
+                infos["expert_action"].tolist(), follows.tolist(), chosen.tolist(), options, strict=True
+            )
         ]
 
 

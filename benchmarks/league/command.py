@@ -1,0 +1,69 @@
+"""`python -m benchmarks.run league`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from benchmarks.console import explained, say, telling
+from benchmarks.league.players import ENVIRONMENTS
+from benchmarks.league.study import FULL, QUICK, RESULTS, make_config, run_league
+from benchmarks.league.table import print_league
+
+_PLAYERS = ", ".join(dict.fromkeys(name for env in ENVIRONMENTS.values() for name in env.optimal))
+
+
+def league(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="4 tasks of each environment and one player: every part, no result.")
+    ] = False,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(help=f"{', '.join(ENVIRONMENTS)}. May be given several times. Default: all of them."),
+    ] = None,
+    groups: Annotated[
+        list[int] | None, typer.Option(help="Group size. May be given several times. Default: 2, 4, 8 and 16.")
+    ] = None,
+    player: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Scripted player: {_PLAYERS}. May be given several times. Default: all of them."),
+    ] = None,
+    policy: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Job folder of a learning benchmark, such as runs/learning/clone-seed0: its policy plays as well, in "
+            "its environment. May be given several times."
+        ),
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Find out values by Monte-Carlo too where distances are exact.")
+    ] = False,
+    gamma: Annotated[float, typer.Option(min=0.0, max=1.0, help="Discount of values by Monte-Carlo.")] = 0.95,
+    seed: Annotated[int, typer.Option(min=0, help="Of episodes, continuations, intervals and random numbers.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of the results; the same command in it continues. Default: runs/league, or runs/league-quick."
+        ),
+    ] = None,
+) -> None:
+    """Hold every credit method against the true advantage of steps, in every environment.
+
+    Players of several qualities play; nothing is trained. What a step was worth is its exact change of distance to
+    success where the environment knows it, else a value of the player itself by many continuations. Prints one table
+    and writes [bold]league.json[/].
+    """
+    folder = out or Path("runs") / ("league-quick" if quick else "league")
+    console = Console()
+    with explained("stopped; the same command continues with the next player"):
+        config = make_config(
+            QUICK if quick else FULL, envs=env or (), groups=groups or (), players=player or (), models=policy or (),
+            check=check, gamma=gamma, seed=seed,
+        )  # fmt: skip
+        with telling(console, "measuring") as tell:
+            found = run_league(config, folder, lambda env, player, words: tell(f"{env}, {player}: {words}"))
+        print_league(found, console)
+    say(console, f"numbers: {folder / RESULTS}")
