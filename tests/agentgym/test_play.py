@@ -170,5 +170,5 @@ def test_ctrl_c_ends_without_a_traceback() -> None:
         pass
     time.sleep(0.3)  # the prompt follows the commands
     process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=600)
     assert (process.returncode, errors) == (130, "")

@@ -116,7 +116,7 @@ def test_two_processes_train_as_one(tmp_path: Path) -> None:
         for rank in range(len(SHARES))
     ]  # fmt: skip
     try:
-        outputs = [process.communicate(timeout=120)[0] for process in started]
+        outputs = [process.communicate(timeout=900)[0] for process in started]
     finally:
         for process in started:
             process.kill()
