@@ -13,7 +13,8 @@ cuts nothing, so that its batches grow.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from numpy.typing import NDArray
 
 from agentgym.trajectory import Bools, StepTable, Trajectory
 from wrappers.credit.dapo import contrasting_groups
+
+_ROUND = re.compile(r", round \d+$")
 
 Play = Callable[[Sequence[Mapping[str, Any]], int], StepTable]
 
@@ -105,6 +108,15 @@ def _join(tables: list[StepTable], kept: list[Bools], groups: int) -> Sample:
     return Sample(StepTable.from_trajectories(trajectories), tables[0], steps, resampled, missing)
 
 
+def task_of(label: Hashable) -> str:
+    """Return the label that a group was played with, before its round was added to tell it from groups of other rounds.
+
+    >>> task_of("level 7, round 2")
+    'level 7'
+    """
+    return _ROUND.sub("", str(label))
+
+
 def _by_group(table: StepTable, number: int) -> list[list[Trajectory]]:
     """Trajectories of each group, named after their round."""
     result: list[list[Trajectory]] = [[] for _ in table.groups]
@@ -113,7 +125,7 @@ def _by_group(table: StepTable, number: int) -> list[list[Trajectory]]:
             parent = trajectory.parent
             trajectory = dataclasses.replace(
                 trajectory,
-                group=f"{trajectory.group}, round {number}",
+                group=f"{trajectory.group}, round {number}",  # see task_of
                 trajectory=f"{trajectory.trajectory}, round {number}",
                 parent=parent and (f"{parent[0]}, round {number}", parent[1]),
             )

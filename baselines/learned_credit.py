@@ -3,6 +3,7 @@
     advantage-like   iStar, PRIME                compared with all steps of the group, as they are
     contribution     SPA, HISR, attribution      rewards: compared with all steps of the group, or summed to go
     value            AgentPRM, most judges       compared inside one state only, or differences first
+    likelihood       HCAPO, IGPO                 of the reply in hindsight, or of the right answer: by their own rules
 
 The pure functions behind them are in `wrappers.credit`. Here a gate is added: a scorer that knows nothing yet is
 standardised to the size of the outcomes all the same, and then it is noise. With a gate, alpha is multiplied by what
@@ -15,12 +16,17 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, TypedDict, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from agentgym.trajectory import Floats, StepTable
 from baselines.batch import reply_lengths
 from baselines.scorers.scorer import Estimate
 from wrappers.credit.attribution import attribution
 from wrappers.credit.evidence import agreement, pair_accuracy
+from wrappers.credit.hcapo import PRESETS as HCAPO_PRESETS
+from wrappers.credit.hcapo import HCAPOOptions, hcapo, hindsight_ratios
+from wrappers.credit.igpo import PRESETS as IGPO_PRESETS
+from wrappers.credit.igpo import IGPOOptions, igpo
 from wrappers.credit.options import choose, documented, option, presets
 from wrappers.credit.prime import PRESETS as PRIME_PRESETS
 from wrappers.credit.prime import PRIMEOptions, prime
@@ -150,6 +156,53 @@ def spa_ridge(table: StepTable, *, preset: str = "paper", **options: Unpack[Cont
     return _from_contributions(table, said, chosen, trust)
 
 
+@documented(HCAPOOptions, HCAPO_PRESETS)
+def hcapo_steps(
+    table: StepTable, scores: Floats | None = None, *, preset: str = "paper", **options: Unpack[HCAPOOptions]
+) -> Estimate:
+    """Return HCAPO's advantages from the likelihood of every reply in hindsight.
+
+    Args:
+        table: N steps of finished groups, with replies that have log-probabilities.
+        scores: float64 (N,), mean log-probability of each reply's tokens with the final state in the prompt; nan: not
+            known; None: none is.
+        preset: "paper".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        Advantages (N,), no targets, and "hindsight_ratio", the mean of the ratios, with "hindsight_clipped", the share
+        of them at a bound.
+    """
+    said = np.full(len(table), np.nan) if scores is None else scores
+    chosen = choose(HCAPOOptions, HCAPO_PRESETS, preset, options)
+    own: HCAPOOptions = {**chosen, "smoothing": 0.0}
+    ratio = hindsight_ratios(table, hindsight=said, **own)
+    bounds = chosen["low"], chosen["high"]
+    figures = {"hindsight_ratio": _mean(ratio), "hindsight_clipped": _mean(np.isin(ratio, bounds))}
+    return Estimate(hcapo(table, hindsight=said, **chosen), figures=figures)
+
+
+@documented(IGPOOptions, IGPO_PRESETS)
+def igpo_steps(
+    table: StepTable, scores: Floats | None = None, *, preset: str = "paper", **options: Unpack[IGPOOptions]
+) -> Estimate:
+    """Return IGPO's advantages from the policy's belief in the right answer before every step.
+
+    Args:
+        table: N steps of finished groups.
+        scores: float64 (N,), beliefs; None: all 0.
+        preset: "paper" or "authors".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        Advantages (N,), no targets, and "belief", the mean of the beliefs, with "belief_last", that before the last
+        steps.
+    """
+    said = np.zeros(len(table)) if scores is None else scores
+    figures = {"belief": _mean(said), "belief_last": _mean(said[table.last])}
+    return Estimate(igpo(table, beliefs=said, preset=preset, **options), figures=figures)
+
+
 def worth(table: StepTable, scores: Floats, gate: str) -> tuple[float, dict[str, float]]:
     """Return what alpha is multiplied by, and for the log what the scores are worth on this table.
 
@@ -182,3 +235,7 @@ def _from_contributions(table: StepTable, said: Floats, chosen: ContributionOpti
 def _only(options_type: Any, chosen: Mapping[str, Any]) -> dict[str, Any]:
     """The options that another function takes."""
     return {name: value for name, value in chosen.items() if name in options_type.__annotations__}
+
+
+def _mean(values: NDArray[Any]) -> float:
+    return float(values.mean()) if len(values) else 0.0

@@ -57,13 +57,16 @@ class Learner:
         credit: advantages of a table.
         config: numbers of the run.
         scorer: gives the scores for a credit that wants them.
+        envs: where the policy plays, for scorers that ask them.
 
     Raises:
         ValueError: the credit wants scores and makes no scorer, or the one given scores something else.
         FloatingPointError: a weight of the policy is not finite; the message names it.
     """
 
-    def __init__(self, policy: Any, credit: Credit, config: TrainerConfig, scorer: StepScorer | None = None) -> None:
+    def __init__(
+        self, policy: Any, credit: Credit, config: TrainerConfig, scorer: StepScorer | None = None, envs: Any = None
+    ) -> None:
         self.policy = policy
         self.credit = credit
         self.config = config
@@ -83,7 +86,7 @@ class Learner:
         level = getattr(credit, "score_level", None)
         self.scorer: StepScorer | None = None
         if level is not None:
-            self.scorer = scorer or _make_scorer(policy, credit, config)
+            self.scorer = scorer or _make_scorer(policy, credit, config, envs)
             if self.scorer.level != level:
                 raise ValueError(
                     f"the credit method wants scores of a {level}, {type(self.scorer).__name__} gives those of a "
@@ -163,14 +166,15 @@ class Learner:
         return table, figures
 
 
-def _make_scorer(policy: Any, credit: Any, config: TrainerConfig) -> StepScorer:
+def _make_scorer(policy: Any, credit: Any, config: TrainerConfig, envs: Any) -> StepScorer:
     """Make the scorer of a credit method: at its level, with the trainer's passes and temperature if it has none."""
     settings = getattr(credit, "scorer", None)
     if settings is None:
         name = getattr(credit, "name", type(credit).__name__)
         raise ValueError(f"{name} wants scores and makes no scorer: pass one, Trainer(..., scorer=...)")
     shared = {name: getattr(config, name) for name in SHARED}
-    made: StepScorer = dataclasses.replace(settings.filled(**shared), level=credit.score_level).make(policy)
+    filled = dataclasses.replace(settings.filled(**shared), level=credit.score_level)
+    made: StepScorer = filled.make_in(policy, envs)
     return made
 
 

@@ -15,6 +15,8 @@ from baselines.config import TrainerConfig
 from baselines.ppo import PRESETS, ppo
 from baselines.scorers.scorer import Estimate, ScoreLevel, ScorerConfig
 from wrappers.credit.dapo import contrasting_groups, dapo
+from wrappers.credit.ragen2 import PRESETS as RAGEN2_PRESETS
+from wrappers.credit.ragen2 import ragen2
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,14 @@ class Recipe:
         return "turn" if {**preset, **self.options}["level"] == "turn" else "token"
 
     def contrasting(self, table: StepTable) -> Bools:
-        """Return bool (n_groups,), the groups that dynamic sampling keeps: by the option `contrast` if there is one."""
+        """Return bool (n_groups,), the groups that dynamic sampling keeps.
+
+        By the option `contrast` of `dapo`; for `ragen2`, whose filter goes by what an episode is worth, those in which
+        not all are worth the same; for others those that are won sometimes.
+        """
+        if self.credit is ragen2:
+            outcome = self.options.get("outcome", RAGEN2_PRESETS[self.options.get("preset", "paper")]["outcome"])
+            return contrasting_groups(table, contrast=outcome)
         known = ("preset", "contrast") if self.credit is dapo else ()
         return contrasting_groups(table, **{name: self.options[name] for name in known if name in self.options})
 

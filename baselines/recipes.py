@@ -9,13 +9,15 @@ from typing import Any
 
 from agentgym.checks import suggest
 from baselines.config import TrainerConfig
-from baselines.learned_credit import scored_steps, scored_tokens, spa_ridge, spa_steps
+from baselines.learned_credit import hcapo_steps, igpo_steps, scored_steps, scored_tokens, spa_ridge, spa_steps
 from baselines.ppo import ppo
 from baselines.recipe import Recipe
 from baselines.scorers.action_value import ActionValueConfig
+from baselines.scorers.answer_belief import AnswerBeliefConfig
 from baselines.scorers.contribution import ContributionConfig
 from baselines.scorers.critic import CriticConfig
 from baselines.scorers.implicit_reward import ImplicitRewardConfig
+from baselines.scorers.reply_in_hindsight import ReplyInHindsightConfig
 from baselines.scorers.segmented_reward import SegmentedRewardConfig
 from baselines.scorers.task_distance import TaskDistanceConfig
 from wrappers.credit.aem import aem
@@ -242,6 +244,22 @@ _ALL = (
         "HISR's segment rewards still to come: contributions that a network learns, weighed by a hindsight model.",
         scored="turn",
         scorer=SegmentedRewardConfig(),
+    ),
+    Recipe(
+        "hcapo",
+        hcapo_steps,
+        {"preset": "paper", **_PENALTY},
+        "GRPO plus returns, larger where the policy finds its reply more likely once it reads how the episode ended.",
+        scored="turn",
+        scorer=ReplyInHindsightConfig(),
+    ),
+    Recipe(
+        "igpo",
+        igpo_steps,
+        {"preset": "paper", **_PENALTY},
+        "What each step added to the policy's belief in the right answer, and the outcome, summed to come.",
+        scored="turn",
+        scorer=AnswerBeliefConfig(),
     ),
     Recipe(
         "agentprm",

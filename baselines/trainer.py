@@ -172,7 +172,7 @@ class Trainer:
         self.advantages: Floats | None = None
         self._sampler = at_temperature(policy, config.temperature)
         self._greedy = at_temperature(policy, 0.0)
-        self.learner = Learner(policy, credit, config, scorer)
+        self.learner = Learner(policy, credit, config, scorer, self.envs)
         # Divergences are from the start, which no checkpoint holds: another one would be another run.
         reference = self.learner.reference
         own = reference is None or reference.model is policy.model  # with an adapter the start is its base

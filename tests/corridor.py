@@ -11,6 +11,7 @@ from agentgym.vector import TextVectorEnv
 class CorridorEnv(TextEnv[str]):
     instructions = "Walk to the right end. Answer left or right."
     OPTIONS: ClassVar[tuple[str, ...]] = ("index", "task_id")
+    answer_form = "{}"
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -47,6 +48,9 @@ class CorridorEnv(TextEnv[str]):
         if self.expert:
             info["expert_action"] = "right"
         return info
+
+    def gold_answers(self, task_id: str) -> tuple[str, ...]:
+        return ("right",) if task_id in ("start-1", "start-2", "start-3") else ()
 
     def get_state(self) -> tuple[int, int]:
         return self.cell, self.start

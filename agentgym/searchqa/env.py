@@ -117,6 +117,7 @@ class SearchQAEnv(TextEnv[str]):
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id", "data_source")
     no_hindsight = "an answer that is wrong for this question is the answer to no other that anybody asked"
     command_tags: ClassVar[tuple[str, ...]] = ("search", "answer")
+    answer_form: ClassVar[str] = "<answer> {} </answer>"
 
     @keywords_checked
     def __init__(
@@ -309,6 +310,14 @@ class SearchQAEnv(TextEnv[str]):
     def content(self, task_id: str) -> Any:
         """Return question and golden answers, see `TextEnv.content`."""
         return self.questions.by_id[task_id].content
+
+    def gold_answers(self, task_id: str) -> tuple[str, ...]:
+        """Return the golden answers of a question, of any split; empty where there is no question of this id.
+
+        They are for a trainer, such as `baselines.scorers.answer_belief`, which gives them in `answer_form`; no
+        observation or info holds them.
+        """
+        return self.tasks.golds(task_id)
 
     def get_state(self) -> Any:
         """Return (question id, turn, searches, key, retrieved ids, answer, over, failed, observation, transcript)."""

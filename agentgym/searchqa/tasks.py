@@ -156,6 +156,11 @@ class QuestionTasks:
             raise ValueError(f"the question with task_id {task_id!r} is in split {question.split!r}, not in {split!r}")
         return question
 
+    def golds(self, task_id: str) -> tuple[str, ...]:
+        """Return the golden answers of a question by its id, of any split; empty where there is none of it."""
+        question = self._questions.by_id.get(task_id)
+        return () if question is None else question.golds
+
     def ids(self, split: str) -> Iterator[str]:
         """Yield the ids of a split in the order of their indices."""
         return (question.id for question in self._by_split[split])

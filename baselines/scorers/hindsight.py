@@ -187,18 +187,10 @@ class Hindsight:
         after = self._after(table, replies) if self.config.hindsight == "cloze" else [()] * len(table)
         positions = getattr(self.model.config, "max_position_embeddings", None)
         first = getattr(self._tokenizer, "bos_token_id", None)
-        found = []
-        for row, reply in enumerate(replies):
-            special = int(first is not None and reply.prompt_ids[:1] == (first,))
-            known, prompt = self._outcome[int(table.won[row])], reply.prompt_ids[special:]
-            if positions is not None:
-                room = max(positions - special - len(known) - len(reply.token_ids), 1)
-                prompt = prompt[-room:]
-                known += after[row][: room - len(prompt)]
-            else:
-                known += after[row]
-            found.append(reply.prompt_ids[:special] + known + prompt)
-        return found
+        return [
+            told(reply, self._outcome[int(table.won[row])], after[row], positions, first)
+            for row, reply in enumerate(replies)
+        ]
 
     def state_dict(self) -> dict[str, Any]:
         """Return weights and optimiser state, as a checkpoint keeps them."""
@@ -238,6 +230,30 @@ class Hindsight:
                 told = [token for new, step in later for token in (*without(new, own), *replies[step].token_ids)]
                 found[row] = (*begin, *told, *end)
         return found
+
+
+def told(
+    reply: Reply, known: tuple[int, ...], further: tuple[int, ...], positions: int | None, first: int | None
+) -> tuple[int, ...]:
+    """Return a reply's prompt with what is known in hindsight in front of it.
+
+    Args:
+        reply: with its prompt.
+        known: tokens that stand there in any case; the prompt's beginning is cut where it does not fit beside them.
+        further: tokens behind these, as many of the first ones as the rest leaves room for.
+        positions: most tokens of prompt and reply together, None for no limit.
+        first: a special token with which prompts may begin, and which then stays first.
+
+    >>> told(Reply("", (1, 5, 6), (7,)), (8,), (9, 9), positions=6, first=1)
+    (1, 8, 9, 5, 6)
+    """
+    special = int(first is not None and reply.prompt_ids[:1] == (first,))
+    prompt = reply.prompt_ids[special:]
+    if positions is not None:
+        room = max(positions - special - len(known) - len(reply.token_ids), 1)
+        prompt = prompt[-room:]
+        further = further[: room - len(prompt)]
+    return reply.prompt_ids[:special] + known + further + prompt
 
 
 def new_tokens(before: Reply, prompt: tuple[int, ...]) -> tuple[int, ...]:

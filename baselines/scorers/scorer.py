@@ -141,3 +141,7 @@ class ScorerConfig:
     def make(self, policy: Any) -> StepScorer:
         """Make the scorer beside a policy, from its weights as they are now."""
         raise NotImplementedError(f"{type(self).__name__} makes no scorer")
+
+    def make_in(self, policy: Any, envs: Any) -> StepScorer:
+        """Make the scorer beside a policy that plays in these environments; most scorers ask nothing of them."""
+        return self.make(policy)

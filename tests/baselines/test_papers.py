@@ -103,9 +103,9 @@ def test_the_recipes_options_exist() -> None:
 
 def test_methods_that_are_not_here_say_so() -> None:
     with pytest.raises(
-        NotImplementedError, match=r"hcapo in sokoban \(paper\) are known, but the method is not in this"
+        NotImplementedError, match=r"beacon in sokoban \(paper\) are known, but the method is not in this"
     ):
-        Paper("hcapo", "sokoban").recipe()
+        Paper("beacon", "sokoban").recipe()
 
 
 def test_what_is_not_printed_is_named() -> None:

@@ -72,6 +72,9 @@ def test_a_method_with_another_idea_of_contrast_keeps_other_groups() -> None:
     assert recipe("dapo").contrasting(table).tolist() == [False]
     assert recipe("dapo").with_options(contrast="return").contrasting(table).tolist() == [True]
     assert recipe("grpo").contrasting(table).tolist() == [False]
+    # RAGEN-2's filter would train on this group: it is not played again.
+    assert recipe("ragen2").contrasting(table).tolist() == spread_groups(table).tolist() == [True]
+    assert recipe("ragen2:outcome=won").contrasting(table).tolist() == [False]
 
 
 def test_unknown_method_is_named_with_a_suggestion() -> None:

@@ -16,6 +16,7 @@ from wrappers.credit.gae import GAE, gae
 from wrappers.credit.gigpo import GiGPO, gigpo
 from wrappers.credit.graphgpo import GraphGPO, graphgpo
 from wrappers.credit.grpo import GRPO, grpo
+from wrappers.credit.hcapo import hcapo
 from wrappers.credit.hgpo import HGPO, hgpo
 from wrappers.credit.hisr import hisr, importance
 from wrappers.credit.igpo import igpo
@@ -79,6 +80,7 @@ __all__ = [
     "graphgpo",
     "graphgpo_filled",
     "grpo",
+    "hcapo",
     "hgpo",
     "hisr",
     "igpo",

@@ -111,10 +111,11 @@ def given(name: str, table: StepTable, copies: np.ndarray) -> dict[str, Any]:
     n = int(copies.max()) + 1
     rng = np.random.default_rng(len(np.unique(copies)))
     per_row = {"scores": rng.normal(size=n), "values": rng.normal(size=n), "contributions": rng.normal(size=n)}
-    per_row |= {"beliefs": rng.random(n)}
+    per_row |= {"beliefs": rng.random(n), "hindsight": -rng.random(n), "plain": -rng.random(n)}
     per_row |= {"importance": rng.random(n), "mask": np.arange(3) < rng.integers(1, 4, n)[:, None]}
     needs = {
-        "gae": ["values"], "hisr": ["contributions", "importance"], "igpo": ["beliefs"], "istar": ["scores"],
+        "gae": ["values"], "hcapo": ["hindsight", "plain"],
+        "hisr": ["contributions", "importance"], "igpo": ["beliefs"], "istar": ["scores"],
         "process_reward": ["scores"], "prime": ["scores", "mask"], "spa": ["contributions"],
     }  # fmt: skip
     per_row |= {"scores": rng.normal(size=(n, 3))} if name == "prime" else {}
@@ -125,7 +126,8 @@ def given(name: str, table: StepTable, copies: np.ndarray) -> dict[str, Any]:
 #: What all methods do, in a form in which it is what the episodes give one by one.
 SAME = {
     "graphgpo": {"unit": "edge"}, "rewardflow": {"unit": "edge"}, "action_targets": {}, "attribution": {}, "gae": {},
-    "gigpo": {}, "grpo": {}, "hgpo": {}, "hisr": {}, "igpo": {}, "milegpo": {}, "potential": {}, "prime": {},
+    "gigpo": {}, "grpo": {}, "hcapo": {"smoothing": 0.5}, "hgpo": {},
+    "hisr": {}, "igpo": {}, "milegpo": {}, "potential": {}, "prime": {},
     "rloo": {}, "salt": {}, "spa": {"rescale": True}, "dapo": {}, "ragen2": {},
 }  # fmt: skip
 #: Statistics over steps count each row once: compared elsewhere in this file.

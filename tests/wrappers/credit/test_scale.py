@@ -26,6 +26,7 @@ from wrappers.credit import (
     gigpo,
     graphgpo,
     grpo,
+    hcapo,
     hgpo,
     hisr,
     igpo,
@@ -177,6 +178,9 @@ RECENT: dict[str, Callable[..., Floats]] = {
     **{name: functools.partial(potential, preset=name) for name in POTENTIAL_PRESETS},
     "salt": salt, "milegpo": milegpo, "tigpo": tigpo, "ragen2": ragen2,
     "empg": lambda table, **options: empg(table, entropies=np.arange(len(table)) % 7 / 7, **options),
+    "hcapo": lambda table, **options: hcapo(
+        table, hindsight=-(np.arange(len(table)) % 7), plain=-(np.arange(len(table)) % 5), **options
+    ),
     "igpo": lambda table, **options: igpo(table, beliefs=np.arange(len(table)) % 7 / 7, **options),
     "aem": lambda table, **options: aem(table, entropies=np.arange(len(table)) % 7 / 7, **options),
 }  # fmt: skip

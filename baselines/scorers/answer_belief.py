@@ -1,0 +1,154 @@
+"""How sure the policy is of the right answer before each step (IGPO's information).
+
+    belief = exp(mean log p(token | prompt, "<answer>", tokens before))      over the tokens of the golden answer
+
+The policy reads the prompt of the step and then, in place of its reply, the beginning of a command that answers. Who
+asks is the trainer's scorer, which has the answers from the environment: no observation, info or prompt holds them.
+
+Source: IGPO's release, see docs/credit/igpo.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from agentgym.checks import fields_checked
+from agentgym.trajectory import Floats, Reply, StepTable
+from baselines.batch import reply_lengths
+from baselines.config import check_numbers
+from baselines.dynamic_sampling import task_of
+from baselines.scorers.own_likelihood import OwnLikelihood, OwnLikelihoodConfig
+
+#: Golden answers of a task, by its id.
+Golds = Callable[[str], Sequence[str]]
+#: What `agentgym.rollout.collect` adds to the label of a task that was listed before.
+_NUMBERED = re.compile(r" \(\d+\)$")
+
+
+@fields_checked
+@dataclass(frozen=True)
+class AnswerBeliefConfig(OwnLikelihoodConfig):
+    """Settings of the scorer, beside those of `baselines.scorers.own_likelihood.OwnLikelihoodConfig`.
+
+    Attributes:
+        form: the reply that gives an answer, with {} in the place of the answer; "": the environment's `answer_form`.
+            A policy that thinks first needs the end of its thoughts in it, such as
+            "I know it now.</think><answer>{}</answer>".
+        golds: which golden answers count, the "first" (the release) or the "best", of which the policy is the surest.
+        measure: the "probability", a geometric mean over tokens, or its "log".
+    """
+
+    form: str = ""
+    golds: Literal["first", "best"] = "first"
+    measure: Literal["probability", "log"] = "probability"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rules = (
+            ("form", not self.form or self.form.count("{}") == 1, "'' or a text with one {}, the answer's place"),
+            ("golds", self.golds in ("first", "best"), "'first' or 'best'"),
+            ("measure", self.measure in ("probability", "log"), "'probability' or 'log'"),
+        )
+        check_numbers(self, rules)
+
+    def make_in(self, policy: Any, envs: Any) -> AnswerBelief:
+        """Make the scorer of a policy, with the answers of the environments that it plays in.
+
+        Raises:
+            ValueError: there are none.
+        """
+        found = {name: _attribute(envs, name) for name in ("gold_answers", "answer_form")}
+        if None in found.values():
+            given = "none was given" if envs is None else f"{envs} has no `gold_answers(task_id)` and `answer_form`"
+            raise ValueError(
+                f"beliefs in the right answer need an environment that knows it, and {given}: play Search-QA, give "
+                "yours both, or pass scorer=baselines.scorers.answer_belief.AnswerBelief(policy, golds, config)"
+            )
+        config = self if self.form else replace(self, form=found["answer_form"])
+        return AnswerBelief(policy, lambda task: envs.unwrapped.call("gold_answers", task)[0], config)
+
+    def make(self, policy: Any) -> AnswerBelief:
+        """Refuse: without environments there are no answers."""
+        return self.make_in(policy, None)
+
+
+class AnswerBelief(OwnLikelihood):
+    """How likely the policy finds the golden answer before each step.
+
+    Args:
+        policy: see `baselines.scorers.own_likelihood.OwnLikelihood`; its tokenizer must be a fast one, which says where
+            its tokens begin.
+        golds: golden answers of a task by its id, the label of its group; empty: there are none.
+        config: see `AnswerBeliefConfig`, with a `form`.
+
+    Raises:
+        ValueError: the settings have no form.
+    """
+
+    takes_forks = True
+    config: AnswerBeliefConfig
+
+    def __init__(self, policy: Any, golds: Golds, config: AnswerBeliefConfig) -> None:
+        if not config.form:
+            raise ValueError("AnswerBelief needs the form of an answer: AnswerBeliefConfig(form='<answer>{}</answer>')")
+        super().__init__(policy, config)
+        self._golds = golds
+
+    def scores(self, table: StepTable) -> Floats:
+        """Return the beliefs, float64 (N,).
+
+        Raises:
+            ValueError: a task has no golden answer; or the table no replies, or a reply no tokens.
+        """
+        reply_lengths(table)
+        answers = [[self._answer(gold) for gold in self.golds_of(label)] for label in table.groups]
+        found = np.full(len(table), -np.inf)
+        for k in range(max(map(len, answers), default=0)):
+            asked = [
+                self._asked(reply, *answers[group][min(k, len(answers[group]) - 1)])
+                for reply, group in zip(table.replies, table.group.tolist(), strict=True)  # type: ignore[arg-type]
+            ]
+            found = np.maximum(found, self.likelihoods(table, asked))
+        return found if self.config.measure == "log" else np.exp(found)
+
+    def golds_of(self, label: Any) -> Sequence[str]:
+        """Return the golden answers of a group that count.
+
+        Raises:
+            ValueError: there is none.
+        """
+        task = task_of(label)
+        found = self._golds(task) or self._golds(_NUMBERED.sub("", task))
+        if not found:
+            raise ValueError(
+                f"the task {task!r:.200} has no golden answer: beliefs need one for every task, and groups whose "
+                "labels are task ids, as agentgym.rollout.collect makes them"
+            )
+        return found[:1] if self.config.golds == "first" else found
+
+    def _answer(self, gold: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Tokens of a reply up to the answer, and of the answer."""
+        before, _, after = self.config.form.partition("{}")
+        made = self._tokenizer(before + gold + after, add_special_tokens=False, return_offsets_mapping=True)
+        spans, end = made["offset_mapping"], len(before) + len(gold)
+        inside = [i for i, (low, high) in enumerate(spans) if high > len(before) and low < end]
+        first, last = inside[0], inside[-1] + 1
+        return tuple(made["input_ids"][:first]), tuple(made["input_ids"][first:last])
+
+    def _asked(self, reply: Reply, before: tuple[int, ...], answer: tuple[int, ...]) -> Reply:
+        prompt = reply.prompt_ids + before
+        if self.positions is not None:  # what does not fit is cut off the prompt's beginning
+            prompt = prompt[min(max(len(prompt) + len(answer) - self.positions, 0), len(prompt) - 1) :]
+        return Reply("", prompt, answer, (0.0,) * len(answer))
+
+
+def _attribute(envs: Any, name: str) -> Any:
+    """An attribute of the first sub-environment, wrappers included; None where it has none, or there is none."""
+    if envs is None or not all(envs.unwrapped.call("has_wrapper_attr", name)):
+        return None
+    return envs.unwrapped.get_attr(name)[0]

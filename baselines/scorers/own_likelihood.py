@@ -1,0 +1,110 @@
+"""Scorers that ask the policy itself how likely it finds a text, and learn nothing: what they have in common."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from agentgym.checks import fields_checked
+from agentgym.trajectory import Floats, Reply, StepTable
+from baselines.config import check_numbers
+from baselines.off_policy import rescored
+from baselines.scorers.scorer import ScoreLevel, ScorerConfig
+from wrappers.credit.reply_entropy import reply_entropies
+
+
+@fields_checked
+@dataclass(frozen=True)
+class OwnLikelihoodConfig(ScorerConfig):
+    """Numbers of a scorer that asks the policy; those of `ScorerConfig` about learning play no part.
+
+    Attributes:
+        temperature: what logits are divided by; None: that of the rollouts. A scorer that a trainer makes takes the
+            trainer's instead of None.
+    """
+
+    temperature: float | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rules = (
+            ("level", self.level == "turn", "'turn': a likelihood is that of a whole text"),
+            ("temperature", self.temperature is None or self.temperature > 0, "None or above 0"),
+        )
+        check_numbers(self, rules)
+
+
+class OwnLikelihood:
+    """A `baselines.scorers.scorer.StepScorer` without weights of its own.
+
+    Args:
+        policy: the one that plays, asked as it is at the time; with `score` and `tokenizer`, such as
+            `policies.huggingface.HuggingFacePolicy`.
+        config: its settings.
+    """
+
+    level: ScoreLevel = "turn"
+    order: Literal["after"] = "after"
+
+    def __init__(self, policy: Any, config: OwnLikelihoodConfig) -> None:
+        self.config = config
+        self._policy = policy
+        self._tokenizer = policy.tokenizer
+
+    def scores(self, table: StepTable) -> Floats:
+        """Return float64 (N,), a number per row."""
+        raise NotImplementedError(f"{type(self).__name__} scores nothing")
+
+    def likelihoods(self, table: StepTable, asked: Iterable[Reply]) -> Floats:
+        """Return the mean log-probability of the tokens of a text per row, natural logarithm: float64 (N,).
+
+        Args:
+            table: N rows.
+            asked: prompt and text of each row, as a reply that would have been given.
+        """
+        replies = np.fromiter(asked, np.object_, len(table))
+        found = rescored(
+            self._policy,
+            dataclasses.replace(table, replies=replies),
+            temperature=self.config.temperature or self._policy.settings.temperature or 1.0,
+            tokens_per_pass=self.config.microbatch_tokens,
+        )
+        return -reply_entropies(found)
+
+    @property
+    def positions(self) -> int | None:
+        """Most tokens that the policy's model reads; None for no limit."""
+        found: int | None = getattr(self._policy.model.config, "max_position_embeddings", None)
+        return found
+
+    def encode(self, text: str) -> tuple[int, ...]:
+        """Return the token ids of a text."""
+        return tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+
+    def update(
+        self,
+        table: StepTable,
+        scores: Floats,
+        targets: Floats | None,
+        generator: np.random.Generator,
+        learning_rate: float,
+    ) -> dict[str, float]:
+        """Learn nothing: the policy does."""
+        return {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return nothing."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over nothing."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return the settings that the scores depend on."""
+        unused = {field.name for field in dataclasses.fields(ScorerConfig)}
+        settings = dataclasses.asdict(self.config)
+        return {"scorer": type(self).__name__} | {name: value for name, value in settings.items() if name not in unused}

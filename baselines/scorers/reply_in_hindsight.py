@@ -1,0 +1,93 @@
+"""How likely the policy finds each of its replies once it reads how the episode ended (HCAPO's hindsight).
+
+policy           prompt | reply
+in hindsight     how it ended, prompt | reply
+
+It is the same policy with another prompt: nothing is trained, and it costs one pass over the replies. What it is told
+stands as tokens in front of the prompt (behind a first special token, where prompts have one), so that the prompt ends
+as the policy's own, and the reply follows it. `baselines.scorers.hindsight` is another method's (HISR's): a copy that
+learns from outcomes.
+
+Source: second hand, see docs/credit/hcapo.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from agentgym.checks import fields_checked
+from agentgym.trajectory import Floats, Reply, StepTable
+from baselines.batch import reply_lengths
+from baselines.config import check_numbers
+from baselines.scorers.hindsight import told
+from baselines.scorers.own_likelihood import OwnLikelihood, OwnLikelihoodConfig
+
+
+@fields_checked
+@dataclass(frozen=True)
+class ReplyInHindsightConfig(OwnLikelihoodConfig):
+    """Settings of the scorer, beside those of `baselines.scorers.own_likelihood.OwnLikelihoodConfig`.
+
+    Attributes:
+        final: what the policy is told, the final "state", by the key that the table has of it, or the "outcome", in
+            words.
+        before: stands before the final state.
+        after: stands behind it.
+        won_text: what it is told of a won episode, with `final="outcome"`.
+        lost_text: what it is told of a lost one.
+    """
+
+    final: Literal["state", "outcome"] = "state"
+    before: str = "It ended here: "
+    after: str = "\n"
+    won_text: str = "It ended well.\n"
+    lost_text: str = "It ended badly.\n"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_numbers(self, (("final", self.final in ("state", "outcome"), "'state' or 'outcome'"),))
+
+    def make(self, policy: Any) -> ReplyInHindsight:
+        """Make the scorer of a policy."""
+        return ReplyInHindsight(policy, self)
+
+
+class ReplyInHindsight(OwnLikelihood):
+    """Mean log-probability of every reply's tokens, with the end of its episode in the prompt.
+
+    Args:
+        policy: see `baselines.scorers.own_likelihood.OwnLikelihood`.
+        config: see `ReplyInHindsightConfig`.
+    """
+
+    config: ReplyInHindsightConfig
+
+    def __init__(self, policy: Any, config: ReplyInHindsightConfig | None = None) -> None:
+        super().__init__(policy, config or ReplyInHindsightConfig())
+
+    def scores(self, table: StepTable) -> Floats:
+        """Return float64 (N,), natural logarithms, at most 0.
+
+        Raises:
+            ValueError: the table has no replies, or a reply no tokens.
+        """
+        return self.likelihoods(table, self.asked(table))
+
+    def asked(self, table: StepTable) -> list[Reply]:
+        """Return every reply behind the prompt that it is scored with: where not all fits, the final state is cut."""
+        reply_lengths(table)
+        replies: Sequence[Reply] = table.replies  # type: ignore[assignment]  # reply_lengths has seen them
+        endings = [self._ending(table, int(row)) for row in table.last]
+        first = getattr(self._tokenizer, "bos_token_id", None)
+        return [
+            replace(reply, prompt_ids=told(reply, (), endings[trajectory], self.positions, first))
+            for reply, trajectory in zip(replies, table.trajectory.tolist(), strict=True)
+        ]
+
+    def _ending(self, table: StepTable, last: int) -> tuple[int, ...]:
+        config = self.config
+        if config.final == "outcome":
+            return self.encode(config.won_text if table.won[last] else config.lost_text)
+        return self.encode(f"{config.before}{table.states[table.next_state[last]]}{config.after}")

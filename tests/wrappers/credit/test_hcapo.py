@@ -1,0 +1,169 @@
+import dataclasses
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from agentgym.trajectory import StepTable
+from tests.wrappers.credit.random_tables import random_table, rebuild
+from tests.wrappers.credit.small_tables import episodes
+from tests.wrappers.credit.test_reply_entropy import with_logprobs
+from wrappers.credit.grpo import grpo
+from wrappers.credit.hcapo import hcapo, hindsight_ratios
+
+quick = settings(max_examples=25, deadline=None)
+
+TABLE = episodes("s -right-> u -up-> v -up-> goal +", "s -left-> pit")
+#: Likelier in hindsight by e^.5, less likely by e^-.5, as likely; and nothing of the lost one.
+HINDSIGHT, PLAIN = [-1.0, -2.0, -1.0, -1.0], [-1.5, -1.5, -1.0, -3.0]
+UP, DOWN = math.exp(0.5 / 5), math.exp(-0.5 / 5)
+
+
+def test_by_hand() -> None:
+    # Ratios e^.1, e^-.1, 1, and e^.4 cut to 1.2; returns 1 1 1 0: Q = 1.105 .905 1 0, mean .7525; GRPO +-1/2.
+    ratios = hindsight_ratios(TABLE, hindsight=HINDSIGHT, plain=PLAIN)
+    np.testing.assert_allclose(ratios, [UP, DOWN, 1, 1.2])
+    worth = np.array([UP, DOWN, 1, 0])
+    found = hcapo(TABLE, hindsight=HINDSIGHT, plain=PLAIN, std="none")
+    np.testing.assert_allclose(found, np.array([0.5, 0.5, 0.5, -0.5]) + worth - worth.mean())
+    found = hcapo(TABLE, hindsight=HINDSIGHT, plain=PLAIN, eps=0.0, omega=2.0) - grpo(TABLE, eps=0.0)
+    np.testing.assert_allclose(found, 2 * (worth - worth.mean()) / worth.std(ddof=1))
+
+
+def test_without_the_temper_the_bounds_are_felt_and_can_be_moved() -> None:
+    given: dict[str, Any] = {"hindsight": HINDSIGHT, "plain": PLAIN, "temper": 1.0}
+    np.testing.assert_allclose(hindsight_ratios(TABLE, **given), [1.2, 0.8, 1, 1.2])
+    wide = hindsight_ratios(TABLE, low=0.0, high=5.0, **given)
+    np.testing.assert_allclose(wide, [math.exp(0.5), math.exp(-0.5), 1, 5])
+
+
+def test_the_episodes_own_mean_may_stand_for_the_policys_likelihood() -> None:
+    # e^-1 e^-2 e^-1 about their mean; the lost episode has one step: 1. Plain likelihoods play no part.
+    mean = (2 * math.exp(-1) + math.exp(-2)) / 3
+    wide: dict[str, Any] = {"against": "episode", "temper": 1.0, "low": 0.0, "high": 5.0}
+    found = hindsight_ratios(TABLE, hindsight=HINDSIGHT, **wide)
+    np.testing.assert_allclose(found, [math.exp(-1) / mean, math.exp(-2) / mean, math.exp(-1) / mean, 1])
+    small = hindsight_ratios(TABLE, hindsight=np.array(HINDSIGHT) - 1000.0, **wide)  # far below what exp can hold
+    np.testing.assert_allclose(small, found)
+    assert hindsight_ratios(TABLE, hindsight=[-1, math.nan, -1, math.nan], against="episode").tolist() == [1, 1, 1, 1]
+
+
+def test_smoothing_shares_the_ratios_of_neighbours() -> None:
+    given: dict[str, Any] = {"hindsight": HINDSIGHT, "plain": PLAIN, "smoothing": 0.5}
+    found = hindsight_ratios(TABLE, **given)
+    np.testing.assert_allclose(found, [(UP + DOWN) / 2, (DOWN + 1) / 2, 1, 1.2])  # an episode's last step has no next
+    both = hindsight_ratios(TABLE, neighbours="both", **given)
+    np.testing.assert_allclose(both, [(UP + DOWN) / 2, (DOWN + (UP + 1) / 2) / 2, (1 + DOWN) / 2, 1.2])
+
+
+def test_no_harm_is_done_to_won_episodes() -> None:
+    given: dict[str, Any] = {"hindsight": HINDSIGHT, "plain": PLAIN, "std": "none"}
+    steps = hcapo(TABLE, **given) - grpo(TABLE, std="none")
+    assert steps[3] < 0 < steps[1]
+    worse = given | {"hindsight": [-1.0, -9.0, -9.0, -1.0], "low": 0.0}
+    assert (hcapo(TABLE, **worse) - grpo(TABLE, std="none"))[1] < 0
+    spared = hcapo(TABLE, do_no_harm=True, **worse) - grpo(TABLE, std="none")
+    assert (spared[:3] >= 0).all()
+    assert spared[1] == 0 > spared[3]
+
+
+def test_returns_to_come_and_success() -> None:
+    flat: dict[str, Any] = {"hindsight": [-1.0] * 4, "plain": [-1.0] * 4, "std": "none"}
+    steps = hcapo(TABLE, gamma=0.5, **flat) - grpo(TABLE, std="none")
+    np.testing.assert_allclose(steps, np.array([0.25, 0.5, 1, 0]) - 1.75 / 4)
+    paid = dataclasses.replace(TABLE, reward=np.array([3.0, 0, 1, 2]))
+    steps = hcapo(paid, **flat) - grpo(paid, std="none")
+    np.testing.assert_allclose(steps, np.array([4, 1, 1, 2]) - 2)
+    np.testing.assert_allclose(hcapo(paid, outcome="won", **flat), hcapo(TABLE, **flat))
+
+
+def test_plain_likelihoods_are_those_the_replies_were_sampled_with() -> None:
+    played = with_logprobs(TABLE, [-1.0, -2.0], [-1.5], [-1.0], [-3.0])
+    np.testing.assert_allclose(hcapo(played, hindsight=HINDSIGHT), hcapo(TABLE, hindsight=HINDSIGHT, plain=PLAIN))
+    with pytest.raises(ValueError, match=r"no reply of the table has log-probabilities: .* or give .* as `plain`"):
+        hcapo(TABLE, hindsight=HINDSIGHT)
+
+
+def test_what_is_not_known_has_ratio_1() -> None:
+    nothing = [math.nan] * 4
+    np.testing.assert_array_equal(hindsight_ratios(TABLE, hindsight=nothing), np.ones(4))
+    found = hindsight_ratios(TABLE, hindsight=HINDSIGHT, plain=[math.nan, -1.5, math.nan, -1.0])
+    np.testing.assert_allclose(found, [1, DOWN, 1, 1])
+
+
+def test_failed_groups_score_nothing_whatever_hindsight_says() -> None:
+    lost = dataclasses.replace(TABLE, won=np.zeros(4, np.bool_), reward=np.zeros(4))
+    assert not hcapo(lost, hindsight=HINDSIGHT, plain=PLAIN).any()
+
+
+def test_penalties() -> None:
+    invalid = dataclasses.replace(TABLE, valid=np.array([True, False, True, True]))
+    given: dict[str, Any] = {"hindsight": [-1.0] * 4, "plain": [-1.0] * 4, "std": "none"}
+    plain = hcapo(TABLE, **given)
+    last = hcapo(invalid, invalid_penalty=0.5, penalty="advantage", **given) - plain
+    np.testing.assert_allclose(last, [0, -0.5, 0, 0], atol=1e-12)
+    # Off the reward of (0, 1): its episode loses 1/4 against the other; what was to come is less by 1/2 before it.
+    felt = hcapo(invalid, invalid_penalty=0.5, penalty="discounted", **given) - plain
+    np.testing.assert_allclose(felt, [-0.25 - 0.25, -0.25 - 0.25, -0.25 + 0.25, 0.25 + 0.25])
+
+
+def test_no_rows_and_wrong_numbers() -> None:
+    none = StepTable.from_arrays(group=[], trajectory=[], t=[], state=[], action=[], next_state=[], reward=[], won=[])
+    for against in ("reply", "episode"):
+        assert hcapo(none, hindsight=[], smoothing=0.5, neighbours="both", against=against).shape == (0,)
+    with pytest.raises(ValueError, match="hindsight must hold one number per row"):
+        hcapo(TABLE, hindsight=[0.0])
+    with pytest.raises(ValueError, match="temper must be above 0"):
+        hcapo(TABLE, hindsight=HINDSIGHT, plain=PLAIN, temper=0.0)
+    with pytest.raises(ValueError, match="low must be between 0 and 1"):
+        hcapo(TABLE, hindsight=HINDSIGHT, plain=PLAIN, low=1.1)
+
+
+def naive(table: StepTable, hindsight: np.ndarray, plain: np.ndarray, smoothing: float) -> np.ndarray:
+    """The formulas in plain words, without penalties."""
+    rho = {row: min(max(math.exp((hindsight[row] - plain[row]) / 5), 0.8), 1.2) for row in range(len(table))}
+    smooth, to_come = dict(rho), {}
+    for trajectory in range(table.n_trajectories):
+        rows = [int(row) for row in table.order if table.trajectory[row] == trajectory]
+        for row, after in pairwise(rows):
+            smooth[row] = (1 - smoothing) * rho[row] + smoothing * rho[after]
+        total = 0.0
+        for row in rows[::-1]:
+            total += float(table.reward[row])
+            to_come[row] = total
+    scores = grpo(table)
+    for row in range(len(table)):
+        inside = [other for other in range(len(table)) if table.group[other] == table.group[row]]
+        worth = [smooth[other] * to_come[other] for other in inside]
+        if len(inside) > 1 and np.std(worth) > 1e-9:
+            own = smooth[row] * to_come[row]
+            scores[row] += (own - np.mean(worth)) / (np.std(worth, ddof=1) + 1e-6)
+    return scores
+
+
+@given(seed=st.integers(0, 10**6), smoothing=st.sampled_from([0.0, 0.5]))
+@quick
+def test_equals_plain_loops_whatever_the_order(seed: int, smoothing: float) -> None:
+    table, rng = random_table(seed, win=0.5), np.random.default_rng(seed)
+    hindsight, plain = -3 * rng.random((2, len(table)))
+    found = hcapo(table, hindsight=hindsight, plain=plain, smoothing=smoothing)
+    np.testing.assert_allclose(found, naive(table, hindsight, plain, smoothing), atol=1e-9)
+    rows = rng.permutation(len(table))
+    shuffled = hcapo(rebuild(table, rows), hindsight=hindsight[rows], plain=plain[rows], smoothing=smoothing)
+    np.testing.assert_allclose(shuffled, found[rows], atol=1e-9)
+
+
+@given(seed=st.integers(0, 10**6))
+@quick
+def test_groups_do_not_see_each_other(seed: int) -> None:
+    table, rng = random_table(seed), np.random.default_rng(seed)
+    hindsight, plain = -3 * rng.random((2, len(table)))
+    whole = hcapo(table, hindsight=hindsight, plain=plain)
+    for group in range(table.n_groups):
+        rows = np.flatnonzero(table.group == group)
+        alone = hcapo(rebuild(table, rows), hindsight=hindsight[rows], plain=plain[rows])
+        np.testing.assert_allclose(alone, whole[rows], atol=1e-9)

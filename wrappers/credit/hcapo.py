@@ -1,0 +1,164 @@
+"""HCAPO: a step's return counts more where its reply is more likely once the end of the episode is known.
+
+rho_t = clip(exp((h_t - l_t) / T), low, high)      h, l: mean log p of a reply's tokens, the final state known or not
+A_t   = A^GRPO_t + omega z_t      z = (Q - mean) / (std + eps) over all steps of the group,  Q_t = rho_t G_t
+
+Source: second hand, notes on the HCAPO paper; see docs/credit/hcapo.md for what they leave open.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.forks import over_forks
+from wrappers.credit.group import episode_advantages, group_means, visit_advantages
+from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.reply_entropy import reply_entropies
+from wrappers.credit.returns import discounted_returns, episode_scores, outcomes, penalties
+from wrappers.credit.scores import step_scores
+
+
+class HCAPOOptions(StatisticsOptions, total=False):
+    """Options of `hcapo`."""
+
+    omega: Annotated[float, option(1.0, "weight of the step level")]
+    temper: Annotated[float, option(5.0, "T, which both log-probabilities are divided by", above=0)]
+    against: Annotated[
+        Literal["reply", "episode"],
+        option(
+            "reply",
+            'what the likelihood in hindsight is divided by: that of the same "reply" without it, or the mean '
+            'likelihood in hindsight of the "episode"\'s replies (self-normalised)',
+        ),
+    ]
+    low: Annotated[float, option(0.8, "least ratio", low=0, high=1)]
+    high: Annotated[float, option(1.2, "largest ratio", low=1)]
+    gamma: Annotated[float, option(1.0, "discount per step of the return to come, G", low=0, high=1)]
+    smoothing: Annotated[float, option(0.0, "share of its ratio that a step has from its neighbours", low=0, high=1)]
+    neighbours: Annotated[
+        Literal["next", "both"],
+        option("next", 'who they are: the "next" step of the episode, or "both", the one before and the next'),
+    ]
+    do_no_harm: Annotated[
+        bool, option(False, "no step of a won episode has a step level below 0: what is below counts as 0")
+    ]
+
+
+PRESETS: dict[str, HCAPOOptions] = {"paper": presets(HCAPOOptions)["paper"]}
+
+
+@documented(HCAPOOptions, PRESETS)
+@over_forks("hindsight", "plain")
+def hcapo(
+    table: StepTable,
+    *,
+    hindsight: ArrayLike,
+    plain: ArrayLike | None = None,
+    preset: str = "paper",
+    **options: Unpack[HCAPOOptions],
+) -> Floats:
+    """Return the advantage of every step.
+
+    Args:
+        table: N steps of finished groups.
+        hindsight: float (N,), mean log-probability (natural) of the tokens of each reply, with the final state in the
+            prompt; nan: not known, the ratio is 1.
+        plain: float (N,), the same without it; nan: not known. None: that of `Reply.logprobs`.
+        preset: "paper".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        float64 (N,), in the order of the table's rows.
+
+    Raises:
+        ValueError: on an unknown preset, an option's value out of range, arguments of another length or infinite, or
+            replies without log-probabilities where `plain` is not given.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> hcapo(table, hindsight=[-1.0, -1.5, -1.0], plain=[-2.0, -1.0, -1.0], std="none").round(3)  # Q: 1.2 .905 0
+    array([ 0.998,  0.703, -1.202])
+    """
+    chosen = choose(HCAPOOptions, PRESETS, preset, options)
+    ratio = _ratios(table, hindsight, plain, chosen)
+    worth = ratio * _to_come(table, chosen) - penalties(table, chosen, "row")
+    steps = visit_advantages(worth, table.group, table.n_groups, chosen)
+    if chosen["do_no_harm"]:
+        steps = np.where(table.won, np.maximum(steps, 0.0), steps)
+    episodes = episode_advantages(table, episode_scores(table, chosen), chosen)
+    return episodes + chosen["omega"] * steps - penalties(table, chosen, "advantage")
+
+
+@over_forks("hindsight", "plain")
+def hindsight_ratios(
+    table: StepTable,
+    *,
+    hindsight: ArrayLike,
+    plain: ArrayLike | None = None,
+    preset: str = "paper",
+    **options: Unpack[HCAPOOptions],
+) -> Floats:
+    """Return rho of every step, float64 (N,), smoothed where that was asked for; arguments as `hcapo`."""
+    return _ratios(table, hindsight, plain, choose(HCAPOOptions, PRESETS, preset, options))
+
+
+def _ratios(table: StepTable, hindsight: ArrayLike, plain: ArrayLike | None, options: HCAPOOptions) -> Floats:
+    likely = step_scores("hindsight", hindsight, len(table)) / options["temper"]
+    if options["against"] == "episode":
+        known = ~np.isnan(likely)
+        # Relative to the episode's largest, so that no likelihood is rounded to 0.
+        largest = np.full(table.n_trajectories, -np.inf)
+        np.maximum.at(largest, table.trajectory[known], likely[known])
+        share = np.exp(likely[known] - largest[table.trajectory[known]])
+        mean = group_means(share, table.trajectory[known], table.n_trajectories)
+        ratio = np.ones(len(table))
+        ratio[known] = share / mean[table.trajectory[known]]
+    else:
+        before = _sampled(table, likely) if plain is None else step_scores("plain", plain, len(table))
+        gain = np.nan_to_num(likely - before / options["temper"])
+        ratio = np.exp(np.minimum(gain, np.log(options["high"])))  # what is above is cut off anyway, and may overflow
+    return _smoothed(table, np.clip(ratio, options["low"], options["high"]), options)
+
+
+def _sampled(table: StepTable, wanted: Floats) -> Floats:
+    """Mean log-probability of every reply as it was sampled, nan: not known."""
+    found = -reply_entropies(table)
+    if np.isnan(found).all() and not np.isnan(wanted).all():
+        raise ValueError(
+            "no reply of the table has log-probabilities: play with a policy that gives them "
+            "(`policies.huggingface`), or give one number per row as `plain`"
+        )
+    return found
+
+
+def _smoothed(table: StepTable, ratio: Floats, options: HCAPOOptions) -> Floats:
+    """(1 - smoothing) rho_t + smoothing * mean of the neighbours' rho; a step without neighbours keeps its own."""
+    order, share = table.order, options["smoothing"]
+    inside = np.ones(len(table), np.bool_)  # whether the next row in order goes on with the same episode
+    inside[table.offsets[1:] - 1] = False
+    inside = inside[:-1]
+    total, count = np.zeros(len(table)), np.zeros(len(table))
+    own = ratio[order]
+    total[:-1] += np.where(inside, own[1:], 0.0)
+    count[:-1] += inside
+    if options["neighbours"] == "both":
+        total[1:] += np.where(inside, own[:-1], 0.0)
+        count[1:] += inside
+    smooth = np.where(count > 0, (1.0 - share) * own + share * total / np.maximum(count, 1.0), own)
+    result = np.empty(len(table))
+    result[order] = smooth
+    return result
+
+
+def _to_come(table: StepTable, options: HCAPOOptions) -> Floats:
+    """G: the discounted rewards to come, less penalties; of success alone where that is the outcome."""
+    reward = table.reward
+    if options["outcome"] == "won":
+        reward = np.zeros(len(table))
+        reward[table.last] = outcomes(table, options)
+    return discounted_returns(table, options["gamma"], reward - penalties(table, options, "discounted"))
