@@ -10,6 +10,7 @@ from rich.console import Console
 
 from benchmarks.console import explained, say, telling
 from benchmarks.league.players import ENVIRONMENTS
+from benchmarks.league.report import write_league_report
 from benchmarks.league.study import FULL, QUICK, RESULTS, make_config, run_league
 from benchmarks.league.table import print_league
 
@@ -38,6 +39,7 @@ def league(
             "its environment. May be given several times."
         ),
     ] = None,
+    tasks: Annotated[int | None, typer.Option(min=2, help="Tasks of each environment.")] = None,
     check: Annotated[
         bool, typer.Option("--check", help="Find out values by Monte-Carlo too where distances are exact.")
     ] = False,
@@ -54,16 +56,17 @@ def league(
 
     Players of several qualities play; nothing is trained. What a step was worth is its exact change of distance to
     success where the environment knows it, else a value of the player itself by many continuations. Prints one table
-    and writes [bold]league.json[/].
+    and writes [bold]league.json[/], [bold]league.png[/] and a self-contained [bold]report.html[/].
     """
     folder = out or Path("runs") / ("league-quick" if quick else "league")
     console = Console()
     with explained("stopped; the same command continues with the next player"):
         config = make_config(
             QUICK if quick else FULL, envs=env or (), groups=groups or (), players=player or (), models=policy or (),
-            check=check, gamma=gamma, seed=seed,
+            check=check, gamma=gamma, tasks=tasks or 0, seed=seed,
         )  # fmt: skip
         with telling(console, "measuring") as tell:
             found = run_league(config, folder, lambda env, player, words: tell(f"{env}, {player}: {words}"))
         print_league(found, console)
-    say(console, f"numbers: {folder / RESULTS}")
+        picture, page = write_league_report(found, folder)
+    say(console, f"picture: {picture}\nreport: {page}\nnumbers: {folder / RESULTS}")

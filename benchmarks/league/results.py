@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -79,6 +80,8 @@ class Held:
         spread: standard deviation of the (finite) truth over steps.
         ceilings: per group size, rank correlation within states that a perfect credit would have with a truth of this
             error; None: it is exact, or nothing can be compared.
+        signs: per group size, share of changes whose sign one half of the continuations has as the other half has it: a
+            perfect credit gets at least that many right; None: as for `ceilings`.
         comparable: per group size, share of these steps in a state where the group took actions of different truth.
         scores: of every credit at every group size.
     """
@@ -88,6 +91,7 @@ class Held:
     error: float
     spread: float
     ceilings: list[Interval | None]
+    signs: list[Interval | None]
     comparable: list[float]
     scores: list[Score]
 
@@ -160,12 +164,35 @@ def credits_of(league: League) -> dict[str, Score]:
     return found
 
 
+def counts(standing: Standing) -> bool:
+    """Return whether a player counts in means: one who never won leaves nothing to any method that goes by outcomes."""
+    return standing.success > 0
+
+
 def mean_measure(league: League, env: str, credit: str, measure: str, size: int) -> float | None:
-    """Return a measure's mean over the players of an environment, those who leave nothing to measure left out."""
-    scores = [
-        standing.main.score(credit, size).measures[measure] for standing in league.standings if standing.env == env
-    ]
-    found = [interval.mean for interval in scores if interval is not None]
+    """Return a measure's mean over the players of an environment that count; None: nobody left anything to measure."""
+    return _mean(
+        standing.main.score(credit, size).measures[measure]
+        for standing in league.standings
+        if standing.env == env and counts(standing)
+    )
+
+
+def ceiling_mean(league: League, env: str, size: int) -> float | None:
+    """Return the mean of the ceilings in the same way; None where the truth is exact.
+
+    Args:
+        league: what was found.
+        env: name of the environment.
+        size: place of the group size in the configuration.
+    """
+    return _mean(
+        standing.main.ceilings[size] for standing in league.standings if standing.env == env and counts(standing)
+    )
+
+
+def _mean(intervals: Iterable[Interval | None]) -> float | None:
+    found = [interval.mean for interval in intervals if interval is not None]
     return sum(found) / len(found) if found else None
 
 

@@ -9,6 +9,7 @@ The folder then holds
     config.json          what was asked; another configuration needs another folder
     <env>-<player>.json  finished players: the same command continues
     league.json          everything that was found, see `benchmarks.league.results`
+    league.png, report.html
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ class Size:
     players: tuple[str, ...]
 
 
-FULL = Size(0, 16, (2, 4, 8, 16), 32, 4, ())
+FULL = Size(0, 16, (2, 4, 8, 16), 16, 4, ())
 #: For CI: every part of it, no result.
 QUICK = Size(4, 4, (2, 4), 4, 2, ("expert 50",))
 
@@ -78,6 +79,7 @@ def make_config(
     models: Sequence[Path] = (),
     check: bool = False,
     gamma: float = 0.95,
+    tasks: int = 0,
     seed: int = 0,
 ) -> LeagueConfig:
     """Put a configuration together.
@@ -90,6 +92,7 @@ def make_config(
         models: job folders of learning benchmarks, or the model folders in them; they play in their environments.
         check: find out Monte-Carlo truth too where distances are known.
         gamma: discount of Monte-Carlo values.
+        tasks: of each environment; 0: those of `size`.
         seed: of everything random.
 
     Raises:
@@ -114,7 +117,7 @@ def make_config(
             env: {name: share for name, share in ENVIRONMENTS[env].optimal.items() if name in wanted} for env in chosen
         },
         models=_models(models, chosen),
-        tasks={env: size.tasks or ENVIRONMENTS[env].tasks for env in chosen},
+        tasks={env: tasks or size.tasks or ENVIRONMENTS[env].tasks for env in chosen},
         episodes=max(size.episodes, sizes[-1]) // sizes[-1] * sizes[-1],
         sizes=sizes,
         continuations=size.continuations,
@@ -280,12 +283,14 @@ def _held(
             for credit in credits
         ]  # fmt: skip
     finite = truth.values[np.isfinite(truth.values)]
+    agreed = [agreement(truth, part, table, weights) for part in parts.values()]
     return Held(
         truth=truth.name,
         known=len(rows) / len(table),
         error=float(truth.errors.mean()),
         spread=float(finite.std()) if len(finite) else 0.0,
-        ceilings=[ceiling(truth, part, table, weights) for part in parts.values()],
+        ceilings=[ceiling(each.get("within")) for each in agreed],
+        signs=[each.get("sign_all") for each in agreed],
         comparable=[float(each.comparable.mean()) if len(rows) else 0.0 for each in compared.values()],
         scores=scores,
     )
@@ -297,21 +302,28 @@ def _known(compared: Comparisons, rows: Any) -> Comparisons:
     )  # fmt: skip
 
 
-def ceiling(truth: Truth, part: StepTable, table: StepTable, weights: Floats) -> Interval | None:
+def agreement(truth: Truth, part: StepTable, table: StepTable, weights: Floats) -> dict[str, Interval | None]:
+    """Return the measures of one half of the continuations as a credit against the other half; {} of an exact truth."""
+    if truth.halves is None:
+        return {}
+    sums = []
+    for one, other in (truth.halves, truth.halves[::-1]):
+        compared = comparisons(part, table.group, one)
+        sums.append(Sample(compared, compared).sums(other))
+    return intervals(np.mean(sums, axis=0), weights)
+
+
+def ceiling(halves: Interval | None) -> Interval | None:
     """Return the rank correlation within states that a perfect credit would have with an estimated truth.
 
     The correlation r of two halves of the continuations gives the reliability of all of them, 2 r / (1 + r) (Spearman
     and Brown), and its square root is the highest correlation that anything can have with their mean. That holds for
     many values; among the few steps of a state it is some hundredths too high.
+
+    Args:
+        halves: r, of `agreement`.
     """
-    if truth.halves is None:
-        return None
-    sums = []
-    for one, other in (truth.halves, truth.halves[::-1]):
-        compared = comparisons(part, table.group, one)
-        sums.append(Sample(compared, compared).sums(other))
-    found = intervals(np.mean(sums, axis=0), weights)["within"]
-    return None if found is None else Interval(*map(_attenuated, (found.mean, found.low, found.high)))
+    return None if halves is None else Interval(*map(_attenuated, (halves.mean, halves.low, halves.high)))
 
 
 def _attenuated(halves: float) -> float:

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from benchmarks.console import NONE, table
-from benchmarks.league.results import League, Standing, credits_of, mean_measure
+from benchmarks.league.results import League, Standing, ceiling_mean, credits_of, mean_measure
 from benchmarks.ranking.table import EXPLAINED, number
 from benchmarks.statistics import Interval
 
@@ -77,11 +77,9 @@ def shown(value: float | None, measure: str) -> str:
 def _ceiling(league: League, env: str, measure: str) -> str:
     if measure != "within":
         return ""
-    standings = [standing for standing in league.standings if standing.env == env]
-    if all(standing.main.error == 0 for standing in standings):
+    if all(standing.main.error == 0 for standing in league.standings if standing.env == env):
         return "exact"
-    found = [ceiling.mean for standing in standings if (ceiling := standing.main.ceilings[-1]) is not None]
-    return shown(sum(found) / len(found), measure) if found else NONE
+    return shown(ceiling_mean(league, env, -1), measure)
 
 
 def standing_words(standing: Standing) -> str:
@@ -105,5 +103,6 @@ def caption(league: League) -> str:
         f"Validation tasks: {tasks}; {config.episodes} episodes each, cut into groups. Truth: change of the exact "
         "distance to success where the environment knows it; else Q - V of the player, discounted by "
         f"{config.gamma:g}, of {config.continuations} continuations each. Ceiling: rank that a perfect credit would "
-        "have with a truth of this error. vine is given continuations of each state beside the episodes."
+        "have with a truth of this error. Means leave out players "
+        "who never won. vine is given continuations of each state beside the episodes."
     )

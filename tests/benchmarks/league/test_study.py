@@ -18,7 +18,7 @@ from benchmarks.league.command import league
 from benchmarks.league.players import ENVIRONMENTS
 from benchmarks.league.registry import LEAGUE
 from benchmarks.league.results import credits_of, load, mean_measure, save
-from benchmarks.league.study import QUICK, Truth, ceiling, make_config, measure, run_league
+from benchmarks.league.study import QUICK, Truth, agreement, ceiling, make_config, measure, run_league
 from benchmarks.ranking.credit import STEP, Credit
 from benchmarks.ranking.measures import MEASURES, bootstrap_weights
 from benchmarks.ranking.rollouts import comparisons
@@ -126,8 +126,8 @@ def test_the_ceiling_of_noise():
     )  # fmt: skip
     weights = bootstrap_weights(table.n_groups, 100, 0)
     truth = Truth("value", np.mean(halves, axis=0), tuple(halves), np.ones(n * per))
-    found = ceiling(truth, table, table, weights)
-    perfect = ceiling(dataclasses.replace(truth, halves=(values, values)), table, table, weights)
+    found = ceiling(agreement(truth, table, table, weights)["within"])
+    same = agreement(dataclasses.replace(truth, halves=(values, values)), table, table, weights)
     # What is estimated: how well the values themselves rank what is known of them; generous for few steps.
     compared = comparisons(table, table.group, truth.values)
     direct = compared.sums(values).sum(0)
@@ -135,5 +135,6 @@ def test_the_ceiling_of_noise():
     assert 0 < found.mean - direct[0] / direct[1] < 0.07
     assert found.mean < np.sqrt(2 / 3)  # Pearson's correlation, over all states at once
     assert found.low < found.mean < found.high
-    assert perfect.mean == pytest.approx(1.0)
-    assert ceiling(dataclasses.replace(truth, halves=None), table, table, weights) is None
+    assert ceiling(same["within"]).mean == same["sign_all"].mean == pytest.approx(1.0)
+    assert agreement(dataclasses.replace(truth, halves=None), table, table, weights) == {}
+    assert ceiling(None) is None

@@ -1,4 +1,4 @@
-"""The pages of the ranking, search and shaping studies in a browser: controls respond, and the console stays empty."""
+"""The pages of the ranking, league, search and shaping studies in a browser: controls respond, no message is logged."""
 
 import itertools
 
@@ -10,8 +10,12 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("torch")
 
 from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
+from benchmarks.league.report import write_league_report
+from benchmarks.league.study import QUICK, run_league
+from benchmarks.league.study import make_config as make_league_config
 from benchmarks.ranking.report import write_ranking_report
 from benchmarks.ranking.study import make_config, run_ranking
 from benchmarks.search_players.report import drawn, write_search_report
@@ -53,6 +57,34 @@ def test_the_ranking_page_follows_its_controls(browser, tmp_path):
     assert inside(browser, "values") != table
     shown = [words for words in browser.find_elements(By.CSS_SELECTOR, ".player-words") if words.is_displayed()]
     assert len(shown) == 1
+    assert browser.get_log("browser") == []
+
+
+def test_the_league_page_sorts_by_mouse_and_keyboard(browser, tmp_path):
+    config = make_league_config(QUICK, envs=["sokoban"], players=["expert 50", "expert 75"], tasks=2)
+    study = run_league(config, tmp_path)
+    browser.get(write_league_report(study, tmp_path)[1].as_uri())
+
+    def column(index):
+        cells = browser.find_elements(By.CSS_SELECTOR, f"#values tbody tr > :nth-child({index})")
+        return [cell.text.split()[0] for cell in cells]
+
+    assert column(1)[0] == "grpo"
+    browser.find_element(By.CSS_SELECTOR, "#values thead th:nth-child(3) button").click()
+    ranks = [float(value) for value in column(3) if value != "-"]
+    assert ranks == sorted(ranks, reverse=True)
+    assert len(set(ranks)) > 5
+    # The head keeps the focus, so that the same key turns the order round.
+    browser.switch_to.active_element.send_keys(Keys.ENTER)
+    assert [float(value) for value in column(3) if value != "-"] == ranks[::-1]
+    head = browser.find_element(By.CSS_SELECTOR, "#values thead th[aria-sort]")
+    assert head.get_attribute("aria-sort") == "ascending"
+    Select(browser.find_element(By.ID, "columns")).select_by_value("sokoban")
+    heads = browser.find_elements(By.CSS_SELECTOR, "#values thead th")
+    assert [head.text.split(",")[0] for head in heads] == ["credit", "part", "expert 50", "expert 75"]
+    groups = inside(browser, "groups")
+    Select(browser.find_element(By.ID, "size")).select_by_visible_text("2")
+    assert inside(browser, "groups") != groups
     assert browser.get_log("browser") == []
 
 
