@@ -25,7 +25,7 @@ COMMANDS = {
     "train": "benchmarks.train.command:train",
     "report": "benchmarks.learning.command:report",
     "check": "benchmarks.learning.command:check",
-    "evaluate": "benchmarks.learning.evaluate:evaluate_command",
+    "panel": "benchmarks.panels.command:panel",
     "gpu": "benchmarks.gpu.command:gpu",
     "throughput": "benchmarks.throughput.study:throughput",
     "ranking": "benchmarks.ranking.study:ranking",

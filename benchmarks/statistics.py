@@ -154,3 +154,42 @@ def seed_band(values: Sequence[float], trials: int) -> Interval:
     half = float(t.ppf(0.5 + CONFIDENCE / 2, len(rates) - 1)) * float(rates.std(ddof=1)) / len(rates) ** 0.5
     mean = float(rates.mean())
     return Interval(mean, mean - half, mean + half).within(0.0, 1.0)
+
+
+def over_tasks(scores: ArrayLike) -> Interval:
+    """Mean of scores over tasks and samples, for new tasks and new samples of them, cut to 0..1.
+
+    Samples of a task depend on each other, those of different tasks do not: the t interval of the tasks' means holds
+    both kinds of chance. Where every score is 0, or every score is 1, it is Wilson's over the tasks.
+
+    Args:
+        scores: float (tasks, samples), within 0..1.
+
+    >>> over_tasks([[1, 1], [0, 1], [0, 0], [1, 1]]).mean
+    0.625
+    """
+    means = np.asarray(scores, np.float64).mean(axis=1)
+    mean, tasks = float(means.mean()), len(means)
+    if mean in (0.0, 1.0) or tasks == 1 or (np.shape(scores)[1] == 1 and set(means.tolist()) <= {0.0, 1.0}):
+        return wilson_interval(mean * tasks, tasks)
+    reach = float(t.ppf(0.5 + CONFIDENCE / 2, tasks - 1)) * float(means.std(ddof=1)) / tasks**0.5
+    return Interval(mean, mean - reach, mean + reach).within(0.0, 1.0)
+
+
+def over_samples(scores: ArrayLike) -> Interval | None:
+    """Mean of scores over tasks and samples, for new samples of the same tasks; None where tasks have one sample each.
+
+    This is how far another evaluation of the same policy on the same tasks may come out: a normal interval with the
+    variance within tasks, cut to 0..1.
+
+    Args:
+        scores: float (tasks, samples), within 0..1.
+    """
+    given = np.asarray(scores, np.float64)
+    tasks, samples = given.shape
+    if samples < 2:
+        return None
+    variance = float(given.var(axis=1, ddof=1).sum()) / (samples * tasks**2)
+    reach = float(norm.ppf(0.5 + CONFIDENCE / 2)) * variance**0.5
+    mean = float(given.mean())
+    return Interval(mean, mean - reach, mean + reach).within(0.0, 1.0)

@@ -1,6 +1,5 @@
 """What is particular to an environment: one row each, written into the configuration, and enough for its policy."""
 
-import numpy as np
 import pytest
 
 pytest.importorskip("torch")
@@ -11,9 +10,9 @@ from benchmarks.environments.alfworld import ALFWORLD
 from benchmarks.environments.registry import SETTINGS, settings_of
 from benchmarks.environments.sokoban import SOKOBAN
 from benchmarks.environments.virtualhome import VIRTUALHOME
-from benchmarks.json_files import OtherConfigurationError, ResultsError, claimed, load, write_json
-from benchmarks.learning.evaluate import Request, play_split, split_size
+from benchmarks.json_files import OtherConfigurationError, claimed, load, write_json
 from benchmarks.learning.stack import held_out_tasks, make_envs, new_policy, training_tasks, validation_tasks
+from benchmarks.panels.command import choose_panel, play_panel
 
 
 def config_of(row, **sizes):
@@ -70,21 +69,13 @@ def test_the_policy_of_households_can_write_whatever_its_expert_says(row, most_t
     assert policy.tokenizer.unk_token_id not in {token for message in messages for token in policy.encode(message)}
 
 
-def test_a_whole_split_is_played_kind_by_kind():
-    request = Request("AgentRL/ALFWorld-v0", "valid_seen", "explorer", {"num_games": 36, "max_episode_steps": 50})
-    played = play_split(request)
-    kinds = played.success_by("task_type")
-    assert sum(len(success) for success in kinds.values()) == 36
-    assert set(kinds) == set(ALFWORLD.kind_names)
-    assert np.mean(played.success) > 0.8
+def test_a_whole_split_is_played_kind_by_kind(tmp_path):
+    found, row = choose_panel("alfworld/valid_seen", {"num_games": 36})
+    played = play_panel(found, row, "explorer", tmp_path).summary
+    assert set(played.kinds) == set(ALFWORLD.kind_names)
+    assert played.success.mean > 0.8
 
 
 def test_the_size_of_a_split():
-    config = config_of(ALFWORLD)
-    assert split_size(config, "valid_unseen") < 144  # two of six task types
-    assert split_size(config_of(SOKOBAN), "test") == 1000
-
-
-def test_an_unknown_policy_is_named():
-    with pytest.raises(ResultsError, match="unknown policy 'explora'"):
-        play_split(Request("AgentRL/ALFWorld-v0", "valid_seen", "explora", {}))
+    assert len(choose_panel("alfworld/valid_unseen", {"task_types": [1, 2]})[0].tasks) < 144  # two of six task types
+    assert len(choose_panel("sokoban", {})[0].tasks) == 1000

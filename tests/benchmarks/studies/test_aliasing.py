@@ -1,6 +1,8 @@
 """Aliasing of state keys: by hand, against a plain reading of the definition, and on random play."""
 
 import itertools
+import json
+import re
 
 import gymnasium as gym
 import numpy as np
@@ -8,7 +10,10 @@ import pytest
 
 pytest.importorskip("typer")
 
+from typer.testing import CliRunner
+
 import agentgym  # noqa: F401
+from benchmarks.run import app
 from benchmarks.studies.aliasing import KEYS, PLAYERS, aliased_share, any_verb, measure_aliasing
 
 
@@ -56,3 +61,27 @@ def test_verbs_are_drawn_evenly():
     drawn = [any_verb(commands, rng) for _ in range(2000)]
     assert 0.45 < drawn.count("look") / 2000 < 0.55
     assert set(drawn) == set(commands)
+
+
+def run(*options):
+    result = CliRunner().invoke(app, [str(option) for option in options], env={"COLUMNS": "120"})
+    return result.exit_code, re.sub(r"\s+", " ", re.sub(r"[│┃║]", " ", result.output))
+
+
+def test_keys_are_compared_on_one_play(tmp_path):
+    code, words = run("aliasing", "--tasks", 3, "--repeats", 2, "--out", tmp_path / "aliasing.json")
+    assert code == 0, words
+    assert "generated games, valid_unseen: 3 games x 2 episodes, random verbs" in words
+    found = json.loads((tmp_path / "aliasing.json").read_text("utf-8"))
+    shares = [row["aliased"] for row in found["keys"][:3]]
+    assert 1 > shares[0] > shares[1] >= shares[2] > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [(["--player", "dice"], "expected one of commands, verbs"), (["--data", "/nowhere"], "/nowhere")],
+)
+def test_wrong_use_of_aliasing_is_explained(options, words):
+    code, output = run("aliasing", *options)
+    assert code == 2, output
+    assert words in output

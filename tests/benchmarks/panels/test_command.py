@@ -1,0 +1,174 @@
+"""The command `panel`, as a user calls it: panels and splits, players, interruptions, files and refusals."""
+
+import json
+import re
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("typer")
+
+from typer.testing import CliRunner
+
+from benchmarks.panels import command
+from benchmarks.panels.journal import JOURNAL, Journal
+from benchmarks.panels.results import load
+from benchmarks.run import app
+
+
+def run(*options):
+    result = CliRunner().invoke(app, [str(option) for option in options], env={"COLUMNS": "160"})
+    return result.exit_code, re.sub(r"\s+", " ", re.sub(r"[│┃║]", " ", result.output))
+
+
+def test_all_scripted_players_are_shown_kind_by_kind(tmp_path):
+    code, words = run("panel", "alfworld/generated@1", "--tasks", 12, "--out", tmp_path)
+    assert code == 0, words
+    folder = tmp_path / "alfworld-generated@1-12"
+    assert sorted(each.name for each in folder.iterdir()) == ["expert", "explorer", "random"]
+    expert = load(folder / "expert")
+    assert (expert.summary.success.mean, len(expert.tasks), expert.panel.name) == (1.0, 12, "alfworld/generated@1[:12]")
+    assert sum(task.kind == kind for task in expert.tasks for kind in expert.summary.kinds) == 12
+    assert expert.policy.prompt[-1]["role"] == "user"
+    assert "alfworld/generated@1[:12], hash " in words
+    assert re.search(r"expert( 100\.0)+ 76-100 0\.0", words)  # Wilson: 12 of 12
+    assert "expert: return 1.00, score 100.0" in words
+
+
+def test_a_split_is_a_panel_of_its_own_with_the_arguments_that_are_given(tmp_path):
+    code, words = run(
+        "panel", "alfworld/train", "--policy", "expert", "--option", "task_types=[5]", "--option", "num_games=36",
+        "--steps", 3, "--out", tmp_path,
+    )  # fmt: skip
+    assert code == 0, words
+    found = load(tmp_path / "alfworld-train" / "expert")
+    assert [task.kind for task in found.tasks] == ["pick_cool_then_place_in_recep"] * 5
+    assert (found.summary.success.mean, found.summary.steps) == (0.0, 3.0)
+    assert found.panel.options == {"task_types": [5], "num_games": 36, "max_episode_steps": 3}
+    code, words = run("panel", "alfworld/train", "--policy", "expert", "--out", tmp_path, "--option", "num_games=36")
+    assert (code, "holds a benchmark with another configuration" in words) == (2, True), words
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("sokoban", "sokoban/test, hash"), ("webshop", "expert: score 1.00,"), ("searchqa/test", "expert: return 1.00,")],
+)
+def test_every_environment_has_its_split_of_the_test(name, words, tmp_path):
+    code, shown = run("panel", name, "--tasks", 4, "--policy", "expert", "--out", tmp_path)
+    assert code == 0, shown
+    assert words in shown
+
+
+def test_an_interrupted_panel_goes_on_and_repeats_no_episode(tmp_path, monkeypatch):
+    options = (
+        "panel",
+        "sokoban/generated@1",
+        "--policy",
+        "random",
+        "--samples",
+        3,
+        "--tasks",
+        6,
+        "--out",
+        tmp_path / "a",
+    )
+    code, words = run(*options, "--places", 5)
+    assert code == 0, words
+    plain = command.play
+
+    def interrupted(*args, **kwargs):
+        for number, episode in enumerate(plain(*args, **kwargs)):
+            if number == 7:
+                raise KeyboardInterrupt
+            yield episode
+
+    other = (*options[:-1], tmp_path / "b")
+    monkeypatch.setattr(command, "play", interrupted)
+    code, words = run(*other)
+    assert (code, "the same command plays what is missing" in words) == (130, True)
+    folder = tmp_path / "b" / "sokoban-generated@1-6" / "random"
+    assert len(Journal(folder / JOURNAL).episodes) == 7
+    with (folder / JOURNAL).open("ab") as file:
+        file.write(b'{"task": "test/0", "sam')  # a kill in the middle of a line
+
+    asked = []
+
+    def watched(envs, policy, todo, **kwargs):
+        asked.extend((task.id, sample) for task, sample in todo)
+        return plain(envs, policy, todo, **kwargs)
+
+    monkeypatch.setattr(command, "play", watched)
+    code, words = run(*other)
+    assert code == 0, words
+    assert len(asked) == len(set(asked)) == 6 * 3 - 7
+    one, two = load(tmp_path / "a" / folder.parent.name / "random"), load(folder)
+    assert one.tasks == two.tasks  # whatever the number of places and the interruption
+
+
+def test_more_samples_keep_those_that_are_there(tmp_path):
+    folder = tmp_path / "sokoban-generated@1-3" / "random"
+    for samples in (1, 2):
+        options = ("--policy", "random", "--tasks", 3, "--samples", samples, "--out", tmp_path)
+        code, words = run("panel", "sokoban/generated@1", *options)
+        assert code == 0, words
+        assert len((folder / JOURNAL).read_text("utf-8").splitlines()) == 3 * samples
+    assert load(folder).summary.success_again is not None
+
+
+def test_an_endpoint_plays_and_its_tokens_are_counted(tmp_path):
+    pytest.importorskip("aiohttp")
+    from tests.agentgym.chat.chat_server import chat_server, say
+
+    with chat_server(say("<action>up</action>", tokens=(100, 4))) as server:
+        who = f"stub@{server.url}"
+        options = ("--tasks", 2, "--steps", 3, "--temperature", 0.5, "--out", tmp_path)
+        code, words = run("panel", "sokoban/test", "--policy", who, *options)
+        assert code == 0, words
+        requests = len(server.requests)
+        code, words = run("panel", "sokoban/test", "--policy", who, *options)
+        assert (code, len(server.requests)) == (0, requests)
+    results = load(next((tmp_path / "sokoban-test").iterdir()))
+    assert (results.summary.prompt_tokens, results.summary.reply_tokens) == (100 * requests, 4 * requests)
+    assert results.policy.settings["temperature"] == 0.5
+    assert "<action>" in json.dumps(results.policy.prompt)
+
+
+def test_an_endpoint_that_is_down_ends_the_command_in_a_sentence(tmp_path, monkeypatch):
+    pytest.importorskip("aiohttp")
+    from agentgym.chat import endpoint
+
+    plain = endpoint.ChatEndpoint.at.__func__
+    monkeypatch.setattr(
+        endpoint.ChatEndpoint, "at", classmethod(lambda cls, name, **options: plain(cls, name, **options, retries=0))
+    )
+    code, words = run("panel", "sokoban", "--tasks", 1, "--policy", "stub@http://127.0.0.1:9/v1", "--out", tmp_path)
+    assert (code, "no answer for 1 of 1" in words, "plays what is missing" in words) == (1, True, True), words
+
+
+def test_all_panels_are_listed_and_anchors_shown_where_there_are_some():
+    code, words = run("panel")
+    assert code == 0
+    assert re.search(r"alfworld/valid_seen@1 140 --option data=PATH", words)
+    assert re.search(r"sokoban/6x6/9-12@1 256 -", words)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["alfworld", "--policy", "explora"], "unknown policy 'explora'"),
+        (["sokoban", "--policy", "explorer"], "unknown policy 'explorer'"),
+        (["sokoban", "--option", "task_types"], "expected name=value, got 'task_types'"),
+        (["alfworld/test"], "unknown split 'test'"),
+        (["alfworld", "--option", "task_types=[9]"], "9"),
+        (["alfworld", "--option", "tasktypes=[1]"], "tasktypes"),
+        (["alfworld/train", "--option", "num_games=3", "--option", "task_types=[5]"], "no task for these"),
+        (["alfworld", "--option", "data=/nowhere"], "/nowhere"),
+        (["sokoban/generate@1"], "did you mean 'sokoban/generated@1'"),
+        (["sokoban/generated@1", "--steps", 4], "belongs to the panel"),
+        (["nothing"], "nothing"),
+    ],
+)
+def test_wrong_use_is_explained(options, words, tmp_path):
+    code, output = run("panel", *options, "--out", tmp_path)
+    assert code == 2, output
+    assert words in output
