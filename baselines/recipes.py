@@ -25,6 +25,7 @@ from wrappers.credit.bpo import bpo
 from wrappers.credit.dapo import dapo
 from wrappers.credit.empg import empg
 from wrappers.credit.fill_silent import graphgpo_filled
+from wrappers.credit.frontier import frontier
 from wrappers.credit.gigpo import gigpo
 from wrappers.credit.graphgpo import graphgpo
 from wrappers.credit.grpo import grpo
@@ -121,6 +122,12 @@ _ALL = (
         graphgpo_filled,
         {"preset": "paper", "omega": 0.8, **_PENALTY},
         "GraphGPO, with attribution as step credit where the state graph has none.",
+    ),
+    Recipe(
+        "frontier",
+        frontier,
+        {"preset": "default", **_PENALTY},
+        "GRPO plus the best way on that the group saw, optimistic at time limits; gains or attribution fill in.",
     ),
     Recipe(
         "g2po",

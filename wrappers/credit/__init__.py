@@ -12,6 +12,7 @@ from wrappers.credit.bpo import BPO, bpo
 from wrappers.credit.dapo import DAPO, dapo
 from wrappers.credit.empg import empg
 from wrappers.credit.fill_silent import fill_silent, graphgpo_filled
+from wrappers.credit.frontier import Frontier, frontier
 from wrappers.credit.gae import GAE, gae
 from wrappers.credit.gigpo import GiGPO, gigpo
 from wrappers.credit.graphgpo import GraphGPO, graphgpo
@@ -56,6 +57,7 @@ __all__ = [
     "SALT",
     "TIGPO",
     "CreditWrapper",
+    "Frontier",
     "GiGPO",
     "GraphGPO",
     "MileGPO",
@@ -75,6 +77,7 @@ __all__ = [
     "dapo",
     "empg",
     "fill_silent",
+    "frontier",
     "gae",
     "gigpo",
     "graphgpo",

@@ -11,9 +11,9 @@ import pytest
 import wrappers.credit
 
 METHODS = [
-    "aem", "attribution", "bpo", "dapo", "empg", "fill_silent", "gae", "gigpo", "graphgpo", "grpo", "hcapo", "hgpo",
-    "hisr", "igpo", "istar", "milegpo", "potential", "prime", "process_reward", "ragen2", "reinforce_plus_plus",
-    "rewardflow", "rloo", "salt", "spa", "tigpo", "token_gae", "tree_grpo", "vetta", "vine",
+    "aem", "attribution", "bpo", "dapo", "empg", "fill_silent", "frontier", "gae", "gigpo", "graphgpo", "grpo", "hcapo",
+    "hgpo", "hisr", "igpo", "istar", "milegpo", "potential", "prime", "process_reward", "ragen2",
+    "reinforce_plus_plus", "rewardflow", "rloo", "salt", "spa", "tigpo", "token_gae", "tree_grpo", "vetta", "vine",
 ]  # fmt: skip
 
 

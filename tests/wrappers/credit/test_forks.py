@@ -125,8 +125,8 @@ def given(name: str, table: StepTable, copies: np.ndarray) -> dict[str, Any]:
 
 #: What all methods do, in a form in which it is what the episodes give one by one.
 SAME = {
-    "graphgpo": {"unit": "edge"}, "rewardflow": {"unit": "edge"}, "action_targets": {}, "attribution": {}, "gae": {},
-    "gigpo": {}, "grpo": {}, "hcapo": {"smoothing": 0.5}, "hgpo": {},
+    "graphgpo": {"unit": "edge"}, "rewardflow": {"unit": "edge"}, "action_targets": {}, "attribution": {},
+    "frontier": {}, "gae": {}, "gigpo": {}, "grpo": {}, "hcapo": {"smoothing": 0.5}, "hgpo": {},
     "hisr": {}, "igpo": {}, "milegpo": {}, "potential": {}, "prime": {},
     "rloo": {}, "salt": {}, "spa": {"rescale": True}, "dapo": {}, "ragen2": {},
 }  # fmt: skip

@@ -17,6 +17,7 @@ PAGES = Path(__file__).parents[3] / "docs" / "credit"
 METHODS = [
     ("aem", "aem", "AEMOptions", "PRESETS"),
     ("empg", "empg", "EMPGOptions", "PRESETS"),
+    ("frontier", "frontier", "FrontierOptions", "PRESETS"),
     ("hcapo", "hcapo", "HCAPOOptions", "PRESETS"),
     ("igpo", "igpo", "IGPOOptions", "PRESETS"),
     ("milegpo", "milegpo", "MileGPOOptions", "PRESETS"),

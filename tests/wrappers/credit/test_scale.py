@@ -22,6 +22,7 @@ from wrappers.credit import (
     bi_level_gae,
     dapo,
     empg,
+    frontier,
     gae,
     gigpo,
     graphgpo,
@@ -176,7 +177,7 @@ def test_credit_takes_linear_time(name: str, preset: str, shape: str) -> None:
 #: Methods whose presets are not the papers' and the authors'.
 RECENT: dict[str, Callable[..., Floats]] = {
     **{name: functools.partial(potential, preset=name) for name in POTENTIAL_PRESETS},
-    "salt": salt, "milegpo": milegpo, "tigpo": tigpo, "ragen2": ragen2,
+    "salt": salt, "milegpo": milegpo, "tigpo": tigpo, "ragen2": ragen2, "frontier": frontier,
     "empg": lambda table, **options: empg(table, entropies=np.arange(len(table)) % 7 / 7, **options),
     "hcapo": lambda table, **options: hcapo(
         table, hindsight=-(np.arange(len(table)) % 7), plain=-(np.arange(len(table)) % 5), **options

@@ -1,0 +1,195 @@
+"""Frontier: what a step is worth by the best way on that the group saw, with some optimism where it saw no further.
+
+Q(s, a) = mean of r + gamma V(s') over the visits of (s, a)
+V(s)    = max of Q(s, a) over the actions that were taken in s     where nobody acted:
+        = optimism, where a time limit cut an episode off; 0, where an episode ended
+
+A step is credited by the first of these that says anything of it; all but the first count `share`:
+
+* Q against the other steps out of s, where they differ without optimism;
+* Q against the other steps out of s, where only optimism makes them differ;
+* the gain Q / gamma - V(s) without optimism, in units of its root mean square over the group;
+* the contribution of (s, a) to the outcomes above their mean, fitted by ridge regression.
+
+Not published: a combination of published estimators, found by comparing them with the true worth of steps; see
+docs/credit/frontier.md.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any, Literal, NamedTuple, Unpack
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.attribution import attribution
+from wrappers.credit.fill_silent import fill_silent
+from wrappers.credit.forks import over_forks, refuse_forks
+from wrappers.credit.group import episode_advantages, group_means, visit_advantages
+from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.returns import checked_rewards, episode_scores, outcomes, penalties
+from wrappers.credit.state_graph import StateGraph
+from wrappers.credit.state_values import actions_of_states, difference
+from wrappers.credit.wrapper import CreditWrapper
+
+#: A fixed point is found to this share of the largest value.
+_ERROR = 1e-13
+
+
+class FrontierOptions(StatisticsOptions, total=False):
+    """Options of `frontier`."""
+
+    gamma: Annotated[float, option(0.9, "discount of the values", above=0, high=0.999)]
+    rewards: Annotated[
+        Literal["steps", "end"],
+        option(
+            "steps",
+            'what values are made of: the rewards of all "steps", or the outcome of the episode (option `outcome`) at '
+            'its "end"',
+        ),
+    ]
+    optimism: Annotated[
+        float,
+        option(
+            0.01,
+            "value of a state that was only seen where a time limit cut an episode off, as a share of the largest of "
+            "these rewards in the group (of 1 where all are 0)",
+            low=0,
+        ),
+    ]
+    share: Annotated[
+        float,
+        option(0.1, "what credit counts that does not compare rewards which followed on steps out of one state", low=0),
+    ]
+    alpha_step: Annotated[float, option(1.0, "weight of the step level")]
+    alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]
+
+
+#: There is no paper, and one preset.
+PRESETS: dict[str, FrontierOptions] = {"default": presets(FrontierOptions)["paper"]}
+
+
+class FrontierValues(NamedTuple):
+    """Values of the groups' states and what the actions in them are worth, before any comparison.
+
+    graph: the states as nodes, the steps as edges; V nodes, N rows.
+    value: float64 (V,), of the nodes; 0 at the end of an episode.
+    worth: float64 (N,), Q of each row's state and action.
+    """
+
+    graph: StateGraph
+    value: Floats
+    worth: Floats
+
+
+@documented(FrontierOptions, PRESETS)
+@over_forks()
+def frontier(table: StepTable, *, preset: str = "default", **options: Unpack[FrontierOptions]) -> Floats:
+    """Return the advantage of every step.
+
+    Args:
+        table: N steps of finished groups.
+        preset: "default".
+        **options: instead of the preset's; listed below.
+
+    Returns:
+        float64 (N,), in the order of the table's rows.
+
+    Raises:
+        ValueError: on an unknown preset, an option's value out of range, or a reward too large to be summed.
+        TypeError: on an unknown option.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> frontier(table).round(3)  # from "s", right is worth .9 and left 0; "up" gained 1 / .9 - 1 and is not compared
+    array([ 1.414,  0.728, -1.414])
+    """
+    chosen = choose(FrontierOptions, PRESETS, preset, options)
+    steps = _step_level(table, chosen)
+    episodes = episode_advantages(table, episode_scores(table, chosen), chosen)
+    advantages = chosen["alpha_step"] * steps + chosen["alpha_episode"] * episodes
+    return advantages - penalties(table, chosen, "advantage")
+
+
+def frontier_values(table: StepTable, *, preset: str = "default", **options: Unpack[FrontierOptions]) -> FrontierValues:
+    """Return values before any comparison; arguments as `frontier`.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "b", "b"], t=[0, 0, 1], state=["s", "s", "s"],
+    ...     action=["wait", "go", "go"], next_state=["s", "s", "u"], reward=[0, 0, 0], won=[0, 0, 0],
+    ...     truncated=[1, 0, 1])
+    >>> found = frontier_values(table, gamma=0.5, optimism=1.0)  # "go" led to where more may follow once of two times
+    >>> found.graph.by_state(found.value.round(3)), found.worth.round(3)
+    ({'s': 0.333, 'u': 1.0}, array([0.167, 0.333, 0.333]))
+    """
+    refuse_forks(table, "values are asked of whole episodes, as in table.unfolded()[0]")
+    chosen = choose(FrontierOptions, PRESETS, preset, options)
+    return _values(table, chosen, chosen["optimism"])
+
+
+def _step_level(table: StepTable, options: FrontierOptions) -> Floats:
+    """What the first credit that is not silent says of each step: float64 (N,)."""
+    hoped, seen = _values(table, options, options["optimism"]), _values(table, options, 0.0)
+    graph, lost = seen.graph, penalties(table, options, "row")
+    compared = visit_advantages(hoped.worth - lost, graph.source, graph.n_nodes, options)
+    # Optimism orders the rest of a state where rewards tell some of its steps apart, and alone counts a share.
+    differ = visit_advantages(seen.worth - lost, graph.source, graph.n_nodes, options) != 0
+    rewarded = np.bincount(graph.source, weights=differ, minlength=graph.n_nodes) > 0
+    compared = np.where(rewarded[graph.source], compared, options["share"] * compared)
+    gained = _scaled(difference(seen.worth / options["gamma"], seen.value[graph.source]), table, options)
+    contributed = attribution(table, outcome=options["outcome"], centred=True)
+    contributed = visit_advantages(contributed, table.group, table.n_groups, options)
+    return fill_silent(compared, fill_silent(gained, contributed, 1.0), options["share"])
+
+
+def _scaled(values: Floats, table: StepTable, options: FrontierOptions) -> Floats:
+    """Divide by the root mean square over the group (option `std`), which leaves the signs."""
+    if options["std"] == "none":
+        return values
+    squares = group_means(values**2, table.group, table.n_groups)
+    if options["std"] == "batch":
+        squares = np.full(table.n_groups, (values**2).mean() if len(values) else 0.0)
+    scale: Floats = np.sqrt(squares)[table.group]
+    return np.divide(values, scale + options["eps"], out=np.zeros(len(values)), where=scale > 0)
+
+
+def _values(table: StepTable, options: FrontierOptions, optimism: float) -> FrontierValues:
+    """The fixed point of V(s) = max over the actions of s of the mean of r + gamma V(s')."""
+    gamma, graph = options["gamma"], StateGraph.from_table(table)
+    reward = checked_rewards(table.reward)
+    if options["rewards"] == "end":
+        reward = np.zeros(len(table))
+        reward[table.last] = outcomes(table, options)
+    reward = reward - penalties(table, options, "discounted")
+    largest = np.zeros(graph.n_groups)
+    np.maximum.at(largest, table.group, np.abs(reward))
+    # Actions are numbered state by state: those of a state lie together.
+    action, n_actions = actions_of_states(graph)
+    state = np.empty(n_actions, np.int64)
+    state[action] = graph.source
+    begins = np.flatnonzero(np.diff(state, prepend=-1))
+    leads_on = np.ones(len(table), np.bool_)
+    leads_on[table.last] = table.truncated[table.last] & ~table.trajectory_won
+    value = np.zeros(graph.n_nodes)
+    reached = graph.target[leads_on]
+    value[reached] = optimism * np.where(largest > 0, largest, 1.0)[graph.node_group[reached]]
+    value[state] = 0.0
+    mean = group_means(reward, action, n_actions)
+    share = gamma / np.bincount(action, minlength=n_actions)[action[leads_on]]
+    size = (n_actions, graph.n_nodes)
+    onward: Any = csr_array((share, (action[leads_on], reached)), shape=size)  # adds equal edges up
+    worth = np.zeros(n_actions)
+    for _ in range(math.ceil(math.log(_ERROR) / math.log(gamma)) if n_actions else 0):
+        before, worth = worth, mean + onward @ value
+        value[state[begins]] = np.maximum.reduceat(worth, begins)
+        # What is still missing is at most gamma / (1 - gamma) times the last change.
+        if gamma * np.abs(worth - before).max() <= (1.0 - gamma) * _ERROR * np.abs(worth).max():
+            break
+    return FrontierValues(graph, value, worth[action])
+
+
+class Frontier(CreditWrapper):
+    """Vector wrapper whose `advantages()` are `frontier(table(), **options)`."""
+
+    method = staticmethod(frontier)
