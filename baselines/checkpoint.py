@@ -230,6 +230,10 @@ def describe_run(policy: Any, config: Any, method: str, tasks: Any) -> dict[str,
     if not config.branches:
         for name in ("branches", "branch_at", "common_numbers"):
             numbers.pop(name)
+    if config.token_budget is None or config.schedule == "constant":
+        numbers.pop("token_budget")
+    if not config.validate_tokens:
+        numbers.pop("validate_tokens")
     if not config.resample_rounds:
         numbers.pop("resample_rounds")
     if config.schedule == "constant":

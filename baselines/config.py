@@ -22,6 +22,8 @@ class TrainerConfig:
 
     Attributes:
         iterations: how many times to collect and update.
+        token_budget: reply tokens after which a run ends, with the iteration at hand, if `iterations` did not end it
+            before; tokens of continuations and of groups that were replaced count. None: no such limit.
         groups: tasks drawn per iteration (all distinct where there are enough).
         group_size: episodes per task.
         branches: how often each chosen step is played anew, to the end of the episode, on top of the group's episodes,
@@ -32,7 +34,8 @@ class TrainerConfig:
             `baselines.dynamic_sampling`; 0: train on what was drawn first.
         temperature: sampling temperature of rollouts, and the one log-probabilities are taken at; above 0.
         learning_rate: of AdamW.
-        schedule: "constant", or "linear" down to 0 at the end of the last iteration.
+        schedule: "constant", or "linear" down to 0 at the end of the last iteration, or with the last token of the
+            budget, whichever is nearer.
         warmup: iterations in which the rate rises linearly to its own; 0: none.
         weight_decay: of AdamW.
         max_grad_norm: gradients are scaled down to this Euclidean norm.
@@ -73,12 +76,14 @@ class TrainerConfig:
         old_logprobs: "sampler" trusts the log-probabilities that came with the replies (same weights, same code),
             "recompute" scores them again before the update, for samplers with other kernels or precision.
         validate_every: iterations between validations; 0: never. The start and the end are validated as well.
+        validate_tokens: reply tokens between further validations, counted as `token_budget` counts; 0: none.
         checkpoint_every: iterations between checkpoints; 0: only at the end and when interrupted.
         keep_checkpoints: how many of the newest stay.
         seed: of task choice, episodes, sampling and mini-batches.
     """
 
     iterations: int = 50
+    token_budget: int | None = None
     groups: int = 16
     group_size: int = 8
     branches: int = 0
@@ -119,6 +124,7 @@ class TrainerConfig:
     keep_zero: bool = True
     old_logprobs: Literal["sampler", "recompute"] = "sampler"
     validate_every: int = 10
+    validate_tokens: int = 0
     checkpoint_every: int = 10
     keep_checkpoints: int = 2
     seed: int = 0
@@ -127,6 +133,7 @@ class TrainerConfig:
         check_types(self)
         rules = (
             ("iterations", self.iterations >= 0, "at least 0"),
+            ("token_budget", self.token_budget is None or self.token_budget >= 1, "None or at least 1"),
             ("groups", self.groups >= 1, "at least 1"),
             ("group_size", self.group_size >= 1, "at least 1"),
             ("branches", self.branches >= 0, "at least 0"),
@@ -175,6 +182,7 @@ class TrainerConfig:
             ("weighting", self.weighting in ("step", "trajectory"), "'step' or 'trajectory'"),
             ("old_logprobs", self.old_logprobs in ("sampler", "recompute"), "'sampler' or 'recompute'"),
             ("validate_every", self.validate_every >= 0, "at least 0"),
+            ("validate_tokens", self.validate_tokens >= 0, "at least 0"),
             ("checkpoint_every", self.checkpoint_every >= 0, "at least 0"),
             ("keep_checkpoints", self.keep_checkpoints >= 1, "at least 1"),
             ("seed", self.seed >= 0, "at least 0"),

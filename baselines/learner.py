@@ -104,28 +104,32 @@ class Learner:
         scores = self.scorer.scores(table)
         return scores, credit.estimate(table, scores)
 
-    def rate(self, iteration: int) -> float:
-        """Return the learning rate of an iteration, counted from 0."""
+    def rate(self, iteration: int, tokens: int = 0) -> float:
+        """Return the learning rate of an iteration, counted from 0, after so many reply tokens in those before it."""
         config = self.config
         rate = config.learning_rate
         if config.schedule == "linear":
-            rate *= 1.0 - iteration / config.iterations
+            spent = 0.0 if config.token_budget is None else tokens / config.token_budget
+            rate *= 1.0 - max(iteration / config.iterations, spent)
         return rate * min(1.0, (iteration + 1) / config.warmup) if config.warmup else rate
 
-    def learn(self, table: StepTable, iteration: int, rng: np.random.Generator) -> Lesson:
+    def learn(self, table: StepTable, iteration: int, rng: np.random.Generator, tokens: int = 0) -> Lesson:
         """Train on a table.
 
         Args:
             table: rollouts of the policy as it is.
             iteration: counted from 0.
             rng: shuffles mini-batches.
+            tokens: reply tokens generated in earlier iterations, for a learning rate that falls with them.
         """
         config, begin = self.config, time.perf_counter()
         table, figures = self._costed(table)
-        rate = self.rate(iteration)
+        rate = self.rate(iteration, tokens)
+        asked = time.perf_counter()
         if self.scorer is not None and self.scorer.order == "before":
             figures |= self.scorer.update(table, self.scorer.scores(table), None, rng, rate)
         scores, estimate = self.estimate(table)
+        scoring = time.perf_counter() - asked
         advantages = estimate.advantages
         if config.overlong == "mask":
             advantages = np.where(
@@ -137,8 +141,11 @@ class Learner:
             group["lr"] = rate
         in_loss = config.kl_in == "loss"
         learned = update(self.policy, self.optimizer, batch, config, rng, self.reference if in_loss else None)
+        asked = time.perf_counter()
         if self.scorer is not None and self.scorer.order == "after":
             learned |= self.scorer.update(table, scores, estimate.targets, rng, rate)
+        if self.scorer is not None:
+            figures["seconds_scorer"] = scoring + time.perf_counter() - asked
         figures |= _sizes(table, advantages, batch) | dict(estimate.figures) | {"learning_rate": rate}
         return Lesson(table, advantages, learned | figures, self._lengths(batch), credited - begin)
 

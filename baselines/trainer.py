@@ -95,9 +95,11 @@ class Trainer:
     - with overlong="mask" or "drop", "cut_off" (share of replies that the length limit ended);
     - with a policy whose `truncate` is "end-episode", "prompt_too_long" (share of episodes that ended so);
     - with a scorer, what its `update` returns: a critic's "value_loss" and "explained_variance", for instance;
+    - "tokens", reply tokens of the iteration, those of continuations and of groups that were replaced included;
     - "seconds_*" and "share_*" (percent of the iteration) for environment (wrappers and recording included),
       generation, credit (costs of replies and scores included), update (batching, reference and scorer
-      included); "seconds" of training so far, without validation;
+      included); "seconds" of training so far, without validation; "seconds_processor", processor time of the
+      iteration; with a scorer, "seconds_scorer", what it took of credit and update;
     - "tokens_per_second" (reply tokens per second of generation), "steps_per_second" (of the whole iteration),
       "update_tokens_per_second"; on a GPU also "memory_*" and "share_peak_flops", see `baselines.utilisation`;
     - "validation_greedy_*" and "validation_sampled_*" (at the rollout temperature) where it was validated, and
@@ -168,6 +170,7 @@ class Trainer:
         self.validation_tasks = validation_tasks
         self.folder = None if folder is None else Path(folder)
         self.iteration = 0
+        self.tokens = 0
         self.seconds = 0.0
         self.advantages: Floats | None = None
         self._sampler = at_temperature(policy, config.temperature)
@@ -218,16 +221,19 @@ class Trainer:
     def _run(self, callbacks: Sequence[Callback]) -> list[Row]:
         if self.folder is not None:
             remove_leftovers(self.folder, keep=self.config.keep_checkpoints)
-            if self.iteration < self.config.iterations and (self.folder / FINAL_FOLDER).exists():
-                remove_folder(self.folder / FINAL_FOLDER)  # of a run that was shorter
         begun = self.iteration
         self.log.resume(self.iteration if self.log_is_kept else -1)
+        self.tokens = int(sum(row.get("tokens", 0.0) for row in self.log.rows))
+        if self.folder is not None and not self.is_over and (self.folder / FINAL_FOLDER).exists():
+            remove_folder(self.folder / FINAL_FOLDER)  # of a run that was shorter
         try:
             with deferred() as interruption:
                 going = bool(self.log.rows) or self._record({"iteration": 0, **self._validate()}, None, callbacks)
-                while going and self.iteration < self.config.iterations and interruption.signal is None:
+                while going and not self.is_over and interruption.signal is None:
+                    before = self.tokens
                     table, row = self._iterate()
-                    if self._due(self.config.validate_every):
+                    self.tokens += int(row["tokens"])
+                    if self._due(self.config.validate_every) or self._passed(before, self.config.validate_tokens):
                         row |= self._validate()
                     self._keep_best(row)
                     going = self._record(row, table, callbacks)
@@ -244,8 +250,14 @@ class Trainer:
         """Whether rows on disk belong to this run: there is a checkpoint behind this trainer's state."""
         return self.iteration > 0
 
+    @property
+    def is_over(self) -> bool:
+        """Whether the run is at its end: by its iterations, or by its budget of tokens."""
+        budget = self.config.token_budget
+        return self.iteration >= self.config.iterations or (budget is not None and self.tokens >= budget)
+
     def _iterate(self) -> tuple[StepTable, Row]:
-        config, begin = self.config, time.perf_counter()
+        config, begin, processor = self.config, time.perf_counter(), time.process_time()
         rng = np.random.default_rng([config.seed, self.iteration])
         # Remembered logits from a validation differ in the last bit from those a resumed run would compute.
         getattr(self._sampler, "forget", lambda: None)()
@@ -261,7 +273,7 @@ class Trainer:
         )
         collected = time.perf_counter()
         memory.end("generation")
-        lesson = self.learner.learn(sample.table, self.iteration, rng)
+        lesson = self.learner.learn(sample.table, self.iteration, rng, self.tokens)
         self.advantages = lesson.advantages
         end = time.perf_counter()
         memory.end("update")
@@ -280,11 +292,13 @@ class Trainer:
             **Evaluation.from_table(episodes_of(sample.first, config.groups * config.group_size)).summary(),
             **lesson.figures,
             **(resampling if config.resample_rounds else {}),
+            "tokens": float(sampler.tokens),
             "tokens_per_second": sampler.tokens / max(sampler.seconds, 1e-9),
             "steps_per_second": sample.played / (end - begin),
             **update_figures(self.policy.model, lesson.lengths, config.epochs, updating),
             **memory.figures,
             "seconds": self.seconds,
+            "seconds_processor": time.process_time() - processor,
             **{f"seconds_{name}": value for name, value in spent.items()},
             **{f"share_{name}": 100 * value / (end - begin) for name, value in spent.items()},
         }
@@ -301,8 +315,11 @@ class Trainer:
         return row | {"seconds_validation": time.perf_counter() - begin}
 
     def _due(self, every: int) -> bool:
-        last = self.iteration == self.config.iterations
-        return last or (every > 0 and self.iteration % every == 0)
+        return self.is_over or (every > 0 and self.iteration % every == 0)
+
+    def _passed(self, before: int, every: int) -> bool:
+        """Whether the iteration's tokens went past a multiple of so many."""
+        return every > 0 and self.tokens // every > before // every
 
     def _record(self, row: Row, table: StepTable | None, callbacks: Sequence[Callback]) -> bool:
         """Log a row, show it to all callbacks, and return whether the run goes on."""
@@ -342,11 +359,7 @@ class Trainer:
 
     def _finish(self, begun: int) -> None:
         """Write the policy of a run that is at its end, unless it was there when this process began."""
-        if (
-            self.folder is None
-            or self.iteration < self.config.iterations
-            or not hasattr(self.policy, "save_pretrained")
-        ):
+        if self.folder is None or not self.is_over or not hasattr(self.policy, "save_pretrained"):
             return
         if self.iteration > begun or not (self.folder / FINAL_FOLDER).exists():
             save_policy(self.policy, self.folder / FINAL_FOLDER)

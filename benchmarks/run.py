@@ -33,6 +33,7 @@ COMMANDS = {
     "branching": "benchmarks.ranking.branching:branching",
     "scorers": "benchmarks.scorers.study:scorers",
     "shaping": "benchmarks.shaping.study:shaping",
+    "head-to-head": "benchmarks.head_to_head.study:head_to_head",
     "search-players": "benchmarks.search_players.study:search_players",
     "aliasing": "benchmarks.studies.aliasing:aliasing",
     "hindsight": "benchmarks.studies.hindsight:hindsight",

@@ -57,35 +57,66 @@ def paired_comparison(first: ArrayLike, second: ArrayLike, *, confidence: float 
     >>> result.mean, round(result.low, 3), round(result.high, 3), result.excludes_zero
     (0.5, -0.15, 1.15, False)
     """
+    if not 0 < confidence < 1:
+        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+    mean, variance, freedom = _paired(first, second)
+    reach = float(t.ppf(0.5 + confidence / 2, freedom)) * math.sqrt(variance) if variance > 0 else 0.0
+    return Interval(mean, mean - reach, mean + reach)
+
+
+def paired_p_value(first: ArrayLike, second: ArrayLike) -> float:
+    """Return the two-sided p value of no difference, of the t statistic behind `paired_comparison`; arguments as there.
+
+    >>> round(paired_p_value([[1, 1, 0, 1], [1, 1, 1, 1]], [[0, 1, 0, 0], [0, 1, 0, 1]]), 3)
+    0.092
+    """
+    mean, variance, freedom = _paired(first, second)
+    if variance > 0:
+        return float(2 * t.sf(abs(mean) / math.sqrt(variance), freedom))
+    return 1.0 if mean == 0 else 0.0
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p values adjusted for their number: rejecting those up to a level errs at all with at most that chance.
+
+    Holm (1979): the smallest of m is multiplied by m, the next by m - 1 and so on, none falling below one before it.
+
+    >>> holm([0.04, 0.01, 0.03])
+    [0.06, 0.03, 0.06]
+    """
+    adjusted, least = [0.0] * len(p_values), 0.0
+    for place, i in enumerate(sorted(range(len(p_values)), key=lambda i: p_values[i])):
+        least = max(least, min(1.0, (len(p_values) - place) * p_values[i]))
+        adjusted[i] = least
+    return adjusted
+
+
+def _paired(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float]:
+    """Mean difference, the variance of that mean, and its degrees of freedom, see `paired_comparison`."""
     a, b = np.atleast_2d(np.asarray(first, np.float64)), np.atleast_2d(np.asarray(second, np.float64))
     if a.shape != b.shape or a.ndim != 2 or a.size < 2:
         raise ValueError(
             f"expected two equal shapes (seeds, levels) with at least two scores, got {a.shape} and {b.shape}"
         )
-    if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
     d = a - b
     if not np.isfinite(d).all():
         raise ValueError("scores must be finite numbers; leave out levels that were not played by both")
     seeds, levels = d.shape
     mean = float(d.mean())
     if min(seeds, levels) == 1:
-        variance, freedom = float(d.var(ddof=1)) / d.size, d.size - 1.0
-    else:
-        by_seed, by_level = d.mean(1), d.mean(0)
-        ms_seeds = levels * float(by_seed.var(ddof=1))
-        ms_levels = seeds * float(by_level.var(ddof=1))
-        rest = d - by_seed[:, None] - by_level[None, :] + mean
-        ms_rest = float((rest**2).sum()) / ((seeds - 1) * (levels - 1))
-        total = ms_seeds + ms_levels - ms_rest
-        parts = [(ms_seeds, seeds - 1), (ms_levels, levels - 1), (ms_rest, (seeds - 1) * (levels - 1))]
-        if total < max(ms_seeds, ms_levels):
-            parts = [max(parts[:2])]
-            total = parts[0][0]
-        scale = sum(square**2 / degrees for square, degrees in parts)
-        variance, freedom = total / d.size, total**2 / scale if scale > 0 else math.inf
-    reach = float(t.ppf(0.5 + confidence / 2, freedom)) * math.sqrt(variance) if variance > 0 else 0.0
-    return Interval(mean, mean - reach, mean + reach)
+        return mean, float(d.var(ddof=1)) / d.size, d.size - 1.0
+    by_seed, by_level = d.mean(1), d.mean(0)
+    ms_seeds = levels * float(by_seed.var(ddof=1))
+    ms_levels = seeds * float(by_level.var(ddof=1))
+    rest = d - by_seed[:, None] - by_level[None, :] + mean
+    ms_rest = float((rest**2).sum()) / ((seeds - 1) * (levels - 1))
+    total = ms_seeds + ms_levels - ms_rest
+    parts = [(ms_seeds, seeds - 1), (ms_levels, levels - 1), (ms_rest, (seeds - 1) * (levels - 1))]
+    if total < max(ms_seeds, ms_levels):
+        parts = [max(parts[:2])]
+        total = parts[0][0]
+    scale = sum(square**2 / degrees for square, degrees in parts)
+    return mean, total / d.size, total**2 / scale if scale > 0 else math.inf
 
 
 def bits(success: Sequence[str]) -> NDArray[np.float64]:

@@ -31,7 +31,7 @@ def _choices(values: str, known: list[str], option: str) -> list[str]:
     return names
 
 
-def _methods(values: str) -> list[str]:
+def named_methods(values: str) -> list[str]:
     """Split a comma-separated list of methods, read their options, and return their full names."""
     from baselines.recipes import recipe
     from benchmarks.processes import Job
@@ -229,7 +229,7 @@ def learning(
     )
     model = check_model(model, download=download)
     config = make_config(
-        row, methods=_methods(methods), seeds=parse_seeds(seeds), model=model,
+        row, methods=named_methods(methods), seeds=parse_seeds(seeds), model=model,
         history=history, sizes=sizes, lora=lora, transcript=transcript,
     )  # fmt: skip
     if clone_rate is not None:

@@ -115,6 +115,37 @@ def test_linear_schedule_ends_at_zero() -> None:
     assert [row["learning_rate"] for row in rows[1:]] == pytest.approx([1e-2, 0.75e-2, 0.5e-2, 0.25e-2])
 
 
+def test_a_budget_of_tokens_ends_a_run_lowers_its_rate_and_says_when_to_validate(tmp_path: Path) -> None:
+    budget = 3 * int(trainer(iterations=1).run()[1]["tokens"])  # about three iterations
+    limits = {"iterations": 20, "token_budget": budget, "schedule": "linear", "validate_every": 0}
+    limits |= {"validate_tokens": budget // 2, "validation_tasks": TASKS}
+    counted = [0]
+
+    def count(_: Trainer, table: StepTable | None, row: Row) -> None:
+        if table is not None and table.replies is not None:
+            counted.append(sum(len(reply.token_ids) for reply in table.replies if reply is not None))
+            assert row["tokens"] == counted[-1]
+
+    rows = trainer(folder=tmp_path / "a", **limits).run(count)
+    spent = np.cumsum(counted)
+    assert spent[-2] < budget <= spent[-1]
+    assert (tmp_path / "a" / "final").is_dir()
+    # Before the i-th iteration the share spent is that of its tokens, which runs ahead of i / 20.
+    assert [row["learning_rate"] for row in rows[1:]] == pytest.approx(1e-2 * (1 - spent[:-1] / budget))
+    halves = spent // (budget // 2)
+    expected = [True, *(halves[1:] > halves[:-1])]
+    expected[-1] = True
+    assert ["validation_greedy_success" in row for row in rows] == expected
+
+    def stop(_: Trainer, __: StepTable | None, row: Row) -> bool:
+        return row["iteration"] < 1
+
+    assert len(trainer(folder=tmp_path / "b", **limits).run(stop)) == 2
+    again = trainer(folder=tmp_path / "b", resume=True, **limits)
+    assert repeatable(again.run()) == repeatable(rows)
+    assert len(again.run()) == len(rows)  # its end is its end
+
+
 def test_learning_rate_zero_changes_nothing() -> None:
     policy = babbling_policy()
     before = digest(policy)

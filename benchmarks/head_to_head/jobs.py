@@ -1,0 +1,176 @@
+"""The runs of a head to head, each in a process: clones, the search, the final runs. Each leaves one record.
+
+A record appears whole or not at all, and its run is never done again; an interrupted run goes on from its checkpoint.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from agentgym.trajectory import StepTable
+from benchmarks import json_files
+from benchmarks.config import TINY
+from benchmarks.head_to_head.results import FINAL, SEARCH, VERSION, Point, Record, Study, StudyConfig, check, choose
+from benchmarks.head_to_head.space import Setting, draw
+from benchmarks.learning.jobs import read_finished, run_job, score
+from benchmarks.learning.results import CLONE, GREEDY, SAMPLED
+from benchmarks.learning.stack import make_envs, trainer_config, training_tasks, validation_tasks
+from benchmarks.machine import describe_machine
+from benchmarks.processes import Job, Progress
+
+if TYPE_CHECKING:
+    from baselines.config import TrainerConfig
+    from baselines.metrics import Row
+    from baselines.trainer import Trainer
+
+RECORDS = "records"
+#: No run has as many iterations: the budget of tokens ends it.
+_ENDLESS = 1_000_000
+_PARTS = ("environment", "generation", "credit", "update")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be run: the configuration, methods in order, and the training seeds of the final runs."""
+
+    config: StudyConfig
+    methods: list[str]
+    seeds: list[int]
+
+    def settings(self, method: str) -> list[Setting]:
+        """Return the settings that are tried for a method.
+
+        Raises:
+            ValueError: its space has fewer.
+        """
+        config = self.config
+        return draw(method, config.settings, config.learning.training["learning_rate"], config.draw_seed)
+
+    def search_jobs(self, method: str) -> list[Job]:
+        """Return the runs of the search for one method."""
+        return [Job(SEARCH, self.config.search_seed, setting.label) for setting in self.settings(method)]
+
+    def jobs(self) -> list[Job]:
+        """Return all runs: the search method by method, then final runs seed by seed, each behind its clone."""
+        jobs = [Job(CLONE, self.config.search_seed)]
+        jobs += [job for method in self.methods for job in self.search_jobs(method)]
+        for seed in self.seeds:
+            jobs += [Job(CLONE, seed), *(Job(FINAL, seed, method) for method in self.methods)]
+        return jobs
+
+    def needed(self, job: Job) -> list[Job]:
+        """Return the runs that a run waits for."""
+        if job.kind == CLONE:
+            return []
+        clone = Job(CLONE, job.seed)
+        return [clone] if job.kind == SEARCH else [clone, *self.search_jobs(job.method)]
+
+
+def record_path(folder: Path, job: Job) -> Path:
+    """Where a run leaves its record."""
+    return folder / RECORDS / f"{job.name}.json"
+
+
+def run_one(plan: Plan, folder: Path, job: Job, progress: Progress) -> None:
+    """Do a run in this process, with one thread, and write its record."""
+    if job.kind == CLONE:
+        # As a benchmark without this seed: its first seed's clone is also drawn for the report.
+        run_job(dataclasses.replace(plan.config.learning, seeds=[-1]), folder, job, progress)
+        scores = {score.mode: score for score in read_finished(folder, job).scores}
+        test = {mode: scores[mode].success for mode in (GREEDY, SAMPLED)}
+        seconds = scores[GREEDY].seconds
+        record = Record(CLONE, CLONE, job.seed, None, 0, 0, seconds, seconds, {}, [], test)
+    else:
+        record = _train(plan, folder, job, progress)
+    path = record_path(folder, job)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    json_files.write_json(record, path)
+    if job.kind != CLONE:
+        shutil.rmtree(folder / job.name, ignore_errors=True)
+
+
+def gather(plan: Plan, folder: Path) -> Study:
+    """Put the records together that there are, in the order of the runs; those of other methods and seeds behind."""
+    paths = [record_path(folder, job) for job in plan.jobs()]
+    others = sorted(set((folder / RECORDS).glob("*.json")) - set(paths))
+    records = [json_files.load(Record, path) for path in (*paths, *others) if path.is_file()]
+    study = Study(VERSION, describe_machine(), plan.config, records)
+    check(study)
+    return study
+
+
+def _train(plan: Plan, folder: Path, job: Job, progress: Progress) -> Record:
+    import torch
+    import transformers
+
+    from baselines.trainer import Trainer
+    from policies.huggingface import HuggingFacePolicy
+
+    torch.set_num_threads(1)
+    transformers.utils.logging.disable_progress_bar()
+    method, setting = _asked(plan, folder, job)
+    config, budget, recipe = plan.config.learning, plan.config.token_budget, setting.made()
+    device = "cpu" if config.model == TINY else None
+    policy = HuggingFacePolicy.from_pretrained(folder / f"clone-seed{job.seed}" / "model", device=device)
+    training = _training(plan, trainer_config(config, job.seed, recipe), setting)
+
+    def report(trainer: Trainer, _: StepTable | None, row: Row) -> None:
+        words = f"rollouts {100 * row['success']:.0f} %" if "success" in row else "start"
+        progress(min(trainer.tokens, budget), budget, words)
+
+    trainer = Trainer(
+        policy, make_envs(config, max(training.groups * training.group_size, config.validation_tasks)), recipe,
+        training_tasks(config), training, validation_tasks=validation_tasks(config),
+        folder=folder / job.name, resume=True,
+    )  # fmt: skip
+    rows = trainer.run(report)
+    test = {}
+    if job.kind == FINAL:
+        for mode in (GREEDY, SAMPLED):
+            test[mode] = score(config, policy, method, job.seed, mode, trainer.seconds)[0].success
+    found = _record(job, method, setting, rows, test)
+    progress(budget, budget, f"{setting.label}: validation {100 * found.validated:.1f} %")
+    return found
+
+
+def _asked(plan: Plan, folder: Path, job: Job) -> tuple[str, Setting]:
+    """Method and setting of a run: of the search the one that is asked for, of a final run the one that was chosen."""
+    if job.kind == SEARCH:
+        named = {setting.label: (method, setting) for method in plan.methods for setting in plan.settings(method)}
+        return named[job.method]
+    searched = [json_files.load(Record, record_path(folder, each)) for each in plan.search_jobs(job.method)]
+    return job.method, choose(searched)
+
+
+def _training(plan: Plan, common: TrainerConfig, setting: Setting) -> TrainerConfig:
+    budget = plan.config.token_budget
+    ended = dataclasses.replace(
+        common, iterations=_ENDLESS, token_budget=budget, validate_every=0,
+        validate_tokens=max(1, budget // plan.config.points), checkpoint_every=20,
+    )  # fmt: skip
+    return dataclasses.replace(ended, **setting.training)  # type: ignore[arg-type]
+
+
+def _record(job: Job, method: str, setting: Setting, rows: Sequence[Row], test: dict[str, str]) -> Record:
+    tokens, processor, curve = 0, 0.0, []
+    for row in rows:
+        tokens += int(row.get("tokens", 0))
+        processor += row.get("seconds_processor", 0.0)
+        if "validation_greedy_success" in row:
+            success = row["validation_sampled_success"], row["validation_greedy_success"]
+            curve.append(Point(tokens, round(processor, 2), *(round(value, 4) for value in success)))
+    seconds = rows[-1].get("seconds", 0.0)
+    parts = (*_PARTS, "scorer") if "seconds_scorer" in rows[-1] else _PARTS
+    shares = {
+        part: round(sum(row.get(f"seconds_{part}", 0.0) for row in rows) / max(seconds, 1e-9), 4) for part in parts
+    }
+    iterations = int(rows[-1]["iteration"])
+    return Record(
+        job.kind, method, job.seed, setting, iterations, tokens, round(seconds, 2), round(processor, 2), shares, curve,
+        test,
+    )  # fmt: skip

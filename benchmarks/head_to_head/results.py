@@ -1,0 +1,215 @@
+"""What a head to head found: one record per run, in one JSON file per environment, from which all else is made."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks import json_files
+from benchmarks.config import TINY, Config
+from benchmarks.environments.registry import settings_of
+from benchmarks.head_to_head.space import Setting
+from benchmarks.json_files import ResultsError
+from benchmarks.learning.results import CLONE, GREEDY, SAMPLED
+from benchmarks.machine import Machine
+
+VERSION = 1
+SEARCH, FINAL = "search", "final"
+#: What all others are compared with.
+REFERENCE = "grpo"
+
+
+@dataclass(frozen=True)
+class StudyConfig:
+    """What every run of a study has in common.
+
+    Attributes:
+        learning: environment, policy, prompt, cloning, tasks and training, without methods and seeds.
+        token_budget: reply tokens of a run, see `TrainerConfig.token_budget`.
+        points: validations of a run, after equal shares of the budget.
+        settings: tried per method.
+        search_seed: training seed of those runs, none of the final ones.
+        draw_seed: of `benchmarks.head_to_head.space.draw`.
+    """
+
+    learning: Config
+    token_budget: int
+    points: int
+    settings: int
+    search_seed: int
+    draw_seed: int
+
+    @property
+    def name(self) -> str:
+        """Environment, and model where that is not the tiny one."""
+        row, model = settings_of(self.learning.env), Path(self.learning.model).name
+        return row.name if model == TINY else f"{row.name}-{model}"
+
+
+@dataclass(frozen=True)
+class Point:
+    """A validation: reply tokens and processor seconds of training before it, success of sampled and greedy play."""
+
+    tokens: int
+    seconds: float
+    sampled: float
+    greedy: float
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run.
+
+    Attributes:
+        stage: "search", "final" or "clone".
+        method: as it was asked for; "clone".
+        seed: of training.
+        setting: what it was trained with; None for clones.
+        iterations, tokens: of training.
+        seconds: wall seconds of training, without validation.
+        processor_seconds: those of the processor.
+        shares: of the wall seconds, per part: environment, generation, credit, update; "scorer" is what a critic or
+            reward model took of the last two.
+        curve: validations, the first before any training.
+        test: per mode one character per test task, "1" solved; empty in the search, which never sees a test task.
+    """
+
+    stage: str
+    method: str
+    seed: int
+    setting: Setting | None
+    iterations: int
+    tokens: int
+    seconds: float
+    processor_seconds: float
+    shares: dict[str, float]
+    curve: list[Point]
+    test: dict[str, str]
+
+    @property
+    def validated(self) -> float:
+        """Success on the validation tasks at the end, the mean of greedy and sampled play."""
+        return (self.curve[-1].greedy + self.curve[-1].sampled) / 2
+
+
+@dataclass(frozen=True)
+class Study:
+    """The whole file."""
+
+    version: int
+    machine: Machine
+    config: StudyConfig
+    records: list[Record]
+
+    @property
+    def methods(self) -> list[str]:
+        """Methods with a final run, the reference first, others in the order of their first record."""
+        found = dict.fromkeys(record.method for record in self.records if record.stage == FINAL)
+        return sorted(found, key=lambda method: method != REFERENCE)
+
+    def of(self, method: str, stage: str) -> list[Record]:
+        """Return a method's records of a stage, by seed."""
+        found = [record for record in self.records if (record.method, record.stage) == (method, stage)]
+        return sorted(found, key=lambda record: record.seed)
+
+
+def choose(records: Sequence[Record]) -> Setting:
+    """Return the setting of the search run that validated best; of equal ones the first.
+
+    Raises:
+        ResultsError: there is none.
+    """
+    if not records:
+        raise ResultsError("no run of the search to choose from")
+    best = max(records, key=lambda record: record.validated)
+    assert best.setting is not None  # only clones have none
+    return best.setting
+
+
+def check(study: Study) -> None:
+    """Check what types cannot say.
+
+    Raises:
+        ResultsError: another version; a run twice; a final run with another setting than the search chose; success
+            strings of a wrong length or alphabet; a final run without a validation, or without its clone.
+    """
+    if study.version != VERSION:
+        raise ResultsError(f"version: this code reads version {VERSION}, got {study.version}; run it again")
+    labels = [(each.stage, each.method, each.seed, each.setting and each.setting.label) for each in study.records]
+    if len(set(labels)) < len(labels):
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise ResultsError(f"records: a run stands there twice: {twice}")
+    tasks = study.config.learning.eval_tasks
+    clones = {record.seed for record in study.records if record.stage == CLONE}
+    for record in study.records:
+        where = f"the {record.stage} run of {record.method!r} with seed {record.seed}"
+        modes = () if record.stage == SEARCH else (GREEDY, SAMPLED)
+        if tuple(sorted(record.test)) != modes:
+            raise ResultsError(f"{where}: expected test outcomes of {modes}, got {tuple(record.test)}")
+        if any(len(success) != tasks or set(success) - {"0", "1"} for success in record.test.values()):
+            raise ResultsError(f"{where}: expected {tasks} characters 0 or 1 per mode")
+        if record.stage == CLONE:
+            continue
+        if not record.curve:
+            raise ResultsError(f"{where}: no validation")
+        if record.stage == FINAL and record.seed not in clones:
+            raise ResultsError(f"{where}: no record of the clone that it began with")
+        chosen = choose(study.of(record.method, SEARCH)) if record.stage == FINAL else record.setting
+        if record.setting != chosen:
+            raise ResultsError(f"{where}: trained with {record.setting}, but the search chose {chosen}")
+
+
+def merge(first: Study, others: Iterable[Study]) -> Study:
+    """Return one study with the records of several; where a run is in two, the later one stands.
+
+    Raises:
+        ResultsError: their configurations differ, or the records do not belong together.
+    """
+    records = {_key(record): record for record in first.records}
+    for other in others:
+        if other.config != first.config:
+            raise ResultsError(f"{first.config.name}: two studies with different configurations cannot be put together")
+        records |= {_key(record): record for record in other.records}
+    found = dataclasses.replace(first, records=list(records.values()))
+    check(found)
+    return found
+
+
+def _key(record: Record) -> tuple[str, str, int, str]:
+    # A search has several runs of a method and a seed.
+    label = record.setting.label if record.stage == SEARCH and record.setting else ""
+    return record.stage, record.method, record.seed, label
+
+
+def load(path: Path) -> Study:
+    """Read and check.
+
+    Raises:
+        ResultsError: no such file, not JSON, or not what `save` writes; names the file.
+    """
+    study = json_files.load(Study, path)
+    try:
+        check(study)
+    except ResultsError as error:
+        raise ResultsError(f"{path}: {error}") from None
+    return study
+
+
+def save(study: Study, path: Path) -> None:
+    """Check and write; the file appears whole or not at all."""
+    check(study)
+    json_files.write_json(study, path)
+
+
+def load_folder(folder: Path) -> list[Study]:
+    """Read every study of a folder, `<folder>/*.json`, by name.
+
+    Raises:
+        ResultsError: there is none, or one is damaged.
+    """
+    paths = sorted(folder.glob("*.json"))
+    if not paths:
+        raise ResultsError(f"{folder}: expected files of studies, such as sokoban.json; found none")
+    return [load(path) for path in paths]

@@ -1,0 +1,191 @@
+"""The head to head from end to end, tiny: search, final runs, records, table, picture, page, and going on."""
+
+import dataclasses
+import json
+import re
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("typer")
+pytest.importorskip("rich")
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+import typer
+from typer.testing import CliRunner
+
+from baselines.recipes import RECIPES
+from benchmarks.head_to_head.results import Record, check, choose, load, merge
+from benchmarks.head_to_head.space import RATES, SPACE, draw
+from benchmarks.head_to_head.study import METHODS, head_to_head
+from benchmarks.json_files import ResultsError
+from benchmarks.learning.command import named_methods
+
+APP = typer.Typer()
+APP.command()(head_to_head)
+
+
+def run(*options):
+    return CliRunner().invoke(APP, [str(option) for option in options], env={"COLUMNS": "200", "TERM": "dumb"})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("head") / "to-head"
+    result = run("--quick", "--jobs", 1, "--out", place)
+    assert result.exit_code == 0, result.output
+    assert "gigpo" in result.output
+    return place
+
+
+@pytest.fixture
+def study(folder):
+    return load(folder / "sokoban.json")
+
+
+def test_every_method_has_its_search_and_its_final_run(study):
+    found = [(record.stage, record.method, record.seed) for record in study.records]
+    assert found == [
+        ("clone", "clone", 100), *[("search", "grpo", 100)] * 2, *[("search", "gigpo", 100)] * 2,
+        ("clone", "clone", 0), ("final", "grpo", 0), ("final", "gigpo", 0),
+    ]  # fmt: skip
+
+
+def test_a_run_ends_with_the_iteration_that_reaches_the_budget(study):
+    trained = [record for record in study.records if record.stage != "clone"]
+    for record in trained:
+        assert record.tokens >= study.config.token_budget
+        assert record.curve[0].tokens == 0
+        assert record.curve[-1].tokens == record.tokens
+        # Two points of equal shares, each with the iteration that passes it.
+        assert len(record.curve) <= 3
+        assert [point.tokens for point in record.curve] == sorted(point.tokens for point in record.curve)
+        assert 0 < record.processor_seconds == record.curve[-1].seconds
+
+
+def test_the_methods_of_a_seed_begin_alike(study):
+    searched = [record.curve[0] for record in study.records if record.stage == "search"]
+    assert len({(point.sampled, point.greedy) for point in searched}) == 1
+
+
+def test_final_runs_have_the_setting_that_validated_best(study):
+    for method in study.methods:
+        searched = study.of(method, "search")
+        (final,) = study.of(method, "final")
+        best = next(record for record in searched if record.setting == final.setting)
+        assert best.validated == max(record.validated for record in searched)
+        assert {len(success) for success in final.test.values()} == {study.config.learning.eval_tasks}
+
+
+def test_the_same_command_trains_nothing_again(folder):
+    before = {path.name: path.stat().st_mtime_ns for path in (folder / "sokoban" / "records").iterdir()}
+    result = run("--quick", "--out", folder)
+    assert result.exit_code == 0, result.output
+    assert "8 of 8 runs are finished" in result.output
+    assert {path.name: path.stat().st_mtime_ns for path in (folder / "sokoban" / "records").iterdir()} == before
+
+
+def test_another_budget_needs_another_folder(folder):
+    result = run("--quick", "--tokens", 700, "--out", folder)
+    assert result.exit_code == 2
+    assert "another configuration" in result.output
+
+
+def test_a_page_is_rebuilt_from_the_records_alone(folder, tmp_path):
+    records, page = tmp_path / "records", tmp_path / "docs" / "results" / "page.md"
+    records.mkdir()
+    page.parent.mkdir(parents=True)
+    (records / "sokoban.json").write_bytes((folder / "sokoban.json").read_bytes())
+    page.write_text("# Title\n\n<!-- sokoban -->\n<!-- end of sokoban -->\n\nWords that stay.\n", encoding="utf-8")
+    result = run("--from", records, "--page", page, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("# Title\n")
+    assert text.endswith("Words that stay.\n")
+    assert re.search(r"^\| gigpo \| 1 \|", text, re.MULTILINE)
+    assert (tmp_path / "docs" / "images" / "head_to_head_sokoban.png").stat().st_size > 1000
+    assert run("--from", records, "--page", page, "--out", tmp_path / "out").exit_code == 0
+    assert page.read_text(encoding="utf-8") == text
+
+
+def test_a_page_without_marks_is_refused(folder, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("nothing", encoding="utf-8")
+    result = run("--from", folder, "--page", page, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "<!-- sokoban -->" in result.output
+
+
+def test_a_study_goes_on_from_its_file_alone(folder, study, tmp_path):
+    # A record that is there is not trained again; the one that is taken out would be.
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    (place / "sokoban.json").write_bytes((folder / "sokoban.json").read_bytes())
+    result = run("--quick", "--out", place)
+    assert result.exit_code == 0, result.output
+    assert "8 of 8 runs are finished" in result.output
+    assert load(place / "sokoban.json").records == study.records
+
+
+def test_damaged_studies_are_refused(study, folder, tmp_path):
+    final = study.records[-1]
+    assert isinstance(final, Record)
+    others = study.records[:-1]
+    searched = next(record for record in study.of("gigpo", "search") if record.setting != final.setting)
+    for wrong, said in (
+        ([*study.records, final], "twice"),
+        ([*others, dataclasses.replace(final, setting=searched.setting)], "the search chose"),
+        ([*others, dataclasses.replace(final, test={"greedy": "1" * 8})], "test outcomes"),
+        ([*others, dataclasses.replace(final, test={"greedy": "1" * 8, "sampled": "1"})], "8 characters"),
+        ([*others, dataclasses.replace(final, seed=7)], "no record of the clone"),
+    ):
+        with pytest.raises(ResultsError, match=said):
+            check(dataclasses.replace(study, records=wrong))
+    with pytest.raises(ResultsError, match="no run of the search"):
+        choose([])
+    other = dataclasses.replace(study, config=dataclasses.replace(study.config, token_budget=1))
+    with pytest.raises(ResultsError, match="different configurations"):
+        merge(study, [other])
+    written = json.loads((folder / "sokoban.json").read_text(encoding="utf-8"))
+    written["records"][-1]["tokens"] = "many"
+    (tmp_path / "sokoban.json").write_text(json.dumps(written), encoding="utf-8")
+    assert run("--from", tmp_path, "--out", tmp_path / "out").exit_code == 2
+
+
+def test_two_halves_of_a_study_are_put_together(study):
+    first = dataclasses.replace(study, records=study.records[:7])
+    second = dataclasses.replace(study, records=[*study.records[3:6], study.records[7]])
+    assert sorted(map(repr, merge(first, [second]).records)) == sorted(map(repr, study.records))
+
+
+@pytest.mark.parametrize("method", [name.strip() for name in METHODS.split(",")])
+def test_every_method_has_as_many_distinct_settings_as_are_drawn(method):
+    rate = 4e-4
+    settings = draw(method, 3, rate, 0)
+    assert len({setting.label for setting in settings}) == 3
+    # Three settings and three learning rates: each once.
+    assert [setting.training["learning_rate"] for setting in settings] == [rate * factor for factor in RATES]
+    assert all(setting.made().name == setting.recipe for setting in settings)
+    assert draw(method, 3, rate, 0) == settings
+    assert {setting.label for seed in range(9) for setting in draw(method, 3, rate, seed)} > {settings[0].label}
+
+
+def test_values_of_an_option_are_drawn_equally_often():
+    # Two clip ranges in four settings: each twice; three rates: one of them a second time.
+    settings = draw("grpo", 4, 1.0, 3)
+    assert sorted(setting.training["clip_high"] for setting in settings) == [0.2, 0.2, 0.28, 0.28]
+    assert len({setting.training["learning_rate"] for setting in settings}) == 3
+
+
+def test_more_settings_than_there_are_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="there are only 3"):
+        draw("rloo", 4, 1.0, 0)
+    result = run("--quick", "--settings", 50, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "--settings" in result.output
+
+
+def test_the_space_and_the_default_methods_are_recipes():
+    assert set(SPACE) <= set(RECIPES)
+    assert named_methods(METHODS)[0] == "grpo"
