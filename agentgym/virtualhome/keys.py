@@ -6,7 +6,36 @@ The keys of papers are made of the observation and of what infos add to it, by `
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from typing import Final
+
 from agentgym.virtualhome.state import State
+
+#: Beginnings of commands that only move the character, or what it looks at.
+_MOVES: Final = ("walk to ", "run to ", "find ", "turn to ", "look at ", "point at ")
+
+
+def something_done(state: Hashable, action: Hashable, next_state: Hashable) -> bool:
+    """Say whether a step changed the house, what is held or worn, or the posture, or did a deed of the goal.
+
+    For `wrappers.credit.segments.by_event`: coming closer to something and looking at it belong to what is done there.
+
+    Args:
+        state: exact state, as `state_key` says it.
+        action: the command.
+        next_state: exact state after the step, with or without the mark of an end.
+    """
+    if str(action).strip().startswith(_MOVES):
+        return _deeds(state) != _deeds(next_state)
+    return str(state) != _unmarked(next_state)
+
+
+def _deeds(state: Hashable) -> str:
+    return _unmarked(state).rpartition("; ")[2]
+
+
+def _unmarked(state: Hashable) -> str:
+    return str(state).removesuffix(" [success]").removesuffix(" [failure]")
 
 
 def state_key(state: State, shown: str, known: int, done: int) -> str:
