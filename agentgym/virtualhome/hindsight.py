@@ -138,7 +138,7 @@ def with_chore(activity: Activity, name: str) -> Activity:
     if family not in MOST_THINGS or bool(place) != bool(_BLANKS[family][1]):
         raise ValueError(
             f"unknown chore {name!r:.200}: expected '<family>:<things>' or '<family>:<things>:<place>', such as "
-            f"{_EXAMPLE!r}; {suggest(family, MOST_THINGS)}"
+            f"{_EXAMPLE!r}; {suggest(family[:200], MOST_THINGS)}"
         )
     scene = activity.scene
     things = tuple([_position(activity, name, word) for word in words.split(",")])

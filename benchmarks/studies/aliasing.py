@@ -1,6 +1,7 @@
 """`aliasing`: how often state keys take different states for the same, on random play.
 
     python -m benchmarks.run aliasing
+    python -m benchmarks.run aliasing --env virtualhome
 
 A visit is a state in which an action was taken. All visits of one task with the same key form a group; a visit is
 aliased when the states of its group are not all the same.
@@ -23,6 +24,8 @@ from benchmarks.config import SIDE_BY_SIDE, tasks
 from benchmarks.console import save_figures, table
 from wrappers.canonical import Key, enriched_key, graphgpo_key, observation_key, rewardflow_key
 
+#: Environments whose info has what the keys are made of.
+ENVIRONMENTS = {"alfworld": "AgentRL/ALFWorld-v0", "virtualhome": "AgentRL/VirtualHome-v0"}
 #: The keys that are compared, with what they are made of.
 KEYS: dict[str, Key] = {
     "observation (GiGPO)": observation_key,
@@ -137,11 +140,13 @@ def measure_aliasing(
 
 
 def aliasing(
+    env: Annotated[str, typer.Option(help=f"One of {', '.join(ENVIRONMENTS)}.")] = "alfworld",
     data: Annotated[
-        Path | None, typer.Option(help="Folder of the official games (it holds json_2.1.1); else generated games.")
+        Path | None,
+        typer.Option(help="Folder of official data (ALFWorld's holds json_2.1.1); else generated tasks."),
     ] = None,
-    split: Annotated[str, typer.Option(help="Whose games.")] = "valid_unseen",
-    number: Annotated[int, typer.Option("--tasks", min=1, help="Number of games.")] = 134,
+    split: Annotated[str, typer.Option(help="Whose tasks.")] = "valid_unseen",
+    number: Annotated[int, typer.Option("--tasks", min=1, help="Number of tasks.")] = 134,
     repeats: Annotated[int, typer.Option(min=1, help="Episodes of each.")] = 8,
     player: Annotated[
         str, typer.Option(help="[bold]verbs[/]: a random verb, then a command; [bold]commands[/]: any command.")
@@ -149,22 +154,24 @@ def aliasing(
     seed: Annotated[int, typer.Option(min=0, help="Of the draws.")] = 0,
     out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
 ) -> None:
-    """Measure how often state keys mix different states of ALFWorld, on random play of 50 steps."""
+    """Measure how often state keys mix different states of a household, on random play to the time limit."""
+    if env not in ENVIRONMENTS:
+        raise typer.BadParameter(f"expected one of {', '.join(ENVIRONMENTS)}, got {env!r}", param_hint="--env")
     if player not in PLAYERS:
         raise typer.BadParameter(f"expected one of {', '.join(PLAYERS)}, got {player!r}", param_hint="--player")
     console = Console()
     try:
-        num_envs, games = min(SIDE_BY_SIDE, number * repeats), "generated" if data is None else str(data)
-        envs: Any = gym.make_vec("AgentRL/ALFWorld-v0", num_envs, autoreset_mode="Disabled", data=games, split=split)
+        num_envs, source = min(SIDE_BY_SIDE, number * repeats), "generated" if data is None else str(data)
+        envs: Any = gym.make_vec(ENVIRONMENTS[env], num_envs, autoreset_mode="Disabled", data=source, split=split)
         found = measure_aliasing(envs, tasks(split, number), repeats=repeats, player=player, seed=seed)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
-    where = "generated games" if data is None else "official games"
+    where = f"{env}, {'generated' if data is None else 'official'} tasks"
     console.print(
         table(
             ["state key", "aliased visits", "distinct keys"],
             [(row.key, f"{100 * row.aliased:.1f} %", f"{row.groups:,}") for row in found.keys],
-            title=f"{where}, {split}: {number} games x {repeats} episodes, random {player}",
+            title=f"{where}, {split}: {number} tasks x {repeats} episodes, random {player}",
             caption=f"{found.visits:,} visits of {found.states:,} states",
         )
     )

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import agentgym  # noqa: F401
 from benchmarks.run import app
-from benchmarks.studies.aliasing import KEYS, PLAYERS, aliased_share, any_verb, measure_aliasing
+from benchmarks.studies.aliasing import ENVIRONMENTS, KEYS, PLAYERS, aliased_share, any_verb, measure_aliasing
 
 
 def naive_share(groups, states):
@@ -30,15 +30,15 @@ def test_the_share_is_that_of_the_definition():
             assert aliased_share(groups, states) == naive_share(groups, states)
 
 
-def measure(player="verbs", **keys):
-    envs = gym.make_vec("AgentRL/ALFWorld-v0", 3, autoreset_mode="Disabled", data="generated", max_episode_steps=12)
+def measure(player="verbs", env="alfworld", **keys):
+    envs = gym.make_vec(ENVIRONMENTS[env], 3, autoreset_mode="Disabled", data="generated", max_episode_steps=12)
     tasks = [{"split": "valid_unseen", "index": i} for i in range(2)]
     return measure_aliasing(envs, tasks, repeats=4, player=player, seed=0, keys=keys or None)
 
 
-@pytest.mark.parametrize("player", list(PLAYERS))
-def test_more_knowledge_never_mixes_more(player):
-    found = {row.key.partition(" (")[0]: row for row in measure(player).keys}
+@pytest.mark.parametrize(("env", "player"), [*(("alfworld", player) for player in PLAYERS), ("virtualhome", "verbs")])
+def test_more_knowledge_never_mixes_more(env, player):
+    found = {row.key.partition(" (")[0]: row for row in measure(player, env).keys}
     assert list(found) == [name.partition(" (")[0] for name in KEYS]
     bare, inventory, location = (
         found[name].aliased
@@ -49,8 +49,9 @@ def test_more_knowledge_never_mixes_more(player):
     assert bare >= inventory >= location
 
 
-def test_the_exact_state_is_never_mixed_and_a_constant_always():
-    found = measure(exact=lambda observation, info: info["state_key"], one=lambda observation, info: "")
+@pytest.mark.parametrize("env", ENVIRONMENTS)
+def test_the_exact_state_is_never_mixed_and_a_constant_always(env):
+    found = measure(env=env, exact=lambda observation, info: info["state_key"], one=lambda observation, info: "")
     assert [row.aliased for row in found.keys] == [0.0, 1.0]
     assert (found.keys[0].groups, found.keys[1].groups) == (found.states, 2)
     assert 2 <= found.states <= found.visits <= 2 * 4 * 12
@@ -71,7 +72,7 @@ def run(*options):
 def test_keys_are_compared_on_one_play(tmp_path):
     code, words = run("aliasing", "--tasks", 3, "--repeats", 2, "--out", tmp_path / "aliasing.json")
     assert code == 0, words
-    assert "generated games, valid_unseen: 3 games x 2 episodes, random verbs" in words
+    assert "alfworld, generated tasks, valid_unseen: 3 tasks x 2 episodes, random verbs" in words
     found = json.loads((tmp_path / "aliasing.json").read_text("utf-8"))
     shares = [row["aliased"] for row in found["keys"][:3]]
     assert 1 > shares[0] > shares[1] >= shares[2] > 0
@@ -79,7 +80,11 @@ def test_keys_are_compared_on_one_play(tmp_path):
 
 @pytest.mark.parametrize(
     ("options", "words"),
-    [(["--player", "dice"], "expected one of commands, verbs"), (["--data", "/nowhere"], "/nowhere")],
+    [
+        (["--player", "dice"], "expected one of commands, verbs"),
+        (["--env", "sokoban"], "expected one of alfworld, virtualhome, got 'sokoban'"),
+        (["--data", "/nowhere"], "/nowhere"),
+    ],
 )
 def test_wrong_use_of_aliasing_is_explained(options, words):
     code, output = run("aliasing", *options)
