@@ -108,13 +108,13 @@ def _join(tables: list[StepTable], kept: list[Bools], groups: int) -> Sample:
     return Sample(StepTable.from_trajectories(trajectories), tables[0], steps, resampled, missing)
 
 
-def task_of(label: Hashable) -> str:
+def task_of(label: Hashable) -> Hashable:
     """Return the label that a group was played with, before its round was added to tell it from groups of other rounds.
 
     >>> task_of("level 7, round 2")
     'level 7'
     """
-    return _ROUND.sub("", str(label))
+    return _ROUND.sub("", label) if isinstance(label, str) else label
 
 
 def _by_group(table: StepTable, number: int) -> list[list[Trajectory]]:

@@ -122,7 +122,7 @@ class AnswerBelief(OwnLikelihood):
         Raises:
             ValueError: there is none.
         """
-        task = task_of(label)
+        task = str(task_of(label))
         found = self._golds(task) or self._golds(_NUMBERED.sub("", task))
         if not found:
             raise ValueError(

@@ -8,7 +8,7 @@ where tasks come back; a task that is played once has the distances of its own g
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, StepTable
 from baselines.config import check_numbers
+from baselines.dynamic_sampling import task_of
 from baselines.scorers.scorer import ScoreLevel, ScorerConfig
 from wrappers.credit.task_graph import TaskGraphs
 from wrappers.credit.tigpo import distances_with
@@ -61,7 +62,7 @@ class TaskDistance:
 
     def scores(self, table: StepTable) -> Floats:
         """Return float64 (N,), gamma^d of each row's next state; 0 where no way to success is known."""
-        distance = distances_with(table, self.graphs)
+        distance = distances_with(_by_task(table), self.graphs)
         known = np.isfinite(distance)
         return np.where(known, self.config.gamma ** np.where(known, distance, 0.0), 0.0)
 
@@ -74,6 +75,7 @@ class TaskDistance:
         learning_rate: float,
     ) -> dict[str, float]:
         """Remember the table's steps; return how many tasks, and states of them, are known now."""
+        table = _by_task(table)
         seen = sum(task in self.graphs for task in table.groups) / max(table.n_groups, 1)
         self.graphs.add_table(table)
         return {
@@ -93,3 +95,8 @@ class TaskDistance:
     def describe(self) -> dict[str, Any]:
         """Return the settings."""
         return {"scorer": "task_distance", "gamma": self.config.gamma, "max_tasks": self.config.max_tasks}
+
+
+def _by_task(table: StepTable) -> StepTable:
+    """The table whose groups are named after their tasks, also those of later rounds of dynamic sampling."""
+    return replace(table, groups=tuple(map(task_of, table.groups)))

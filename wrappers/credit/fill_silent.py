@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.attribution import attribution
 from wrappers.credit.graphgpo import PRESETS as GRAPH_PRESETS
-from wrappers.credit.graphgpo import GraphGPOOptions, graphgpo
+from wrappers.credit.graphgpo import GraphGPOOptions, advantages_of, graphgpo_values
 from wrappers.credit.options import LARGEST, choose, documented, option
 from wrappers.credit.process_reward import process_reward
 from wrappers.credit.scores import step_scores
@@ -79,7 +79,8 @@ def graphgpo_filled(table: StepTable, *, preset: str = "paper", **options: Unpac
     """
     chosen = choose(FilledOptions, PRESETS, preset, options)
     given: Any = {name: value for name, value in chosen.items() if name != "share"}
-    steps = graphgpo(table, **{**given, "beta_episode": 0.0, "invalid_penalty": 0.0})
+    credit = graphgpo_values(table, **given)
+    steps = advantages_of(table, credit, {**given, "beta_episode": 0.0, "invalid_penalty": 0.0})
     fitted = attribution(table, outcome=chosen["outcome"], centred=True)
     scores = process_reward(table, scores=fitted, alpha_trajectory=0.0)
-    return graphgpo(table, **given) + (fill_silent(steps, scores, chosen["share"]) - steps)
+    return advantages_of(table, credit, given) + (fill_silent(steps, scores, chosen["share"]) - steps)

@@ -77,11 +77,15 @@ def graphgpo(table: StepTable, *, preset: str = "paper", **options: Unpack[Graph
     array([ 1.414,  0.707, -1.414])
     """
     chosen = choose(GraphGPOOptions, PRESETS, preset, options)
-    credit = _credit(table, chosen)
-    steps = step_advantages(credit.graph, credit.step_reward - penalties(table, chosen, "row"), chosen["unit"], chosen)
-    episodes = episode_level(table, chosen)
-    advantages = chosen["beta_graph"] * steps + chosen["beta_episode"] * episodes
-    return advantages - penalties(table, chosen, "advantage")
+    return advantages_of(table, _credit(table, chosen), chosen)
+
+
+def advantages_of(table: StepTable, credit: GraphCredit, options: GraphGPOOptions) -> Floats:
+    """Return what `graphgpo` makes of values that are known, float64 (N,); needs full options."""
+    reward = credit.step_reward - penalties(table, options, "row")
+    steps = step_advantages(credit.graph, reward, options["unit"], options)
+    advantages = options["beta_graph"] * steps + options["beta_episode"] * episode_level(table, options)
+    return advantages - penalties(table, options, "advantage")
 
 
 def graphgpo_values(table: StepTable, *, preset: str = "paper", **options: Unpack[GraphGPOOptions]) -> GraphCredit:

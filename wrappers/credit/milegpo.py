@@ -21,10 +21,10 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
-from wrappers.credit.forks import over_forks, refuse_forks
-from wrappers.credit.group import episode_advantages, group_means, number_pairs, visit_advantages
+from wrappers.credit.forks import first_copies, refuse_forks
+from wrappers.credit.group import group_means, number_pairs, visit_advantages
 from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
-from wrappers.credit.returns import episode_scores, penalties
+from wrappers.credit.returns import episode_level, penalties
 from wrappers.credit.state_graph import StateGraph
 from wrappers.credit.wrapper import CreditWrapper
 
@@ -83,7 +83,6 @@ class Milestones(NamedTuple):
 
 
 @documented(MileGPOOptions, PRESETS)
-@over_forks()
 def milegpo(table: StepTable, *, preset: str = "paper", **options: Unpack[MileGPOOptions]) -> Floats:
     """Return the advantage of every step.
 
@@ -106,16 +105,19 @@ def milegpo(table: StepTable, *, preset: str = "paper", **options: Unpack[MileGP
     array([ 1.414,  0.707, -1.414])
     """
     chosen = choose(MileGPOOptions, PRESETS, preset, options)
-    found = _find(table, chosen)
+    # What visitors won is asked of whole episodes; a step that several share counts once at its state.
+    whole, source = table.unfolded()
+    found, rows = _find(whole, chosen), first_copies(source, len(table))
     graph, scale = found.graph, chosen["success_value"]
+    before, after = graph.source[rows], graph.target[rows]
     distance = graph.hop_distance()
     value = scale * np.where(np.isfinite(distance), chosen["gamma"] ** np.where(np.isfinite(distance), distance, 0), 0)
-    reward = value[graph.target] - penalties(table, chosen, "row")
-    nearer = _rise(found.near_milestones, graph) - chosen["w_trap"] * _rise(found.near_traps, graph)
-    compared = visit_advantages(reward, graph.source, graph.n_nodes, chosen)
-    shaped = visit_advantages(reward + scale * chosen["lam"] * nearer, graph.source, graph.n_nodes, chosen)
+    reward = value[after] - penalties(table, chosen, "row")
+    nearer = _rise(found.near_milestones, before, after) - chosen["w_trap"] * _rise(found.near_traps, before, after)
+    compared = visit_advantages(reward, before, graph.n_nodes, chosen)
+    shaped = visit_advantages(reward + scale * chosen["lam"] * nearer, before, graph.n_nodes, chosen)
     steps = compared + chosen["eta"] * (shaped - compared)
-    episodes = episode_advantages(table, episode_scores(table, chosen), chosen)
+    episodes = episode_level(table, chosen)
     total = chosen["alpha_step"] * steps + chosen["alpha_episode"] * episodes
     return total - penalties(table, chosen, "advantage")
 
@@ -228,9 +230,9 @@ def _nearness(graph: StateGraph, score: Floats, omega: float) -> Floats:
     return np.where(near, omega ** np.where(near, length, 0.0), 0.0)
 
 
-def _rise(potential: Floats, graph: StateGraph) -> Floats:
+def _rise(potential: Floats, before: Ints, after: Ints) -> Floats:
     """float64 (N,): how much a step raised a potential, 0 where it lowered it."""
-    return np.maximum(potential[graph.target] - potential[graph.source], 0.0)
+    return np.maximum(potential[after] - potential[before], 0.0)
 
 
 class MileGPO(CreditWrapper):

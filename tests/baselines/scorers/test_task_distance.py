@@ -1,5 +1,7 @@
 """The scorer that remembers every task's graph."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -24,6 +26,15 @@ def test_scores_are_discounted_distances_and_the_past_counts() -> None:
     assert learn(scorer, WON) == {"tasks_seen_before": 0, "tasks_known": 1, "states_known": 4}
     assert scorer.scores(LOST).tolist() == [0.5, 0, 0]
     assert learn(scorer, LOST)["tasks_seen_before"] == 1
+
+
+def test_a_task_that_is_drawn_again_in_another_round_is_the_same_task() -> None:
+    won = dataclasses.replace(WON, groups=("level 7",))
+    again = dataclasses.replace(LOST, groups=("level 7, round 2",))  # what dynamic sampling calls it
+    scorer = TaskDistance(TaskDistanceConfig(gamma=0.5))
+    learn(scorer, won)
+    assert scorer.scores(again).tolist() == [0.5, 0, 0]
+    assert learn(scorer, again) == {"tasks_seen_before": 1, "tasks_known": 1, "states_known": 4}
 
 
 def test_its_state_is_all_that_it_needs() -> None:

@@ -5,6 +5,7 @@ from tests.wrappers.credit.random_tables import random_table
 from wrappers.credit.attribution import attribution
 from wrappers.credit.fill_silent import fill_silent, graphgpo_filled
 from wrappers.credit.graphgpo import graphgpo
+from wrappers.credit.state_graph import StateGraph
 
 
 def test_the_second_is_heard_where_the_first_is_silent() -> None:
@@ -55,3 +56,16 @@ def test_graphgpo_is_filled_and_otherwise_as_it_is(preset: str) -> None:
             standard = np.zeros(len(table))
         np.testing.assert_allclose((filled - plain)[mine & silent], 0.1 * standard[mine & silent], atol=1e-9)
     np.testing.assert_array_equal(graphgpo_filled(table, share=0.0, **options), plain)
+
+
+def test_the_graph_is_built_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    built = []
+    build = StateGraph.from_table
+
+    def counted(*given, **options):
+        built.append(given)
+        return build(*given, **options)
+
+    monkeypatch.setattr(StateGraph, "from_table", counted)
+    graphgpo_filled(random_table(2))
+    assert len(built) == 1

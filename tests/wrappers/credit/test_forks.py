@@ -127,13 +127,13 @@ def given(name: str, table: StepTable, copies: np.ndarray) -> dict[str, Any]:
 SAME = {
     "graphgpo": {"unit": "edge"}, "rewardflow": {"unit": "edge"}, "action_targets": {}, "attribution": {},
     "frontier": {}, "gae": {}, "gigpo": {}, "grpo": {}, "hcapo": {"smoothing": 0.5}, "hgpo": {},
-    "hisr": {}, "igpo": {}, "milegpo": {}, "potential": {}, "prime": {},
+    "hisr": {}, "igpo": {}, "potential": {}, "prime": {},
     "rloo": {}, "salt": {}, "spa": {"rescale": True}, "dapo": {}, "ragen2": {},
 }  # fmt: skip
 #: Statistics over steps count each row once: compared elsewhere in this file.
 STEPS_ONCE = {
-    "aem", "empg", "graphgpo_filled", "istar", "process_reward", "reinforce_plus_plus", "reinforce_plus_plus_baseline",
-    "tigpo",
+    "aem", "empg", "graphgpo_filled", "istar", "milegpo", "process_reward", "reinforce_plus_plus",
+    "reinforce_plus_plus_baseline", "tigpo",
 }  # fmt: skip
 ARRAYS_ALONE = {"bi_level_gae", "fill_silent", "importance", "token_gae", "vetta"}
 METHODS = [name for name in wrappers.credit.__all__ if inspect.isfunction(getattr(wrappers.credit, name))]

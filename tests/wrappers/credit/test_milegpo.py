@@ -19,7 +19,7 @@ TABLE = episodes(
     "s -b-> n -out-> pit",
     "s -b-> n -out-> pit",
 )
-OPTIONS = {"gamma": 0.5, "omega": 0.5, "std": "none", "alpha_episode": 0.0, "success_value": 1.0}
+OPTIONS = {"gamma": 0.5, "omega": 0.5, "std": "none", "alpha_episode": 0.0, "success_value": 1.0, "lam": 0.25}
 
 
 def nodes(per_node, table=TABLE):
@@ -188,6 +188,23 @@ def test_equals_its_naive_twin(preset, seed):
     table = random_table(seed, groups=2, states=5, win=0.5)
     twin = _naive(table, PRESETS[preset] | {"gamma": 0.5})
     np.testing.assert_allclose(milegpo(table, preset=preset, gamma=0.5, alpha_episode=0.0), twin, atol=1e-7)
+
+
+def test_a_step_that_episodes_share_counts_once_at_its_state():
+    # a leads to u, from which both episodes go on: once .5 against b's 0, not twice; from u 1 against 0.
+    table = episodes("s -a-> u -up-> goal +", "0.0: u -down-> pit", "s -b-> pit")
+    found = milegpo(table, **OPTIONS, eta=0.0)
+    assert found.tolist() == [0.25, 0.5, -0.5, -0.25]
+    steps = {"unit": "visit", "exponent": "next", "unreachable": "infinite", "beta_episode": 0.0, "std": "none"}
+    np.testing.assert_allclose(found, graphgpo(table, omega=0.5, **steps))
+    # Milestones are those of whole episodes: with them every row has what its whole episodes say of it.
+    whole, source = table.unfolded()
+    of_whole = milestones(whole, **OPTIONS)
+    nearer = of_whole.near_milestones[of_whole.graph.target] - of_whole.near_milestones[of_whole.graph.source]
+    raised = {row: OPTIONS["lam"] * max(nearer[copy], 0.0) for copy, row in enumerate(source.tolist())}
+    shaped = milegpo(table, **OPTIONS, eta=1.0, w_trap=0.0) - found
+    assert shaped[0] == pytest.approx((raised[0] - raised[3]) / 2)
+    assert shaped[1] == pytest.approx((raised[1] - raised[2]) / 2)
 
 
 def test_wrong_options_and_the_wrapper():
