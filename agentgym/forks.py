@@ -103,16 +103,18 @@ def kept(table: Any, mask: NDArray[np.bool_]) -> list[Trajectory]:
         for i, one in enumerate(rows_of)
         for row, step in zip(_own_rows(table, i).tolist(), one.steps, strict=True)
     }
+    chosen = np.flatnonzero(mask).tolist()
     owner: dict[int, Hashable] = {}
-    found = []
-    for i in np.flatnonzero(mask).tolist():
+    found: dict[int, Trajectory] = {}
+    # First those that others were cut from: one that was not played on, only in others, keeps its rows too.
+    for i in dict.fromkeys(before for one in chosen for before in _lineage(table, one) if mask[before]):
         rows, name = chain(table, i).tolist(), table.trajectories[i]
         shared = [row for row in rows if row in owner]  # always the first ones
         own = rows[len(shared) :]
         owner |= dict.fromkeys(own, name)
         parent = (owner[shared[-1]], step_of[shared[-1]].t) if shared else None
-        found.append(dataclasses.replace(rows_of[i], steps=tuple(step_of[row] for row in own), parent=parent))
-    return found
+        found[i] = dataclasses.replace(rows_of[i], steps=tuple(step_of[row] for row in own), parent=parent)
+    return [found[i] for i in chosen]
 
 
 def chain_sums(table: Any, values: Floats) -> Floats:
@@ -136,6 +138,14 @@ def chain_sums(table: Any, values: Floats) -> Floats:
             so_far[before] = np.cumsum(values[_own_rows(table, before)]) + (total[before] - own[before])
         total[i] += so_far[before][place[row] - table.offsets[before]]
     return total
+
+
+def _lineage(table: Any, trajectory: int) -> list[int]:
+    """The trajectories that an episode goes through, itself last."""
+    found = [trajectory]
+    while (row := table.parent[found[-1]]) >= 0:
+        found.append(int(table.trajectory[row]))
+    return found[::-1]
 
 
 def _own_rows(table: Any, trajectory: int) -> Ints:

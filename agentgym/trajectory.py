@@ -281,7 +281,9 @@ class StepTable:
         return forks.unfolded(self)
 
     def keep(self, episodes: Bools) -> Self:
-        """Return the table of some of the episodes, whole ones: a prefix goes to the first of them that shares it.
+        """Return the table of some of the episodes, whole ones, each with the rows that it played.
+
+        What an episode played that is left out goes to the first of those that go on from there.
 
         Args:
             episodes: bool (M,), which trajectories, with all that was before them.

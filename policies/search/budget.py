@@ -15,7 +15,8 @@ class Budget:
     Attributes:
         steps: simulated steps of the environment; None: no limit.
         tokens: tokens that the policy writes in them; None: no limit. As the length of a reply is not known before it
-            is written, one is asked for only while its longest form fits: `policy.settings.max_new_tokens`.
+            is written, one is asked for only while its longest form fits: `policy.settings.max_new_tokens`, without
+            which a search player takes no such limit.
 
     Raises:
         ValueError: neither is limited, or a limit is negative.
@@ -41,6 +42,18 @@ class Budget:
         steps = None if self.steps is None else _part(self.steps - cost.steps, share)
         tokens = None if self.tokens is None else _part(self.tokens - cost.tokens, share)
         return Budget(steps, tokens)
+
+    def parts(self, count: int) -> list[Budget]:
+        """Return it in parts for `count` searches, as equal as can be, which together are no more than it.
+
+        >>> Budget(steps=5).parts(2)
+        [Budget(steps=3, tokens=None), Budget(steps=2, tokens=None)]
+        """
+        given, found = Cost(), []
+        for others in reversed(range(count)):
+            found.append(self.left(given, 1 / (others + 1)))
+            given.add(Cost(found[-1].steps or 0, found[-1].tokens or 0))
+        return found
 
     def allows(self, cost: Cost, steps: int = 0, tokens: int = 0) -> bool:
         """Say whether so many steps and tokens may be added to a cost."""

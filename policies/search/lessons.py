@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from agentgym.recorder import UnscoredError
 from agentgym.trajectory import Ending, Reply, Step, StepTable, Trajectory
 from policies.search.tree import Node, Tree
 
@@ -35,12 +38,14 @@ def to_table(trees: Sequence[Tree]) -> StepTable:
     """Return all simulated steps: one trajectory per simulation, cut from the one that played its first state.
 
     Groups are tasks. What was played once stands there once; a simulation that its budget, its length or a state met
-    before has cut short has neither terminated nor been truncated (`Ending.CUT`).
+    before has cut short has neither terminated nor been truncated (`Ending.CUT`). One that could not be scored
+    (`Ending.UNSCORED`) is left out, but for what others went on from.
 
     Raises:
-        ValueError: nothing was simulated.
+        ValueError: nothing was simulated, or nothing that could be scored.
     """
     trajectories: list[Trajectory] = []
+    scored: list[bool] = []
     for tree in trees:
         first = len(trajectories)
         for number, end in enumerate(tree.ends):
@@ -48,6 +53,7 @@ def to_table(trees: Sequence[Tree]) -> StepTable:
             before = nodes[0].before
             parent = None if before.parent is None else (first + before.simulation, before.t - 1)
             steps = tuple(map(_step, nodes))
+            scored.append(end.ending is not Ending.UNSCORED)
             trajectories.append(
                 Trajectory(tree.task, first + number, end.won, end.terminated, end.truncated, steps, parent)
             )
@@ -55,7 +61,10 @@ def to_table(trees: Sequence[Tree]) -> StepTable:
         raise ValueError(
             f"the {len(trees)} searches simulated nothing: was there a budget, and an episode to be played?"
         )
-    return StepTable.from_trajectories(trajectories)
+    if not any(scored):
+        raise UnscoredError(f"none of the {len(scored)} simulations could be scored")
+    table = StepTable.from_trajectories(trajectories)
+    return table if all(scored) else table.keep(np.array(scored))
 
 
 def demonstrations(trees: Sequence[Tree], policy: Any = None) -> list[Reply]:

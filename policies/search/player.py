@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -37,7 +37,7 @@ class SearchPlayer:
     At the first step of an episode it searches, all episodes side by side, and then plays the steps of the best
     simulation one after the other, reply by reply as the search found them. Where reality goes another way, and where
     they end, it searches on with what the budget has left, and without that the policy itself answers. Forks of an
-    episode share its budget and its plan.
+    episode share its budget, in equal parts where several search at once; in the same state they share a plan.
 
     It knows more than a policy does: it can go back in time, and it sees the outcome of what it tries. Compare it with
     others that may try as often, not with single attempts.
@@ -66,8 +66,8 @@ class SearchPlayer:
 
     Raises:
         TypeError: the environment cannot be branched.
-        ValueError: a number is out of range; the budget limits tokens only, and the policy does not say how long its
-            replies may be.
+        ValueError: a number is out of range; the budget limits tokens, and the policy does not say how long its replies
+            may be.
     """
 
     def __init__(
@@ -89,14 +89,15 @@ class SearchPlayer:
             raise ValueError(f"share must be above 0 and at most 1, got {share}")
         self.method, self.budget, self.value = method, budget, value or Value()
         self.simulator = Simulator(envs, policy, value=self.value, listed=listed, fresh=fresh, under_way=under_way)
-        if budget.steps is None and not self.simulator.longest:
+        if budget.tokens is not None and not self.simulator.longest:
             raise ValueError(
-                f"{type(policy).__name__} has no settings.max_new_tokens: limit the budget's steps, or no search ends"
+                f"{type(policy).__name__} has no settings.max_new_tokens, and a budget of tokens cannot be kept "
+                "without knowing how many a reply may have: limit the budget's steps alone"
             )
         self.policy, self.until_won, self.share, self.keep = policy, until_won, share, keep
         self.costs: dict[int, Cost] = {}
         self.trees: dict[int, list[Tree]] = {}
-        self._plans: dict[int, list[Node]] = {}
+        self._plans: dict[tuple[int, str], list[Node]] = {}
 
     def forget(self) -> None:
         """Forget all episodes: before other ones that are numbered from 0 again, of another `VectorSnapshots`."""
@@ -121,51 +122,57 @@ class SearchPlayer:
                 "wrappers.VectorSnapshots around the environments that are played"
             )
         episodes = infos["episode_number"].tolist()
-        keys = [str(key) for key in infos["state_key"]]
+        places = [(episode, str(key)) for episode, key in zip(episodes, infos["state_key"], strict=True)]
         lost = {
-            episode: infos["snapshot"][row]
-            for row, episode in reversed(list(enumerate(episodes)))  # of forks, which share a budget, the first
-            if self._next(episode, keys[row]) is None
+            place: infos["snapshot"][row]
+            for row, place in reversed(list(enumerate(places)))  # of forks in the same state the first
+            if place not in self._plans
         }
-        self._search([(episode, lost[episode]) for episode in dict.fromkeys(episodes) if episode in lost], rng)
-        found = [self._next(episode, key) for episode, key in zip(episodes, keys, strict=True)]
+        self._search({place: lost[place] for place in dict.fromkeys(places) if place in lost}, set(places), rng)
+        found = [self._plans[place][0] if place in self._plans else None for place in places]
         alone = np.asarray([row for row, node in enumerate(found) if node is None], np.int64)
         replies = [None if node is None else node.reply for node in found]
         if len(alone):
             rest = {name: column[alone] for name, column in infos.items()}
             for row, reply in zip(alone, self.policy.act([observations[i] for i in alone], rest, rng), strict=True):
                 replies[row] = reply
-        for row, node in enumerate(found):
-            plan = self._plans.get(episodes[row])
-            if node is not None and plan and plan[0] is node:  # forks of an episode share its plan
-                plan.pop(0)
+        followed = {place: self._plans.pop(place) for place in dict.fromkeys(places) if place in self._plans}
+        for (episode, _), plan in followed.items():
+            self._follow(episode, plan[1:])
         return [reply for reply in replies if reply is not None]
 
-    def _next(self, episode: int, key: str) -> Node | None:
-        """Return the next step of an episode's plan, if the episode stands where that is to be played."""
-        plan = self._plans.get(episode)
-        if not plan:
-            return None
-        before = plan[0].parent
-        return plan[0] if before is not None and before.key == key else None
+    def _follow(self, episode: int, plan: list[Node]) -> None:
+        """Keep what is left of a plan for the state in which it is to be played."""
+        if plan:
+            self._plans[episode, plan[0].before.key] = plan
 
-    def _search(self, places: Sequence[tuple[int, Any]], rng: np.random.Generator) -> None:
+    def _search(
+        self, lost: Mapping[tuple[int, str], Any], standing: Collection[tuple[int, str]], rng: np.random.Generator
+    ) -> None:
+        """Search from states, by episode and key; drop plans of these episodes that begin where nobody stands."""
+        by_episode: dict[int, list[Any]] = {}
+        for (episode, _), state in lost.items():
+            by_episode.setdefault(episode, []).append(state)
         wanted: list[tuple[int, Any, Budget]] = []
-        for episode, state in places:
+        for episode, states in by_episode.items():
             left = self.budget.left(self.costs.setdefault(episode, Cost()), self.share)
-            if left.allows(Cost(), 1, self.simulator.longest):
-                wanted.append((episode, state, left))
+            for state, part in zip(states, left.parts(len(states)), strict=True):
+                if part.allows(Cost(), 1, self.simulator.longest):
+                    wanted.append((episode, state, part))
         if not wanted:
             return
         seeds = iter(rng.integers(2**63, size=len(wanted)).tolist())
-        budgets = iter([left for _, _, left in wanted])
+        budgets = iter([part for _, _, part in wanted])
 
         def plant(root: Node, task: str) -> Tree:
             return self.method.tree(root, task, self.value, next(budgets), np.random.default_rng(next(seeds)))
 
         trees = self.simulator.run([state for _, state, _ in wanted], plant, until_won=self.until_won)
+        searched = {episode for episode, _, _ in wanted}
+        for place in [place for place in self._plans if place[0] in searched and place not in standing]:
+            del self._plans[place]
         for (episode, _, _), tree in zip(wanted, trees, strict=True):
             self.costs[episode].add(tree.cost)
-            self._plans[episode] = tree.plan()
+            self._follow(episode, tree.plan())
             if self.keep:
                 self.trees.setdefault(episode, []).append(tree)

@@ -201,8 +201,8 @@ class Simulator:
                     continue
                 if not node.ended:
                     new.append(i)
-            if node.ended and "unscored" in self._infos and self._infos["unscored"][i]:
-                self._drop(i)  # nobody knows how good it was
+            if node.unscored:
+                self._drop(i)
             elif node.ended or (simulation.grow and simulation.length - 1 == self.value.rollout):
                 ended.append(i)
         self._list(new, [(simulation.tree, simulation.at) for simulation in map(self._in, new)])
@@ -274,6 +274,7 @@ class Simulator:
             valid=bool(entry(infos, "is_action_valid", i)),
             terminated=terminated,
             truncated=truncated,
+            unscored=(terminated or truncated) and "unscored" in infos and bool(infos["unscored"][i]),
             observation=observations_of(self._observations, np.asarray([i]))[0],
         )
 

@@ -30,6 +30,7 @@ class Node:
         won: the episode succeeded here.
         score: `info["score"]`; where there is none, 1 for success and 0 else.
         terminated, truncated: the episode ended here.
+        unscored: it did, and nobody knows how good it was.
         observation: what is shown here.
         state: snapshot; None where the episode has ended, and in rollouts.
         simulation: number of the simulation that played the step.
@@ -58,6 +59,7 @@ class Node:
     valid: bool = True
     terminated: bool = False
     truncated: bool = False
+    unscored: bool = False
     observation: Any = None
     state: Any = None
     simulation: int = -1
@@ -94,7 +96,7 @@ class Node:
     @property
     def ending(self) -> Ending:
         """How the episode ended here; `Ending.CUT` where it goes on."""
-        return Ending.of(self.won, self.terminated, self.truncated) if self.ended else Ending.CUT
+        return Ending.of(self.won, self.terminated, self.truncated, self.unscored) if self.ended else Ending.CUT
 
     @property
     def value(self) -> float:

@@ -245,3 +245,15 @@ def test_forks_of_any_shape_are_read_in_linear_time(shape) -> None:
 
     assert read(shape(4)) == {"comb": [4, 2, 3, 4, 1], "ladder": [1, 2, 3, 4]}[shape.__name__]
     assert growth(read, shape(2_000), shape(16_000)) < MOST_GROWTH
+
+
+def test_an_episode_that_was_not_played_on_is_kept_beside_a_child_that_is_numbered_before_it() -> None:
+    # "late" was cut by its recording after one step; "early" goes on from there, and has the smaller number.
+    table = StepTable.from_arrays(
+        group=["g"] * 2, trajectory=["early", "late"], t=[1, 0], state=["u", "s"], action=["up", "right"],
+        next_state=["goal", "u"], reward=[1, 0], won=[1, 0], terminated=[1, 0], parent={"early": ("late", 0)},
+    )  # fmt: skip
+    both = table.keep(np.array([True, True]))
+    assert both.to_trajectories() == table.to_trajectories()
+    alone = table.keep(np.array([True, False]))
+    assert (alone.trajectories, alone.parent.tolist(), len(alone)) == (("early",), [-1], 2)

@@ -80,7 +80,8 @@ def graphgpo_filled(table: StepTable, *, preset: str = "paper", **options: Unpac
     chosen = choose(FilledOptions, PRESETS, preset, options)
     given: Any = {name: value for name, value in chosen.items() if name != "share"}
     credit = graphgpo_values(table, **given)
-    steps = advantages_of(table, credit, {**given, "beta_episode": 0.0, "invalid_penalty": 0.0})
+    alone: GraphGPOOptions = given | {"beta_episode": 0.0, "invalid_penalty": 0.0}
+    steps = advantages_of(table, credit, alone)
     fitted = attribution(table, outcome=chosen["outcome"], centred=True)
     scores = process_reward(table, scores=fitted, alpha_trajectory=0.0)
     return advantages_of(table, credit, given) + (fill_silent(steps, scores, chosen["share"]) - steps)

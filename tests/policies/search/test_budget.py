@@ -20,6 +20,16 @@ def test_both_limits_count() -> None:
     assert Budget(tokens=5).allows(Cost(steps=10**9))
 
 
+@given(steps=st.integers(0, 50), tokens=st.integers(0, 50), count=st.integers(1, 9))
+def test_parts_are_as_equal_as_can_be_and_together_the_whole(steps, tokens, count) -> None:
+    parts = Budget(steps=steps, tokens=tokens).parts(count)
+    for name, whole in (("steps", steps), ("tokens", tokens)):
+        given = [getattr(part, name) for part in parts]
+        assert len(given) == count
+        assert sum(given) == whole
+        assert max(given) - min(given) <= 1
+
+
 def test_costs_add_up() -> None:
     cost = Cost(1, 2, 3, 4)
     cost.add(Cost(10, 20, 30, 40))

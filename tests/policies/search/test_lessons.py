@@ -1,5 +1,6 @@
 import pytest
 
+from agentgym.recorder import UnscoredError
 from agentgym.trajectory import Ending, StepTable
 from policies.scripted import tagged
 from policies.search.best_of_n import BestOfN
@@ -7,6 +8,8 @@ from policies.search.budget import Budget
 from policies.search.lessons import demonstrations, preferences, to_table
 from policies.search.mcts import MCTS
 from policies.search.value import Value
+from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.policies.search import searching
 from tests.policies.search.searching import Priors, search
 from tests.policies.search.test_mcts import BY_HAND, HALVES, Sequence
 
@@ -51,6 +54,30 @@ def test_rollouts_are_rows_too_and_tables_of_several_searches_keep_them_apart(tm
 def test_a_search_without_steps_has_no_table() -> None:
     with pytest.raises(ValueError, match="simulated nothing"):
         to_table(search(MCTS(), budget=Budget(steps=0)))
+
+
+class Unjudged(CorridorVectorEnv):
+    """Nobody knows how good it is to end in cell 0."""
+
+    class env_class(CorridorEnv):  # noqa: N801
+        def describe(self, valid):
+            return super().describe(valid) | {"unscored": self.cell == 0}
+
+
+def test_what_could_not_be_scored_is_in_no_table_but_for_what_others_went_on_from(monkeypatch) -> None:
+    monkeypatch.setattr(searching, "CorridorVectorEnv", Unjudged)
+    (tree,) = search(MCTS(), budget=Budget(steps=60), listed=Priors(0.5))
+    unscored = [number for number, end in enumerate(tree.ends) if end.label == "0"]
+    went_on = {node.before.simulation for end in tree.ends for node in end.path if node.before.parent is not None}
+    assert went_on & set(unscored)  # others were cut from one of them
+    table = to_table([tree])
+    assert set(table.endings) <= {Ending.SUCCESS, Ending.CUT}
+    assert table.trajectories == tuple(number for number in range(len(tree.ends)) if number not in unscored)
+    for trajectory, number in enumerate(table.trajectories):
+        path = [node.before.label for node in tree.ends[number].path]
+        assert [table.states[state] for state in table.state[table.chain(trajectory)]] == path
+    with pytest.raises(UnscoredError, match="none of the 2 simulations could be scored"):
+        to_table(search(BestOfN(2), policy=Sequence("left")))
 
 
 def test_demonstrations_are_the_replies_of_the_best_simulation() -> None:

@@ -5,9 +5,10 @@ import numpy as np
 import pytest
 
 import agentgym  # noqa: F401  # registers the environments
-from agentgym.rollout import collect
+from agentgym.rollout import collect, infos_of, observations_of
+from agentgym.trajectory import Reply
 from agentgym.vector import TextVectorEnv
-from policies.scripted import RandomPolicy
+from policies.scripted import RandomPolicy, tagged
 from policies.search.beam import Beam
 from policies.search.best_of_n import BestOfN
 from policies.search.budget import Budget
@@ -138,6 +139,7 @@ def test_infos_without_snapshots_say_what_to_do() -> None:
     ("options", "words"),
     [
         ({"budget": Budget(tokens=5)}, "limit the budget's steps"),
+        ({"budget": Budget(steps=5, tokens=5)}, "a budget of tokens cannot be kept"),
         ({"budget": Budget(steps=5), "share": 0.0}, "share"),
     ],
 )
@@ -155,6 +157,31 @@ def test_forks_of_a_played_episode_share_its_plan() -> None:
     assert replies[0] == replies[1]
     assert list(player.costs) == [0]
     assert player.costs[0].steps <= 200
+
+
+class Right:
+    def act(self, observations, infos, rng):
+        return [Reply(tagged("right")) for _ in observations]
+
+
+def test_forks_in_different_states_have_plans_of_their_own() -> None:
+    envs = VectorSnapshots(make(2))
+    player = SearchPlayer(make(2), Right(), BestOfN(1), budget=Budget(steps=10))
+    envs.reset(seed=0, options={"index": 2})
+    envs.fork(0, [1])
+    observations, *_, infos = envs.step([tagged("left"), tagged("right")])
+    assert infos["episode_number"].tolist() == [0, 0]
+    playing = np.arange(2)
+    while len(playing):
+        replies = player.act(observations_of(observations, playing), infos_of(infos, playing), np.random.default_rng(0))
+        actions = ["", ""]
+        for i, reply in zip(playing.tolist(), replies, strict=True):
+            actions[i] = reply.text
+        observations, _, terminated, _, infos = envs.step(actions)
+        # From 1 it is three steps to the right end, from 3 one: each is searched once, and then played as found.
+        assert (player.costs[0].simulations, player.costs[0].steps) == (2, 4)
+        playing = playing[~terminated[playing]]
+    assert infos["won"].all()
 
 
 def test_forks_share_a_budget() -> None:
