@@ -94,7 +94,7 @@ def page_data(league: League) -> dict[str, Any]:
 
 def _standing(standing: Standing, sizes: list[int], credits: list[str]) -> dict[str, Any]:
     held = standing.main
-    found = {(score.credit, score.size): score for score in held.scores}
+    found = {(score.credit, score.size): score.measures for score in held.scores}
     error = held.error / held.spread if held.spread else 0.0
     return {
         "env": standing.env,
@@ -102,7 +102,7 @@ def _standing(standing: Standing, sizes: list[int], credits: list[str]) -> dict[
         "success": standing.success,
         "counts": counts(standing),
         "measures": {
-            name: [[_plain(found[credit, size].measures[name]) for credit in credits] for size in sizes]
+            name: [[_plain(found.get((credit, size), {}).get(name)) for credit in credits] for size in sizes]
             for name in MEASURES
         },
         "groups": [

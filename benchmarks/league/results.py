@@ -95,16 +95,14 @@ class Held:
     comparable: list[float]
     scores: list[Score]
 
-    def score(self, credit: str, size: int) -> Score:
-        """Return one score.
+    def score(self, credit: str, size: int) -> Score | None:
+        """Return one score, None where this player's episodes do not have what the credit needs."""
+        return next((score for score in self.scores if (score.credit, score.size) == (credit, size)), None)
 
-        Raises:
-            KeyError: there is none.
-        """
-        for score in self.scores:
-            if (score.credit, score.size) == (credit, size):
-                return score
-        raise KeyError(f"no score of {credit!r} at group size {size}")
+    def measure(self, credit: str, measure: str, size: int) -> Interval | None:
+        """Return one measure of a score, None also where there was nothing to measure."""
+        score = self.score(credit, size)
+        return None if score is None else score.measures[measure]
 
 
 @dataclass(frozen=True)
@@ -172,7 +170,7 @@ def counts(standing: Standing) -> bool:
 def mean_measure(league: League, env: str, credit: str, measure: str, size: int) -> float | None:
     """Return a measure's mean over the players of an environment that count; None: nobody left anything to measure."""
     return _mean(
-        standing.main.score(credit, size).measures[measure]
+        standing.main.measure(credit, measure, size)
         for standing in league.standings
         if standing.env == env and counts(standing)
     )

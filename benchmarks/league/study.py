@@ -33,7 +33,7 @@ from benchmarks.league.diagnostics import diagnose
 from benchmarks.league.distances import Distances, distance_gains
 from benchmarks.league.episodes import Played, choices_of, play_learned, play_scripted, states_of
 from benchmarks.league.players import ENVIRONMENTS
-from benchmarks.league.registry import LEAGUE
+from benchmarks.league.registry import LEAGUE, WITH_PROBABILITIES
 from benchmarks.league.results import VERSION, Held, League, LeagueConfig, Standing, save
 from benchmarks.learning.stack import learned_config
 from benchmarks.machine import describe_machine
@@ -47,7 +47,7 @@ from wrappers.credit.vine import vine
 RESULTS = "league.json"
 DISTANCE, VALUE, UNDISCOUNTED = "distance", "value", "undiscounted value"
 BRANCHES, VINE = "branches", "vine"
-_KNOWN = {credit.name: credit for credit in LEAGUE}
+_KNOWN = {credit.name: credit for credit in (*LEAGUE, *WITH_PROBABILITIES)}
 
 #: Called with environment, player and a few words about what is done.
 Progress = Callable[[str, str, str], None]
@@ -111,12 +111,13 @@ def make_config(
     sizes = sorted(set(groups)) or list(size.sizes)
     if sizes[0] < 2 or any(large % small for small, large in itertools.pairwise(sizes)):
         raise ResultsError(f"group sizes must be at least 2, and each a multiple of the smaller ones, got {sizes}")
-    given = [*(credit.name for credit in LEAGUE), *([VINE] if size.branches else []), "random"]
+    found = _models(models, chosen)
+    given = [credit.name for credit in (*LEAGUE, *(WITH_PROBABILITIES if any(found.values()) else ()))]
     return LeagueConfig(
         players={
             env: {name: share for name, share in ENVIRONMENTS[env].optimal.items() if name in wanted} for env in chosen
         },
-        models=_models(models, chosen),
+        models=found,
         tasks={env: tasks or size.tasks or ENVIRONMENTS[env].tasks for env in chosen},
         episodes=max(size.episodes, sizes[-1]) // sizes[-1] * sizes[-1],
         sizes=sizes,
@@ -124,7 +125,7 @@ def make_config(
         check=check,
         branches=size.branches,
         gamma=gamma,
-        credits=given,
+        credits=[*given, *([VINE] if size.branches else []), "random"],
         resamples=1000,
         seed=seed,
     )
@@ -185,7 +186,8 @@ def measure(config: LeagueConfig, env: str, name: str, tell: Callable[[str], Non
         played = play_learned(env, Path(config.models[env][name]), count, episodes, config.seed)
     table = played.table
     truths, truth_steps = _truths(config, played, tell)
-    credits = [_KNOWN[credit] for credit in config.credits if credit in _KNOWN]
+    without = {credit.name for credit in WITH_PROBABILITIES} if name in config.players[env] else set[str]()
+    credits = [_KNOWN[credit] for credit in config.credits if credit in _KNOWN and credit not in without]
     vine_steps = 0
     if config.branches:
         tell("continuations for vine")

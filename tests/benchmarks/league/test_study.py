@@ -21,7 +21,10 @@ from benchmarks.league.results import credits_of, load, mean_measure, save
 from benchmarks.league.study import QUICK, Truth, agreement, ceiling, make_config, measure, run_league
 from benchmarks.ranking.credit import STEP, Credit
 from benchmarks.ranking.measures import MEASURES, bootstrap_weights
+from benchmarks.ranking.results import score_of
 from benchmarks.ranking.rollouts import comparisons
+from benchmarks.ranking.study import make_config as make_ranking_config
+from benchmarks.ranking.study import measure_player as measure_ranking
 
 APP = typer.Typer()
 APP.command()(league)
@@ -77,7 +80,20 @@ def test_a_method_joins_with_one_entry(monkeypatch):
     monkeypatch.setattr("benchmarks.league.study.LEAGUE", (*LEAGUE, mine))
     monkeypatch.setattr("benchmarks.league.study._KNOWN", {credit.name: credit for credit in (*LEAGUE, mine)})
     config = make_config(QUICK, envs=["sokoban"])
-    assert measure(config, "sokoban", "expert 50").main.score("steps left step", 4).measures["coverage"].mean > 0.5
+    assert measure(config, "sokoban", "expert 50").main.measure("steps left step", "coverage", 4).mean > 0.5
+
+
+def test_sokoban_is_the_ranking_study():
+    """The same players, tasks, episodes and truth: the same figures."""
+    mine = make_config(QUICK, envs=["sokoban"], players=["expert 75"], groups=[2, 4, 8, 16], tasks=2)
+    theirs = make_ranking_config(2, players=["expert 75"], methods="all")
+    expected = measure_ranking(theirs, "expert 75", lambda player, words: None)
+    found = measure(mine, "sokoban", "expert 75")
+    assert (found.success, found.steps) == (expected.success, expected.steps)
+    assert found.main.comparable == expected.comparable
+    for credit in ("gigpo step", "graphgpo step", "bellman step", "salt step", "attribution", "random"):
+        for size in mine.sizes:
+            assert found.main.score(credit, size) == score_of(expected, credit, size)
 
 
 def test_both_truths_of_an_exact_environment(tmp_path):
@@ -85,9 +101,26 @@ def test_both_truths_of_an_exact_environment(tmp_path):
     standing = run_league(config, tmp_path / "check").standings[0]
     assert [held.truth for held in standing.held] == ["distance", "value", "undiscounted value"]
     for held in standing.held:
-        assert held.score("graphgpo step", 4).measures["within"].mean > 0.2
+        assert held.measure("graphgpo step", "within", 4).mean > 0.2
         assert (held.ceilings[0] is None) is (held.truth == "distance")
     assert standing.truth_cost > 1
+
+
+def test_a_cloned_policy_plays_in_its_environment(finished_run, tmp_path):
+    job = finished_run / "clone-seed0"
+    tiny = dataclasses.replace(QUICK, tasks=2, continuations=2)
+    config = make_config(tiny, envs=["sokoban", "webshop"], models=[job / "model"], check=True)
+    assert config.models == {"sokoban": {"clone-seed0": str(job)}, "webshop": {}}
+    standing = measure(config, "sokoban", "clone-seed0")
+    assert [held.truth for held in standing.held] == ["distance", "value", "undiscounted value"]
+    assert standing.steps > 0
+    assert {"empg", "aem"} <= {score.credit for score in standing.main.scores}
+    assert standing.main.measure("empg", "coverage", 4).mean > 0
+    assert measure(config, "sokoban", "expert 50").main.score("empg", 4) is None
+    with pytest.raises(ResultsError, match="the name 'clone-seed0' is taken"):
+        make_config(QUICK, models=[job, job])
+    with pytest.raises(ResultsError, match="a policy for sokoban; this league plays webshop"):
+        make_config(QUICK, envs=["webshop"], models=[job])
 
 
 @pytest.mark.parametrize(
