@@ -1,6 +1,7 @@
 """One episode of a text environment: what is shown, what can be done, and what the expert does.
 
-Run: python examples/environment.py [AgentRL/ALFWorld-v0, AgentRL/WebShop-v0, AgentRL/SearchQA-v0, AgentRL/SOTOPIA-v0]
+Run: python examples/environment.py [AgentRL/ALFWorld-v0, AgentRL/VirtualHome-v0, AgentRL/WebShop-v0,
+    AgentRL/SearchQA-v0, AgentRL/SOTOPIA-v0]
 """
 
 import sys
