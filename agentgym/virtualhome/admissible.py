@@ -12,10 +12,12 @@ without effect (`point at`, `push`, `pull`, `move`, `squeeze`).
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from typing import Any, Final
+from bisect import insort
+from functools import lru_cache
+from operator import itemgetter
+from typing import Final
 
-from agentgym.virtualhome.commands import TEMPLATES, Words
+from agentgym.virtualhome.commands import PLACE, TEMPLATES, Phrases, Words
 from agentgym.virtualhome.handling import POURED_INTO_ALSO, TAKEN_ALSO
 from agentgym.virtualhome.household import Household, OriginalError
 from agentgym.virtualhome.moving import BEDS, SEATS
@@ -35,10 +37,12 @@ from agentgym.virtualhome.scene import (
     PLUGGED_OUT,
     SITTING,
     SOURCES,
+    STATE_NAMES,
     STATES,
     WIDTH,
     Scene,
     members,
+    positions,
 )  # fmt: skip
 from agentgym.virtualhome.using import OPENED_ALSO
 
@@ -50,20 +54,69 @@ OFFERED: Final = tuple(
         if name not in ("RUN", "RELEASE", "RINSE", "SCRUB", "POINTAT", "PUSH", "PULL", "MOVE", "SQUEEZE")
     ]
 )
-_WALK: Final = "walk to "
-#: Lists of all commands, by state, that one scene remembers: episodes of a group begin alike, and much changes nothing.
-_MOST_LISTS: Final = 128
-#: Lists of places to go to that one scene remembers.
-_MOST_WALKS: Final = 64
-#: Things in some condition whose commands one scene remembers.
-_MOST_KNOWN: Final = 1024
-#: What else decides what can be done to a thing, beside its states, what is on it, and the character's posture: a hand
-#: is free, something is held, a knife is; it is shut in, it is held itself.
-_HAND, _HOLDS, _KNIFE, _SHUT, _HELD = (1 << bit for bit in range(16, 21))
+_FIND, _TURN_TO, _WALK = PLACE["FIND"], PLACE["TURNTO"], PLACE["WALK"]
+#: Commands are sorted in four parts; these stand between them: most commands are of the three kinds, and are sorted
+#: once.
+_BETWEEN: Final = ("find ", "turn to ", "walk to ")
+#: What can be done to a known thing that is near, as bits of a set of actions.
+_LOCAL: Final = (
+    "CLOSE", "CUT", "EAT", "GRAB", "LIE", "OPEN", "PLUGIN", "PLUGOUT", "SIT", "SWITCHOFF", "SWITCHON", "TOUCH", "TYPE",
+    "WASH", "WIPE",
+)  # fmt: skip
+(
+    _DO_CLOSE, _CUT, _EAT, _GRAB, _LIE, _OPEN, _PLUG_IN, _PLUG_OUT, _SIT, _SWITCH_OFF, _SWITCH_ON, _TOUCH, _TYPE, _WASH,
+    _WIPE,
+) = (1 << number for number in range(len(_LOCAL)))  # fmt: skip
+_ALL: Final = (1 << len(_LOCAL)) - 1
+_WITH_A_HAND: Final = _CUT | _GRAB | _OPEN | _PLUG_IN | _PLUG_OUT
+#: Lists that one scene remembers of each kind: of places to go to, of things to turn to.
+_MOST_LISTS: Final = 64
+
+
+def _part(command: str) -> int:
+    """Return which of the four parts of the sorted commands one belongs to."""
+    return sum(command > kind for kind in _BETWEEN)
+
+
+def _allowed(bits: int) -> int:
+    """Return the actions that a thing's states allow."""
+    actions = _ALL & ~(_OPEN | _DO_CLOSE | _SWITCH_ON | _SWITCH_OFF | _PLUG_IN | _PLUG_OUT)
+    if bits & IS_CLOSED and not bits & IS_ON:
+        actions |= _OPEN
+    if bits & IS_OFF and not bits & PLUGGED_OUT:
+        actions |= _SWITCH_ON
+    for state, action in (
+        (IS_OPEN, _DO_CLOSE), (IS_ON, _SWITCH_OFF), (PLUGGED_OUT, _PLUG_IN), (PLUGGED_IN, _PLUG_OUT)
+    ):  # fmt: skip
+        if bits & state:
+            actions |= action
+    return actions
+
+
+#: By the bits of a states cell.
+_BY_STATES: Final = tuple([_allowed(bits) for bits in range(1 << len(STATE_NAMES))])
+
+
+@lru_cache(maxsize=1 << 11)
+def _able(name: str, properties: tuple[str, ...]) -> int:
+    """Return the actions that can be done to things of a class with some properties, in some state or other."""
+    actions = _WASH | _WIPE | _TOUCH
+    for known, also, able in (
+        ("GRABBABLE", TAKEN_ALSO, _GRAB), ("CAN_OPEN", OPENED_ALSO, _OPEN | _DO_CLOSE),
+        ("HAS_SWITCH", (), _SWITCH_ON | _SWITCH_OFF), ("HAS_SWITCH", ("keyboard",), _TYPE),
+        ("HAS_PLUG", (), _PLUG_IN | _PLUG_OUT), ("SITTABLE", (), _SIT), ("LIEABLE", (), _LIE), ("EATABLE", (), _EAT),
+    ):  # fmt: skip
+        if known in properties or name in also:
+            actions |= able
+    return actions | _CUT if {"EATABLE", "CUTTABLE"} <= set(properties) else actions
 
 
 class Offers:
     """The commands that can be done in one scene.
+
+    What can be done to a thing follows from what it is, its states, hands and posture: commands are made once for every
+    name and set of actions. Where one can walk to changes with doors and with what lies in which room, what one can
+    turn to with every discovery: both lists are remembered.
 
     Args:
         words: the scene's commands.
@@ -75,21 +128,20 @@ class Offers:
     def __init__(self, words: Words) -> None:
         self.words = words
         self._scene = scene = words.scene
-        self._say, self._each = words.say, words.each
-        self._known: dict[tuple[int, int, int, int], tuple[str, ...]] = {}
+        self._phrases = words.phrases
         self._me = scene.character * WIDTH
-        self._lists: dict[tuple[int, int, tuple[Any, ...]], tuple[str, ...]] = {}
-        self._walks: dict[int, tuple[str, ...]] = {}
-        self._ways: dict[tuple[int, int], tuple[int, int]] = {}
-        having = scene.having
-        self._doors = _of(scene, "door", "doorjamb")
-        self._door_cells = [(door * WIDTH + STATES, 1 << door) for door in members(self._doors)]
-        self._room_cells = [(room * WIDTH + SOURCES + INSIDE, 1 << room) for room in members(scene.rooms)]
-        self._no_rooms = ~scene.rooms
         self._self = 1 << scene.character
-        self._grabbable = having["GRABBABLE"] | _of(scene, *TAKEN_ALSO)
-        self._openable = having["CAN_OPEN"] | _of(scene, *OPENED_ALSO)
-        self._typed = having["HAS_SWITCH"] | _of(scene, "keyboard")
+        self._turns: dict[int, list[str]] = {}
+        self._last_turns = 0
+        self._walks: dict[int, tuple[str, ...]] = {}
+        self._walks_here: dict[object, tuple[str, ...]] = {}
+        self._ways: dict[tuple[int, int], tuple[int, int]] = {}
+        self._door_cells = [(door * WIDTH + STATES, 1 << door) for door in members(scene.doors)]
+        self._room_cells = [(room * WIDTH + SOURCES + INSIDE, 1 << room) for room in members(scene.rooms)]
+        slots = [slot for slot, _ in (*self._room_cells, *self._door_cells)]
+        self._where = itemgetter(*slots) if slots else len
+        self._no_rooms = ~scene.rooms
+        having = scene.having
         self._poured = having["POURABLE"] | having["DRINKABLE"]
         self._poured_into = having["RECIPIENT"] | _of(scene, *POURED_INTO_ALSO)
         self._knives = sum(nodes for name, nodes in scene.classes.items() if "knife" in name)
@@ -100,63 +152,76 @@ class Offers:
         )
 
     def admissible(self, state: Household, known: int) -> tuple[str, ...]:
-        """Return every offered command that can be done, sorted as strings; remembered for some states.
+        """Return every offered command that can be done, sorted as strings.
 
         Args:
             state: of an episode in the scene, with dialect "v1".
             known: the nodes that were discovered, as a set.
         """
-        key = state.fingerprint(), known, tuple(state.places.items())
-        commands = self._lists.get(key)
-        if commands is None:
-            if len(self._lists) >= _MOST_LISTS:
-                self._lists.clear()
-            commands = self._lists[key] = self._work_out(state, known)
-        return commands
-
-    def _work_out(self, state: Household, known: int) -> tuple[str, ...]:
-        cells, me = state.cells, self._me
-        close = near = cells[me + CLOSE]
-        for node in _positions(close):
-            near |= cells[node * WIDTH + CLOSE] | cells[node * WIDTH + SOURCES + ON]
+        cells, me, phrases = state.cells, self._me, self._phrases
+        near = close = cells[me + CLOSE]
+        for node in positions(close):
+            base = node * WIDTH
+            near |= cells[base + CLOSE] | cells[base + SOURCES + ON]
         near &= ~self._self
+        finds = [phrases[node].each[_FIND] for node in positions(near & ~(close & known))]
+        finds.sort()
         right, left, rest = cells[me + HOLDS_RH], cells[me + HOLDS_LH], cells[me + STATES] & (SITTING | LYING)
         held = right | left
-        finds = self._each("FIND")
-        found = [finds[node] for node in _positions(near & ~(close & known))]
+        parts: tuple[list[str], ...] = ([], [], [], [])
+        local = near & known
+        if local:
+            how = _ALL
+            if right and left:
+                how &= ~_WITH_A_HAND
+            if not held:
+                how &= ~(_WIPE | _CUT)
+            elif not held & self._knives:
+                how &= ~_CUT
+            if rest:
+                how &= ~((_SIT if rest & SITTING else 0) | (_LIE if rest & LYING else 0))
+            for node in positions(local):
+                actions = self._actions(state, node) & (how & ~_GRAB if held >> node & 1 else how)
+                group = phrases[node].groups.get(actions) or _group(phrases[node], actions)
+                for part, commands in zip(parts, group, strict=True):
+                    part += commands
+        if held:
+            for node in positions(held & known):
+                self._with(parts, state, node, near, known)
         if rest:
-            found += ["stand up", "sleep", "wake up"]
-        hands = _HAND if not (right and left) else 0
-        hands |= (_HOLDS if held else 0) | (_KNIFE if held & self._knives else 0) | rest
-        for node in _positions(near & known):
-            base = node * WIDTH
-            inside = cells[base + INSIDE] & self._no_rooms
-            how = hands | _SHUT if inside and state.shut(node) else hands
-            if held >> node & 1:
-                how |= _HELD
-            key = node, cells[base + STATES], how, cells[base + SOURCES + ON]
-            commands = self._known.get(key)
-            if commands is None:
-                if len(self._known) >= _MOST_KNOWN:
-                    self._known.clear()
-                commands = self._known[key] = self._at(*key)
-            found += commands
-        for node in _positions(held & known):
-            self._with(found, state, node, near, known)
-        self._from_afar(found, state, known)
-        found.sort()
+            parts[1].extend(("sleep", "stand up"))
+            parts[2].append("wake up")
+        self._from_afar(parts, state, known)
+        for part in parts:
+            part.sort()
+        first, second, third, fourth = parts
+        turns = self._turn_commands(known)
         if rest:
-            return tuple(found)
-        split = bisect_left(found, _WALK)
-        return (*found[:split], *self._walk_commands(self.reachable(state)), *found[split:])
+            return (*first, *finds, *second, *turns, *third, *fourth)
+        return (*first, *finds, *second, *turns, *third, *self._walk_commands(state), *fourth)
 
-    def _with(self, found: list[str], state: Household, thing: int, near: int, known: int) -> None:
+    def _actions(self, state: Household, node: int) -> int:
+        """Return what can be done to a near thing with free hands by somebody who stands, as a set of actions."""
+        cells, scene, base = state.cells, self._scene, node * WIDTH
+        actions = _able(scene.names[node], scene.properties[node])
+        on = cells[base + SOURCES + ON]
+        if on:
+            if on & scene.having["EATABLE"]:
+                actions |= _EAT
+            if on.bit_count() >= SEATS.get(scene.names[node], 1):
+                actions &= ~_SIT
+            if on.bit_count() >= BEDS.get(scene.names[node], 1):
+                actions &= ~_LIE
+        if cells[base + INSIDE] & self._no_rooms and state.shut(node):
+            actions &= ~(_TOUCH | _GRAB)
+        return actions & _BY_STATES[cells[base + STATES]]
+
+    def _with(self, parts: tuple[list[str], ...], state: Household, thing: int, near: int, known: int) -> None:
         """Add what can be done with a thing in hand."""
-        say, each = self._say, self._each
-        found.append(each("DROP")[thing])
-        found += [each(action)[thing] for action, able in self._in_hand if able >> thing & 1]
+        say, each = self.words.say, self._phrases[thing].each
+        found = [each[PLACE["DROP"]], *[each[PLACE[action]] for action, able in self._in_hand if able >> thing & 1]]
         pours = self._poured >> thing & 1
-        for node in _positions(near & known & ~(1 << thing)):
+        for node in positions(near & known & ~(1 << thing)):
             found.append(say("PUTBACK", thing, node))
             if self._takes_in(state, node):
                 found.append(say("PUTIN", thing, node))
@@ -164,76 +229,53 @@ class Offers:
                 found.append(say("POUR", thing, node))
         place, relation = state.places.get(thing, (-1, 0))
         if place >= 0 and state.near(place) and (relation != INSIDE or self._takes_in(state, place)):
-            found.append(each("PUTOBJBACK")[thing])
+            found.append(each[PLACE["PUTOBJBACK"]])
+        for command in found:
+            parts[_part(command)].append(command)
 
     def _takes_in(self, state: Household, node: int) -> bool:
         return bool(not self._scene.having["CAN_OPEN"] >> node & 1 or state.cells[node * WIDTH + STATES] & IS_OPEN)
 
-    def _at(self, node: int, bits: int, how: int, on: int) -> tuple[str, ...]:
-        """Return what can be done to a known thing that is near, apart from putting something there.
-
-        Args:
-            node: the thing.
-            bits: its states.
-            how: the character's posture, and bits of `_HAND` and so on.
-            on: what is on it, as a set.
-        """
-        having, hand, name = self._scene.having, how & _HAND, self._scene.names[node]
-        actions = ["WASH"]
-        if how & _HOLDS:
-            actions.append("WIPE")
-        if not how & _SHUT:
-            actions.append("TOUCH")
-            if hand and self._grabbable >> node & 1 and not how & _HELD:
-                actions.append("GRAB")
-        if self._openable >> node & 1:
-            if hand and bits & IS_CLOSED and not bits & IS_ON:
-                actions.append("OPEN")
-            if bits & IS_OPEN:
-                actions.append("CLOSE")
-        if having["HAS_SWITCH"] >> node & 1:
-            if bits & IS_OFF and not bits & PLUGGED_OUT:
-                actions.append("SWITCHON")
-            if bits & IS_ON:
-                actions.append("SWITCHOFF")
-        if hand and having["HAS_PLUG"] >> node & 1:
-            if bits & PLUGGED_OUT:
-                actions.append("PLUGIN")
-            if bits & PLUGGED_IN:
-                actions.append("PLUGOUT")
-        if having["SITTABLE"] >> node & 1 and not how & SITTING and on.bit_count() < SEATS.get(name, 1):
-            actions.append("SIT")
-        if having["LIEABLE"] >> node & 1 and not how & LYING and on.bit_count() < BEDS.get(name, 1):
-            actions.append("LIE")
-        if self._typed >> node & 1:
-            actions.append("TYPE")
-        eatable = having["EATABLE"]
-        if eatable >> node & 1 or on & eatable:
-            actions.append("EAT")
-        if hand and how & _KNIFE and eatable & having["CUTTABLE"] & 1 << node:
-            actions.append("CUT")
-        return tuple([self._each(action)[node] for action in actions])
-
-    def _from_afar(self, found: list[str], state: Household, known: int) -> None:
-        """Add what can be done to known things that need not be near."""
-        cells, each, scene, me = state.cells, self._each, self._scene, self._me
-        turns = each("TURNTO")
-        found += [turns[node] for node in _positions(known)]
-        found += [each("GREET")[node] for node in _positions(known & scene.having["PERSON"])]
+    def _from_afar(self, parts: tuple[list[str], ...], state: Household, known: int) -> None:
+        """Add what can be done to known things that need not be near, but for turning to them."""
+        cells, scene, me = state.cells, self._scene, self._me
+        persons = known & scene.having["PERSON"]
         worn = cells[me + SOURCES + ON] & scene.having["CLOTHES"] & known
-        found += [each("PUTOFF")[node] for node in _positions(worn)]
         facing = seen = cells[me + FACING]
-        for node in _positions(facing):
-            seen |= cells[node * WIDTH + FACING]
-        if not seen & known:
+        if not (persons or worn or facing):
             return
+        found = [self._phrases[node].each[PLACE["GREET"]] for node in members(persons)]
+        found += [self._phrases[node].each[PLACE["PUTOFF"]] for node in members(worn)]
+        for node in members(facing):
+            seen |= cells[node * WIDTH + FACING]
         room = state.room(scene.character)
-        for node in _positions(seen & known):
-            found.append(each("LOOKAT")[node])
+        for node in members(seen & known):
+            each = self._phrases[node].each
+            found.append(each[PLACE["LOOKAT"]])
             if scene.having["LOOKABLE"] >> node & 1 and state.room(node) == room is not None:
                 resting = cells[me + STATES] & (SITTING | LYING)
                 if scene.names[node] == "computer" or not resting or facing >> node & 1:
-                    found.append(each("WATCH")[node])
+                    found.append(each[PLACE["WATCH"]])
+        for command in found:
+            parts[_part(command)].append(command)
+
+    def _turn_commands(self, known: int) -> list[str]:
+        """Return the commands to turn to known things, sorted."""
+        commands = self._turns.get(known)
+        if commands is None:
+            last, phrases = self._last_turns, self._phrases
+            before = self._turns.get(last)
+            if before is not None and not last & ~known:
+                commands = before.copy()
+            else:
+                commands, last = [], 0
+            for node in positions(known & ~last):
+                insort(commands, phrases[node].each[_TURN_TO])
+            if len(self._turns) >= _MOST_LISTS:
+                self._turns.clear()
+            self._turns[known] = commands
+        self._last_turns = known
+        return commands
 
     def reachable(self, state: Household) -> int:
         """Return the nodes that a character that stands can walk to, as a set."""
@@ -256,8 +298,8 @@ class Offers:
                 found |= inside
             else:
                 elsewhere |= inside
-        for node in _positions(found & elsewhere):  # in several rooms: the first one counts
-            if state.room(node) not in members(rooms):
+        for node in positions(found & elsewhere):  # in several rooms: the first one counts
+            if state.room(node) not in positions(rooms):
                 found ^= 1 << node
         return (found | doors) & ~self._self
 
@@ -273,30 +315,40 @@ class Offers:
                 rooms |= 1 << room
             elif closed and state.room(closed[-1]) == room:
                 doors |= 1 << closed[-1]
-        for door in members(self._doors):
+        for door in members(scene.doors):
             if state.passable_door(door, start):
                 doors |= 1 << door
         return rooms, doors
 
-    def _walk_commands(self, nodes: int) -> tuple[str, ...]:
-        commands = self._walks.get(nodes)
+    def _walk_commands(self, state: Household) -> tuple[str, ...]:
+        """Return the commands to walk to what is reachable, sorted."""
+        where = self._where(state.cells)
+        commands = self._walks_here.get(where)
         if commands is None:
-            if len(self._walks) >= _MOST_WALKS:
-                self._walks.clear()
-            commands = self._walks[nodes] = tuple(sorted([self._each("WALK")[node] for node in members(nodes)]))
+            nodes = self.reachable(state)
+            commands = self._walks.get(nodes)
+            if commands is None:
+                if len(self._walks) >= _MOST_LISTS:
+                    self._walks.clear()
+                phrases = self._phrases
+                commands = tuple(sorted([phrases[node].each[_WALK] for node in positions(nodes)]))
+                self._walks[nodes] = commands
+            if len(self._walks_here) >= _MOST_LISTS:
+                self._walks_here.clear()
+            self._walks_here[where] = commands
         return commands
+
+
+def _group(phrases: Phrases, actions: int) -> tuple[tuple[str, ...], ...]:
+    """Return the commands for some actions of `_LOCAL` in their four parts, and remember them with the name."""
+    parts: tuple[list[str], ...] = ([], [], [], [])
+    for number in members(actions):
+        command = phrases.each[PLACE[_LOCAL[number]]]
+        parts[_part(command)].append(command)
+    group = phrases.groups[actions] = tuple([tuple(part) for part in parts])
+    return group
 
 
 def _of(scene: Scene, *classes: str) -> int:
     """Return the nodes of some classes, as a set."""
     return sum(scene.classes.get(name, 0) for name in classes)
-
-
-def _positions(nodes: int) -> list[int]:
-    """Return the members of a set, lowest first."""
-    found = []
-    while nodes:
-        low = nodes & -nodes
-        found.append(low.bit_length() - 1)
-        nodes ^= low
-    return found

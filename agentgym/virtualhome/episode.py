@@ -39,22 +39,22 @@ class Episode:
     def act(self, command: str) -> bool:
         """Play a command, and return whether it was done."""
         activity, world = self.activity, self.world
-        line = activity.lexicon.words.line(command)
-        if line is None:
+        read = activity.lexicon.words.read(command)
+        if read is None:
             self._note = f"{NOT_UNDERSTOOD}\n"
             return False
-        result = world.act(line)
+        action, nodes = read
+        result = world.perform(action, nodes)
         if not result.ok:
             self._note = f"{failure(result.messages, activity.lexicon.names, activity.scene)}\n"
             return False
         self._note = ""
-        index = activity.scene.index
-        if line.action in DISCOVERING:
-            self._known |= 1 << index[line.things[0][1]]
-        if activity.tests.deeds:
-            node = index[line.things[0][1]] if line.things else -1
-            self.done = activity.tests.advance(world.cells, self.done, line.action, node)
-        self._left = activity.tests.missing(world.cells, self.done)
+        if action in DISCOVERING:
+            self._known |= 1 << nodes[0]
+        tests = activity.tests
+        if tests.deeds:
+            self.done = tests.advance(world.cells, self.done, action, nodes[0] if nodes else -1)
+        self._left = tests.missing(world.cells, self.done)
         if self._plan is not None:
             self._plan = self._plan[1:] if self._plan[:1] == (command.strip(),) else None
         return True

@@ -30,8 +30,8 @@ from agentgym.virtualhome.scene import (
 )
 from agentgym.virtualhome.state import State
 
-#: room -> (other room, door), in the order in which the original finds them.
-Passages = dict[int, list[tuple[int, int]]]
+#: Ways between the rooms of a scene that are remembered.
+_MOST_WAYS = 64
 
 
 class Rule(NamedTuple):
@@ -138,9 +138,13 @@ class Household(State):
         """Return what is in the hands, the left one first."""
         return [*self.in_order(self.scene.character, HOLDS_LH), *self.in_order(self.scene.character, HOLDS_RH)]
 
+    def in_hands(self) -> int:
+        """Return the same as a set."""
+        return self.cells[self._me + HOLDS_RH] | self.cells[self._me + HOLDS_LH]
+
     def holds(self, node: int) -> bool:
         """Say whether a node is in a hand."""
-        return bool((self.cells[self._me + HOLDS_RH] | self.cells[self._me + HOLDS_LH]) >> node & 1)
+        return bool(self.in_hands() >> node & 1)
 
     # Nodes.
 
@@ -176,6 +180,8 @@ class Household(State):
             return node
         inside = self.cells[node * WIDTH + INSIDE]
         found = inside & rooms
+        if self._order is None and found == inside and not found & (found - 1):
+            return found.bit_length() - 1 if found else None
         if not self.v1:
             if inside & (inside - 1):
                 self.asked(node, INSIDE)
@@ -213,8 +219,7 @@ class Household(State):
 
     def passable_door(self, node: int, room: int) -> bool:
         """Say whether a node is a door or doorjamb of this room."""
-        classes = self.scene.classes
-        if not (classes.get("door", 0) | classes.get("doorjamb", 0)) >> node & 1:
+        if not self.scene.doors >> node & 1:
             return False
         return bool((self.related(node, BETWEEN) >> room | self.related(room, BETWEEN) >> node) & 1)
 
@@ -224,24 +229,26 @@ class Household(State):
         Raises:
             OriginalError: "KeyError" for a room without doors, "AttributeError" for `end` None.
         """
-        passages = _passages(self.scene, self._order is not None)
-        if start not in passages:
+        doors = _doors(self.scene, self._order is not None)
+        if start not in doors.passages:
             raise OriginalError("KeyError")
         if end is None:
             raise OriginalError("AttributeError")
         if start == end:
             return []
-        cells = self.cells
-        closed = {door for ways in passages.values() for _, door in ways if cells[door * WIDTH + STATES] & IS_CLOSED}
-        if end in _ways(passages, start, closed):
+        cells, closed = self.cells, 0
+        for slot, door in doors.cells:
+            if cells[slot] & IS_CLOSED:
+                closed |= door
+        if end in doors.ways(start, closed):
             return []
-        ways = _ways(passages, start, set())
+        ways = doors.ways(start, 0)
         if end not in ways:
             return None
         on_the_way = []
         while end != start:
             end, door = ways[end]
-            if door in closed:
+            if closed >> door & 1:
                 on_the_way.append(door)
         return on_the_way
 
@@ -277,28 +284,54 @@ class Household(State):
         return None
 
 
-def _ways(passages: Passages, start: int, closed: Collection[int]) -> dict[int, tuple[int, int]]:
-    """Return for every room that can be reached the one before it, and the door between them."""
-    ways = {start: (start, -1)}
-    queue = deque([start])
-    while queue:
-        room = queue.popleft()
-        for other, door in passages[room]:
-            if other not in ways and door not in closed:
-                ways[other] = room, door
-                queue.append(other)
-    return ways
+class _Doors:
+    """The doors of a scene, which no action moves; ways through them are remembered.
+
+    Args:
+        scene: the scene.
+        cpython: a door joins the first two nodes that it is between, in this order of sets.
+
+    Attributes:
+        passages: which rooms have which doors.
+        cells: the cell of the states of each door, and the door as a set.
+    """
+
+    def __init__(self, scene: Scene, cpython: bool) -> None:
+        start = State(scene, set_order="cpython" if cpython else "lowest id")
+        self.passages: dict[int, list[tuple[int, int]]] = {}
+        self.cells: list[tuple[int, int]] = []
+        self._ways: dict[tuple[int, int], dict[int, tuple[int, int]]] = {}
+        for kind in ("door", "doorjamb"):
+            for door in members(scene.classes.get(kind, 0)):
+                rooms = start.in_order(door, BETWEEN)
+                if len(rooms) > 1:
+                    self.cells.append((door * WIDTH + STATES, 1 << door))
+                    self.passages.setdefault(rooms[0], []).append((rooms[1], door))
+                    self.passages.setdefault(rooms[1], []).append((rooms[0], door))
+
+    def ways(self, start: int, closed: int) -> dict[int, tuple[int, int]]:
+        """Return for every room that can be reached the one before it, and the door between them.
+
+        Args:
+            start: a room with doors.
+            closed: the doors that are closed, as a set.
+        """
+        ways = self._ways.get((start, closed))
+        if ways is not None:
+            return ways
+        ways = {start: (start, -1)}
+        queue = deque([start])
+        while queue:
+            room = queue.popleft()
+            for other, door in self.passages[room]:
+                if other not in ways and not closed >> door & 1:
+                    ways[other] = room, door
+                    queue.append(other)
+        if len(self._ways) >= _MOST_WAYS:
+            self._ways.clear()
+        self._ways[start, closed] = ways
+        return ways
 
 
-@lru_cache(maxsize=1024)
-def _passages(scene: Scene, cpython: bool) -> Passages:
-    """Return which rooms have which doors; a door joins the first two nodes that it is between."""
-    start = State(scene, set_order="cpython" if cpython else "lowest id")
-    passages: Passages = {}
-    for kind in ("door", "doorjamb"):
-        for door in members(scene.classes.get(kind, 0)):
-            rooms = start.in_order(door, BETWEEN)
-            if len(rooms) > 1:
-                passages.setdefault(rooms[0], []).append((rooms[1], door))
-                passages.setdefault(rooms[1], []).append((rooms[0], door))
-    return passages
+#: Scenes of which the doors are remembered.
+_doors = lru_cache(maxsize=1024)(_Doors)

@@ -50,7 +50,9 @@ def state_key(state: State, shown: str, known: int, done: int) -> str:
         known: the nodes that were discovered, as a set.
         done: deeds that have been done.
     """
-    places = ",".join([f"{node}:{place}:{relation}" for node, (place, relation) in sorted(state.places.items())])
+    places = ""
+    if state.places:
+        places = ",".join([f"{node}:{place}:{relation}" for node, (place, relation) in sorted(state.places.items())])
     return f"{shown}; {state.fingerprint():032x}; {known:x}; {places}; {done}"
 
 

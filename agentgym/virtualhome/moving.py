@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from agentgym.virtualhome.household import Household, OriginalError, Refused, Rule
-from agentgym.virtualhome.scene import CLOSE, FACING, INSIDE, LYING, ON, SITTING
+from agentgym.virtualhome.scene import CLOSE, FACING, INSIDE, LYING, ON, SITTING, SOURCES, WIDTH, positions
 
 #: How many things may be on a seat before one sits, or lies, on it; 1 for all others.
 SEATS: Final = {"couch": 4, "bed": 4, "chair": 1, "loveseat": 2, "sofa": 4, "toilet": 1, "pianobench": 2, "bench": 2}
@@ -25,7 +25,8 @@ def check_walk(home: Household, node: int) -> Walk:
     start = home.room(me)
     if start is None:
         raise OriginalError("AttributeError" if home.v1 else "AssertionError")
-    home.room(node)  # the original asks for both rooms twice
+    if home.exact_order:
+        home.room(node)  # the original asks for both rooms twice
     if home.v1 and not home.passable_door(node, start):
         doors = home.closed_doors(start, room)
         if doors is None:
@@ -35,12 +36,19 @@ def check_walk(home: Household, node: int) -> Walk:
             raise Refused(f"Door(s) {names} between {shown[start]} and {shown[room or 0]} is (are) closed")
     if room is None:
         raise Refused
-    home.room(me)
+    if home.exact_order:
+        home.room(me)
     return room, start
 
 
 def walk(home: Household, way: Walk, node: int) -> None:
     """Leave everything, arrive at a node, and bring what is held."""
+    whole = not home.exact_order and not home.holds(home.scene.character)
+    (_walk_at_once if whole else _walk_in_order)(home, way, node)
+
+
+def _walk_in_order(home: Household, way: Walk, node: int) -> None:
+    """Change one edge after the other, as the original does."""
     scene, me = home.scene, home.scene.character
     room, start = way
     held = home.held()
@@ -70,6 +78,33 @@ def walk(home: Household, way: Walk, node: int) -> None:
             _touch_all(home, home.sources(node, INSIDE))
         for surface in home.in_order(node, ON):
             _touch(home, surface)
+
+
+def _walk_at_once(home: Household, way: Walk, node: int) -> None:
+    """Change whole sets of edges, to the same end: what is close in the end is gathered first."""
+    scene, me, cells = home.scene, home.scene.character, home.cells
+    room, start = way
+    held = home.in_hands()
+    home.remove_all(me, INSIDE)
+    home.remove_all(me, FACING)
+    close = 0
+    if home.v1 or room != node:
+        close = cells[node * WIDTH + INSIDE] & ~scene.rooms | scene.having["BODY_PART"] | 1 << node
+    home.add(me, INSIDE, room)
+    if held:
+        for thing in positions(held):
+            for relation in (INSIDE, CLOSE, FACING):
+                home.remove_all(thing, relation)
+        for thing in positions(held):
+            home.add(thing, INSIDE, room if home.carry_room else start)
+    if home.v1:
+        if scene.having["SURFACES"] >> node & 1:
+            close |= cells[node * WIDTH + SOURCES + ON]
+    else:
+        if scene.having["CAN_OPEN"] >> node & 1:
+            close |= cells[node * WIDTH + SOURCES + INSIDE]
+        close |= cells[node * WIDTH + ON]
+    home.relate_only(me, CLOSE, close | held)
 
 
 def check_find(home: Household, node: int) -> Walk | None:
@@ -182,6 +217,8 @@ def _touch_all(home: Household, nodes: int) -> None:
 
 
 def _look_away(home: Household) -> None:
+    if not home.related(home.scene.character, FACING) and not home.exact_order:
+        return
     for node in home.in_order(home.scene.character, FACING):
         home.remove(home.scene.character, FACING, node)
 

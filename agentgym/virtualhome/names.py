@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentgym.virtualhome.scene import Scene, members
+from agentgym.virtualhome.scene import Scene, positions
 
 
 class Names:
@@ -40,13 +40,15 @@ class Names:
 
     def in_order(self, nodes: int) -> list[int]:
         """Return the members of a set in the alphabetical order of their names, numbers as numbers."""
-        found = list(members(nodes))
+        found = positions(nodes)
         if len(found) > 1:
             found.sort(key=self._rank.__getitem__)
         return found
 
     def listed(self, nodes: int) -> str:
         """Return the names of a set in that order, with commas between them."""
+        if not nodes & (nodes - 1):
+            return self.of[nodes.bit_length() - 1] if nodes else ""
         return ", ".join([self.of[node] for node in self.in_order(nodes)])
 
     def together(self, nodes: Sequence[int]) -> str:

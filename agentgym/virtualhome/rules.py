@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 from agentgym.checks import suggest
@@ -49,6 +49,9 @@ class Result(NamedTuple):
     ok: bool
     messages: tuple[str, ...] = ()
     exception: str | None = None
+
+
+_DONE: Final = Result(True)
 
 
 class Changes(NamedTuple):
@@ -113,8 +116,7 @@ class World(Household):
         self._last = self.mark()
         self.messages.clear()
         action, things = line
-        rule = RULES.get(action)
-        if rule is None:  # the original reads these, and then does not know them
+        if action not in RULES:  # the original reads these, and then does not know them
             unknown = f"ExecutionException: Execution of Action.{action} is not supported"
             return Result(False, (), unknown if self.v1 else "TypeError")
         nodes = []
@@ -126,6 +128,22 @@ class World(Household):
             elif node is None or (self.v1 and (name, number) not in self.found):
                 return Result(False, (f"<{name}> ({number}) cannot be found",))
             nodes.append(node)
+        return self._do(action, nodes, things)
+
+    def perform(self, action: str, nodes: Sequence[int]) -> Result:
+        """Do what `act` does, for an action of `RULES` and nodes by their positions, called by their class."""
+        self._last = self.mark()
+        self.messages.clear()
+        things = [self.scene.things[node] for node in nodes]
+        if self.v1 and action not in DISCOVERING:
+            for name, number in things:
+                if (name, number) not in self.found:
+                    return Result(False, (f"<{name}> ({number}) cannot be found",))
+        return self._do(action, nodes, things)
+
+    def _do(self, action: str, nodes: Sequence[int], things: Sequence[tuple[str, int]]) -> Result:
+        """Do an action with nodes that are there, as they were called."""
+        rule = RULES[action]
         try:
             how = rule.check(self, *nodes)
         except Refused as refused:
@@ -139,7 +157,7 @@ class World(Household):
                 rule.effect(self, how, *nodes)
             if self.v1 and action in DISCOVERING:
                 self.note(self.found, things[0], True)
-        return Result(True, tuple(self.messages))
+        return Result(True, tuple(self.messages)) if self.messages else _DONE
 
     def changes(self) -> Changes:
         """Return what the last `step` or `act` changed."""

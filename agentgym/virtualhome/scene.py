@@ -71,6 +71,20 @@ def members(nodes: int) -> Iterator[int]:
         nodes ^= low
 
 
+def positions(nodes: int) -> list[int]:
+    """Return what `members` yields: faster where all of it is wanted.
+
+    >>> positions(0b10110)
+    [1, 2, 4]
+    """
+    found = []
+    while nodes:
+        low = nodes & -nodes
+        found.append(low.bit_length() - 1)
+        nodes ^= low
+    return found
+
+
 def states_of(bits: int) -> list[str]:
     """Return the names of the states in a states cell, sorted.
 
@@ -97,6 +111,8 @@ class Scene:
         cells: see above.
         character: position of the one who acts.
         rooms: the rooms, as a set of nodes.
+        doors: the doors and doorjambs, as a set of nodes.
+        things: (class name, id) of every node: how lines of a script name it.
         classes: class name -> the nodes of that class as a set.
         having: property -> the nodes with it as a set; a name of `PROPERTY_NAMES` that no node has is there too.
 
@@ -105,8 +121,8 @@ class Scene:
     """
 
     __slots__ = (
-        "_base", "_orders", "categories", "cells", "character", "classes", "having", "ids", "index", "names",
-        "properties", "rooms", "shown", "size",
+        "_base", "_orders", "categories", "cells", "character", "classes", "doors", "having", "ids", "index", "names",
+        "properties", "rooms", "shown", "size", "things",
     )  # fmt: skip
 
     def __init__(self, nodes: Sequence[Node], edges: Iterable[Edge]) -> None:
@@ -116,6 +132,7 @@ class Scene:
         self.index: dict[int, int] = {}
         self.names: tuple[str, ...] = ()
         self.shown: tuple[str, ...] = ()
+        self.things: tuple[tuple[str, int], ...] = ()
         self.categories: tuple[str, ...] = ()
         self.properties: tuple[tuple[str, ...], ...] = ()
         self.classes: dict[str, int] = {}
@@ -149,7 +166,7 @@ class Scene:
         """
         scene = Scene.__new__(Scene)
         scene._base = self
-        for name in ("size", "ids", "names", "shown", "categories", "properties", "character"):
+        for name in ("size", "ids", "names", "shown", "things", "categories", "properties", "character"):
             setattr(scene, name, getattr(self, name))
         scene.index, scene.classes, scene.having = dict(self.index), dict(self.classes), dict(self.having)
         scene._orders = {}
@@ -245,6 +262,8 @@ class Scene:
         self.ids += tuple(node.id for node in nodes)
         self.names += tuple(node.class_name for node in nodes)
         self.shown += tuple(f"<{node.class_name}> ({node.id})" for node in nodes)
+        self.things += tuple((node.class_name, node.id) for node in nodes)
+        self.doors = self.classes.get("door", 0) | self.classes.get("doorjamb", 0)
         self.categories += tuple(node.category for node in nodes)
         self.properties += tuple(node.properties for node in nodes)
         self.rooms = sum(1 << p for p, category in enumerate(self.categories) if category == "Rooms")

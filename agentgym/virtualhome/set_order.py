@@ -17,10 +17,8 @@ from agentgym.virtualhome.scene import WIDTH, Scene
 #: The event of a lookup; copying is -1 for each copy; an id with one of these adds 1 to 4, plus 4 for each id.
 _ASK: Final = 0
 _ADD, _DISCARD, _HIDE, _SHOW = 1, 2, 3, 4
-#: The mark of these entries in the log of `State`.
+#: The mark of these entries in the log of `State`, a flat list.
 LOGGED: Final = -2
-
-Entry = tuple[int, Any]
 
 
 class _Row:
@@ -52,15 +50,15 @@ class SetOrder:
         self._rows: dict[int, _Row] = {}
         self._copies = 0
 
-    def add(self, slot: int, node: int, log: list[Entry]) -> None:
+    def add(self, slot: int, node: int, log: list[Any]) -> None:
         """Take in that the relation of a cell to a node began."""
         self._change(slot, node, _SHOW if self._scene.cells[slot] >> node & 1 else _ADD, log)
 
-    def remove(self, slot: int, node: int, log: list[Entry]) -> None:
+    def remove(self, slot: int, node: int, log: list[Any]) -> None:
         """Take in that the relation of a cell to a node ended."""
         self._change(slot, node, _HIDE if self._scene.cells[slot] >> node & 1 else _DISCARD, log)
 
-    def ask(self, slot: int, log: list[Entry]) -> None:
+    def ask(self, slot: int, log: list[Any]) -> None:
         """Take in that the original looked the cell up."""
         row = self._rows.get(slot)
         if row is not None and row.added:
@@ -68,7 +66,7 @@ class SetOrder:
             if row.hidden or row.events[-1] != _ASK:  # otherwise a second lookup finds the set as the first left it
                 self._write(row, _ASK, log)
 
-    def ask_all(self, relation: int | None, log: list[Entry]) -> None:
+    def ask_all(self, relation: int | None, log: list[Any]) -> None:
         """Take in that the original looked up this relation of every node; None: every relation."""
         for slot in [slot for slot in self._rows if relation is None or slot % WIDTH == relation]:
             self.ask(slot, log)
@@ -86,10 +84,10 @@ class SetOrder:
         fresh.difference_update(row.removed)
         return list(fresh)
 
-    def renew(self, log: list[Entry]) -> None:
+    def renew(self, log: list[Any]) -> None:
         """Take in that every set was copied."""
         self._copies += 1
-        log.append((LOGGED, None))
+        log += (LOGGED, None)
 
     def undo(self, entry: _Row | None) -> None:
         """Take back what was logged last."""
@@ -106,7 +104,7 @@ class SetOrder:
         rows = [(slot, tuple(row.events)) for slot, row in self._rows.items() if row.events]
         return self._copies, tuple(sorted(rows))
 
-    def set_state(self, state: Any, log: list[Entry]) -> None:
+    def set_state(self, state: Any, log: list[Any]) -> None:
         """Load what `get_state` returned; everything is logged, as if it happened now."""
         copies, rows = state
         for slot, events in rows:
@@ -116,22 +114,22 @@ class SetOrder:
         for _ in range(copies):
             self.renew(log)
 
-    def _change(self, slot: int, node: int, kind: int, log: list[Entry]) -> None:
+    def _change(self, slot: int, node: int, kind: int, log: list[Any]) -> None:
         row = self._rows.get(slot)
         if row is None:
             row = self._rows[slot] = _Row()
         self._copied(row, log)
         self._write(row, (self._scene.ids[node] << 2) + kind, log)
 
-    def _copied(self, row: _Row, log: list[Entry]) -> None:
+    def _copied(self, row: _Row, log: list[Any]) -> None:
         """Write down the copies since the last event of a cell."""
         if row.copies < self._copies:
             self._write(row, row.copies - self._copies, log)
 
-    def _write(self, row: _Row, event: int, log: list[Entry]) -> None:
+    def _write(self, row: _Row, event: int, log: list[Any]) -> None:
         row.events.append(event)
         self._count(row, event, 1)
-        log.append((LOGGED, row))
+        log += (LOGGED, row)
 
     def _count(self, row: _Row, event: int, sign: int) -> None:
         if event < 0:

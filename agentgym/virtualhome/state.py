@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from agentgym.virtualhome.scene import (
+    INSIDE,
     RELATION_NAMES,
     SOURCES,
     STATES,
@@ -19,6 +20,7 @@ from agentgym.virtualhome.scene import (
     Edge,
     Scene,
     members,
+    positions,
     states_of,
 )  # fmt: skip
 from agentgym.virtualhome.set_order import SetOrder
@@ -27,7 +29,8 @@ from agentgym.virtualhome.set_order import SetOrder
 _PRIME: Final = (1 << 128) - 159
 #: Pseudo-random factor of every cell in `State.fingerprint`; those of SOURCES are 0, they say nothing new.
 _WEIGHTS: list[int] = []
-#: Mark of entries of `places`, `found` and `renewed` in the log; cells have theirs, `SetOrder` has -2.
+#: The log is a flat list: a cell, what it was, the next cell, ... Cells of SOURCES are not in it, they follow from the
+#: others. In place of a cell, this marks entries of `places`, `found` and `renewed`, and `SetOrder` has -2.
 _BOOK: Final = -1
 
 
@@ -35,7 +38,7 @@ class Snapshot(NamedTuple):
     """An exact state, hashable and picklable; equal for equal states (with `set_order="cpython"`: and equal pasts).
 
     Attributes:
-        cells: (cell, value) of the cells that differ from the scene, sorted by cell.
+        cells: (cell, value) of the cells that differ from the scene, sorted by cell; without those of SOURCES.
         places: `State.places` as sorted pairs.
         found: `State.found`, sorted.
         renewed: `State.renewed` in order.
@@ -63,9 +66,13 @@ class State:
         found: what rules with dialect "v1" have discovered: (name as written, id) -> True.
         renewed: nodes whose states were written, in the order of the first time -> True; the original lists its
             nodes in the order `nodes_in_order`.
+        touched: nodes of which states, or ON and INSIDE relations, may differ from the scene, as a set: what others
+            look like has not changed.
     """
 
-    __slots__ = ("_fingered", "_fingerprint", "_log", "_order", "cells", "found", "places", "renewed", "scene")
+    __slots__ = (
+        "_fingered", "_fingerprint", "_log", "_order", "cells", "found", "places", "renewed", "scene", "touched",
+    )  # fmt: skip
 
     def __init__(self, scene: Scene, *, set_order: str = "lowest id") -> None:
         if set_order not in ("lowest id", "cpython"):
@@ -75,7 +82,8 @@ class State:
         self.places: dict[int, tuple[int, int]] = {}
         self.found: dict[tuple[str, int], bool] = {}
         self.renewed: dict[int, bool] = {}
-        self._log: list[tuple[int, Any]] = []
+        self.touched = 0
+        self._log: list[Any] = []
         self._order = SetOrder(scene) if set_order == "cpython" else None
         self._fingerprint = self._fingered = 0
         if len(_WEIGHTS) < len(self.cells):
@@ -146,11 +154,11 @@ class State:
         """
         log, cells = self._log, self.cells
         if self._fingered < len(log):
-            seen: set[int] = set()
+            recent = log[: self._fingered - 1 : -1] if self._fingered else log[::-1]
+            before = dict(zip(recent[1::2], recent[::2], strict=True))  # of a cell's entries the first one stays
             total = self._fingerprint
-            for slot, old in log[self._fingered :]:
-                if slot >= 0 and slot not in seen:
-                    seen.add(slot)
+            for slot, old in before.items():
+                if slot >= 0:
                     total += (cells[slot] - old) * _WEIGHTS[slot]
             self._fingerprint, self._fingered = total % _PRIME, len(log)
         return self._fingerprint
@@ -163,11 +171,12 @@ class State:
         slot, bit = a * WIDTH + relation, 1 << b
         old = cells[slot]
         if not old & bit:
-            back = b * WIDTH + SOURCES + relation
-            reverse = cells[back]
-            self._log += ((slot, old), (back, reverse))
+            self._log += (slot, old)
             cells[slot] = old | bit
-            cells[back] = reverse | 1 << a
+            mine = 1 << a
+            cells[b * WIDTH + SOURCES + relation] |= mine
+            if relation <= INSIDE:
+                self.touched |= mine | bit
             if self._order is not None:
                 self._order.add(slot, b, self._log)
 
@@ -177,46 +186,76 @@ class State:
         slot, bit = a * WIDTH + relation, 1 << b
         old = cells[slot]
         if old & bit:
-            back = b * WIDTH + SOURCES + relation
-            reverse = cells[back]
-            self._log += ((slot, old), (back, reverse))
+            self._log += (slot, old)
             cells[slot] = old ^ bit
-            cells[back] = reverse ^ 1 << a
+            mine = 1 << a
+            cells[b * WIDTH + SOURCES + relation] ^= mine
+            if relation <= INSIDE:
+                self.touched |= mine | bit
             if self._order is not None:
                 self._order.remove(slot, b, self._log)
 
     def remove_all(self, node: int, relation: int) -> None:
         """Relate the node to none, and none to the node."""
         cells, log, order = self.cells, self._log, self._order
-        mine = 1 << node
-        for own, other in ((relation, SOURCES + relation), (SOURCES + relation, relation)):
-            slot = node * WIDTH + own
-            nodes = cells[slot]
-            if not nodes:
-                continue
-            log.append((slot, nodes))
+        mine, slot = 1 << node, node * WIDTH + relation
+        nodes = gone = cells[slot]
+        if nodes:
+            log += (slot, nodes)
             cells[slot] = 0
-            while nodes:
-                low = nodes & -nodes
-                nodes ^= low
-                each = low.bit_length() - 1
-                back = each * WIDTH + other
-                old = cells[back]
-                log.append((back, old))
-                cells[back] = old & ~mine
+            for each in positions(nodes):
+                cells[each * WIDTH + SOURCES + relation] ^= mine
                 if order is not None:
-                    if own == relation:
-                        order.remove(slot, each, log)
-                    else:
-                        order.remove(back, node, log)
+                    order.remove(slot, each, log)
+        nodes = cells[slot + SOURCES]
+        if nodes:
+            gone |= nodes
+            cells[slot + SOURCES] = 0
+            for each in positions(nodes):
+                back = each * WIDTH + relation
+                old = cells[back]
+                log += (back, old)
+                cells[back] = old ^ mine
+                if order is not None:
+                    order.remove(back, node, log)
+        if gone and relation <= INSIDE:
+            self.touched |= mine | gone
+
+    def relate_only(self, node: int, relation: int, others: int) -> None:
+        """Relate the node to these and no others, and these alone to the node: `remove_all`, and `add` both ways.
+
+        Without `exact_order`, for relations other than ON and INSIDE.
+        """
+        cells, log = self.cells, self._log
+        mine, slot = 1 << node, node * WIDTH + relation
+        out, into = cells[slot], cells[slot + SOURCES]
+        if (out | into | others) & mine:
+            self.remove_all(node, relation)
+            for each in positions(others):
+                self.add(node, relation, each)
+                self.add(each, relation, node)
+            return
+        if out != others:
+            log += (slot, out)
+            cells[slot] = others
+            for each in positions(out ^ others):
+                cells[each * WIDTH + SOURCES + relation] ^= mine
+        if into != others:
+            cells[slot + SOURCES] = others
+            for each in positions(into ^ others):
+                back = each * WIDTH + relation
+                old = cells[back]
+                log += (back, old)
+                cells[back] = old ^ mine
 
     def set_states(self, node: int, states: int) -> None:
         """Write the states of a node; it counts as renewed even where they are the same."""
         slot = node * WIDTH + STATES
         old = self.cells[slot]
         if old != states:
-            self._log.append((slot, old))
+            self._log += (slot, old)
             self.cells[slot] = states
+            self.touched |= 1 << node
         if node not in self.renewed:
             self.note(self.renewed, node, True)
 
@@ -224,7 +263,7 @@ class State:
         """Write into `places`, `found` or `renewed`; None takes the entry out."""
         old = book.get(key)
         if old != value:
-            self._log.append((_BOOK, (book, key, old)))
+            self._log += (_BOOK, (book, key, old))
             if value is None:
                 del book[key]
             else:
@@ -255,11 +294,11 @@ class State:
         """Take everything back that was changed since `mark`; 0 is the beginning of the episode."""
         log, cells = self._log, self.cells
         while len(log) > mark:
-            slot, old = log.pop()
+            old, slot = log.pop(), log.pop()
             if slot >= 0:
                 if len(log) < self._fingered:
                     self._fingerprint += (old - cells[slot]) * _WEIGHTS[slot]
-                cells[slot] = old
+                self._write(slot, old)
             elif slot == _BOOK:
                 book, key, value = old
                 if value is None:
@@ -271,11 +310,13 @@ class State:
         if len(log) < self._fingered:
             self._fingered = len(log)
             self._fingerprint %= _PRIME
+        if not mark:
+            self.touched = 0
 
     def changes_since(self, mark: int) -> dict[int, int]:
-        """Return cell -> its value at `mark`, for the cells that were written since."""
+        """Return cell -> its value at `mark`, for the cells that were written since; without those of SOURCES."""
         changed: dict[int, int] = {}
-        for slot, old in self._log[mark:]:
+        for slot, old in zip(self._log[mark::2], self._log[mark + 1 :: 2], strict=True):
             if slot >= 0:
                 changed.setdefault(slot, old)
         return changed
@@ -283,7 +324,7 @@ class State:
     def get_state(self) -> Snapshot:
         """Return the exact state."""
         cells, base = self.cells, self.scene.cells
-        slots = sorted(slot for slot in dict(self._log) if slot >= 0 and cells[slot] != base[slot])
+        slots = sorted([slot for slot in set(self._log[::2]) if slot >= 0 and cells[slot] != base[slot]])
         return Snapshot(
             tuple([(slot, cells[slot]) for slot in slots]),
             tuple(sorted(self.places.items())),
@@ -295,10 +336,15 @@ class State:
     def set_state(self, snapshot: Snapshot) -> None:
         """Load what `get_state` returned for the same scene and `set_order`; earlier marks are void."""
         self.undo(0)
-        cells = self.cells
         for slot, now in snapshot.cells:
-            self._log.append((slot, cells[slot]))
-            cells[slot] = now
+            old = self.cells[slot]
+            self._log += (slot, old)
+            self._write(slot, now)
+            node, relation = divmod(slot, WIDTH)
+            if relation <= INSIDE:
+                self.touched |= 1 << node | now ^ old
+            elif relation == STATES:
+                self.touched |= 1 << node
         for node, place in snapshot.places:
             self.note(self.places, node, place)
         for key in snapshot.found:
@@ -307,6 +353,17 @@ class State:
             self.note(self.renewed, node, True)
         if self._order is not None:
             self._order.set_state(snapshot.order, self._log)
+
+    def _write(self, slot: int, now: int) -> None:
+        """Write a cell, and those of SOURCES that follow from it."""
+        cells = self.cells
+        changed = cells[slot] ^ now
+        cells[slot] = now
+        node, relation = divmod(slot, WIDTH)
+        if relation != STATES:
+            mine, back = 1 << node, SOURCES + relation
+            for each in positions(changed):
+                cells[each * WIDTH + back] ^= mine
 
 
 def _grow_weights(nodes: int) -> None:

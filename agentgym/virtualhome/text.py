@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cache
 
 from agentgym.virtualhome.names import Names
 from agentgym.virtualhome.scene import (
@@ -33,8 +34,8 @@ _WORDS = (
     (IS_OPEN, "open"), (IS_CLOSED, "closed"), (IS_ON, "on"), (IS_OFF, "off"), (PLUGGED_OUT, "unplugged"),
     (DIRTY, "dirty"),
 )  # fmt: skip
-#: Things in some condition whose looks one scene remembers.
-_MOST_LOOKS = 1024
+#: Things in some condition whose looks one scene remembers, and rooms with postures.
+_MOST_LOOKS, _MOST_PLACES = 256, 64
 _SHOWN = sum(bit for bit, _ in _WORDS)
 NOT_UNDERSTOOD = "Nothing happens: that is no command for a thing of this house."
 _THING = re.compile(r"<[^<>]{1,100}> \((\d{1,10})\)")
@@ -63,28 +64,44 @@ class View:
     def __init__(self, names: Names) -> None:
         self._names = names
         self._looks: dict[tuple[int, int, int, int, int], str] = {}
+        self._at_first: dict[int, str] = {}
+        self._places: dict[tuple[int, int], str] = {}
 
     def surroundings(self, state: State) -> str:
         """Return the text of a state: a line for room and posture, one for what is near, one for hands and clothes."""
         cells, scene = state.cells, state.scene
         own = scene.character * WIDTH
         held = cells[own + HOLDS_RH] | cells[own + HOLDS_LH]
-        hidden = held | scene.having["BODY_PART"] | scene.rooms | 1 << scene.character
-        things = "; ".join([self._look(state, node) for node in self._names.in_order(cells[own + CLOSE] & ~hidden)])
-        hands = ", ".join([self._look(state, node, True) for node in self._names.in_order(held)])
+        near = cells[own + CLOSE] & ~(held | scene.having["BODY_PART"] | scene.rooms | 1 << scene.character)
+        touched, at_first, looks = state.touched, self._at_first, []
+        for node in self._names.in_order(near):
+            look = at_first.get(node) if not touched >> node & 1 else self._look(state, node)
+            if look is None:
+                look = at_first[node] = self._look(state, node)
+            looks.append(look)
+        hands = ", ".join([self._look(state, node, True) for node in self._names.in_order(held)]) if held else "nothing"
         worn = cells[own + SOURCES + ON] & scene.having["CLOTHES"]
         wearing = f" You wear {self._names.listed(worn)}." if worn else ""
-        where = f"You are in {self.location(state)}"
+        where = self.location(state)
         if cells[own + STATES] & (SITTING | LYING) and cells[own + ON]:
             where = f"{where} on {self._names.listed(cells[own + ON])}"
-        return f"{where}.\nNear you: {things or 'nothing'}.\nYou hold {hands or 'nothing'}.{wearing}"
+        return f"You are in {where}.\nNear you: {'; '.join(looks) or 'nothing'}.\nYou hold {hands}.{wearing}"
 
     def location(self, state: State) -> str:
         """Return the character's room, and its posture unless it stands: "kitchen 1", "bedroom 1, lying"."""
-        room = room_of(state, state.scene.character)
-        posture = state.cells[state.scene.character * WIDTH + STATES] & (SITTING | LYING)
-        where = self._names.of[room] if room >= 0 else "no room"
-        return f"{where}, {'sitting' if posture & SITTING else 'lying'}" if posture else where
+        cells, scene = state.cells, state.scene
+        own = scene.character * WIDTH
+        key = cells[own + INSIDE] & scene.rooms, cells[own + STATES] & (SITTING | LYING)
+        place = self._places.get(key)
+        if place is None:
+            room = room_of(state, scene.character)
+            place = self._names.of[room] if room >= 0 else "no room"
+            if key[1]:
+                place = f"{place}, {'sitting' if key[1] & SITTING else 'lying'}"
+            if len(self._places) >= _MOST_PLACES:
+                self._places.clear()
+            self._places[key] = place
+        return place
 
     def inventory(self, state: State) -> str:
         """Return what is in the hands, or "nothing"."""
@@ -111,7 +128,7 @@ class View:
     def _described(self, node: int, bits: int, under: int, around: int, content: int) -> str:
         text = self._names.of[node]
         if bits:
-            text = f"{text} ({', '.join([word for bit, word in _WORDS if bits & bit])})"
+            text = f"{text} ({_words(bits)})"
         if under:
             text = f"{text} on {self._names.listed(under)}"
         if around:
@@ -119,6 +136,12 @@ class View:
         if content >= 0:
             text = f"{text} with {self._names.listed(content) or 'nothing'} in it"
         return text
+
+
+@cache
+def _words(bits: int) -> str:
+    """The states that are mentioned, in words."""
+    return ", ".join([word for bit, word in _WORDS if bits & bit])
 
 
 def failure(messages: Iterable[str], names: Names, scene: Scene) -> str:

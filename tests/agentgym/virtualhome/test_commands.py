@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym.virtualhome.commands import TEMPLATES, Words
+from agentgym.virtualhome.commands import PLACE, TEMPLATES, Words
 from agentgym.virtualhome.scene import Scene
 from agentgym.virtualhome.script import PARAMETERS
 from tests.agentgym.virtualhome.small_houses import EDGES, NODES
@@ -30,7 +30,7 @@ def test_a_command_says_what_it_was_made_of(action: str) -> None:
             assert line.things == tuple((scene.names[node], scene.ids[node]) for node in chosen)
             assert WORDS.said(line) == command
             if len(chosen) == 1:
-                assert WORDS.each(action)[first] == command
+                assert WORDS.phrases[first].each[PLACE[action]] == command
 
 
 def test_numbers_follow_the_ids() -> None:

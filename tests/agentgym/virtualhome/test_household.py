@@ -260,3 +260,22 @@ def test_a_published_house_is_undone_after_any_lines() -> None:
         assert world.canonical_hash() != first
         world.undo()
         assert world.canonical_hash() == first
+
+
+class _EdgeByEdge(World):
+    """Walks as the original does, one edge after the other."""
+
+    exact_order = property(lambda self: True)
+
+
+@given(st.integers(0, 10**9), st.sampled_from(DIALECTS))
+def test_walking_with_whole_sets_ends_where_walking_edge_by_edge_does(seed: int, dialect: str) -> None:
+    rng = Random(seed)
+    scene = wild_scene(rng, rng.randint(2, 25), rng.randint(0, 150))
+    repairs = ("cycles", "grab_place", "find", *rng.sample(("carry_room", "posture"), rng.randint(0, 2)))
+    quick, slow = World(scene, dialect, repairs), _EdgeByEdge(scene, dialect, repairs)
+    for _ in range(40):
+        line = wild_line(rng, scene)
+        assert quick.step(line) == slow.step(line), line
+        assert quick.cells == slow.cells, line
+        assert quick.fingerprint() == slow.fingerprint()
