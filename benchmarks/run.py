@@ -26,6 +26,8 @@ COMMANDS = {
     "report": "benchmarks.learning.command:report",
     "check": "benchmarks.learning.command:check",
     "panel": "benchmarks.panels.command:panel",
+    "compare": "benchmarks.panels.comparison:compare",
+    "grade": "benchmarks.panels.grade:grade",
     "gpu": "benchmarks.gpu.command:gpu",
     "throughput": "benchmarks.throughput.study:throughput",
     "ranking": "benchmarks.ranking.study:ranking",

@@ -1,0 +1,298 @@
+"""Logs of other programs as episodes: which task, which actions, what was shown after each, and what is claimed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from agentgym.foreign_text import ForeignError, read_json_lines, read_text
+from benchmarks.json_files import ResultsError
+
+#: Formats by name, with what they look like.
+FORMATS: dict[str, str] = {
+    "lines": "JSON lines with 'task' (or 'task_id', 'gamefile') and 'actions', also 'observations', 'won' and 'score'",
+    "steps": "JSON lines with 'kind', a 'reset' and then 'step' rows, of the original engine",
+    "verl": "JSON lines with 'input', 'output' and 'score', a row per step, as verl-agent dumps them",
+    "ragen": "JSON lines with 'history', the states, actions and rewards of RAGEN's environment manager",
+    "react": "the text that ReAct prints: a game's name, then 'Act 1: ...' and 'Obs 1: ...'",
+    "reflexion": "the trial log of Reflexion: 'Environment #0:', '> action' lines and 'STATUS: OK'",
+}
+_TASKS = ("task_id", "task", "gamefile", "game")
+_WON = ("won", "success", "is_success")
+_GAME = re.compile(r"(?:using )?((?:\w+-){4}\d+/trial_\w+)")
+_NOW = re.compile(r"current observation is:\s*(.*?)\s*Your admissible actions of the current situation", re.DOTALL)
+_TAKEN = re.compile(r"already taken (\d+) step")
+_ACT, _OBS = re.compile(r"Act (\d+): ?(.*)"), re.compile(r"Obs (\d+): ?(.*)")
+_SUM = re.compile(r"\d+ r (True|False|[01](?:\.0)?) rs \[")
+_TASK_TEXT = "Here is the task:"
+#: What an episode brings in verl-agent when it is won.
+_VERL_WON = 10.0
+#: Characters of a reply without tags that verl-agent plays.
+_VERL_TAIL = 30
+
+
+@dataclass(frozen=True)
+class LoggedStep:
+    """An action, the text that the log shows after it (None: it shows none), and the line where it stands."""
+
+    action: str
+    observation: str | None
+    line: int
+
+
+@dataclass(frozen=True)
+class LoggedEpisode:
+    """An episode as a log tells it; None and "" stand for what it does not say.
+
+    Attributes:
+        line: where it begins, from 1.
+        task: id of the task.
+        opening: the first text.
+        steps: in order.
+        won: claimed success.
+        score: claimed score, 0..1.
+    """
+
+    line: int
+    task: str
+    opening: str | None
+    steps: tuple[LoggedStep, ...]
+    won: bool | None
+    score: float | None
+
+
+def read_log(path: Path, form: str | None = None) -> list[LoggedEpisode]:
+    """Read a log.
+
+    Args:
+        path: the file, plain or .xz, .gz, .bz2.
+        form: one of `FORMATS`; None: it is found out.
+
+    Raises:
+        ResultsError: no such file, an unknown format, or a line that does not belong to it; names file and line.
+    """
+    if not path.is_file():
+        raise ResultsError(f"{path}: no such file; expected a log of episodes")
+    try:
+        form = form or _format_of(path)
+        if form in ("react", "reflexion"):
+            lines = list(enumerate(read_text(path).replace("\r\n", "\n").split("\n"), start=1))
+            found = list(_react(lines) if form == "react" else _reflexion(lines))
+        else:
+            found = list(_READERS[form](path, read_json_lines(path)))
+    except (ForeignError, OSError) as error:
+        raise ResultsError(f"{path}: {error}") from None
+    if not found:
+        raise ResultsError(f"{path}: no episode in the format {form!r}: {FORMATS[form]}")
+    return found
+
+
+def _format_of(path: Path) -> str:
+    number, line = next(((n, line) for n, line in enumerate(read_text(path).split("\n"), 1) if line.strip()), (1, ""))
+    if line.lstrip().startswith("{"):
+        _, row = next(read_json_lines(path))
+        keys = row.keys() if isinstance(row, dict) else set()
+        for form, needed in (("lines", "actions"), ("verl", "output"), ("ragen", "history"), ("steps", "kind")):
+            if needed in keys:
+                return form
+        said = f"an object with {', '.join(sorted(keys)) or 'nothing'}"
+    else:
+        text = read_text(path)
+        if re.search(r"^Act 1: ", text, re.MULTILINE):
+            return "react"
+        if re.search(r"^Environment #\d+:", text, re.MULTILINE):
+            return "reflexion"
+        said = repr(line[:80])
+    known = "; ".join(f"{name}: {looks}" for name, looks in FORMATS.items())
+    raise ResultsError(f"{path}, line {number}: unknown format, {said}; known are {known}")
+
+
+def _lines(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[LoggedEpisode]:
+    for number, row in rows:
+        where = f"{path}, line {number}"
+        if not isinstance(row, dict):
+            raise ResultsError(f"{where}: expected an object, got {row!r:.80}")
+        name = next((key for key in _TASKS if key in row), None)
+        if name is None or not isinstance(row[name], str):
+            raise ResultsError(f"{where}: expected the id of a task in one of {', '.join(_TASKS)}, got {row!r:.120}")
+        actions, shown = _texts(row, "actions", where), _texts(row, "observations", where)
+        if actions is None:
+            raise ResultsError(f"{where}: expected 'actions', a list of texts, got {row!r:.120}")
+        opening = None
+        if shown is not None:
+            if len(shown) == len(actions) + 1:
+                opening, *shown = shown
+            elif len(shown) != len(actions):
+                raise ResultsError(
+                    f"{where}: expected an observation for each of {len(actions)} actions, and perhaps the first one, "
+                    f"got {len(shown)}"
+                )
+        texts = shown or [None] * len(actions)
+        steps = tuple(LoggedStep(action, text, number) for action, text in zip(actions, texts, strict=True))
+        yield LoggedEpisode(number, row[name], opening, steps, _won(row, where), _number(row, "score", where))
+
+
+def _texts(row: Mapping[str, Any], name: str, where: str) -> list[str] | None:
+    given = row.get(name)
+    if given is not None and not (isinstance(given, list) and all(isinstance(each, str) for each in given)):
+        raise ResultsError(f"{where}: {name!r} must be a list of texts, got {given!r:.120}")
+    return given
+
+
+def _won(row: Mapping[str, Any], where: str) -> bool | None:
+    name = next((key for key in _WON if row.get(key) is not None), None)
+    if name is not None and row[name] not in (0, 1):
+        raise ResultsError(f"{where}: {name!r} must be true or false, got {row[name]!r:.80}")
+    return None if name is None else bool(row[name])
+
+
+def _number(row: Mapping[str, Any], name: str, where: str) -> float | None:
+    given = row.get(name)
+    if given is not None and (isinstance(given, bool) or not isinstance(given, int | float)):
+        raise ResultsError(f"{where}: {name!r} must be a number, got {given!r:.80}")
+    return None if given is None else float(given)
+
+
+def _steps(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[LoggedEpisode]:
+    """What stands behind a row that is `done` is no part of the episode: the original engine plays on."""
+    episode: LoggedEpisode | None = None
+    done = False
+    for number, row in rows:
+        where = f"{path}, line {number}"
+        kind = row.get("kind") if isinstance(row, dict) else None
+        needed = {"reset": ("observation", "game"), "step": ("observation", "action")}.get(str(kind))
+        if needed is None or not all(isinstance(row.get(key), str) for key in needed):
+            raise ResultsError(f"{where}: expected a row of kind 'reset' or 'step' with its texts, got {row!r:.120}")
+        if kind == "reset":
+            if episode is not None:
+                yield episode
+            episode, done = LoggedEpisode(number, row["game"], row["observation"], (), None, None), False
+        elif episode is None:
+            raise ResultsError(f"{where}: a step before the first 'reset'")
+        elif not done:
+            done = bool(row.get("done"))
+            step = LoggedStep(row["action"], row["observation"], number)
+            won = _won(row, where)
+            won = episode.won if won is None else won
+            episode = replace(episode, steps=(*episode.steps, step), won=won)
+    if episode is not None:
+        yield episode
+
+
+def _verl(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[LoggedEpisode]:
+    """A row per step: an episode begins where its prompt speaks of no earlier one, and each row has its score."""
+    episode: LoggedEpisode | None = None
+    for number, row in rows:
+        where = f"{path}, line {number}"
+        if not isinstance(row, dict) or not all(isinstance(row.get(key), str) for key in ("input", "output")):
+            raise ResultsError(f"{where}: expected 'input' and 'output', got {row!r:.120}")
+        now, taken = _NOW.search(row["input"]), _TAKEN.search(row["input"])
+        if now is None:
+            raise ResultsError(f"{where}: the prompt has no 'current observation is: ... Your admissible actions'")
+        if taken is None or taken[1] == "0":
+            if episode is not None:
+                yield episode
+            score = _number(row, "score", where)
+            won = None if score not in (0.0, _VERL_WON) else score == _VERL_WON
+            episode = LoggedEpisode(number, "", now[1], (), won, None)
+        if episode is None:
+            raise ResultsError(f"{where}: expected the first step of an episode, got one after {taken and taken[1]}")
+        steps = episode.steps
+        if steps:
+            steps = (*steps[:-1], replace(steps[-1], observation=now[1]))
+        action = LoggedStep(_verl_action(row["output"]), None, number)
+        episode = replace(episode, steps=(*steps, action))
+    if episode is not None:
+        yield episode
+
+
+def _verl_action(reply: str) -> str:
+    """What verl-agent plays: between the first tags in lower case, or the end of a reply without them."""
+    text = reply.lower()
+    begin, end = text.find("<action>"), text.find("</action>")
+    return text[-_VERL_TAIL:] if begin < 0 or end < 0 else text[begin + len("<action>") : end].strip()
+
+
+def _ragen(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[LoggedEpisode]:
+    for number, row in rows:
+        where = f"{path}, line {number}"
+        turns = row.get("history") if isinstance(row, dict) else None
+        if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):
+            raise ResultsError(f"{where}: expected 'history', a list of turns, got {row!r:.120}")
+        steps: list[LoggedStep] = []
+        states = [turn.get("state") for turn in turns]
+        for turn, after in zip(turns, [*states[1:], None], strict=True):
+            actions = _texts(turn, "actions", where) or []
+            texts: list[str | None] = [None] * (len(actions) - 1) + [after if isinstance(after, str) else None]
+            steps += [LoggedStep(action, text, number) for action, text in zip(actions, texts, strict=bool(actions))]
+        opening = states[0] if states and isinstance(states[0], str) else None
+        named = next((row[key] for key in _TASKS if isinstance(row.get(key), str)), "")
+        yield LoggedEpisode(number, named, opening, tuple(steps), _won(row, where), None)
+
+
+def _react(lines: Iterable[tuple[int, str]]) -> Iterator[LoggedEpisode]:
+    """The name of a game, a line for the kind of prompt, the first text, and then acts and observations."""
+    episode: LoggedEpisode | None = None
+    part: list[str] = []
+    for number, line in lines:
+        name, act, seen, end = _GAME.fullmatch(line), _ACT.match(line), _OBS.match(line), _SUM.match(line)
+        if name:
+            if episode is not None:
+                yield _told(episode, part)
+            episode, part = LoggedEpisode(number, name[1], None, (), None, None), []
+        elif episode is not None and end:
+            yield replace(_told(episode, part), won=end[1] in ("True", "1", "1.0"))
+            episode, part = None, []
+        elif episode is not None and act:
+            episode, part = _told(episode, part), []
+            episode = replace(episode, steps=(*episode.steps, LoggedStep(act[2], None, number)))
+        elif episode is not None and seen:
+            part = [seen[2]]
+        elif episode is not None:
+            part.append(line)
+    if episode is not None:
+        yield _told(episode, part)
+
+
+def _told(episode: LoggedEpisode, part: list[str]) -> LoggedEpisode:
+    """Return the episode with the lines of a text: its first one, or the one after its last action."""
+    if not part:
+        return episode
+    text = "\n".join(part)
+    if not episode.steps:  # behind the line that says which prompt was used
+        return replace(episode, opening=text.partition("\n")[2] or text)
+    return replace(episode, steps=(*episode.steps[:-1], replace(episode.steps[-1], observation=text)))
+
+
+def _reflexion(lines: Iterable[tuple[int, str]]) -> Iterator[LoggedEpisode]:
+    """Between "Environment #0:" and "STATUS: OK": prompts and memory, then the task and its steps behind "> "."""
+    episode: LoggedEpisode | None = None
+    telling, part = False, list[str]()
+    for number, line in lines:
+        if re.fullmatch(r"Environment #\d+:", line.strip()):
+            episode, telling, part = LoggedEpisode(number, "", None, (), None, None), False, []
+        elif episode is not None and line.startswith("STATUS:"):
+            yield replace(_spoken(episode, part), won=line.split()[-1] == "OK")
+            episode = None
+        elif episode is not None and line.rstrip().endswith(_TASK_TEXT):
+            episode, telling, part = replace(episode, opening=None, steps=()), True, []
+        elif episode is not None and telling and line.startswith(">"):
+            episode, part = _spoken(episode, part), []
+            episode = replace(episode, steps=(*episode.steps, LoggedStep(line[1:].strip(), None, number)))
+        elif episode is not None and telling:
+            part.append(line)
+
+
+def _spoken(episode: LoggedEpisode, part: list[str]) -> LoggedEpisode:
+    text = "\n".join(part).strip()
+    if not episode.steps:
+        return replace(episode, opening=text)
+    return replace(episode, steps=(*episode.steps[:-1], replace(episode.steps[-1], observation=text)))
+
+
+_READERS: dict[str, Callable[[Path, Iterable[tuple[int, Any]]], Iterator[LoggedEpisode]]] = {
+    "lines": _lines, "steps": _steps, "verl": _verl, "ragen": _ragen,
+}  # fmt: skip
