@@ -56,20 +56,24 @@ class AnswerBeliefConfig(OwnLikelihoodConfig):
         )
         check_numbers(self, rules)
 
+    def check_envs(self, make: Callable[[], Any]) -> None:
+        """Raise ValueError where the environments know no answers."""
+        envs = make()
+        if None in (_attribute(envs, "gold_answers"), _attribute(envs, "answer_form")):
+            given = "none was given" if envs is None else f"{envs} has no `gold_answers(task_id)` and `answer_form`"
+            raise ValueError(
+                f"beliefs in the right answer need an environment that knows it, and {given}: play Search-QA, give "
+                "yours both, or pass scorer=baselines.scorers.answer_belief.AnswerBelief(policy, golds, config)"
+            )
+
     def make_in(self, policy: Any, envs: Any) -> AnswerBelief:
         """Make the scorer of a policy, with the answers of the environments that it plays in.
 
         Raises:
             ValueError: there are none.
         """
-        found = {name: _attribute(envs, name) for name in ("gold_answers", "answer_form")}
-        if None in found.values():
-            given = "none was given" if envs is None else f"{envs} has no `gold_answers(task_id)` and `answer_form`"
-            raise ValueError(
-                f"beliefs in the right answer need an environment that knows it, and {given}: play Search-QA, give "
-                "yours both, or pass scorer=baselines.scorers.answer_belief.AnswerBelief(policy, golds, config)"
-            )
-        config = self if self.form else replace(self, form=found["answer_form"])
+        self.check_envs(lambda: envs)
+        config = self if self.form else replace(self, form=_attribute(envs, "answer_form"))
         return AnswerBelief(policy, lambda task: envs.unwrapped.call("gold_answers", task)[0], config)
 
     def make(self, policy: Any) -> AnswerBelief:

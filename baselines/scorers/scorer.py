@@ -12,7 +12,7 @@ With `order` "before" it learns from the table first, without targets, and score
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol, Self
 
@@ -141,6 +141,9 @@ class ScorerConfig:
     def make(self, policy: Any) -> StepScorer:
         """Make the scorer beside a policy, from its weights as they are now."""
         raise NotImplementedError(f"{type(self).__name__} makes no scorer")
+
+    def check_envs(self, make: Callable[[], Any]) -> None:
+        """Raise ValueError where environments, made by `make`, lack what the scorer asks of them; most ask nothing."""
 
     def make_in(self, policy: Any, envs: Any) -> StepScorer:
         """Make the scorer beside a policy that plays in these environments; most scorers ask nothing of them."""

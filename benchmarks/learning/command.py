@@ -232,6 +232,7 @@ def learning(
         row, methods=named_methods(methods), seeds=parse_seeds(seeds), model=model,
         history=history, sizes=sizes, lora=lora, transcript=transcript,
     )  # fmt: skip
+    _check_envs(config)
     if clone_rate is not None:
         config.setup.clone["learning_rate"] = clone_rate
     names = ("learning", "quick") if row.name == SOKOBAN.name else (row.name, f"{row.name}-quick")
@@ -244,6 +245,19 @@ def learning(
             "works, not which method is better. For a result leave --quick and --steps out.",
             "yellow",
         )
+
+
+def _check_envs(config: Any) -> None:
+    """Refuse a method whose scorer asks the environments for what they do not know, before anything is trained."""
+    from baselines.recipes import recipe
+    from benchmarks.learning.stack import make_envs
+
+    for method in map(recipe, config.methods):
+        try:
+            if method.scorer is not None:
+                method.scorer.check_envs(lambda: make_envs(config, 1))
+        except ValueError as error:
+            raise typer.BadParameter(f"{method.name}: {error}", param_hint="--methods") from None
 
 
 def _learn(config: Any, folder: Path, processes: int) -> None:
