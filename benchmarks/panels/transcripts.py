@@ -130,8 +130,7 @@ def _lines(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[LoggedEpisod
                     f"{where}: expected an observation for each of {len(actions)} actions, and perhaps the first one, "
                     f"got {len(shown)}"
                 )
-        texts = shown or [None] * len(actions)
-        steps = tuple(LoggedStep(action, text, number) for action, text in zip(actions, texts, strict=True))
+        steps = tuple(LoggedStep(each, shown[i] if shown else None, number) for i, each in enumerate(actions))
         yield LoggedEpisode(number, row[name], opening, steps, _won(row, where), _number(row, "score", where))
 
 
@@ -226,8 +225,8 @@ def _ragen(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[LoggedEpisod
         states = [turn.get("state") for turn in turns]
         for turn, after in zip(turns, [*states[1:], None], strict=True):
             actions = _texts(turn, "actions", where) or []
-            texts: list[str | None] = [None] * (len(actions) - 1) + [after if isinstance(after, str) else None]
-            steps += [LoggedStep(action, text, number) for action, text in zip(actions, texts, strict=bool(actions))]
+            last, shown = len(actions) - 1, after if isinstance(after, str) else None
+            steps += [LoggedStep(each, shown if i == last else None, number) for i, each in enumerate(actions)]
         opening = states[0] if states and isinstance(states[0], str) else None
         named = next((row[key] for key in _TASKS if isinstance(row.get(key), str)), "")
         yield LoggedEpisode(number, named, opening, tuple(steps), _won(row, where), None)
