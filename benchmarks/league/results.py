@@ -13,6 +13,8 @@ from benchmarks.ranking.results import Score
 from benchmarks.statistics import Interval
 
 VERSION = 1
+#: Share of episodes that a player has to win to count in means over players.
+LEAST = 0.02
 
 
 @dataclass(frozen=True)
@@ -163,8 +165,8 @@ def credits_of(league: League) -> dict[str, Score]:
 
 
 def counts(standing: Standing) -> bool:
-    """Return whether a player counts in means: one who never won leaves nothing to any method that goes by outcomes."""
-    return standing.success > 0
+    """Return whether a player counts in means: who hardly ever wins leaves nothing to methods that go by outcomes."""
+    return standing.success >= LEAST
 
 
 def mean_measure(league: League, env: str, credit: str, measure: str, size: int) -> float | None:

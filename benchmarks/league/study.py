@@ -65,7 +65,7 @@ class Size:
     players: tuple[str, ...]
 
 
-FULL = Size(0, 16, (2, 4, 8, 16), 16, 4, ())
+FULL = Size(0, 16, (2, 4, 8, 16), 8, 4, ())
 #: For CI: every part of it, no result.
 QUICK = Size(4, 4, (2, 4), 4, 2, ("expert 50",))
 

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from benchmarks.console import NONE, table
-from benchmarks.league.results import League, Standing, ceiling_mean, credits_of, mean_measure
+from benchmarks.league.results import LEAST, League, Standing, ceiling_mean, credits_of, mean_measure
 from benchmarks.ranking.table import EXPLAINED, number
 from benchmarks.statistics import Interval
 
@@ -104,5 +104,5 @@ def caption(league: League) -> str:
         "distance to success where the environment knows it; else Q - V of the player, discounted by "
         f"{config.gamma:g}, of {config.continuations} continuations each. Ceiling: rank that a perfect credit would "
         "have with a truth of this error. Means leave out players "
-        "who never won. vine is given continuations of each state beside the episodes."
+        f"who won less than {100 * LEAST:g} %. vine is given continuations of each state beside the episodes."
     )

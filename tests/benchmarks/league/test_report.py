@@ -37,8 +37,8 @@ def test_the_page_holds_every_number_that_it_shows(league, tmp_path):
         assert len(shown["groups"][0]) == len(data["group_heads"])
 
 
-def test_players_who_never_won_do_not_count(league):
+def test_players_who_hardly_ever_won_do_not_count(league):
     lost = [dataclasses.replace(each, success=0.0) if each.player == "random" else each for each in league.standings]
     data = page_data(dataclasses.replace(league, standings=lost))
-    assert [shown["counts"] for shown in data["standings"]] == [each.success > 0 for each in lost]
+    assert [shown["counts"] for shown in data["standings"]] == [each.success >= 0.02 for each in lost]
     assert not data["standings"][0]["counts"]
