@@ -72,17 +72,30 @@ def load(kind: type[T], path: Path) -> T:
         ResultsError: no such file; not JSON, with line and column; or the first value that does not fit the dataclass
             (a name too many or too few, a type, a number that is not finite), with its path in the file.
     """
+    return parse(kind, _content(path), str(path), "delete it and run the same command again")
+
+
+def parse(kind: type[T], content: bytes, where: str, remedy: str) -> T:
+    """Return the dataclass that a JSON text holds.
+
+    Args:
+        kind: the dataclass.
+        content: the text.
+        where: it stands, for the message.
+        remedy: what to do, for the message.
+
+    Raises:
+        ResultsError: as of `load`.
+    """
     import pydantic
 
     try:
-        return typing.cast(T, _validator(typing.cast(Any, kind)).validate_json(_content(path), strict=True))
+        return typing.cast(T, _validator(typing.cast(Any, kind)).validate_json(content, strict=True))
     except pydantic.ValidationError as found:
         error = found.errors(include_url=False)[0]
-    where = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error["loc"]).removeprefix(".")
+    place = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in error["loc"]).removeprefix(".")
     shown = f", got {_short(error['input'])}" if error["type"] not in ("json_invalid", "missing") else ""
-    raise ResultsError(
-        f"{path}: {where}{': ' if where else ''}{error['msg']}{shown}; delete it and run the same command again"
-    )
+    raise ResultsError(f"{where}: {place}{': ' if place else ''}{error['msg']}{shown}; {remedy}")
 
 
 def _content(path: Path) -> bytes:

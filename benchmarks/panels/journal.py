@@ -7,10 +7,9 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from agentgym.foreign_text import ForeignError, clean_json, read_json
-from benchmarks.json_files import ResultsError
+from agentgym.foreign_text import clean_json
+from benchmarks.json_files import ResultsError, parse
 
 JOURNAL = "episodes.jsonl"
 
@@ -71,7 +70,7 @@ class Journal:
             with path.open("r+b") as file:
                 file.truncate(whole)
         for number, line in enumerate(content[:whole].splitlines(), start=1):
-            episode = _episode(line, f"{path}, line {number}")
+            episode = parse(Episode, line, f"{path}, line {number}", "remove the line, its episode is played again")
             key = episode.task, episode.sample
             if key in self.episodes:
                 raise ResultsError(f"{path}, line {number}: sample {key[1]} of {key[0]!r} stands there already")
@@ -86,14 +85,3 @@ class Journal:
         if lines:
             with self.path.open("ab") as file:
                 file.write("".join(lines).encode())
-
-
-def _episode(line: bytes, where: str) -> Episode:
-    known = {field.name: field.type for field in dataclasses.fields(Episode)}
-    try:
-        row: Any = read_json(line)
-    except ForeignError as error:
-        raise ResultsError(f"{where}: {error}; remove the line, its episode is played again") from None
-    if not isinstance(row, dict) or row.keys() != known.keys():
-        raise ResultsError(f"{where}: expected the values {', '.join(known)}; remove the line to play it again")
-    return Episode(**row)

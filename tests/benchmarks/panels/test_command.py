@@ -10,6 +10,7 @@ pytest.importorskip("typer")
 
 from typer.testing import CliRunner
 
+from benchmarks.config import make_config
 from benchmarks.panels import command
 from benchmarks.panels.journal import JOURNAL, Journal
 from benchmarks.panels.results import load
@@ -143,6 +144,45 @@ def test_an_endpoint_that_is_down_ends_the_command_in_a_sentence(tmp_path, monke
     )
     code, words = run("panel", "sokoban", "--tasks", 1, "--policy", "stub@http://127.0.0.1:9/v1", "--out", tmp_path)
     assert (code, "no answer for 1 of 1" in words, "plays what is missing" in words) == (1, True, True), words
+
+
+def test_models_from_folders_play_and_say_what_they_are(tmp_path):
+    from benchmarks.environments.sokoban import SOKOBAN
+    from benchmarks.json_files import write_json
+    from benchmarks.panels.players import fingerprint
+    from policies.tiny import tiny_policy
+
+    policy = tiny_policy(["#_OX√PS up down left right"], seed=0, layers=1, max_new_tokens=3)
+    policy.save_pretrained(tmp_path / "job" / "model")
+    config = make_config(SOKOBAN, methods=["grpo"], seeds=[0], model="tiny", history=None, sizes=SOKOBAN.quick)
+    write_json(config, tmp_path / "config.json")
+    policy.model.save_pretrained(tmp_path / "plain")
+    policy.tokenizer.save_pretrained(tmp_path / "plain")
+    players = ("--policy", tmp_path / "job", "--policy", tmp_path / "plain")
+    options = (*players, "--tasks", 3, "--steps", 2, "--temperature", 0.7, "--samples", 2, "--out", tmp_path / "out")
+    code, words = run("panel", "sokoban/test", *options)
+    assert code == 0, words
+    job, plain = (load(tmp_path / "out" / "sokoban-test" / name) for name in ("job", "plain"))
+    for one in (job, plain):
+        assert one.summary.prompt_tokens > one.summary.reply_tokens > 0
+        assert (one.policy.settings["temperature"], one.samples) == (0.7, 2)
+        assert 0 < one.summary.generation < one.summary.seconds
+    assert job.policy.settings["weights"] == fingerprint(tmp_path / "job" / "model") != plain.policy.settings["weights"]
+    code, words = run("panel", "alfworld", "--tasks", 1, "--policy", tmp_path / "job", "--out", tmp_path / "out")
+    assert (code, "a policy for AgentRL/Sokoban-v0, not for AgentRL/ALFWorld-v0" in words) == (2, True), words
+
+
+def test_a_fingerprint_is_that_of_the_content(tmp_path):
+    from benchmarks.panels.players import fingerprint
+
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        for file in ("a", "b")[:: 1 if name == "one" else -1]:
+            (tmp_path / name / file).write_bytes(bytes(3_000_000))
+    assert fingerprint(tmp_path / "one") == fingerprint(tmp_path / "two")
+    (tmp_path / "two" / "b").write_bytes(bytes(2_999_999) + b"x")
+    assert fingerprint(tmp_path / "one") != fingerprint(tmp_path / "two")
+    assert fingerprint(tmp_path / "one" / "a") == fingerprint(tmp_path / "two" / "a")
 
 
 def test_all_panels_are_listed_and_anchors_shown_where_there_are_some():

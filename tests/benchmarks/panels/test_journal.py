@@ -16,7 +16,11 @@ def test_episodes_come_back_as_they_were_written(tmp_path):
 
 @pytest.mark.parametrize(
     ("line", "words"),
-    [(b"{", "line 2: "), (b"[]", "line 2: expected the values task, sample"), (None, "line 2: sample 0 of 'train/1'")],
+    [
+        (b"{", "line 2: .*remove the line"),
+        (b'{"task": 3}', "line 2: task: Input should be a valid string, got 3"),
+        (None, "line 2: sample 0 of 'train/1'"),
+    ],
 )
 def test_what_is_no_episode_is_named(tmp_path, line, words):
     journal = Journal(tmp_path / "episodes.jsonl")
