@@ -25,7 +25,7 @@ from scipy.stats import bootstrap, norm, permutation_test
 from benchmarks.console import NONE, explained, save_figures, table
 from benchmarks.json_files import ResultsError
 from benchmarks.panels.results import PanelResults, load
-from benchmarks.statistics import CONFIDENCE, Interval
+from benchmarks.statistics import CONFIDENCE, Interval, wilson_interval
 
 _RESAMPLES = 9999
 #: Numbers that are held at a time.
@@ -121,18 +121,21 @@ def _difference(one: PanelResults, other: PanelResults, names: tuple[str, str]) 
 def paired(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[Interval, float]:
     """Return the mean of one - other over tasks with its interval, and the p value of no difference.
 
+    Where all tasks differ alike, the interval reaches as far as Wilson's of as many successes, and p is that of the two
+    ways to swap that bring as much.
+
     Args:
         one: mean of each task, float64 (tasks,).
         other: the same, task by task.
     """
     apart = one - other
     mean = float(apart.mean())
-    if not apart.any():
-        return Interval(0.0, 0.0, 0.0), 1.0
-    if len(apart) == 1:
-        return Interval(mean, -1.0, 1.0), 1.0
+    if np.ptp(apart) == 0:  # resampling sees no chance at all here, though other tasks may differ
+        reach = 1.0 - wilson_interval(len(apart), len(apart)).low
+        even = Interval(mean, mean - reach, mean + reach).within(-1.0, 1.0)
+        return even, min(1.0, 2.0 ** (1 - len(apart))) if mean else 1.0
     rng, batch = np.random.default_rng(_SEED), max(1, _NUMBERS // len(apart))
-    reach = bootstrap(
+    drawn = bootstrap(
         (apart,), np.mean, n_resamples=_RESAMPLES, confidence_level=CONFIDENCE, method="percentile", batch=batch,
         random_state=rng,
     ).confidence_interval  # fmt: skip
@@ -140,7 +143,7 @@ def paired(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[Interv
         (one, other), lambda a, b, axis: (a - b).mean(axis=axis), permutation_type="samples", vectorized=True,
         n_resamples=_RESAMPLES, batch=batch, random_state=rng,
     )  # fmt: skip
-    return Interval(mean, min(mean, float(reach.low)), max(mean, float(reach.high))), float(tested.pvalue)
+    return Interval(mean, min(mean, float(drawn.low)), max(mean, float(drawn.high))), float(tested.pvalue)
 
 
 def holm(p: Sequence[float]) -> list[float]:

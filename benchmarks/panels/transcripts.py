@@ -229,7 +229,9 @@ def _ragen(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[LoggedEpisod
             steps += [LoggedStep(each, shown if i == last else None, number) for i, each in enumerate(actions)]
         opening = states[0] if states and isinstance(states[0], str) else None
         named = next((row[key] for key in _TASKS if isinstance(row.get(key), str)), "")
-        yield LoggedEpisode(number, named, opening, tuple(steps), _won(row, where), None)
+        metrics = row.get("metrics") if isinstance(row.get("metrics"), dict) else {}
+        told = {name.rpartition("/")[2]: value for name, value in metrics.items()}
+        yield LoggedEpisode(number, named, opening, tuple(steps), _won(row | told, where), None)
 
 
 def _react(lines: Iterable[tuple[int, str]]) -> Iterator[LoggedEpisode]:

@@ -35,7 +35,14 @@ def test_a_difference_is_that_of_the_means_and_its_test_that_of_all_swaps():
     assert difference.mean == 0.625  # (1 + 1 + .5 + 0) / 4
     # 16 ways to swap; the sum 2.5 is reached without a swap and with one of the equal task, and so is -2.5: 4 of 16
     assert p == pytest.approx(0.25)
-    assert (paired(one, one)[0].mean, paired(one, one)[1]) == (0.0, 1.0)
+
+
+def test_tasks_that_differ_alike_leave_room_for_others():
+    even, p = paired(np.ones(4), np.ones(4))
+    assert (even.mean, p) == (0.0, 1.0)
+    assert even.high == pytest.approx(1 - 0.5101, abs=1e-4)  # Wilson: 4 / (4 + 1.96^2)
+    even, p = paired(np.ones(4), np.zeros(4))
+    assert (even.mean, even.high, p) == (1.0, 1.0, 2 / 16)
 
 
 def test_holm_multiplies_by_what_is_left_and_never_falls():

@@ -104,7 +104,7 @@ def ragen(played):
         turns = [
             {"state": text, "actions": [action], "reward": 0} for text, action in zip(texts, actions, strict=False)
         ]
-        rows.append({"env_id": 0, "history": [*turns, {"state": texts[-1]}], "success": True})
+        rows.append({"env_id": 0, "history": [*turns, {"state": texts[-1]}], "metrics": {"ALFWorld/success": 1.0}})
     return "\n".join(map(json.dumps, rows))
 
 
