@@ -142,6 +142,8 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     """Names that `reset(options=...)` accepts."""
     tasks: Tasks[Any]
     """What episodes are drawn from, see `agentgym.tasks`."""
+    SETTLED: ClassVar[tuple[str, ...]] = ()
+    """Info keys whose values change when an episode begins or terminates, and at no step between."""
     no_hindsight: ClassVar[str] = "it does not say which tasks its states fulfil (TextEnv.fulfilled)"
     """Why `fulfilled` raises."""
     command_tags: ClassVar[tuple[str, ...]] = ()
@@ -194,6 +196,28 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     @abstractmethod
     def describe(self, valid: bool) -> Info:
         """Return a fresh info dict for the current state."""
+
+    def advance(self, command: str, info: Info) -> tuple[ObsT, float, bool, Info]:
+        """Play one command of a vector environment: `act`, `observe` and `describe` at once.
+
+        A subclass that overrides it may do less than these three: write what has changed into the info dict of the
+        step before. In a subclass of that which overrides one of the three they are called again.
+
+        Args:
+            command: as for `act`.
+            info: what this method or `reset` returned before; nobody reads it any more.
+
+        Returns:
+            observation, reward, terminated, info.
+        """
+        reward, terminated, valid = self.act(command)
+        return self.observe(), reward, terminated, self.describe(valid)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        written = vars(cls)
+        if "advance" not in written and any(name in written for name in ("act", "observe", "describe")):
+            cls.advance = TextEnv.advance  # type: ignore[method-assign]
 
     @abstractmethod
     def get_state(self) -> Any:

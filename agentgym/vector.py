@@ -1,13 +1,14 @@
 """Many episodes of one text environment in one process.
 
 `gym.make_vec("AgentRL/...", num_envs=128)` builds a subclass of `TextVectorEnv`. The sub-environments are stepped by
-direct calls of `act`, `observe` and `describe`, without a stack of wrappers around each: the cost of a step is that
-of the world's own rules. Large read-only data (levels, catalogues) is loaded once per process by the environments.
+direct calls of `advance` (`act`, `observe` and `describe` at once), without a stack of wrappers around each: a step
+costs what the rules of the world do. Large read-only data (levels, catalogues) is loaded once per process by the
+environments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import inf
 from operator import itemgetter
 from typing import Any, ClassVar
@@ -107,6 +108,8 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         self._terminated = [False] * num_envs
         self._truncated = [False] * num_envs
         self._begun = False
+        #: the columns of the environment's `SETTLED` keys
+        self._settled: dict[str, Array] = {}
 
     def make_envs(self, **env_kwargs: Any) -> list[TextEnv[Any]]:
         """Return the `num_envs` sub-environments."""
@@ -114,7 +117,23 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
 
     def columns(self, infos: Sequence[Info]) -> dict[str, Any]:
         """Return the infos of the sub-environments as one array per key."""
-        return info_columns(infos)
+        if not self._settled:
+            columns = info_columns(infos)
+            self._settled = {key: columns[key].copy() for key in self.env_class.SETTLED}
+            return columns
+        settled, count = self._settled, len(infos)
+        return {
+            key: settled[key].copy()
+            if key in settled
+            else np.fromiter(map(itemgetter(key), infos), COLUMN_DTYPE.get(type(first), np.object_), count)
+            for key, first in infos[0].items()
+        }
+
+    def _settle(self, indices: Iterable[int]) -> None:
+        """Note that the episode of some sub-environments began, terminated, or is another one."""
+        for key, column in self._settled.items():
+            for i in indices:
+                column[i] = self._infos[i][key]
 
     def reset(
         self,
@@ -178,6 +197,7 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
             self._restart(ended)
         else:
             final = {}
+            self._settle(ended)
         gained = np.fromiter(rewards, np.float64, count)
         return self._batch_observations(), gained, *flags, {**self.columns(self._infos), **final}
 
@@ -195,9 +215,7 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         ended: list[int] = []
         for i in running:
             env = envs[i]
-            rewards[i], over, valid = env.act(commands[i])
-            observations[i] = env.observe()
-            infos[i] = env.describe(valid)
+            observations[i], rewards[i], over, infos[i] = env.advance(commands[i], infos[i])
             elapsed[i] = steps = elapsed[i] + 1
             cut = may_cut and env.is_cut()
             if over or cut or steps >= limit:
@@ -260,6 +278,7 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
             self._observations[i] = self.envs[i].observe()
             (self._elapsed[i], self._terminated[i], self._truncated[i]), info = state.own
             self._infos[i] = info.copy()
+        self._settle(chosen)
         self._begun = True
         return self._batch_observations(), self.columns(self._infos)
 
@@ -294,6 +313,7 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
             )
             self._elapsed[i] = 0
             self._terminated[i] = self._truncated[i] = False
+        self._settle(indices)
 
     def _batch_observations(self) -> Any:
         """Observations of all sub-environments: a tuple of strings, or for `Dict` spaces one batch per key."""

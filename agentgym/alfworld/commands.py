@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect
+
 from agentgym.alfworld.game import Stand
 from agentgym.alfworld.state import State
 
@@ -17,12 +19,16 @@ def admissible(state: State) -> tuple[str, ...]:
     game, loc, held = state.game, state.loc, state.held
     if held >= 0 and game.knives >> held & 1:
         return work_out(state, game.sliceable & state.seen_from[loc])
-    room, first, contents = game.room, game.contents, state.contents
-    for i in room.local[loc]:
-        if contents[i] != first[i]:
-            return work_out(state, 0)
+    room = game.room
+    if state.touched & room.reach[loc]:
+        first, contents = game.contents, state.contents
+        for i in room.local[loc]:
+            if contents[i] != first[i]:
+                return work_out(state, 0)
     known = state.memory.commands
-    key = loc, held, state.open & room.reach[loc], state.variant
+    # one number for all that matters: nothing in hand is -1
+    places = len(room.local)
+    key = ((state.open & room.reach[loc]) * places + loc) * (len(game.objects) + 1) + held + 1
     found = known.get(key)
     if found is None:
         if len(known) >= _MOST_KNOWN:
@@ -41,41 +47,57 @@ def work_out(state: State, food: int) -> tuple[str, ...]:
         state: the state.
         food: objects that the knife in hand can slice, 0 without a knife.
     """
-    game, contents, loc = state.game, state.contents, state.loc
+    game, contents, loc, held = state.game, state.contents, state.loc, state.held
     stand = game.room.stand(loc, state.open, state.arrive_at_shared)
     lamps = 0
     if game.toggleable:
         for i in game.room.local[loc]:
             lamps |= contents[i] & game.toggleable
-    uses = tuple(sorted(["use " + name for name in game.names(lamps)])) if lamps else ()
-    if state.held >= 0 or state.examine_visible:
-        return _with_objects(state, stand, uses, food)
-    return stand.everything + _takes(state, stand) + uses
+    uses = sorted(["use " + name for name in game.names(lamps)]) if lamps else ()
+    if held < 0:
+        if state.examine_visible:
+            examines = sorted([*stand.examines, *["examine " + name for name in game.names(_visible(state, stand))]])
+            return (*stand.closes, *examines, *stand.onward, *stand.opens, *_takes(state, stand), *uses)
+        return stand.everything + tuple(_takes(state, stand)) + tuple(uses)
+    item = game.objects[held]
+    puts = _puts(state, stand, item)
+    if food:
+        uses = [*sorted([f"slice {name} with {item}" for name in game.names(food)]), *uses]
+    first, last = (puts, stand.opens) if game.dialect == "move" else (stand.opens, puts)
+    if stand.machines or state.examine_visible:
+        return (*_at_machines(state, stand, item), *first, *last, *uses)
+    examine = "examine " + item
+    before, after = stand.around[bisect(stand.examines, examine)]
+    return (*before, examine, *after, *first, *last, *uses)
 
 
-def _takes(state: State, stand: Stand) -> tuple[str, ...]:
+def _takes(state: State, stand: Stand) -> list[str]:
     """The sorted `take` commands of an empty hand."""
-    game, commands = state.game, []
+    game = state.game
+    commands: list[str] = []
     for i in stand.accessible:
         objects = state.contents[i] & game.pickupable
         if objects:
-            where = game.receptacles[i]
-            commands += [f"take {name} from {where}" for name in game.names(objects)]
-    commands.sort()
-    return tuple(commands)
+            where = " from " + game.receptacles[i]
+            commands += ["take " + name + where for name in game.names(objects)]
+    if len(commands) > 1:
+        commands.sort()
+    return commands
 
 
-def _with_objects(state: State, stand: Stand, uses: tuple[str, ...], food: int) -> tuple[str, ...]:
-    """Something is in hand, or objects in sight can be examined."""
+def _puts(state: State, stand: Stand, item: str) -> list[str]:
+    """The sorted commands that put down what is in hand."""
     game, held = state.game, state.held
-    examines = [*stand.examines]
+    pattern = f"move {item} to " if game.dialect == "move" else f"put {item} in/on "
+    return [pattern + game.receptacles[i] for i in stand.accessible if game.fits[i] >> held & 1]
+
+
+def _at_machines(state: State, stand: Stand, item: str) -> list[str]:
+    """What comes before putting something down, where that can be treated, or objects in sight can be examined."""
+    game, bit = state.game, 1 << state.held
+    examines = [*stand.examines, "examine " + item]
     if state.examine_visible:
         examines += ["examine " + name for name in game.names(_visible(state, stand))]
-    if held < 0:
-        examines.sort()
-        return (*stand.closes, *examines, *stand.onward, *stand.opens, *_takes(state, stand), *uses)
-    item, bit = game.objects[held], 1 << held
-    examines.append("examine " + item)
     examines.sort()
     # what ends in a receptacle's name is sorted as the names are
     commands = [f"clean {item} with {name}" for name in stand.sinks] if stand.sinks and game.cleanable & bit else []
@@ -89,17 +111,7 @@ def _with_objects(state: State, stand: Stand, uses: tuple[str, ...], food: int) 
         commands += stand.always
     else:
         commands += stand.onward
-    moving = game.dialect == "move"
-    pattern = f"move {item} to " if moving else f"put {item} in/on "
-    puts = [pattern + game.receptacles[i] for i in stand.accessible if game.fits[i] & bit]
-    if len(puts) > 1:
-        puts.sort()
-    commands += puts if moving else stand.opens
-    commands += stand.opens if moving else puts
-    if food:
-        commands += sorted([f"slice {name} with {item}" for name in game.names(food)])
-    commands += uses
-    return tuple(commands)
+    return commands
 
 
 def _visible(state: State, stand: Stand) -> int:

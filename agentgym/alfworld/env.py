@@ -111,6 +111,7 @@ class ALFWorldEnv(TextEnv[str]):
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id", "task_type")
+    SETTLED = ("task_id", "won", "score", "task_type")
 
     @keywords_checked
     def __init__(
@@ -172,23 +173,30 @@ class ALFWorldEnv(TextEnv[str]):
 
     def describe(self, valid: bool) -> Info:
         """Return the info dict of the current state."""
-        world = self.world
-        game, won = world.game, world.won
-        possible, key, location, inventory = world.report()
+        game = self.world.game
         info: Info = {
-            "admissible_actions": possible,
-            "is_action_valid": valid,
-            "state_key": key + self._to_do,
-            "task_id": game.task_id,
-            "won": won,
-            "score": 1.0 if won else 0.0,
-            "task_type": game.task_type,
-            "location": location,
-            "inventory": inventory,
-        }
+            "admissible_actions": (), "is_action_valid": valid, "state_key": "", "task_id": game.task_id, "won": False,
+            "score": 0.0, "task_type": game.task_type, "location": "", "inventory": "",
+        }  # fmt: skip
+        self._describe(info, valid)
+        return info
+
+    def _describe(self, info: Info, valid: bool) -> None:
+        """Write what has changed since the episode began into an info dict of the same episode."""
+        world = self.world
+        info["admissible_actions"], key, info["location"], info["inventory"] = world.report()
+        info["is_action_valid"] = valid
+        info["state_key"] = key + self._to_do
+        if world.won:
+            info["won"], info["score"] = True, 1.0
         if self.expert:
             info["expert_action"] = self._expert_action()
-        return info
+
+    def advance(self, command: str, info: Info) -> tuple[str, float, bool, Info]:
+        """Play one command, see the base class; each episode keeps one info dict."""
+        reward, over, valid = self.act(command)
+        self._describe(info, valid)
+        return self.observe() if self._show_status else self._text, reward, over, info
 
     def get_state(self) -> Any:
         """Return (task_id, state of the world, its changes in words, last text, steps of the walkthrough followed)."""

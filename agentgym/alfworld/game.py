@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 #: The six kinds of task, in the numbering of the original (1 to 6).
 TASK_TYPES: tuple[str, ...] = (
@@ -40,7 +40,8 @@ class GameError(ValueError):
     """A game, or a folder of games, that cannot be played; the message says why and what to do."""
 
 
-class Stand(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class Stand:
     """An agent at a location, with some of the receptacles there open; names and commands are sorted in each field."""
 
     accessible: tuple[int, ...]
@@ -56,6 +57,10 @@ class Stand(NamedTuple):
     onward: tuple[str, ...]
     #: All of the above, sorted.
     everything: tuple[str, ...]
+    #: For each place among `examines`, what comes before another thing to examine there, and after it up to `opens`.
+    around: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]
+    #: Whether there is a sink, a microwave or a fridge.
+    machines: bool
 
 
 class Room:
@@ -98,7 +103,7 @@ class Room:
         self.fridges = sum(1 << i for i, kind in enumerate(types) if kind == "fridge")
         self._openable = openable
         self._always = _ALWAYS[dialect]
-        self._stands: dict[tuple[int, int, bool], Stand] = {}
+        self._stands: dict[int, Stand] = {}
 
     def stand(self, loc: int, is_open: int, go_to_shared: bool) -> Stand:
         """Return what an agent can do at a location, as far as the room decides it.
@@ -108,12 +113,13 @@ class Room:
             is_open: the receptacles that are open, as a bit mask; those elsewhere do not matter.
             go_to_shared: whether the agent can go to the receptacles of this location, if it has several (a repair).
         """
-        key = loc, is_open & self.reach[loc], go_to_shared
+        is_open &= self.reach[loc]
+        key = (is_open * len(self.local) + loc) * 2 + go_to_shared
         found = self._stands.get(key)
         if found is None:
             if len(self._stands) >= _MAX_STANDS:
                 self._stands.clear()
-            found = self._stands[key] = self._stand(*key)
+            found = self._stands[key] = self._stand(loc, is_open, go_to_shared)
         return found
 
     def _stand(self, loc: int, is_open: int, go_to_shared: bool) -> Stand:
@@ -133,9 +139,10 @@ class Room:
         )
         accessible = tuple([i for i in here if not closed >> i & 1])
         everything = closes + examines + onward + opens
+        around = tuple([(closes + examines[:k], examines[k:] + onward) for k in range(len(examines) + 1)])
         return Stand(
             accessible, sinks, microwaves, fridges, closes, examines, tuple(routes), self._always, opens, onward,
-            everything,
+            everything, around, bool(sinks or microwaves or fridges),
         )  # fmt: skip
 
     def _each(self, verb: str, receptacles: list[int], among: int) -> tuple[str, ...]:

@@ -16,17 +16,17 @@ class Memory:
 
     Attributes:
         texts: per receptacle, the text that describes it (open, where it has a door); None until it is asked for.
-        commands: what can be done, by (location, object in hand, what is open there, `State.variant`).
+        commands: what can be done, by location, object in hand and what is open there, see `commands.admissible`.
     """
 
     __slots__ = ("commands", "texts")
 
-    def __init__(self, game: Game) -> None:
+    def __init__(self, game: Game, variant: int) -> None:
         self.texts: list[str | None] = [None] * len(game.receptacles)
-        self.commands: dict[tuple[int, int, int, int], tuple[str, ...]] = {}
+        self.commands: dict[int, tuple[str, ...]] = {}
 
 
-#: The memory of a game; those of the last 512 games are kept, 20 MB at most.
+#: The memory of a game played in a `State.variant`; the last 512 are kept, 20 MB at most.
 memory_of = lru_cache(maxsize=512)(Memory)
 
 
@@ -58,13 +58,13 @@ class State:
 
     def __init__(self, game: Game, repairs: Collection[str] = ()) -> None:
         self.game = game
-        self.memory = memory_of(game)
         self.arrive_at_shared = "colocated" in repairs
         self.examine_visible = "examine" in repairs
         self.one_copy = "ghosts" in repairs
         self.look_at_start = "look" in repairs
         self.switch_off = "toggle" in repairs
         self.variant = 2 * self.examine_visible + self.arrive_at_shared
+        self.memory = memory_of(game, self.variant)
         self.loc = game.start
         self.held = -1
         self.open = self.clean = self.hot = self.toggled = self.sliced = self.touched = 0

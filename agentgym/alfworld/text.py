@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from agentgym.alfworld.game import Game, bits
+from agentgym.alfworld.game import Game, Room, bits
 from agentgym.alfworld.state import State
 
 NOTHING_HAPPENS = "Nothing happens."
@@ -52,12 +52,13 @@ def introduction(game: Game) -> str:
 
 def room(game: Game) -> str:
     """Return the sentence that lists all receptacles."""
-    return _room(game.receptacles)
+    return _listed(game.room)
 
 
 @lru_cache(maxsize=1024)
-def _room(receptacles: tuple[str, ...]) -> str:
-    return f"You are in the middle of a room. Looking quickly around you, you see {with_articles(receptacles)}."
+def _listed(room: Room) -> str:
+    seen = with_articles(room.receptacles)
+    return f"You are in the middle of a room. Looking quickly around you, you see {seen}."
 
 
 def inside(state: State, receptacle: int) -> str:

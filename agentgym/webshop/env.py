@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from math import inf
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from agentgym.checks import check_name, check_repairs, keywords_checked, real, whole
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.tasks import check_split, choose
-from agentgym.vector import COLUMN_DTYPE, TextVectorEnv, info_columns
+from agentgym.vector import TextVectorEnv
 from agentgym.webshop.expert import expert_action
 from agentgym.webshop.generated.noise import Adverts
 from agentgym.webshop.goals import Wish
@@ -48,8 +44,6 @@ NO_INFO: Info = {
     "admissible_actions": (), "is_action_valid": True, "state_key": "", "task_id": "", "won": False, "score": 0.0,
     "page": "", "options": "nothing", "has_search_bar": False, "instruction": "", **NO_PARTS,
 }  # fmt: skip
-#: What nothing but a purchase changes: the type of each value.
-_BY_PURCHASE = {name: COLUMN_DTYPE[type(value)] for name, value in {"won": False, "score": 0.0, **NO_PARTS}.items()}
 _ANY_QUERY = "search[<your query>]"
 
 #: What each repair changes. By default the shop behaves exactly as the original, quirks included.
@@ -149,6 +143,7 @@ class WebShopEnv(TextEnv[str]):
     """
 
     metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
+    SETTLED = ("task_id", "won", "score", "instruction", *NO_PARTS)
 
     @keywords_checked
     def __init__(
@@ -282,6 +277,13 @@ class WebShopEnv(TextEnv[str]):
         if self.expert:
             info["expert_action"] = expert_action(session)
 
+    def advance(self, command: str, info: Info) -> tuple[str, float, bool, Info]:
+        """Play one command, see the base class; each visit keeps one info dict."""
+        session = self.session
+        reward, over, valid = self.act(command)
+        self._describe(info, valid)
+        return page_text(session.page, session.request_text) if self._only_page else self.observe(), reward, over, info
+
     def content(self, task_id: str) -> Any:
         """Return the goal and the numbers of the catalogue, see `TextEnv.content`."""
         return self.tasks.content(self.tasks.by_id(task_id, None))
@@ -333,49 +335,10 @@ class WebShopVectorEnv(TextVectorEnv):
     def prepare(self, running: Sequence[int], commands: Sequence[str]) -> None:
         """Make all new searches of a step together; the sub-environments find the answers remembered."""
         envs = self.envs
-        self._asked = {i: envs[i].session.read(commands[i]) for i in running if commands[i].startswith("search[")}
         search = envs[0].tasks.shop.search
         if isinstance(search, Recent):
-            asked = self._asked.values()
+            asked = [envs[i].session.read(commands[i]) for i in running if commands[i].startswith("search[")]
             search.tops([query for name, query in asked if name == "search" and not query.startswith("<")], RESULTS)
-
-    def _play(self, running: Sequence[int], commands: Sequence[str], rewards: list[float]) -> list[int]:
-        """Play as `act`, `observe` and `describe` do; each command is read once, and each visit keeps one info dict."""
-        if self.env_class.act is not WebShopEnv.act or self.env_class.describe is not WebShopEnv.describe:
-            return super()._play(running, commands, rewards)
-        envs, observations, infos, elapsed = self.envs, self._observations, self._infos, self._elapsed
-        asked, limit = self._asked, inf if self.max_episode_steps is None else self.max_episode_steps
-        only_page = envs[0]._only_page and self.env_class.observe is WebShopEnv.observe
-        ended: list[int] = []
-        for i in running:
-            env = envs[i]
-            session = env.session
-            env._view = env._seed, env._view[1] + 1
-            valid = session.do(*asked[i]) if i in asked else session.play(commands[i])
-            observations[i] = page_text(session.page, session.request_text) if only_page else env.observe()
-            env._describe(infos[i], valid)
-            elapsed[i] = steps = elapsed[i] + 1
-            purchase = session.purchase
-            if purchase is not None:
-                rewards[i] = env._worth(purchase.score)
-                env.finish()
-            elif steps < limit:
-                continue
-            self._terminated[i], self._truncated[i] = purchase is not None, steps >= limit
-            ended.append(i)
-        return ended
-
-    def columns(self, infos: Sequence[Info]) -> dict[str, Any]:
-        """Return the infos as one array per key; most of them are zeros until somebody buys."""
-        if any(self._terminated):
-            return info_columns(infos)
-        count = len(infos)
-        return {
-            name: np.zeros(count, _BY_PURCHASE[name])
-            if name in _BY_PURCHASE
-            else np.fromiter(map(itemgetter(name), infos), COLUMN_DTYPE.get(type(value), np.object_), count)
-            for name, value in infos[0].items()
-        }
 
 
 def _pair(noise: Any) -> tuple[Any, Any]:

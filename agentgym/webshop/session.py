@@ -122,6 +122,7 @@ class Session:
             self.request_text = text(self.request) if self.request else None
         self.seed, self._brackets = seed, brackets
         self.draws, self._drawn_with = 0, seed
+        self._read = "", ("", "")
         self._begin()
 
     @cached_property
@@ -143,10 +144,11 @@ class Session:
 
     def read(self, command: str) -> tuple[str, str]:
         """Return name and argument of a command, the argument in lower case; ("", "") where nothing can be meant."""
-        if len(command) > LONGEST_COMMAND:
-            return "", ""
-        name, argument = parse(command, self._brackets)
-        return name, argument.lower()
+        if self._read[0] is not command:
+            name, argument = ("", "") if len(command) > LONGEST_COMMAND else parse(command, self._brackets)
+            # a vector environment reads a search before it is played
+            self._read = command, (name, argument.lower())
+        return self._read[1]
 
     def play(self, command: str) -> bool:
         """Search or click; returns False when the shop does nothing."""

@@ -1,6 +1,7 @@
 """TextVectorEnv on the corridor, by hand; equality with single environments is in test_contract.py for every id."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,6 +51,60 @@ def test_disabled_freezes_finished_sub_environments_until_the_mask() -> None:
     observations, _ = envs.reset(options={"reset_mask": mask, "per_env": [{"index": 3}, None]})
     assert observations == ("cell 3", "cell 2")
     assert envs.step(["right", "right"])[2].tolist() == [True, False]
+
+
+@pytest.mark.parametrize("mode", AutoresetMode)
+def test_settled_columns_follow_episodes_that_begin_end_and_are_restored(mode: AutoresetMode) -> None:
+    class Settled(CorridorEnv):
+        SETTLED = ("task_id", "won")
+
+        def advance(self, command: str, info: dict[str, Any]) -> tuple[str, float, bool, dict[str, Any]]:
+            reward, over, valid = self.act(command)
+            info.update(self.describe(valid))  # one dict per episode
+            return self.observe(), reward, over, info
+
+    class SettledVector(CorridorVectorEnv):
+        env_class = Settled
+
+    plain, settled = (kind(3, max_episode_steps=6, autoreset_mode=mode) for kind in (CorridorVectorEnv, SettledVector))
+    infos = [envs.reset(seed=0)[1] for envs in (plain, settled)]
+    rng, shown, wins = np.random.default_rng(0), list[tuple[Any, str]](), 0
+    for step in range(40):
+        actions = rng.choice(["left", "right", "right", "jump"], 3)
+        found = [envs.step(actions) for envs in (plain, settled)]
+        infos = [each[-1] for each in found]
+        over = found[0][2] | found[0][3]
+        wins += int(infos[0].get("final_info", infos[0])["won"].sum())
+        if step == 10:
+            kept = [[envs.snapshot(i) for i in range(3)] for envs in (plain, settled)]
+        if step == 20:
+            infos += [envs.restore([2, 0], states[:2])[1] for envs, states in zip((plain, settled), kept, strict=True)]
+        elif mode is AutoresetMode.DISABLED and over.any():
+            infos += [envs.reset(options={"reset_mask": over})[1] for envs in (plain, settled)]
+        for one, other in zip(infos[::2], infos[1::2], strict=True):
+            assert repr(one) == repr(other)
+        shown.append((infos[1]["task_id"], repr(infos[1]["task_id"])))
+    assert wins > 3
+    assert all(repr(column) == words for column, words in shown)  # later steps change no column that was given out
+
+
+def test_a_subclass_that_changes_one_of_three_is_stepped_by_all_three() -> None:
+    class Own(CorridorEnv):
+        def advance(self, command: str, info: dict[str, Any]) -> tuple[str, float, bool, dict[str, Any]]:
+            return "as the parent shows it", *super().advance(command, info)[1:]
+
+    class Louder(Own):
+        def observe(self) -> str:
+            return super().observe().upper()
+
+    class SameAsOwn(Own):
+        def begin(self, options: dict[str, Any]) -> None:
+            super().begin({"index": 1})
+
+    for kind, text in ((Own, "as the parent shows it"), (Louder, "CELL 2"), (SameAsOwn, "as the parent shows it")):
+        envs = type("Vector", (CorridorVectorEnv,), {"env_class": kind})(1)
+        envs.reset(options={"index": 1})
+        assert envs.step(["right"])[0] == (text,)
 
 
 def test_info_columns_have_fixed_types() -> None:
