@@ -30,6 +30,7 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
 
     metadata: dict[str, Any] = {"render_modes": ["rgb_array", "ansi"], "render_fps": 4}  # noqa: RUF012
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id", "level")
+    SETTLED = ("task_id", "won")
 
     @keywords_checked
     def __init__(
@@ -96,20 +97,24 @@ class SokobanBase(TextEnv[ObsT], Generic[ObsT]):
 
     def describe(self, valid: bool) -> Info:
         """Return the info dict of the current state."""
+        info: Info = {
+            "admissible_actions": (), "is_action_valid": valid, "state_key": "", "task_id": self._task_id, "won": False,
+            "score": 0.0,
+        }  # fmt: skip
+        self._describe(info)
+        return info
+
+    def _describe(self, info: Info) -> None:
+        """Write the board as it stands into an info dict of the same episode."""
         board, count = self._board, self._count
         on_target = board.on_target
-        info: Info = {
-            "admissible_actions": MOVES_OF_MASK[board.open_moves()],
-            "is_action_valid": valid,
-            "state_key": self._key,
-            "task_id": self._task_id,
-            "won": on_target == count,
-            "score": on_target / count,
-        }
+        info["admissible_actions"] = MOVES_OF_MASK[board.open_moves()]
+        info["state_key"] = self._key
+        info["won"] = on_target == count
+        info["score"] = on_target / count
         if self.expert:
             best = self.optimal_actions()
             info["expert_action"] = best[0] if best else ""
-        return info
 
     def get_state(self) -> Any:
         """Return (task_id, level, player, boxes)."""
@@ -236,6 +241,14 @@ class SokobanEnv(SokobanBase[str]):
     def observe(self) -> str:
         """Return the board as text."""
         return self._key if self._plain else self.style(self._key)
+
+    def advance(self, command: str, info: Info) -> tuple[str, float, bool, Info]:
+        """Play one command, see the base class; each episode keeps one info dict."""
+        reward, over, valid = self.act(command)
+        info["is_action_valid"] = valid
+        if valid:
+            self._describe(info)
+        return self._key if self._plain else self.style(self._key), reward, over, info
 
 
 class VisualSokobanEnv(SokobanBase[dict[str, Any]]):
