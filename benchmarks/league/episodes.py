@@ -23,6 +23,9 @@ from benchmarks.ranking.rollouts import NoisyExpert
 from wrappers.canonical import CanonicalStates
 from wrappers.credit.group import number_pairs
 
+#: Tasks to choose by, and tasks to judge what was chosen by.
+VALIDATION, TEST = "validation", "test"
+
 
 @dataclass(frozen=True, eq=False)
 class Played:
@@ -47,14 +50,22 @@ class Played:
         return self.saved[self.table.trajectories[self.table.trajectory[row]], int(self.table.t[row])]
 
 
-def validation_tasks(env: str, count: int) -> list[dict[str, Any]]:
-    """Reset options of tasks that neither tests nor trainings of the learning benchmark have."""
+def tasks_of(env: str, count: int, split: str = VALIDATION) -> list[dict[str, Any]]:
+    """Reset options of tasks that no training of the learning benchmark has.
+
+    Args:
+        env: name of the environment.
+        count: how many.
+        split: "validation", tasks that its tests do not have either, or "test".
+    """
     row = settings_of(env)
+    if split == TEST:
+        return tasks(row.setup.test, count)
     same = row.setup.validation == row.setup.test
     return tasks(row.setup.validation, count, row.full.eval_tasks if same else 0)
 
 
-def play_scripted(env: str, optimal: float, count: int, episodes: int, seed: int) -> Played:
+def play_scripted(env: str, optimal: float, count: int, episodes: int, seed: int, split: str = VALIDATION) -> Played:
     """Let an expert with noise play.
 
     Args:
@@ -63,6 +74,7 @@ def play_scripted(env: str, optimal: float, count: int, episodes: int, seed: int
         count: number of tasks.
         episodes: per task.
         seed: of the episodes.
+        split: see `tasks_of`.
     """
     row = settings_of(env)
     envs: Any = gym.make_vec(
@@ -71,10 +83,12 @@ def play_scripted(env: str, optimal: float, count: int, episodes: int, seed: int
     )  # fmt: skip
     if row.key is not None:
         envs = CanonicalStates(envs, key=row.key())
-    return _played(env, envs, NoisyExpert(optimal, ENVIRONMENTS[env].others), count, episodes, seed)
+    return _played(
+        env, envs, NoisyExpert(optimal, ENVIRONMENTS[env].others), tasks_of(env, count, split), episodes, seed
+    )
 
 
-def play_learned(env: str, job: Path, count: int, episodes: int, seed: int) -> Played:
+def play_learned(env: str, job: Path, count: int, episodes: int, seed: int, split: str = VALIDATION) -> Played:
     """Let the policy of a learning benchmark's job play, at the temperature of its training."""
     import transformers
 
@@ -83,10 +97,10 @@ def play_learned(env: str, job: Path, count: int, episodes: int, seed: int) -> P
     transformers.utils.logging.disable_progress_bar()
     learned = learned_config(job)
     policy = at_temperature(HuggingFacePolicy.from_pretrained(job / "model"), learned.temperature)
-    return _played(env, make_envs(learned, count * episodes), policy, count, episodes, seed)
+    return _played(env, make_envs(learned, count * episodes), policy, tasks_of(env, count, split), episodes, seed)
 
 
-def _played(env: str, envs: Any, policy: Policy, count: int, episodes: int, seed: int) -> Played:
+def _played(env: str, envs: Any, policy: Policy, chosen: list[dict[str, Any]], episodes: int, seed: int) -> Played:
     """Play as `agentgym.rollout.collect` does, and save the environment before each step."""
     if ENVIRONMENTS[env].exact:
         envs = Distances(envs)
@@ -98,7 +112,7 @@ def _played(env: str, envs: Any, policy: Policy, count: int, episodes: int, seed
             saved[builder.position(i)] = envs.snapshot(i)
 
     play_groups(
-        envs, policy, builder, tasks=validation_tasks(env, count), group_size=episodes, seed=seed, progress=None,
+        envs, policy, builder, tasks=chosen, group_size=episodes, seed=seed, progress=None,
         before_step=save,
     )  # fmt: skip
     warn_of_unscored(builder)

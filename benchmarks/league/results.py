@@ -34,6 +34,7 @@ class LeagueConfig:
         credits: names of what is measured.
         resamples: of the bootstrap over tasks.
         seed: of episodes, continuations, bootstrap and random numbers.
+        split: of the tasks, "validation" or "test".
     """
 
     players: dict[str, dict[str, float]]
@@ -48,6 +49,7 @@ class LeagueConfig:
     credits: list[str]
     resamples: int
     seed: int
+    split: str = "validation"
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from benchmarks.json_files import ResultsError, claimed, load, write_json
 from benchmarks.league.continuations import Values, monte_carlo, state_continuations
 from benchmarks.league.diagnostics import diagnose
 from benchmarks.league.distances import Distances, distance_gains
-from benchmarks.league.episodes import Played, choices_of, play_learned, play_scripted, states_of
+from benchmarks.league.episodes import TEST, VALIDATION, Played, choices_of, play_learned, play_scripted, states_of
 from benchmarks.league.players import ENVIRONMENTS
 from benchmarks.league.registry import LEAGUE, WITH_PROBABILITIES
 from benchmarks.league.results import VERSION, Held, League, LeagueConfig, Standing, save
@@ -80,7 +80,11 @@ def make_config(
     check: bool = False,
     gamma: float = 0.95,
     tasks: int = 0,
+    continuations: int = 0,
+    branches: int | None = None,
     seed: int = 0,
+    split: str = VALIDATION,
+    credits: Sequence[Credit] | None = None,
 ) -> LeagueConfig:
     """Put a configuration together.
 
@@ -93,12 +97,18 @@ def make_config(
         check: find out Monte-Carlo truth too where distances are known.
         gamma: discount of Monte-Carlo values.
         tasks: of each environment; 0: those of `size`.
+        continuations: for truth by Monte-Carlo; 0: those of `size`.
+        branches: continuations of each state that `vine` is given, 0: it does not take part; None: those of `size`.
         seed: of everything random.
+        split: of the tasks, "validation" or "test".
+        credits: what is measured, besides `vine` and random numbers; None: `LEAGUE`.
 
     Raises:
         ResultsError: an unknown name, group sizes that do not divide one another, or a folder that holds no job of a
             learning benchmark of such an environment.
     """
+    if split not in (VALIDATION, TEST):
+        raise ResultsError(f"unknown split {split!r}; {suggest(split, (VALIDATION, TEST))}")
     for name in envs:
         if name not in ENVIRONMENTS:
             raise ResultsError(f"unknown environment {name!r}; {suggest(name, ENVIRONMENTS)}")
@@ -111,8 +121,12 @@ def make_config(
     sizes = sorted(set(groups)) or list(size.sizes)
     if sizes[0] < 2 or any(large % small for small, large in itertools.pairwise(sizes)):
         raise ResultsError(f"group sizes must be at least 2, and each a multiple of the smaller ones, got {sizes}")
+    if continuations % 2:
+        raise ResultsError(f"continuations are compared by halves: expected an even number, got {continuations}")
+    branches = size.branches if branches is None else branches
     found = _models(models, chosen)
-    given = [credit.name for credit in (*LEAGUE, *(WITH_PROBABILITIES if any(found.values()) else ()))]
+    measured = LEAGUE if credits is None else credits
+    given = [credit.name for credit in (*measured, *(WITH_PROBABILITIES if any(found.values()) else ()))]
     return LeagueConfig(
         players={
             env: {name: share for name, share in ENVIRONMENTS[env].optimal.items() if name in wanted} for env in chosen
@@ -121,13 +135,14 @@ def make_config(
         tasks={env: tasks or size.tasks or ENVIRONMENTS[env].tasks for env in chosen},
         episodes=max(size.episodes, sizes[-1]) // sizes[-1] * sizes[-1],
         sizes=sizes,
-        continuations=size.continuations,
+        continuations=continuations or size.continuations,
         check=check,
-        branches=size.branches,
+        branches=branches,
         gamma=gamma,
-        credits=[*given, *([VINE] if size.branches else []), "random"],
+        credits=[*given, *([VINE] if branches else []), "random"],
         resamples=1000,
         seed=seed,
+        split=split,
     )
 
 
@@ -178,20 +193,15 @@ def run_league(config: LeagueConfig, folder: Path, progress: Progress = lambda e
 def measure(config: LeagueConfig, env: str, name: str, tell: Callable[[str], None] = lambda words: None) -> Standing:
     """Let one player play one environment, give every credit in groups of every size, and measure them."""
     begin = time.perf_counter()
-    count, episodes = config.tasks[env], config.episodes
-    tell(f"playing {count} x {episodes} episodes")
-    if name in config.players[env]:
-        played = play_scripted(env, config.players[env][name], count, episodes, config.seed)
-    else:
-        played = play_learned(env, Path(config.models[env][name]), count, episodes, config.seed)
+    played = play(config, env, name, tell)
     table = played.table
-    truths, truth_steps = _truths(config, played, tell)
+    truths, truth_steps = truths_of(config, played, tell)
     without = {credit.name for credit in WITH_PROBABILITIES} if name in config.players[env] else set[str]()
     credits = [_KNOWN[credit] for credit in config.credits if credit in _KNOWN and credit not in without]
     vine_steps = 0
     if config.branches:
         tell("continuations for vine")
-        branched, vine_steps = _vine(config, played)
+        branched, vine_steps = vine_credit(config, played)
         credits.append(branched)
     noise = np.random.default_rng(config.seed).standard_normal(len(table))
     credits.append(Credit("random", REFERENCE, "", lambda table: noise))
@@ -217,6 +227,15 @@ def measure(config: LeagueConfig, env: str, name: str, tell: Callable[[str], Non
     )
 
 
+def play(config: LeagueConfig, env: str, name: str, tell: Callable[[str], None] = lambda words: None) -> Played:
+    """Let one player play one environment."""
+    count, episodes = config.tasks[env], config.episodes
+    tell(f"playing {count} x {episodes} episodes")
+    if name in config.players[env]:
+        return play_scripted(env, config.players[env][name], count, episodes, config.seed, config.split)
+    return play_learned(env, Path(config.models[env][name]), count, episodes, config.seed, config.split)
+
+
 @dataclass(frozen=True, eq=False)
 class Truth:
     """What every step was worth.
@@ -234,7 +253,7 @@ class Truth:
     errors: Floats
 
 
-def _truths(config: LeagueConfig, played: Played, tell: Callable[[str], None]) -> tuple[list[Truth], int]:
+def truths_of(config: LeagueConfig, played: Played, tell: Callable[[str], None]) -> tuple[list[Truth], int]:
     """Return all truths of a player's steps, and how many steps of continuations they took."""
     env, table = ENVIRONMENTS[played.env], played.table
     found: list[Truth] = []
@@ -252,7 +271,7 @@ def _monte_carlo_truth(name: str, values: Values, discount: int) -> Truth:
     return Truth(name, values.advantages(discount), halves, values.errors(discount))
 
 
-def _vine(config: LeagueConfig, played: Played) -> tuple[Credit, int]:
+def vine_credit(config: LeagueConfig, played: Played) -> tuple[Credit, int]:
     """Return the credit by continuations, which does not depend on groups, and the steps that they took."""
     found = state_continuations(played, config.branches, config.seed)
     scores = vine(
@@ -271,7 +290,7 @@ def _held(
 ) -> Held:
     """Hold all credits against one truth, on the steps where it is known."""
     rows = np.flatnonzero(~np.isnan(truth.values))
-    compared = {size: _known(comparisons(part, table.group, truth.values), rows) for size, part in parts.items()}
+    compared = {size: known_rows(comparisons(part, table.group, truth.values), rows) for size, part in parts.items()}
     scores: list[Score] = []
     for size in parts:
         sample = Sample(compared[size], compared[min(parts)])
@@ -298,7 +317,8 @@ def _held(
     )
 
 
-def _known(compared: Comparisons, rows: Any) -> Comparisons:
+def known_rows(compared: Comparisons, rows: Any) -> Comparisons:
+    """Return the comparisons of some rows alone."""
     return Comparisons(
         compared.truth[rows], compared.task[rows], compared.sets[rows], compared.n_tasks, compared.n_sets
     )  # fmt: skip

@@ -100,8 +100,8 @@ def caption(league: League) -> str:
     config = league.config
     tasks = ", ".join(f"{env} {count}" for env, count in config.tasks.items())
     return (
-        f"Validation tasks: {tasks}; {config.episodes} episodes each, cut into groups. Truth: change of the exact "
-        "distance to success where the environment knows it; else Q - V of the player, discounted by "
+        f"{config.split.capitalize()} tasks: {tasks}; {config.episodes} episodes each, cut into groups. Truth: change "
+        "of the exact distance to success where the environment knows it; else Q - V of the player, discounted by "
         f"{config.gamma:g}, of {config.continuations} continuations each. Ceiling: rank that a perfect credit would "
         "have with a truth of this error. Means leave out players "
         f"who won less than {100 * LEAST:g} %. vine is given continuations of each state beside the episodes."

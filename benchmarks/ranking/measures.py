@@ -159,10 +159,11 @@ def intervals(sums: Floats, weights: Floats, other: Floats | None = None) -> dic
     estimate, drawn = measures(sums.sum(0)), measures(weights @ sums)
     if other is not None:
         estimate, drawn = estimate - measures(other.sum(0)), drawn - measures(weights @ other)
-    return {name: _interval(float(estimate[i]), drawn[:, i]) for i, name in enumerate(MEASURES)}
+    return {name: interval_of(float(estimate[i]), drawn[:, i]) for i, name in enumerate(MEASURES)}
 
 
-def _interval(estimate: float, drawn: NDArray[np.float64]) -> Interval | None:
+def interval_of(estimate: float, drawn: NDArray[np.float64]) -> Interval | None:
+    """Return the 95 % percentile interval of drawn estimates, nan left out; None: there is no estimate."""
     if not np.isfinite(estimate):
         return None
     drawn = drawn[np.isfinite(drawn)]
