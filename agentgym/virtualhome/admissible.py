@@ -17,7 +17,7 @@ from functools import lru_cache
 from operator import itemgetter
 from typing import Final
 
-from agentgym.virtualhome.commands import PLACE, TEMPLATES, Phrases, Words
+from agentgym.virtualhome.commands import PLACE, TEMPLATES, Group, Phrases, Words
 from agentgym.virtualhome.handling import POURED_INTO_ALSO, TAKEN_ALSO
 from agentgym.virtualhome.household import Household, OriginalError
 from agentgym.virtualhome.moving import BEDS, SEATS
@@ -69,8 +69,10 @@ _LOCAL: Final = (
 ) = (1 << number for number in range(len(_LOCAL)))  # fmt: skip
 _ALL: Final = (1 << len(_LOCAL)) - 1
 _WITH_A_HAND: Final = _CUT | _GRAB | _OPEN | _PLUG_IN | _PLUG_OUT
-#: Lists that one scene remembers of each kind: of places to go to, of things to turn to.
+#: Lists of places to go to that one scene remembers.
 _MOST_LISTS: Final = 64
+
+Parts = tuple[list[str], list[str], list[str], list[str]]
 
 
 def _part(command: str) -> int:
@@ -116,7 +118,7 @@ class Offers:
 
     What can be done to a thing follows from what it is, its states, hands and posture: commands are made once for every
     name and set of actions. Where one can walk to changes with doors and with what lies in which room, what one can
-    turn to with every discovery: both lists are remembered.
+    turn to with every discovery: these lists are remembered.
 
     Args:
         words: the scene's commands.
@@ -129,12 +131,14 @@ class Offers:
         self.words = words
         self._scene = scene = words.scene
         self._phrases = words.phrases
+        self._finds = [phrases.each[_FIND] for phrases in words.phrases]
+        self._able: dict[int, int] = {}
         self._me = scene.character * WIDTH
         self._self = 1 << scene.character
-        self._turns: dict[int, list[str]] = {}
-        self._last_turns = 0
+        self._turns: tuple[int, list[str]] = (0, [])
         self._walks: dict[int, tuple[str, ...]] = {}
         self._walks_here: dict[object, tuple[str, ...]] = {}
+        self._last_walks: tuple[object, tuple[str, ...]] = (None, ())
         self._ways: dict[tuple[int, int], tuple[int, int]] = {}
         self._door_cells = [(door * WIDTH + STATES, 1 << door) for door in members(scene.doors)]
         self._room_cells = [(room * WIDTH + SOURCES + INSIDE, 1 << room) for room in members(scene.rooms)]
@@ -164,11 +168,12 @@ class Offers:
             base = node * WIDTH
             near |= cells[base + CLOSE] | cells[base + SOURCES + ON]
         near &= ~self._self
-        finds = [phrases[node].each[_FIND] for node in positions(near & ~(close & known))]
+        finds = [self._finds[node] for node in positions(near & ~(close & known))]
         finds.sort()
         right, left, rest = cells[me + HOLDS_RH], cells[me + HOLDS_LH], cells[me + STATES] & (SITTING | LYING)
         held = right | left
-        parts: tuple[list[str], ...] = ([], [], [], [])
+        parts: Parts = ([], [], [], [])
+        first, second, third, fourth = parts
         local = near & known
         if local:
             how = _ALL
@@ -183,18 +188,21 @@ class Offers:
             for node in positions(local):
                 actions = self._actions(state, node) & (how & ~_GRAB if held >> node & 1 else how)
                 group = phrases[node].groups.get(actions) or _group(phrases[node], actions)
-                for part, commands in zip(parts, group, strict=True):
-                    part += commands
+                if group[0]:
+                    first += group[0]
+                second += group[1]
+                if group[2]:
+                    third += group[2]
+                fourth += group[3]
         if held:
             for node in positions(held & known):
                 self._with(parts, state, node, near, known)
         if rest:
-            parts[1].extend(("sleep", "stand up"))
-            parts[2].append("wake up")
+            second += ("sleep", "stand up")
+            third.append("wake up")
         self._from_afar(parts, state, known)
         for part in parts:
             part.sort()
-        first, second, third, fourth = parts
         turns = self._turn_commands(known)
         if rest:
             return (*first, *finds, *second, *turns, *third, *fourth)
@@ -203,7 +211,9 @@ class Offers:
     def _actions(self, state: Household, node: int) -> int:
         """Return what can be done to a near thing with free hands by somebody who stands, as a set of actions."""
         cells, scene, base = state.cells, self._scene, node * WIDTH
-        actions = _able(scene.names[node], scene.properties[node])
+        actions = self._able.get(node, -1)
+        if actions < 0:
+            actions = self._able[node] = _able(scene.names[node], scene.properties[node])
         on = cells[base + SOURCES + ON]
         if on:
             if on & scene.having["EATABLE"]:
@@ -216,7 +226,7 @@ class Offers:
             actions &= ~(_TOUCH | _GRAB)
         return actions & _BY_STATES[cells[base + STATES]]
 
-    def _with(self, parts: tuple[list[str], ...], state: Household, thing: int, near: int, known: int) -> None:
+    def _with(self, parts: Parts, state: Household, thing: int, near: int, known: int) -> None:
         """Add what can be done with a thing in hand."""
         say, each = self.words.say, self._phrases[thing].each
         found = [each[PLACE["DROP"]], *[each[PLACE[action]] for action, able in self._in_hand if able >> thing & 1]]
@@ -236,7 +246,7 @@ class Offers:
     def _takes_in(self, state: Household, node: int) -> bool:
         return bool(not self._scene.having["CAN_OPEN"] >> node & 1 or state.cells[node * WIDTH + STATES] & IS_OPEN)
 
-    def _from_afar(self, parts: tuple[list[str], ...], state: Household, known: int) -> None:
+    def _from_afar(self, parts: Parts, state: Household, known: int) -> None:
         """Add what can be done to known things that need not be near, but for turning to them."""
         cells, scene, me = state.cells, self._scene, self._me
         persons = known & scene.having["PERSON"]
@@ -260,21 +270,14 @@ class Offers:
             parts[_part(command)].append(command)
 
     def _turn_commands(self, known: int) -> list[str]:
-        """Return the commands to turn to known things, sorted."""
-        commands = self._turns.get(known)
-        if commands is None:
-            last, phrases = self._last_turns, self._phrases
-            before = self._turns.get(last)
-            if before is not None and not last & ~known:
-                commands = before.copy()
-            else:
-                commands, last = [], 0
+        """Return the commands to turn to known things, sorted; most often one more than the last time."""
+        last, commands = self._turns
+        if known != last:
+            if last & ~known:
+                last, commands = 0, []
             for node in positions(known & ~last):
-                insort(commands, phrases[node].each[_TURN_TO])
-            if len(self._turns) >= _MOST_LISTS:
-                self._turns.clear()
-            self._turns[known] = commands
-        self._last_turns = known
+                insort(commands, self._phrases[node].each[_TURN_TO])
+            self._turns = known, commands
         return commands
 
     def reachable(self, state: Household) -> int:
@@ -323,6 +326,8 @@ class Offers:
     def _walk_commands(self, state: Household) -> tuple[str, ...]:
         """Return the commands to walk to what is reachable, sorted."""
         where = self._where(state.cells)
+        if where == self._last_walks[0]:
+            return self._last_walks[1]
         commands = self._walks_here.get(where)
         if commands is None:
             nodes = self.reachable(state)
@@ -336,16 +341,19 @@ class Offers:
             if len(self._walks_here) >= _MOST_LISTS:
                 self._walks_here.clear()
             self._walks_here[where] = commands
+        self._last_walks = where, commands
         return commands
 
 
-def _group(phrases: Phrases, actions: int) -> tuple[tuple[str, ...], ...]:
+def _group(phrases: Phrases, actions: int) -> Group:
     """Return the commands for some actions of `_LOCAL` in their four parts, and remember them with the name."""
-    parts: tuple[list[str], ...] = ([], [], [], [])
+    parts: Parts = ([], [], [], [])
     for number in members(actions):
         command = phrases.each[PLACE[_LOCAL[number]]]
         parts[_part(command)].append(command)
-    group = phrases.groups[actions] = tuple([tuple(part) for part in parts])
+    first, second, third, fourth = map(tuple, parts)
+    group: Group = (first, second, third, fourth)
+    phrases.groups[actions] = group
     return group
 
 

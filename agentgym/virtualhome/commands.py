@@ -44,6 +44,10 @@ PLACE: Final[dict[str, int]] = {
 }
 
 
+#: Sorted commands in the four parts of `agentgym.virtualhome.admissible`.
+Group = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+
+
 class Phrases:
     """The commands about one name alone, shared by all scenes that have a thing of this name.
 
@@ -59,7 +63,7 @@ class Phrases:
 
     def __init__(self, name: str) -> None:
         self.each = tuple([TEMPLATES[action].format(name) for action in PLACE])
-        self.groups: dict[int, tuple[tuple[str, ...], ...]] = {}
+        self.groups: dict[int, Group] = {}
 
 
 #: Names that are remembered: some 300 in generated houses, at most 470 in a published one.

@@ -70,8 +70,8 @@ class Household(State):
     """
 
     __slots__ = (
-        "_me", "_posture_cell", "_posture_is_now", "_stop_at_cycles", "carry_room", "find_walks", "leave_seat", "me",
-        "messages", "put_back", "take_off", "v1",
+        "_doors", "_me", "_posture_cell", "_posture_is_now", "_stop_at_cycles", "carry_room", "find_walks",
+        "leave_seat", "me", "messages", "put_back", "take_off", "v1",
     )  # fmt: skip
 
     def __init__(self, scene: Scene, dialect: str = "v1", repairs: Collection[str] = ()) -> None:
@@ -87,6 +87,7 @@ class Household(State):
         self._stop_at_cycles = "cycles" in repairs
         self.me = scene.shown[scene.character]
         self._me = scene.character * WIDTH
+        self._doors = _doors(scene, self._order is not None)
         self._posture_cell = self._me + STATES
 
     # What an action needs. Each raises `Refused` with the original's words.
@@ -219,9 +220,8 @@ class Household(State):
 
     def passable_door(self, node: int, room: int) -> bool:
         """Say whether a node is a door or doorjamb of this room."""
-        if not self.scene.doors >> node & 1:
-            return False
-        return bool((self.related(node, BETWEEN) >> room | self.related(room, BETWEEN) >> node) & 1)
+        between = self.related(node, BETWEEN) >> room | self.related(room, BETWEEN) >> node
+        return bool(self.scene.doors >> node & between & 1)
 
     def closed_doors(self, start: int, end: int | None) -> list[int] | None:
         """Return the closed doors on a way between rooms, from its end back; none: there is an open way; None: no way.
@@ -229,7 +229,7 @@ class Household(State):
         Raises:
             OriginalError: "KeyError" for a room without doors, "AttributeError" for `end` None.
         """
-        doors = _doors(self.scene, self._order is not None)
+        doors = self._doors
         if start not in doors.passages:
             raise OriginalError("KeyError")
         if end is None:

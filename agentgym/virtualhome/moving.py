@@ -27,7 +27,7 @@ def check_walk(home: Household, node: int) -> Walk:
         raise OriginalError("AttributeError" if home.v1 else "AssertionError")
     if home.exact_order:
         home.room(node)  # the original asks for both rooms twice
-    if home.v1 and not home.passable_door(node, start):
+    if home.v1 and not (home.scene.doors >> node & 1 and home.passable_door(node, start)):
         doors = home.closed_doors(start, room)
         if doors is None:
             raise Refused(f"No path between between {shown[start]} and {shown[room or 0]}")
@@ -84,8 +84,9 @@ def _walk_at_once(home: Household, way: Walk, node: int) -> None:
     """Change whole sets of edges, to the same end: what is close in the end is gathered first."""
     scene, me, cells = home.scene, home.scene.character, home.cells
     room, start = way
-    held = home.in_hands()
-    home.remove_all(me, INSIDE)
+    held, own = home.in_hands(), me * WIDTH
+    if cells[own + INSIDE] != 1 << room or cells[own + SOURCES + INSIDE]:  # else it ends as it begins
+        home.remove_all(me, INSIDE)
     home.remove_all(me, FACING)
     close = 0
     if home.v1 or room != node:

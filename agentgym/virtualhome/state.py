@@ -235,6 +235,17 @@ class State:
                 self.add(node, relation, each)
                 self.add(each, relation, node)
             return
+        if out == into:
+            if out != others:
+                log += (slot, out)
+                cells[slot] = cells[slot + SOURCES] = others
+                for each in positions(out ^ others):
+                    back = each * WIDTH + relation
+                    old = cells[back]
+                    log += (back, old)
+                    cells[back] = old ^ mine
+                    cells[back + SOURCES] ^= mine
+            return
         if out != others:
             log += (slot, out)
             cells[slot] = others

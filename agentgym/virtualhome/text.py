@@ -77,7 +77,7 @@ class View:
         for node in self._names.in_order(near):
             look = at_first.get(node) if not touched >> node & 1 else self._look(state, node)
             if look is None:
-                look = at_first[node] = self._look(state, node)
+                look = at_first[node] = self._described(*_looked_at(state, node))
             looks.append(look)
         hands = ", ".join([self._look(state, node, True) for node in self._names.in_order(held)]) if held else "nothing"
         worn = cells[own + SOURCES + ON] & scene.having["CLOTHES"]
@@ -111,13 +111,7 @@ class View:
 
     def _look(self, state: State, node: int, held: bool = False) -> str:
         """How a thing looks: its states, where it lies unless it is held, and what an open container holds."""
-        cells, base = state.cells, node * WIDTH
-        bits = cells[base + STATES] & _SHOWN
-        under = 0 if held else cells[base + ON]
-        around = 0 if held else cells[base + INSIDE] & ~state.scene.rooms
-        opened = bits & IS_OPEN and not held and state.scene.having["CONTAINERS"] >> node & 1
-        content = cells[base + SOURCES + INSIDE] if opened else -1
-        key = node, bits, under, around, content
+        key = _looked_at(state, node, held)
         look = self._looks.get(key)
         if look is None:
             if len(self._looks) >= _MOST_LOOKS:
@@ -136,6 +130,17 @@ class View:
         if content >= 0:
             text = f"{text} with {self._names.listed(content) or 'nothing'} in it"
         return text
+
+
+def _looked_at(state: State, node: int, held: bool = False) -> tuple[int, int, int, int, int]:
+    """What the look of a thing depends on: it, its states, what it is on and in, and what is seen in it, or -1."""
+    cells, base = state.cells, node * WIDTH
+    bits = cells[base + STATES] & _SHOWN
+    if held:
+        return node, bits, 0, 0, -1
+    opened = bits & IS_OPEN and state.scene.having["CONTAINERS"] >> node & 1
+    content = cells[base + SOURCES + INSIDE] if opened else -1
+    return node, bits, cells[base + ON], cells[base + INSIDE] & ~state.scene.rooms, content
 
 
 @cache
