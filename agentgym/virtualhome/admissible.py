@@ -133,6 +133,7 @@ class Offers:
         self._phrases = words.phrases
         self._finds = [phrases.each[_FIND] for phrases in words.phrases]
         self._able: dict[int, int] = {}
+        self._at_first: dict[int, int] = {}
         self._me = scene.character * WIDTH
         self._self = 1 << scene.character
         self._turns: tuple[int, list[str]] = (0, [])
@@ -142,8 +143,9 @@ class Offers:
         self._ways: dict[tuple[int, int], tuple[int, int]] = {}
         self._door_cells = [(door * WIDTH + STATES, 1 << door) for door in members(scene.doors)]
         self._room_cells = [(room * WIDTH + SOURCES + INSIDE, 1 << room) for room in members(scene.rooms)]
-        slots = [slot for slot, _ in (*self._room_cells, *self._door_cells)]
-        self._where = itemgetter(*slots) if slots else len
+        rooms, doors = ([slot for slot, _ in cells] for cells in (self._room_cells, self._door_cells))
+        self._in_rooms = itemgetter(*rooms) if rooms else len
+        self._in_rooms_and_doors = itemgetter(*rooms, *doors) if doors else self._in_rooms
         self._no_rooms = ~scene.rooms
         having = scene.having
         self._poured = having["POURABLE"] | having["DRINKABLE"]
@@ -185,8 +187,14 @@ class Offers:
                 how &= ~_CUT
             if rest:
                 how &= ~((_SIT if rest & SITTING else 0) | (_LIE if rest & LYING else 0))
+            at_first, touched = self._at_first, state.touched
             for node in positions(local):
-                actions = self._actions(state, node) & (how & ~_GRAB if held >> node & 1 else how)
+                actions = at_first.get(node, -1) if not touched >> node & 1 else -1
+                if actions < 0:
+                    actions = self._actions(state, node)
+                    if not touched >> node & 1 and not cells[node * WIDTH + INSIDE] & self._no_rooms:
+                        at_first[node] = actions
+                actions &= how & ~_GRAB if held >> node & 1 else how
                 group = phrases[node].groups.get(actions) or _group(phrases[node], actions)
                 if group[0]:
                     first += group[0]
@@ -325,7 +333,8 @@ class Offers:
 
     def _walk_commands(self, state: Household) -> tuple[str, ...]:
         """Return the commands to walk to what is reachable, sorted."""
-        where = self._where(state.cells)
+        doors_touched = state.touched & self._scene.doors
+        where = (self._in_rooms_and_doors if doors_touched else self._in_rooms)(state.cells)
         if where == self._last_walks[0]:
             return self._last_walks[1]
         commands = self._walks_here.get(where)

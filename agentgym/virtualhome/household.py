@@ -7,7 +7,7 @@ The facts are those of the two published simulators, andrewliao11/virtualhome 2c
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -236,10 +236,7 @@ class Household(State):
             raise OriginalError("AttributeError")
         if start == end:
             return []
-        cells, closed = self.cells, 0
-        for slot, door in doors.cells:
-            if cells[slot] & IS_CLOSED:
-                closed |= door
+        closed = doors.closed if not self.touched & self.scene.doors else doors.closed_now(self.cells)
         if end in doors.ways(start, closed):
             return []
         ways = doors.ways(start, 0)
@@ -293,21 +290,31 @@ class _Doors:
 
     Attributes:
         passages: which rooms have which doors.
-        cells: the cell of the states of each door, and the door as a set.
+        closed: those that are closed at the beginning, as a set.
     """
 
     def __init__(self, scene: Scene, cpython: bool) -> None:
         start = State(scene, set_order="cpython" if cpython else "lowest id")
         self.passages: dict[int, list[tuple[int, int]]] = {}
-        self.cells: list[tuple[int, int]] = []
+        self._cells: list[tuple[int, int]] = []
         self._ways: dict[tuple[int, int], dict[int, tuple[int, int]]] = {}
         for kind in ("door", "doorjamb"):
             for door in members(scene.classes.get(kind, 0)):
                 rooms = start.in_order(door, BETWEEN)
                 if len(rooms) > 1:
-                    self.cells.append((door * WIDTH + STATES, 1 << door))
+                    self._cells.append((door * WIDTH + STATES, 1 << door))
                     self.passages.setdefault(rooms[0], []).append((rooms[1], door))
                     self.passages.setdefault(rooms[1], []).append((rooms[0], door))
+
+        self.closed = self.closed_now(scene.cells)
+
+    def closed_now(self, cells: Sequence[int]) -> int:
+        """Return the doors that are closed, as a set."""
+        closed = 0
+        for slot, door in self._cells:
+            if cells[slot] & IS_CLOSED:
+                closed |= door
+        return closed
 
     def ways(self, start: int, closed: int) -> dict[int, tuple[int, int]]:
         """Return for every room that can be reached the one before it, and the door between them.
