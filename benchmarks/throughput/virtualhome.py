@@ -1,4 +1,4 @@
-"""VirtualHome steps per second: the simulator alone, and the environment in one and many sub-environments.
+"""VirtualHome steps per second: the simulator alone, and the environment in one and many sub-environments; its costs.
 
 The environment plays random offered commands in generated houses, and returns observation, offered commands and full
 info at every step. The simulator plays the programs of generated activities, each from a restart.
@@ -6,6 +6,7 @@ info at every step. The simulator plays the programs of generated activities, ea
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,14 @@ from agentgym.virtualhome.activity import Activity
 from agentgym.virtualhome.generated.activities import GeneratedActivities
 from agentgym.virtualhome.script import Line
 from benchmarks.throughput.timing import Measurement, Speed, Stopwatch, best_milliseconds, median
-from benchmarks.throughput.visits import MANY_TASKS, measure_visits, open_tasks, single_rate
+from benchmarks.throughput.visits import (
+    MANY_TASKS,
+    admissible,
+    first_visit,
+    measure_visits,
+    open_tasks,
+    single_rate,
+)  # fmt: skip
 
 ENV = "AgentRL/VirtualHome-v0"
 SECTION = "homes"
@@ -25,6 +33,10 @@ NUM_ENVS = 128
 _STEPS, _EPISODES = 80, 4
 #: Programs of a wave of the simulator.
 _PROGRAMS = 200
+#: Steps before the memory is read, and before a snapshot; snapshots that are timed together.
+_MOVES, _SNAPSHOTS = 20, 100
+#: Seed of houses that nothing else in a report plays in.
+_MEMORY_SEED = 987_654_321
 
 
 def measure_homes(quick: bool) -> list[Measurement]:
@@ -47,13 +59,42 @@ def measure_homes(quick: bool) -> list[Measurement]:
     add("replayed_128", f"{words}, the same replayed", visits.replayed)
     visits = measure_visits(envs, steps=_STEPS, waves=waves, seed=1)
     add("generated_128", f"{words}, first visits, houses generated in restarts", visits.first)
-    found.append(
-        Measurement(
-            "homes_reset_128", SECTION, f"reset of {NUM_ENVS} envs, houses known", True,
-            best_milliseconds(lambda: envs.reset(seed=0), repeats), "ms",
-        )
-    )  # fmt: skip
+
+    def add_cost(key: str, what: str, value: float, unit: str = "ms") -> None:
+        found.append(Measurement(f"homes_{key}", SECTION, what, True, value, unit))
+
+    every = best_milliseconds(lambda: envs.reset(seed=0), repeats)
+    add_cost("reset_128", f"reset of {NUM_ENVS} envs, houses known", every)
+    add_cost("reset_1", "that for one of them", every / NUM_ENVS)
+    take, load = _branch_milliseconds(repeats)
+    add_cost("snapshot", f"snapshot of the world after {_MOVES} commands", take)
+    add_cost("restore", "restoring it", load)
+    add_cost("memory", f"{NUM_ENVS} envs after {_MOVES} steps, with their houses", _megabytes(), "MB")
     return found
+
+
+def _branch_milliseconds(repeats: int) -> tuple[float, float]:
+    """Milliseconds of saving the world of an episode, and of loading it."""
+    env = gym.make(ENV, disable_env_checker=True, data="generated").unwrapped
+    _, info = env.reset(seed=0)
+    for number in range(_MOVES):
+        offered = info["admissible_actions"]
+        *_, info = env.step(offered[number * 7 % len(offered)])
+    world = env.episode.world  # type: ignore[attr-defined]  # of `VirtualHomeEnv`
+    saved = world.get_state()
+    take = best_milliseconds(lambda: [world.get_state() for _ in range(_SNAPSHOTS)], repeats)
+    load = best_milliseconds(lambda: [world.set_state(saved) for _ in range(_SNAPSHOTS)], repeats)
+    return take / _SNAPSHOTS, load / _SNAPSHOTS
+
+
+def _megabytes() -> float:
+    """Memory that so many environments take, each in the middle of a first visit, with the houses made for it."""
+    tracemalloc.start()
+    envs = gym.make_vec(ENV, NUM_ENVS, data="generated", num_activities=MANY_TASKS)
+    first_visit(envs, _MEMORY_SEED, _MOVES, admissible, Stopwatch())
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return taken / 1e6
 
 
 def _play(activity: Activity, lines: Sequence[Line]) -> None:
