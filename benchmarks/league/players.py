@@ -42,7 +42,7 @@ ENVIRONMENTS: dict[str, LeagueEnv] = {
         # As `benchmarks.ranking` plays it, moves into walls included; rewards of single pushes say little of success.
         LeagueEnv("sokoban", 128, True, _players(0.16, 0.33, 0.52), DIRECTIONS, "won"),
         LeagueEnv("alfworld", 48, True, _players(0.23, 0.31, 0.41)),
-        LeagueEnv("virtualhome", 12, True, _players(0.25, 0.42, 0.58)),
+        LeagueEnv("virtualhome", 8, True, _players(0.25, 0.42, 0.58)),
         LeagueEnv("webshop", 16, False, _players(0.42, 0.58, 0.71)),
         LeagueEnv("searchqa", 32, False, _players(0.48, 0.72, 0.88)),
         LeagueEnv("sotopia", 16, False, _players(0.37, 0.53, 0.72)),
