@@ -27,6 +27,7 @@ SPACE: Mapping[str, Mapping[str, Sequence[Any]]] = {
     "rewardflow": {"gamma": (0.8, 0.9)},
     "graphgpo": {"omega": (0.5, 0.8)},
     "graphgpo_filled": {"omega": (0.5, 0.8)},
+    "frontier": {"gamma": (0.9, 0.95)},
     "gated_bepo": {"gamma": (0.9, 0.95)},
     # Continuations take most of the tokens: with fewer tasks per iteration there are more iterations.
     "vine": {"groups": (4, 8)},

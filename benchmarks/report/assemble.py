@@ -30,6 +30,11 @@ COLOURS = {
     "agentprm": "#CC6677",
     "value_gain": "#DDCC77",
     "graphgpo_filled": "#117733",
+    "gated_bepo": "#661100",
+    "vine": "#6699CC",
+    "tree_grpo": "#888888",
+    "istar": "#AA4466",
+    "frontier": "#222222",
 }
 _SPARE = ("#F0E442", "#999999")
 #: Characters of one text that a page shows; longer ones are cut.

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -16,12 +17,14 @@ import typer
 from typer.testing import CliRunner
 
 from baselines.recipes import RECIPES
-from benchmarks.head_to_head.results import Record, check, choose, load, merge
+from benchmarks.head_to_head.report import replaced, section
+from benchmarks.head_to_head.results import Record, check, choose, load, load_folder, merge
 from benchmarks.head_to_head.space import RATES, SPACE, draw
 from benchmarks.head_to_head.study import METHODS, head_to_head
 from benchmarks.json_files import ResultsError
 from benchmarks.learning.command import named_methods
 
+RESULTS = Path(__file__).parents[3] / "docs" / "results"
 APP = typer.Typer()
 APP.command()(head_to_head)
 
@@ -189,3 +192,13 @@ def test_more_settings_than_there_are_is_refused(tmp_path):
 def test_the_space_and_the_default_methods_are_recipes():
     assert set(SPACE) <= set(RECIPES)
     assert named_methods(METHODS)[0] == "grpo"
+
+
+def test_the_page_holds_what_its_records_say():
+    studies = load_folder(RESULTS / "head-to-head")
+    text = (RESULTS / "head-to-head.md").read_text(encoding="utf-8")
+    assert studies
+    for study in studies:
+        picture = f"../images/head_to_head_{study.config.name}.png"
+        assert (RESULTS / picture).is_file()
+        assert replaced(text, study.config.name, section(study, picture)) == text
