@@ -51,7 +51,7 @@ def run_study(plan: Plan, out: Path, *, processes: int, console: Console) -> Stu
     Args:
         plan: what to run.
         out: folder of the studies; created when missing.
-        processes: most processes at a time.
+        processes: most processes at a time; 1: this one, run after run.
         console: where progress is shown.
 
     Raises:
@@ -88,7 +88,11 @@ def run_study(plan: Plan, out: Path, *, processes: int, console: Console) -> Stu
             if left:
                 with shown(left, console) as progress:
                     work = functools.partial(run_one, plan, folder)
-                    run_jobs(left, work, processes=processes, progress=progress, ready=ready)
+                    if processes == 1:  # here: a process of its own would first import everything again
+                        for job in left:
+                            work(job, functools.partial(progress, job))
+                    else:
+                        run_jobs(left, work, processes=processes, progress=progress, ready=ready)
         finally:
             if any(map(finished, jobs)):
                 with contextlib.suppress(OSError):
@@ -182,7 +186,7 @@ def head_to_head(
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Two methods, everything tiny; for CI.")] = False,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes of one thread each. Default: the number of cores.")
+        int | None, typer.Option(min=1, help="Processes of one thread each. Default: the number of cores; quick: 1.")
     ] = None,
     out: Annotated[
         Path | None,
@@ -207,7 +211,7 @@ def head_to_head(
                 row, check_model(model), names, numbers,
                 tokens=tokens, settings=settings, search_seed=search_seed, draw_seed=draw_seed, quick=quick,
             )  # fmt: skip
-            studies = [run_study(plan, place, processes=jobs or usable_cores(), console=console)]
+            studies = [run_study(plan, place, processes=jobs or (1 if quick else usable_cores()), console=console)]
         for study in studies:
             print_study(study, console)
         for path in write_reports(studies, place, page):

@@ -1,7 +1,9 @@
 """The head to head from end to end, tiny: search, final runs, records, table, picture, page, and going on."""
 
 import dataclasses
+import functools
 import json
+import pickle
 import re
 from pathlib import Path
 
@@ -17,10 +19,12 @@ import typer
 from typer.testing import CliRunner
 
 from baselines.recipes import RECIPES
+from benchmarks.environments.registry import settings_of
+from benchmarks.head_to_head.jobs import record_path, run_one
 from benchmarks.head_to_head.report import replaced, section
 from benchmarks.head_to_head.results import Record, check, choose, load, load_folder, merge
 from benchmarks.head_to_head.space import RATES, SPACE, draw
-from benchmarks.head_to_head.study import METHODS, head_to_head
+from benchmarks.head_to_head.study import METHODS, head_to_head, plan_study
 from benchmarks.json_files import ResultsError
 from benchmarks.learning.command import named_methods
 
@@ -36,7 +40,7 @@ def run(*options):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("head") / "to-head"
-    result = run("--quick", "--jobs", 1, "--out", place)
+    result = run("--quick", "--out", place)
     assert result.exit_code == 0, result.output
     assert "gigpo" in result.output
     return place
@@ -172,6 +176,16 @@ def test_every_method_has_as_many_distinct_settings_as_are_drawn(method):
     assert all(setting.made().name == setting.recipe for setting in settings)
     assert draw(method, 3, rate, 0) == settings
     assert {setting.label for seed in range(9) for setting in draw(method, 3, rate, seed)} > {settings[0].label}
+
+
+def test_runs_can_be_sent_to_other_processes_each_after_what_it_needs(tmp_path):
+    plan = plan_study(settings_of("sokoban"), "tiny", ["grpo", "vine"], [0, 1], quick=True)
+    work = pickle.loads(pickle.dumps(functools.partial(run_one, plan, tmp_path)))
+    assert work.args == (plan, tmp_path)
+    jobs = plan.jobs()
+    assert len({record_path(tmp_path, job) for job in jobs}) == len(jobs) == 3 + 2 * 2 + 2 * 2
+    for place, job in enumerate(jobs):
+        assert set(plan.needed(job)) <= set(jobs[:place])
 
 
 def test_values_of_an_option_are_drawn_equally_often():
