@@ -6,8 +6,9 @@ import contextlib
 import dataclasses
 import functools
 import json
+import time
 import typing
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -73,6 +74,30 @@ def load(kind: type[T], path: Path) -> T:
             (a name too many or too few, a type, a number that is not finite), with its path in the file.
     """
     return parse(kind, _content(path), str(path), "delete it and run the same command again")
+
+
+def load_or_make(kind: type[T], path: Path, make: Callable[[], T], tell: Callable[[str], None]) -> T:
+    """Return the dataclass that a file holds, made and written first where there is no such file.
+
+    Args:
+        kind: the dataclass.
+        path: of the file.
+        make: makes the value, which may take long.
+        tell: is told that a file was there.
+
+    Raises:
+        ResultsError: as of `load`.
+    """
+    if path.is_file():
+        tell(f"finished before, in {path}")
+    else:
+        write_json(make(), path)
+    return load(kind, path)
+
+
+def created() -> str:
+    """Return the time as results note it, in UTC, to the minute."""
+    return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
 
 
 def parse(kind: type[T], content: bytes, where: str, remedy: str) -> T:

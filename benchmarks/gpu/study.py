@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import gc
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -39,7 +38,7 @@ from benchmarks.gpu.results import (
 )
 from benchmarks.gpu.shapes import SHAPES, make_policy
 from benchmarks.gpu.training import Measured, WatchedPolicy, make_envs, run_training, trainer_config
-from benchmarks.json_files import OtherConfigurationError
+from benchmarks.json_files import OtherConfigurationError, created
 from benchmarks.machine import describe_machine
 
 _ON_HOST = "works on the host"
@@ -149,7 +148,7 @@ def measure_shape(name: str, sizes: Sizes, device: torch.device, tell: Tell) -> 
     ratio = peak.value / expected if isinstance(peak.value, float) else None
     return ShapeResult(
         shape=name,
-        created=time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()),
+        created=created(),
         hardware=describe_hardware(device),
         model=Model(
             f"{type(_base(policy.model)).__name__}: {shape.layers} layers of width {shape.width}, vocabulary "

@@ -24,7 +24,7 @@ from rich.table import Table
 
 from agentgym.trajectory import Floats
 from benchmarks.console import NONE, table
-from benchmarks.json_files import claimed, load, write_json
+from benchmarks.json_files import claimed, created, load_or_make, write_json
 from benchmarks.league.combinations import CHOSEN, MEASURED, PUBLISHED, graph_else_vine
 from benchmarks.league.results import LeagueConfig
 from benchmarks.league.study import Progress, known_rows, play, truths_of, vine_credit
@@ -115,13 +115,10 @@ def run_contests(config: LeagueConfig, folder: Path, progress: Progress = lambda
     with claimed(folder, config):
         contests = []
         for env in config.players:
-            path = folder / f"{env}.json"
-            if path.is_file():
-                progress(env, "all players", f"finished before, in {path}")
-            else:
-                write_json(measure_env(config, env, functools.partial(progress, env)), path)
-            contests.append(load(Contest, path))
-        found = Contests(time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), config, describe_machine(), contests)
+            make = functools.partial(measure_env, config, env, functools.partial(progress, env))
+            tell = functools.partial(progress, env, "all players")
+            contests.append(load_or_make(Contest, folder / f"{env}.json", make, tell))
+        found = Contests(created(), config, describe_machine(), contests)
         write_json(found, folder / RESULTS)
     return found
 

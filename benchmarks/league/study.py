@@ -27,7 +27,7 @@ import numpy as np
 from agentgym.checks import suggest
 from agentgym.trajectory import Floats, StepTable
 from benchmarks.environments.registry import settings_of
-from benchmarks.json_files import ResultsError, claimed, load, write_json
+from benchmarks.json_files import ResultsError, claimed, created, load_or_make
 from benchmarks.league.continuations import Values, monte_carlo, state_continuations
 from benchmarks.league.diagnostics import diagnose
 from benchmarks.league.distances import Distances, distance_gains
@@ -179,13 +179,9 @@ def run_league(config: LeagueConfig, folder: Path, progress: Progress = lambda e
             for name in (*config.players[env], *config.models[env]):
                 path = folder / f"{env}-{name.replace(' ', '-')}.json"
                 tell = functools.partial(progress, env, name)
-                if path.is_file():
-                    tell(f"finished before, in {path}")
-                else:
-                    write_json(measure(config, env, name, tell), path)
-                standings.append(load(Standing, path))
-        created = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-        league = League(VERSION, created, config, describe_machine(), standings)
+                make = functools.partial(measure, config, env, name, tell)
+                standings.append(load_or_make(Standing, path, make, tell))
+        league = League(VERSION, created(), config, describe_machine(), standings)
         save(league, folder / RESULTS)
     return league
 

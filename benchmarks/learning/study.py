@@ -15,14 +15,13 @@ process of its own; the same command continues an interrupted benchmark. The fol
 from __future__ import annotations
 
 import functools
-import time
 from pathlib import Path
 
 from rich.console import Console
 
 from benchmarks.config import Config
 from benchmarks.console import say, shown
-from benchmarks.json_files import ResultsError, claimed
+from benchmarks.json_files import ResultsError, claimed, created
 from benchmarks.learning import results
 from benchmarks.learning.jobs import all_jobs, is_finished, read_finished, run_job
 from benchmarks.learning.results import Results
@@ -76,9 +75,8 @@ def gather(config: Config, folder: Path) -> Results:
         if not is_finished(folder, job):
             raise ResultsError(f"{folder}: job {job.name} is not finished; run the same command again")
         parts.append(read_finished(folder, job))
-    created = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
     return Results(
-        results.VERSION, created, config, describe_machine(),
+        results.VERSION, created(), config, describe_machine(),
         runs=[run for part in parts for run in part.runs],
         scores=[score for part in parts for score in part.scores],
         episodes=[episode for part in parts for episode in part.episodes],

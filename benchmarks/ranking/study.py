@@ -14,6 +14,7 @@ The folder then holds
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,7 +27,7 @@ from rich.console import Console
 from agentgym.checks import suggest
 from agentgym.trajectory import Floats, StepTable
 from benchmarks.console import explained, say, telling
-from benchmarks.json_files import ResultsError, claimed, load, write_json
+from benchmarks.json_files import ResultsError, claimed, created, load_or_make
 from benchmarks.learning.stack import learned_config
 from benchmarks.machine import describe_machine
 from benchmarks.ranking.credit import BASELINE, METHODS, Credit, credits
@@ -103,13 +104,9 @@ def run_ranking(config: RankingConfig, folder: Path, progress: Progress = lambda
         players = []
         for name in (*config.optimal, *config.models):
             path = folder / f"{name.replace(' ', '-')}.json"
-            if path.is_file():
-                progress(name, f"finished before, in {path}")
-            else:
-                write_json(measure_player(config, name, progress), path)
-            players.append(load(PlayerResult, path))
-        created = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-        ranking = Ranking(VERSION, created, config, describe_machine(), players)
+            make = functools.partial(measure_player, config, name, progress)
+            players.append(load_or_make(PlayerResult, path, make, functools.partial(progress, name)))
+        ranking = Ranking(VERSION, created(), config, describe_machine(), players)
         save(ranking, folder / RESULTS)
     return ranking
 

@@ -15,7 +15,7 @@ The folder then holds
 from __future__ import annotations
 
 import contextlib
-import time
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -28,7 +28,7 @@ from benchmarks.config import TINY
 from benchmarks.config import make_config as make_learning_config
 from benchmarks.console import explained, say, telling
 from benchmarks.environments.sokoban import SOKOBAN
-from benchmarks.json_files import CONFIG, ResultsError, claimed, load, write_json
+from benchmarks.json_files import CONFIG, ResultsError, claimed, created, load_or_make, write_json
 from benchmarks.learning.jobs import is_finished, run_job
 from benchmarks.learning.stack import learned_config
 from benchmarks.machine import describe_machine
@@ -96,8 +96,7 @@ def run_scorers(config: ScorersConfig, folder: Path, tell: Tell = lambda words: 
             steps=len(held_out.table),
             comparable=float(held_out.sample.own.comparable.mean()),
         )
-        created = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-        study = Study(VERSION, created, config, describe_machine(), episodes, results)
+        study = Study(VERSION, created(), config, describe_machine(), episodes, results)
         save(study, folder / RESULTS)
     return study
 
@@ -133,19 +132,15 @@ def cloned(folder: Path, config: ScorersConfig, tell: Tell) -> Path:
 def _result(
     name: str, config: ScorersConfig, folder: Path, fixed: FixedPolicy, held_out: HeldOut, tell: Tell
 ) -> ScorerResult:
-    path = folder / f"{name.replace(' ', '-')}.json"
-    if path.is_file():
-        tell(f"{name}: finished before, in {path}")
-        return load(ScorerResult, path)
     total = config.sizes.iterations[-1]
 
     def progress(done: int) -> None:
         if done in config.sizes.iterations or done % 10 == 0:
             tell(f"{name}: {done} of {total} iterations")
 
-    found = learn(name, SCORERS[name], fixed, held_out, config.sizes, config.seed, progress)
-    write_json(found, path)
-    return found
+    make = functools.partial(learn, name, SCORERS[name], fixed, held_out, config.sizes, config.seed, progress)
+    path = folder / f"{name.replace(' ', '-')}.json"
+    return load_or_make(ScorerResult, path, make, lambda words: tell(f"{name}: {words}"))
 
 
 def scorers(

@@ -11,6 +11,7 @@ Every method plays every task once with every budget. The folder then holds
 from __future__ import annotations
 
 import dataclasses
+import functools
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +28,7 @@ from baselines.evaluation import at_temperature
 from benchmarks.config import TINY, Config, make_config, tasks
 from benchmarks.console import explained, parse_seeds, say, telling
 from benchmarks.environments.registry import settings_of
-from benchmarks.json_files import ResultsError, claimed, load, write_json
+from benchmarks.json_files import ResultsError, claimed, created, load_or_make
 from benchmarks.learning.command import known_env
 from benchmarks.learning.stack import learned_config, make_envs
 from benchmarks.machine import describe_machine
@@ -76,13 +77,10 @@ def run_search(config: SearchConfig, folder: Path, progress: Progress = lambda w
         alone = [(BASE, 0)] if config.policy == RANDOM else [(BASE, 0), (GREEDY, 0)]
         scores = []
         for player, budget in (*alone, *((method, budget) for method in config.methods for budget in config.budgets)):
-            path = folder / f"{player}-{budget}.json"
-            if not path.is_file():
-                progress(f"{player}, {budget} steps" if budget else f"the policy itself, {player}")
-                write_json(measure(config, played, policy, player, budget), path)
-            scores.append(load(SearchScore, path))
-        created = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-        found = SearchResults(VERSION, created, config, describe_machine(), scores)
+            progress(f"{player}, {budget} steps" if budget else f"the policy itself, {player}")
+            make = functools.partial(measure, config, played, policy, player, budget)
+            scores.append(load_or_make(SearchScore, folder / f"{player}-{budget}.json", make, progress))
+        found = SearchResults(VERSION, created(), config, describe_machine(), scores)
         save(found, folder / RESULTS)
     return found
 

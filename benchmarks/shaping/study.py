@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated, cast
@@ -28,7 +27,7 @@ from rich.console import Console
 from baselines.sb3.shaping import SB3Config, train
 from baselines.sb3.sokoban import Levels, Reward
 from benchmarks.console import explained, parse_seeds, say, shown
-from benchmarks.json_files import claimed, load, write_json
+from benchmarks.json_files import claimed, created, load, write_json
 from benchmarks.machine import describe_machine, usable_cores
 from benchmarks.processes import Job, run_jobs
 from benchmarks.shaping.report import write_shaping_report
@@ -82,8 +81,7 @@ def run_shaping(config: ShapingConfig, folder: Path, *, processes: int, console:
             for reward in config.rewards
             for seed in config.seeds
         ]
-        created = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
-        found = ShapingResults(VERSION, created, config, describe_machine(), runs)
+        found = ShapingResults(VERSION, created(), config, describe_machine(), runs)
         save(found, folder / RESULTS)
     return found
 
