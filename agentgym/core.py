@@ -112,6 +112,16 @@ def _no_shared_memory(space: TextSpace, n: int = 1, ctx: Any = None) -> None:
     )
 
 
+def _overridden(cls: type, name: str, methods: Sequence[str]) -> bool:
+    """Whether a class that comes before the one which defines `name` defines one of `methods`."""
+    for each in cls.__mro__:
+        if name in vars(each):
+            return False
+        if any(method in vars(each) for method in methods):
+            return True
+    return False
+
+
 class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     """Base class of the environments: actions are strings, and so are observations unless there is a picture.
 
@@ -201,7 +211,8 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
         """Play one command of a vector environment: `act`, `observe` and `describe` at once.
 
         A subclass that overrides it may do less than these three: write what has changed into the info dict of the
-        step before. In a subclass of that which overrides one of the three they are called again.
+        step before. In a subclass of that which overrides one of the three, itself or by
+        another base, they are called again.
 
         Args:
             command: as for `act`.
@@ -215,9 +226,10 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        written = vars(cls)
-        if "advance" not in written and any(name in written for name in ("act", "observe", "describe")):
+        if _overridden(cls, "advance", ("act", "observe", "describe")):
             cls.advance = TextEnv.advance  # type: ignore[method-assign]
+        if _overridden(cls, "SETTLED", ("describe",)):
+            cls.SETTLED = ()
 
     @abstractmethod
     def get_state(self) -> Any:

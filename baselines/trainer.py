@@ -223,6 +223,13 @@ class Trainer:
             remove_leftovers(self.folder, keep=self.config.keep_checkpoints)
         begun = self.iteration
         self.log.resume(self.iteration if self.log_is_kept else -1)
+        if self.config.token_budget is not None and any(
+            "tokens" not in row for row in self.log.rows if row["iteration"]
+        ):
+            raise ValueError(
+                f"{self.folder}: the log of this run holds no tokens, so that token_budget={self.config.token_budget} "
+                "cannot be kept: go on without it, or begin in another folder"
+            )
         self.tokens = int(sum(row.get("tokens", 0.0) for row in self.log.rows))
         if self.folder is not None and not self.is_over and (self.folder / FINAL_FOLDER).exists():
             remove_folder(self.folder / FINAL_FOLDER)  # of a run that was shorter

@@ -309,7 +309,7 @@ class SearchQAEnv(TextEnv[str]):
 
     def content(self, task_id: str) -> Any:
         """Return question and golden answers, see `TextEnv.content`."""
-        return self.questions.by_id[task_id].content
+        return self.tasks.by_id(task_id).content
 
     def gold_answers(self, task_id: str) -> tuple[str, ...]:
         """Return the golden answers of a question, of any split; empty where there is no question of this id.

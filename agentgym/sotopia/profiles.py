@@ -84,7 +84,10 @@ class Task:
 
     @property
     def content(self) -> list[Any]:
-        """What is told, who the people are and what is drawn, as plain values; see `agentgym.core.TextEnv.content`."""
+        """What is told, who the people are and what is drawn, as plain values; see `agentgym.core.TextEnv.content`.
+
+        A game's payoffs are not repeated: the goals tell every one of them.
+        """
         scenario, ids = self.scenario, ("id", "model_id", "tag")
         told = [scenario.source, scenario.text, scenario.goals, int(scenario.relationship)]
         people = [{name: value for name, value in asdict(each).items() if name not in ids} for each in self.people]

@@ -257,7 +257,7 @@ def _word(name: str) -> str:
 
 def _position(activity: Activity, chore: str, word: str) -> int:
     name, known = word.replace("_", " "), activity.lexicon.names.position
-    if name not in known or "_" in name or word != _word(name):
+    if name not in known or word != _word(name):
         raise ValueError(f"chore {chore!r:.200}: the house of {activity.task_id!r} has no {name!r:.100}")
     return known[name]
 

@@ -84,12 +84,16 @@ class Tasks:
         return goal
 
     def content(self, task: Task) -> list[Any]:
-        """Return the goal and the numbers of the catalogue, as plain values; see `agentgym.core.TextEnv.content`."""
+        """Return the goal and the numbers of the catalogue, as plain values; see `agentgym.core.TextEnv.content`.
+
+        What products are called and described as is left out: a text of the catalogue may be corrected, and what
+        searches find may then change, while goals, prices and choices, which scores are made of, are the same.
+        """
         return [list(self.goal(task)), self._numbers]
 
     @cached_property
     def _numbers(self) -> str:
-        """A hash of all products' prices and choices: what is found and what it costs depends on all of them."""
+        """A hash of all products' prices and choices, in their order."""
         catalogue = self.shop.catalogue
         columns = catalogue.prices().astype("<f8").tobytes() + catalogue.choices().astype("<i8").tobytes()
         return f"{len(catalogue)} {hashlib.sha256(columns).hexdigest()}"

@@ -141,6 +141,8 @@ class AnswerBelief(OwnLikelihood):
         made = self._tokenizer(before + gold + after, add_special_tokens=False, return_offsets_mapping=True)
         spans, end = made["offset_mapping"], len(before) + len(gold)
         inside = [i for i, (low, high) in enumerate(spans) if high > len(before) and low < end]
+        if not inside:
+            raise ValueError(f"a golden answer without tokens has no likelihood, got {gold!r:.200}: leave it out")
         first, last = inside[0], inside[-1] + 1
         return tuple(made["input_ids"][:first]), tuple(made["input_ids"][first:last])
 

@@ -86,6 +86,10 @@ def league(
     folder = out or Path("runs") / "-".join(words)
     console = Console()
     with explained("stopped; the same command continues with the next player"):
+        if credits == COMBINED and (check or policy):
+            raise ResultsError(
+                "--credits combinations has one truth and scripted players: leave out --check and --policy"
+            )
         config = make_config(
             QUICK if quick else FULL, envs=env or (), groups=groups or (), players=player or (), models=policy or (),
             check=check, gamma=gamma, tasks=tasks or 0, continuations=continuations or 0,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,10 +23,10 @@ from rich.console import Console
 from rich.table import Table
 
 from agentgym.trajectory import Floats
-from benchmarks.console import NONE, table
+from benchmarks.console import NONE, say, table
 from benchmarks.json_files import claimed, created, load_or_make, write_json
 from benchmarks.league.combinations import CHOSEN, MEASURED, PUBLISHED, graph_else_vine
-from benchmarks.league.results import LeagueConfig
+from benchmarks.league.results import LEAST, LeagueConfig, enough
 from benchmarks.league.study import Progress, known_rows, play, truths_of, vine_credit
 from benchmarks.machine import Machine, describe_machine
 from benchmarks.ranking.measures import MEASURES, Sample, bootstrap_weights, interval_of, measures
@@ -134,7 +134,7 @@ def measure_env(
         played = play(config, env, name, functools.partial(tell, name))
         episodes = played.table
         success[name] = float(episodes.trajectory_won.mean())
-        if not success[name]:
+        if not enough(success[name]):
             continue
         truth = truths_of(config, played, functools.partial(tell, name))[0][0]
         truth_name, n_tasks = truth.name, episodes.n_groups
@@ -174,41 +174,45 @@ def _intervals(found: Floats) -> dict[str, Interval | None]:
 
 def print_contests(found: Contests, console: Console) -> None:
     """Print a table of all credits per group size, and what the chosen combination is worth above the best others."""
-    for size in found.config.sizes:
-        console.print(_credits_table(found, size))
-    console.print(_differences_table(found))
+    contests = [contest for contest in found.contests if contest.places]
+    for size in found.config.sizes if contests else ():
+        console.print(_credits_table(contests, size))
+        console.print(_differences_table(contests, size))
+    for contest in found.contests:
+        if not contest.places:
+            say(console, f"{contest.env}: no player won {LEAST:.0%} of the episodes, nothing is compared")
     tasks = ", ".join(f"{env} {count}" for env, count in found.config.tasks.items())
     console.print(
-        f"{found.config.split.capitalize()} tasks: {tasks}. Means over players who ever won; 95 % intervals, bootstrap "
-        f"over tasks. above: {CHOSEN} less the published method that has the largest estimate on these tasks.",
+        f"{found.config.split.capitalize()} tasks: {tasks}. Means over players who won {LEAST:.0%} at least; "
+        f"95 % intervals, bootstrap over tasks. above: {CHOSEN} less the published method with the largest estimate on "
+        "these tasks.",
         style="dim", markup=False, highlight=False,
     )  # fmt: skip
 
 
-def _credits_table(found: Contests, size: int) -> Table:
-    columns = [(contest, measure) for contest in found.contests for measure in SHOWN]
+def _credits_table(contests: Sequence[Contest], size: int) -> Table:
+    columns = [(contest, measure) for contest in contests for measure in SHOWN]
     heads = ["credit\n"]
     for contest, measure in columns:
         # The name of an environment stands over the first of its columns only.
         heads.append(f"{contest.env if measure == next(iter(SHOWN)) else ''}\n{SHOWN[measure]}")
-    names = dict.fromkeys(place.credit for contest in found.contests for place in contest.places)
+    names = dict.fromkeys(place.credit for contest in contests for place in contest.places)
     rows: list[list[str] | None] = [
         [name, *(shown(contest.place(name, size).measures[measure]) for contest, measure in columns)] for name in names
     ]  # fmt: skip
     return table(heads, rows, title=f"groups of {size}", box=SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False)
 
 
-def _differences_table(found: Contests) -> Table:
+def _differences_table(contests: Sequence[Contest], size: int) -> Table:
     rows: list[list[str] | None] = []
-    for size in found.config.sizes:
-        for contest in found.contests:
-            for measure, short in SHOWN.items():
-                best = contest.best_published(measure, size)
-                mine = contest.place(CHOSEN, size).measures[measure]
-                rows.append([
-                    str(size), contest.env, short, shown(mine), f"{best.credit} {shown(best.measures[measure])}",
-                    signed(best.less_than_chosen[measure]),
-                ])  # fmt: skip
+    for contest in contests:
+        for measure, short in SHOWN.items():
+            best = contest.best_published(measure, size)
+            mine = contest.place(CHOSEN, size).measures[measure]
+            rows.append([
+                str(size), contest.env, short, shown(mine), f"{best.credit} {shown(best.measures[measure])}",
+                signed(best.less_than_chosen[measure]),
+            ])  # fmt: skip
     return table(["size", "environment", "measure", CHOSEN, "best published", "above"], rows)
 
 

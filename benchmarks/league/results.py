@@ -168,7 +168,12 @@ def credits_of(league: League) -> dict[str, Score]:
 
 def counts(standing: Standing) -> bool:
     """Return whether a player counts in means: who hardly ever wins leaves nothing to methods that go by outcomes."""
-    return standing.success >= LEAST
+    return enough(standing.success)
+
+
+def enough(success: float) -> bool:
+    """Return whether a player who wins this share of the episodes counts in means."""
+    return success >= LEAST
 
 
 def mean_measure(league: League, env: str, credit: str, measure: str, size: int) -> float | None:

@@ -101,10 +101,31 @@ def test_a_subclass_that_changes_one_of_three_is_stepped_by_all_three() -> None:
         def begin(self, options: dict[str, Any]) -> None:
             super().begin({"index": 1})
 
-    for kind, text in ((Own, "as the parent shows it"), (Louder, "CELL 2"), (SameAsOwn, "as the parent shows it")):
+    class Loud:
+        def observe(self) -> str:
+            return "as the mixin shows it"
+
+    class Mixed(Loud, Own):
+        pass
+
+    kinds = {Own: "as the parent shows it", Louder: "CELL 2", SameAsOwn: "as the parent shows it"}
+    for kind, text in (*kinds.items(), (Mixed, "as the mixin shows it")):
         envs = type("Vector", (CorridorVectorEnv,), {"env_class": kind})(1)
         envs.reset(options={"index": 1})
         assert envs.step(["right"])[0] == (text,)
+
+
+def test_a_subclass_that_describes_more_often_has_no_settled_columns() -> None:
+    class Settled(CorridorEnv):
+        SETTLED = ("score",)
+
+    class Dense(Settled):
+        def describe(self, valid: bool) -> dict[str, Any]:
+            return {**super().describe(valid), "score": 0.25 if self.observe() == "cell 2" else 0.0}
+
+    envs = type("Vector", (CorridorVectorEnv,), {"env_class": Dense})(1)
+    envs.reset(options={"index": 1})
+    assert envs.step(["right"])[-1]["score"].tolist() == [0.25]
 
 
 def test_info_columns_have_fixed_types() -> None:

@@ -22,7 +22,7 @@ from agentgym.trajectory import StepTable
 from baselines.batch import make_batch
 from baselines.checkpoint import checkpoints, describe_credit
 from baselines.evaluation import evaluate
-from baselines.metrics import Row, read_log, without_times
+from baselines.metrics import LOG_FILE, Row, read_log, without_times
 from baselines.recipe import Recipe
 from baselines.recipes import RECIPES
 from baselines.trainer import Trainer
@@ -144,6 +144,16 @@ def test_a_budget_of_tokens_ends_a_run_lowers_its_rate_and_says_when_to_validate
     again = trainer(folder=tmp_path / "b", resume=True, **limits)
     assert repeatable(again.run()) == repeatable(rows)
     assert len(again.run()) == len(rows)  # its end is its end
+
+
+def test_a_log_without_tokens_cannot_keep_a_budget_of_them(tmp_path: Path) -> None:
+    trainer(folder=tmp_path, iterations=1).run()
+    log = tmp_path / LOG_FILE
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    log.write_text("".join(json.dumps({key: row[key] for key in row if key != "tokens"}) + "\n" for row in rows))
+    again = trainer(folder=tmp_path, resume=True, iterations=2, token_budget=10**9)
+    with pytest.raises(ValueError, match="the log of this run holds no tokens, so that token_budget=1000000000"):
+        again.run()
 
 
 def test_learning_rate_zero_changes_nothing() -> None:

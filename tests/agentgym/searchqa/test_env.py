@@ -360,3 +360,8 @@ def test_draws_depend_on_the_seed_alone():
     first = [env_of().reset(seed=seed)[1]["task_id"] for seed in range(8)]
     assert first == [env_of().reset(seed=np.int64(seed))[1]["task_id"] for seed in range(8)]
     assert len(set(first)) == 2
+
+
+def test_the_content_of_a_question_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ValueError, match="unknown task_id 'x'"):
+        gym.make("AgentRL/SearchQA-v0").unwrapped.content("x")  # type: ignore[attr-defined]

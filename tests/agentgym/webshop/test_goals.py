@@ -19,7 +19,7 @@ from tests.agentgym.webshop.small_shop import product
 
 
 def naive(products: MemoryCatalogue, seed: int) -> tuple[list[float], list[tuple[Any, ...]]]:
-    """Prices and synthetic goals as the specification tells them."""
+    """Prices and synthetic goals as the original makes them."""
     rng = random.Random(seed)
     prices = [p.prices[0] if len(p.prices) == 1 else rng.uniform(*p.prices) for p in products]
     goals = []

@@ -68,6 +68,11 @@ def test_tasks_that_were_listed_twice_and_tasks_without_an_answer() -> None:
         scorer.golds_of("start-2")
 
 
+def test_an_answer_without_tokens_is_an_error() -> None:
+    with pytest.raises(ValueError, match="a golden answer without tokens has no likelihood, got ''"):
+        AnswerBelief(babbling_policy(), lambda task: ("",), RIGHT)._answer("")
+
+
 def searchqa(**options: object) -> VectorPromptWindow:
     envs = gym.make_vec("AgentRL/SearchQA-v0", num_envs=2, autoreset_mode="Disabled", max_turns=1, **options)
     return VectorPromptWindow(VectorReplyParser(envs), instructions=False)
