@@ -37,7 +37,7 @@ from benchmarks.processes import Job, run_jobs
 
 #: Published methods, of the potential family the estimate that ranks actions best, and the combination of them.
 METHODS = "grpo,dapo,ppo,gigpo,hgpo,rewardflow,graphgpo,gated_bepo:lam=0.0:gate=none,vine,tree_grpo,istar,frontier"
-#: Reply tokens of a run: with them a tiny policy's GRPO has clearly left its clone, in about a minute of a core.
+#: Reply tokens of a run: for a tiny policy about a minute of a core in Sokoban, several elsewhere.
 BUDGETS = {"sokoban": 100_000, "sotopia": 100_000, "alfworld": 200_000, "searchqa-smollm2": 60_000}
 _OTHER_BUDGET = 100_000
 _QUICK_BUDGET = 600
