@@ -53,7 +53,7 @@ class Plan:
 
     def search_jobs(self, method: str) -> list[Job]:
         """Return the runs of the search for one method."""
-        return [Job(SEARCH, self.config.search_seed, setting.label) for setting in self.settings(method)]
+        return [search_job(method, self.config.search_seed, setting) for setting in self.settings(method)]
 
     def jobs(self) -> list[Job]:
         """Return all runs: the search method by method, then final runs seed by seed, each behind its clone."""
@@ -69,6 +69,11 @@ class Plan:
             return []
         clone = Job(CLONE, job.seed)
         return [clone] if job.kind == SEARCH else [clone, *self.search_jobs(job.method)]
+
+
+def search_job(method: str, seed: int, setting: Setting) -> Job:
+    """Return the run of the search that tries a setting for a method; two methods may come to the same setting."""
+    return Job(SEARCH, seed, f"{method} as {setting.label}")
 
 
 def record_path(folder: Path, job: Job) -> Path:
@@ -141,8 +146,10 @@ def _train(plan: Plan, folder: Path, job: Job, progress: Progress) -> Record:
 def _asked(plan: Plan, folder: Path, job: Job) -> tuple[str, Setting]:
     """Method and setting of a run: of the search the one that is asked for, of a final run the one that was chosen."""
     if job.kind == SEARCH:
-        named = {setting.label: (method, setting) for method in plan.methods for setting in plan.settings(method)}
-        return named[job.method]
+        return next(
+            (method, setting) for method in plan.methods for setting in plan.settings(method)
+            if search_job(method, job.seed, setting) == job
+        )  # fmt: skip
     searched = [json_files.load(Record, record_path(folder, each)) for each in plan.search_jobs(job.method)]
     return job.method, choose(searched)
 

@@ -22,6 +22,7 @@ from benchmarks.head_to_head.table import (
     search_rows,
     searched,
     table_rows,
+    trained,
 )
 from benchmarks.json_files import ResultsError
 from benchmarks.report import assemble
@@ -96,12 +97,12 @@ def section(study: Study, picture: str) -> str:
         _filled(told),
         _markdown(OUTCOMES, [outcomes(row) for row in rows]),
         _filled(caption(study, rows)),
-        _markdown(COSTS, [costs(row) for row in rows]),
+        _markdown(COSTS, [costs(row) for row in trained(rows)]),
         _filled(COST_CAPTION),
         f"![Validation success of every method over tokens and over processor time]({picture})",
         tried,
         _markdown(("method", "settings"), [[method, _tried(study, method)] for method in searched(study)]),
-        _filled(f"Ran on {study.machine.hardware}; {study.machine.software}."),
+        _filled(f"The last run was on {study.machine.hardware}; {study.machine.software}."),
     ]
     return "\n\n".join(parts) + "\n"
 

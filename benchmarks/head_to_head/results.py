@@ -69,7 +69,7 @@ class Record:
         setting: what it was trained with; None for clones.
         iterations, tokens: of training.
         seconds: wall seconds of training, without validation.
-        processor_seconds: those of the processor.
+        processor_seconds: those of the processor; of clones the wall's.
         shares: of the wall seconds, per part: environment, generation, credit, update; "scorer" is what a critic or
             reward model took of the last two.
         curve: validations, the first before any training.

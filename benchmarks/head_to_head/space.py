@@ -60,6 +60,8 @@ def space_of(method: str) -> dict[str, Sequence[Any]]:
     """Return what is searched for a method besides the learning rate, without what its name says already.
 
     >>> space_of("gigpo:gamma=0.9")
+    {}
+    >>> space_of("grpo:clip_high=0.2:resample_rounds=0")
     {'std': ('group', 'none')}
     """
     name, *given = method.split(":")

@@ -25,7 +25,7 @@ from rich.console import Console
 from benchmarks.config import TINY, EnvSettings, make_config
 from benchmarks.console import explained, parse_seeds, say, shown
 from benchmarks.environments.registry import settings_of
-from benchmarks.head_to_head.jobs import Plan, gather, record_path, run_one
+from benchmarks.head_to_head.jobs import Plan, gather, record_path, run_one, search_job
 from benchmarks.head_to_head.report import write_reports
 from benchmarks.head_to_head.results import SEARCH, Study, StudyConfig, load, load_folder, merge, save
 from benchmarks.head_to_head.table import print_study
@@ -107,8 +107,10 @@ def _model(folder: Path, clone: Job) -> Path:
 def _unpack(study: Study, plan: Plan, folder: Path) -> None:
     """Let records of a study that was begun elsewhere count as finished runs."""
     for record in study.records if study.config == plan.config else ():
-        label = record.setting.label if record.stage == SEARCH and record.setting else record.method
-        path = record_path(folder, Job(record.stage, record.seed, label))
+        job = Job(record.stage, record.seed, record.method)
+        if record.stage == SEARCH and record.setting:
+            job = search_job(record.method, record.seed, record.setting)
+        path = record_path(folder, job)
         if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
             write_json(record, path)
@@ -202,6 +204,8 @@ def head_to_head(
     place = out or Path("runs") / ("head-to-head-quick" if quick else "head-to-head")
     with explained("stopped; the same command continues where it was", "Finished runs are kept."):
         if rebuilt:
+            if any(given is not None for given in (methods, seeds, tokens, settings, jobs)) or quick:
+                raise typer.BadParameter("nothing is trained: leave out what says how", param_hint="--from")
             studies = _read(rebuilt)
         else:
             row = settings_of(known_env(env))

@@ -23,8 +23,8 @@ COSTS = ("method", "iterations", "tokens", "processor s", *(f"{part} %" for part
 COST_CAPTION = (
     "Means over seeds. Tokens are those of all replies of a run's rollouts, continuations and replaced groups "
     "included; a run ends with the iteration that reaches the budget. Processor seconds are those of training, without "
-    "validation (of cloning for the clone). Shares of a run's time in percent: the scorer's, a critic's or reward "
-    "model's, is a part of credit and update."
+    "cloning and validation. Shares of a run's time in percent: the scorer's, a critic's or reward model's, is a part "
+    "of credit and update."
 )
 
 
@@ -131,11 +131,15 @@ def outcomes(row: Row) -> list[str]:
     return [row.method, str(row.seeds), *success, points((row.over_clone or {}).get(SAMPLED)), *compared]
 
 
+def trained(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of runs with a budget: all but the clone's."""
+    return [row for row in rows if row.method != CLONE]
+
+
 def costs(row: Row) -> list[str]:
     """Return the cells of a row, in the order of `COSTS`."""
-    trained = [f"{row.iterations:.0f}", f"{row.tokens:,.0f}"] if row.tokens else [NONE, NONE]
     shares = [f"{100 * row.shares[part]:.0f}" if part in row.shares else NONE for part in PARTS]
-    return [row.method, *trained, f"{row.processor_seconds:.0f}", *shares]
+    return [row.method, f"{row.iterations:.0f}", f"{row.tokens:,.0f}", f"{row.processor_seconds:.0f}", *shares]
 
 
 def caption(study: Study, rows: Sequence[Row]) -> str:
@@ -180,4 +184,4 @@ def print_study(study: Study, console: Console) -> None:
     rows = table_rows(study)
     title = f"{study.config.name}: {study.config.token_budget:,} reply tokens each"
     console.print(table(OUTCOMES, [outcomes(row) for row in rows], title=title, caption=caption(study, rows)))
-    console.print(table(COSTS, [costs(row) for row in rows], title="what it took", caption=COST_CAPTION))
+    console.print(table(COSTS, [costs(row) for row in trained(rows)], title="what it took", caption=COST_CAPTION))

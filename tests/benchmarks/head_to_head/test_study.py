@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from baselines.recipes import RECIPES
 from benchmarks.environments.registry import settings_of
-from benchmarks.head_to_head.jobs import record_path, run_one
+from benchmarks.head_to_head.jobs import record_path, run_one, search_job
 from benchmarks.head_to_head.report import replaced, section
 from benchmarks.head_to_head.results import Record, check, choose, load, load_folder, merge
 from benchmarks.head_to_head.space import RATES, SPACE, draw
@@ -216,3 +216,18 @@ def test_the_page_holds_what_its_records_say():
         picture = f"../images/head_to_head_{study.config.name}.png"
         assert (RESULTS / picture).is_file()
         assert replaced(text, study.config.name, section(study, picture)) == text
+
+
+def test_methods_that_try_the_same_setting_have_runs_of_their_own():
+    jobs = plan_study(settings_of("sokoban"), "tiny", ["gigpo", "gigpo:gamma=0.9"], [0], settings=3).jobs()
+    assert len({job.name for job in jobs}) == len(jobs) == 2 + 2 * 3 + 2
+    # GiGPO's gammas are .9 and .95, so that its search may come to a setting of the other one.
+    shared = draw("gigpo:gamma=0.9", 3, 1.0, 0)[0]
+    assert shared.label in {setting.label for setting in draw("gigpo", 6, 1.0, 0)}
+    assert search_job("gigpo", 100, shared) != search_job("gigpo:gamma=0.9", 100, shared)
+
+
+def test_what_says_how_to_train_is_refused_where_nothing_is_trained(tmp_path):
+    result = run("--from", RESULTS / "head-to-head", "--tokens", 5, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "nothing is trained" in result.output
