@@ -26,6 +26,9 @@ import agentgym  # noqa: F401  # registers the environments
 from agentgym.checks import suggest
 from agentgym.core import TextEnv
 
+#: Arguments whose data decide how an episode goes without being part of what a task is: the passages that Search-QA
+#: searches. No digest of a task holds them, so whoever compares results compares these data too.
+BESIDE_TASKS = ("corpus",)
 #: Bytes of a task's digest that a pin keeps.
 _PINNED_BYTES = 4
 _SHOWN = 120

@@ -12,6 +12,8 @@ from scipy.stats import norm, t
 
 #: Coverage of every interval in tables and figures.
 CONFIDENCE = 0.95
+#: Means of the same scores differ by this much in floating point, at most; shares of episodes differ by more.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -41,12 +43,15 @@ def paired_comparison(first: ArrayLike, second: ArrayLike, *, confidence: float 
 
         (MS_seeds + MS_levels - MS_rest) / (S L),
 
-    with Satterthwaite's degrees of freedom for the t interval (Searle, Casella, McCulloch 1992, chapter 4). Where
-    chance makes MS_rest the largest, the larger of the other two stands alone. With one seed only levels are drawn,
-    and the interval speaks about that seed alone; likewise with one level.
+    with Satterthwaite's degrees of freedom for the t interval (Searle, Casella, McCulloch 1992, chapter 4). Where that
+    sum is below the larger of MS_seeds and MS_levels, which is where the smaller of the two is below MS_rest, the
+    larger one stands alone. With few seeds chance does that often: where seeds happen to agree, MS_levels stands alone,
+    and the interval speaks of levels (tasks) alone; for new seeds it is too narrow. With one seed only levels are
+    drawn, and the interval speaks about that seed alone; likewise with one level. Where the variance is 0, as of equal
+    differences, the interval is that of `even_difference` over the levels.
 
     Args:
-        first: scores (S, L) or (L,), for instance success as booleans, or success shares over repeats.
+        first: scores (S, L) or (L,) within 0..1, for instance success as booleans, or success shares over repeats.
         second: the same shape; row s is what row s of `first` is compared with.
         confidence: of the interval, in (0, 1).
 
@@ -59,21 +64,51 @@ def paired_comparison(first: ArrayLike, second: ArrayLike, *, confidence: float 
     """
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
-    mean, variance, freedom = _paired(first, second)
-    reach = float(t.ppf(0.5 + confidence / 2, freedom)) * math.sqrt(variance) if variance > 0 else 0.0
+    mean, variance, freedom, drawn = _paired(first, second)
+    if variance <= _ROUNDING**2:
+        return even_difference(mean, drawn, confidence)[0]
+    reach = float(t.ppf(0.5 + confidence / 2, freedom)) * math.sqrt(variance)
     return Interval(mean, mean - reach, mean + reach)
 
 
 def paired_p_value(first: ArrayLike, second: ArrayLike) -> float:
     """Return the two-sided p value of no difference, of the t statistic behind `paired_comparison`; arguments as there.
 
+    Where the variance is 0, it is that of `even_difference`.
+
     >>> round(paired_p_value([[1, 1, 0, 1], [1, 1, 1, 1]], [[0, 1, 0, 0], [0, 1, 0, 1]]), 3)
     0.092
     """
-    mean, variance, freedom = _paired(first, second)
-    if variance > 0:
-        return float(2 * t.sf(abs(mean) / math.sqrt(variance), freedom))
-    return 1.0 if mean == 0 else 0.0
+    mean, variance, freedom, drawn = _paired(first, second)
+    if variance <= _ROUNDING**2:
+        return even_difference(mean, drawn)[1]
+    return float(2 * t.sf(abs(mean) / math.sqrt(variance), freedom))
+
+
+def alike(values: ArrayLike) -> bool:
+    """Return whether all values are the same but for rounding: they show no chance, though other tasks may differ."""
+    return float(np.ptp(np.asarray(values, np.float64))) <= _ROUNDING
+
+
+def even_difference(mean: float, tasks: int, confidence: float = CONFIDENCE) -> tuple[Interval, float]:
+    """Return interval and p value of a difference that is the same on all tasks, where no spread tells of chance.
+
+    The interval reaches as far as Wilson's of as many successes, z^2 / (tasks + z^2), within -1..1; p is that of the
+    two of 2^tasks ways to swap the results of tasks that bring as much, 1 without a difference.
+
+    Args:
+        mean: the difference, of scores within 0..1.
+        tasks: how many were drawn.
+        confidence: of the interval, in (0, 1).
+
+    >>> interval, p = even_difference(1.0, 4)
+    >>> round(interval.low, 3), interval.high, p
+    (0.51, 1.0, 0.125)
+    """
+    z = float(norm.ppf(0.5 + confidence / 2))
+    reach, most = z * z / (tasks + z * z), max(1.0, abs(mean))
+    even = Interval(mean, mean - reach, mean + reach).within(-most, most)
+    return even, min(1.0, 2.0 ** (1 - tasks)) if abs(mean) > _ROUNDING else 1.0
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -91,8 +126,11 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
-def _paired(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float]:
-    """Mean difference, the variance of that mean, and its degrees of freedom, see `paired_comparison`."""
+def _paired(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float, int]:
+    """Mean difference, its variance and degrees of freedom, see `paired_comparison`, and the number of levels.
+
+    The last is the number of seeds where there is one level.
+    """
     a, b = np.atleast_2d(np.asarray(first, np.float64)), np.atleast_2d(np.asarray(second, np.float64))
     if a.shape != b.shape or a.ndim != 2 or a.size < 2:
         raise ValueError(
@@ -104,7 +142,7 @@ def _paired(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float]:
     seeds, levels = d.shape
     mean = float(d.mean())
     if min(seeds, levels) == 1:
-        return mean, float(d.var(ddof=1)) / d.size, d.size - 1.0
+        return mean, float(d.var(ddof=1)) / d.size, d.size - 1.0, d.size
     by_seed, by_level = d.mean(1), d.mean(0)
     ms_seeds = levels * float(by_seed.var(ddof=1))
     ms_levels = seeds * float(by_level.var(ddof=1))
@@ -116,7 +154,7 @@ def _paired(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float]:
         parts = [max(parts[:2])]
         total = parts[0][0]
     scale = sum(square**2 / degrees for square, degrees in parts)
-    return mean, total / d.size, total**2 / scale if scale > 0 else math.inf
+    return mean, total / d.size, total**2 / scale if scale > 0 else math.inf, levels
 
 
 def bits(success: Sequence[str]) -> NDArray[np.float64]:
@@ -191,7 +229,8 @@ def over_tasks(scores: ArrayLike) -> Interval:
     """Mean of scores over tasks and samples, for new tasks and new samples of them, cut to 0..1.
 
     Samples of a task depend on each other, those of different tasks do not: the t interval of the tasks' means holds
-    both kinds of chance. Where every score is 0, or every score is 1, it is Wilson's over the tasks.
+    both kinds of chance. Where every score is 0, or every score is 1, it is Wilson's over the tasks; where all tasks
+    have the same mean between them, it reaches as far as that of `even_difference`.
 
     Args:
         scores: float (tasks, samples), within 0..1.
@@ -203,6 +242,8 @@ def over_tasks(scores: ArrayLike) -> Interval:
     mean, tasks = float(means.mean()), len(means)
     if mean in (0.0, 1.0) or tasks == 1 or (np.shape(scores)[1] == 1 and set(means.tolist()) <= {0.0, 1.0}):
         return wilson_interval(mean * tasks, tasks)
+    if alike(means):
+        return even_difference(mean, tasks)[0].within(0.0, 1.0)
     reach = float(t.ppf(0.5 + CONFIDENCE / 2, tasks - 1)) * float(means.std(ddof=1)) / tasks**0.5
     return Interval(mean, mean - reach, mean + reach).within(0.0, 1.0)
 

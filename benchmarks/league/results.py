@@ -35,6 +35,7 @@ class LeagueConfig:
         resamples: of the bootstrap over tasks.
         seed: of episodes, continuations, bootstrap and random numbers.
         split: of the tasks, "validation" or "test".
+        weights: fingerprints of these models, see `benchmarks.panels.players.weights_of`; None: no model plays.
     """
 
     players: dict[str, dict[str, float]]
@@ -50,6 +51,7 @@ class LeagueConfig:
     resamples: int
     seed: int
     split: str = "validation"
+    weights: dict[str, str] | None = None
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,10 @@ from benchmarks.league.registry import LEAGUE, WITH_PROBABILITIES
 from benchmarks.league.results import VERSION, Held, League, LeagueConfig, Standing, save
 from benchmarks.learning.stack import learned_config
 from benchmarks.machine import describe_machine
+from benchmarks.panels.players import weights_of
 from benchmarks.ranking.credit import BASELINE, REFERENCE, Credit
 from benchmarks.ranking.measures import Comparisons, Sample, bootstrap_weights, intervals
-from benchmarks.ranking.results import Score
+from benchmarks.ranking.results import Score, file_stem, job_of
 from benchmarks.ranking.rollouts import comparisons, split_groups
 from benchmarks.statistics import Interval
 from wrappers.credit.vine import vine
@@ -143,18 +144,17 @@ def make_config(
         resamples=1000,
         seed=seed,
         split=split,
+        weights=weights_of(job for jobs in found.values() for job in jobs.values()),
     )
 
 
 def _models(folders: Sequence[Path], envs: Sequence[str]) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {env: {} for env in envs}
     for folder in folders:
-        job = folder.parent if folder.name == "model" else folder
-        env = settings_of(learned_config(job).env).name
+        env = settings_of(learned_config(folder.parent if folder.name == "model" else folder).env).name
         if env not in found:
-            raise ResultsError(f"{job}: a policy for {env}; this league plays {', '.join(envs)}")
-        if job.name in {**found[env], **ENVIRONMENTS[env].optimal}:
-            raise ResultsError(f"{job}: the name {job.name!r} is taken; results are kept by name")
+            raise ResultsError(f"{folder}: a policy for {env}; this league plays {', '.join(envs)}")
+        job = job_of(folder, (*found[env], *ENVIRONMENTS[env].optimal))
         found[env][job.name] = str(job)
     return found
 
@@ -177,7 +177,7 @@ def run_league(config: LeagueConfig, folder: Path, progress: Progress = lambda e
         standings = []
         for env in config.players:
             for name in (*config.players[env], *config.models[env]):
-                path = folder / f"{env}-{name.replace(' ', '-')}.json"
+                path = folder / f"{env}-{file_stem(name)}.json"
                 tell = functools.partial(progress, env, name)
                 make = functools.partial(measure, config, env, name, tell)
                 standings.append(load_or_make(Standing, path, make, tell))

@@ -25,7 +25,7 @@ import typer
 from rich.console import Console
 
 from agentgym.foreign_text import clean
-from agentgym.panels import OpenPanel, Panel, find_panel, open_panel, panel_names
+from agentgym.panels import BESIDE_TASKS, OpenPanel, Panel, find_panel, open_panel, panel_names
 from agentgym.redaction import redact
 from benchmarks.config import SIDE_BY_SIDE, EnvSettings
 from benchmarks.console import explained, say, stop, telling
@@ -58,6 +58,8 @@ class PanelConfig:
         temperature: of a model.
         max_tokens: longest reply of an endpoint.
         seed: of episodes and draws.
+        weights: fingerprint of a model's weights, so that a model that was trained on plays anew; None: there are none.
+        world: fingerprints of data beside the tasks, see `agentgym.panels.BESIDE_TASKS`; None: no such data.
     """
 
     panel: str
@@ -67,6 +69,8 @@ class PanelConfig:
     temperature: float
     max_tokens: int | None
     seed: int
+    weights: str | None
+    world: dict[str, str] | None
 
 
 def choose_panel(name: str, given: Mapping[str, Any], count: int | None = None) -> tuple[OpenPanel, EnvSettings]:
@@ -132,9 +136,12 @@ def play_panel(
     sampling = sampling or Sampling()
     player = find_player(policy, row, found.arguments, sampling, folder)
     label = redact(policy)
+    data = data_of(found)
     config = PanelConfig(
-        found.panel.name, found.hash, dict(found.added), label, sampling.temperature, sampling.max_tokens, seed
-    )
+        found.panel.name, found.hash, dict(found.added), label, sampling.temperature, sampling.max_tokens, seed,
+        weights=player.settings.get("weights"),
+        world={name: data[name] for name in BESIDE_TASKS if name in data} or None,
+    )  # fmt: skip
     with claimed(folder, config):
         journal = Journal(folder / JOURNAL)
         todo = [(task, k) for k in range(samples) for task in found.tasks if (task.id, k) not in journal.episodes]
@@ -161,7 +168,7 @@ def play_panel(
             )
         who = PolicyInfo(label, dict(player.settings), read_json(folder / _PROMPT))
         results = results_of(
-            found, journal.episodes, samples, policy=who, data=data_of(found), seed=seed, machine=describe_machine()
+            found, journal.episodes, samples, policy=who, data=data, seed=seed, machine=describe_machine()
         )
         save(results, folder / RESULTS)
     return results

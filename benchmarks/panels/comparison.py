@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 from rich.console import Console
 from scipy.stats import bootstrap, norm, permutation_test
 
+from agentgym.panels import BESIDE_TASKS
 from benchmarks.console import NONE, explained, save_figures, table
 from benchmarks.json_files import ResultsError
 from benchmarks.panels.results import PanelResults, load
-from benchmarks.statistics import CONFIDENCE, Interval, wilson_interval
+from benchmarks.statistics import CONFIDENCE, Interval, alike, even_difference, holm
 
 _RESAMPLES = 9999
 #: Numbers that are held at a time.
@@ -102,6 +103,12 @@ def check_same(one: PanelResults, other: PanelResults, names: tuple[str, str]) -
                 f"{first.name} was played under different conditions: {key} is {first.added.get(key)!r:.200} in "
                 f"{names[0]}, {second.added.get(key)!r:.200} in {names[1]}"
             )
+    for key in BESIDE_TASKS:
+        if first.data.get(key) != second.data.get(key):
+            raise ResultsError(
+                f"{first.name} was played under different conditions: the files of {key} have the fingerprint "
+                f"{first.data.get(key)} in {names[0]}, {second.data.get(key)} in {names[1]}"
+            )
 
 
 def _difference(one: PanelResults, other: PanelResults, names: tuple[str, str]) -> str:
@@ -121,8 +128,7 @@ def _difference(one: PanelResults, other: PanelResults, names: tuple[str, str]) 
 def paired(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[Interval, float]:
     """Return the mean of one - other over tasks with its interval, and the p value of no difference.
 
-    Where all tasks differ alike, the interval reaches as far as Wilson's of as many successes, and p is that of the two
-    ways to swap that bring as much.
+    Where all tasks differ alike, resampling sees no chance at all, and both are those of `even_difference`.
 
     Args:
         one: mean of each task, float64 (tasks,).
@@ -130,10 +136,8 @@ def paired(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[Interv
     """
     apart = one - other
     mean = float(apart.mean())
-    if np.ptp(apart) == 0:  # resampling sees no chance at all here, though other tasks may differ
-        reach = 1.0 - wilson_interval(len(apart), len(apart)).low
-        even = Interval(mean, mean - reach, mean + reach).within(-1.0, 1.0)
-        return even, min(1.0, 2.0 ** (1 - len(apart))) if mean else 1.0
+    if alike(apart):
+        return even_difference(mean, len(apart))
     rng, batch = np.random.default_rng(_SEED), max(1, _NUMBERS // len(apart))
     drawn = bootstrap(
         (apart,), np.mean, n_resamples=_RESAMPLES, confidence_level=CONFIDENCE, method="percentile", batch=batch,
@@ -144,19 +148,6 @@ def paired(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[Interv
         n_resamples=_RESAMPLES, batch=batch, random_state=rng,
     )  # fmt: skip
     return Interval(mean, min(mean, float(drawn.low)), max(mean, float(drawn.high))), float(tested.pvalue)
-
-
-def holm(p: Sequence[float]) -> list[float]:
-    """Return p values corrected for their number after Holm: the smallest times n, the next times n - 1, ...
-
-    >>> [round(value, 3) for value in holm([0.02, 0.5, 0.01])]
-    [0.04, 0.5, 0.03]
-    """
-    corrected, least = [0.0] * len(p), 0.0
-    for rank, place in enumerate(sorted(range(len(p)), key=p.__getitem__)):
-        least = max(least, min(1.0, p[place] * (len(p) - rank)))
-        corrected[place] = least
-    return corrected
 
 
 def tasks_needed(apart: NDArray[np.float64]) -> tuple[int | None, float]:

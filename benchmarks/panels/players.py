@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -128,6 +128,14 @@ def _local(name: str, row: EnvSettings, sampling: Sampling) -> Player:
     policy = policy.with_settings(temperature=sampling.temperature)
     settings = {**dataclasses.asdict(policy.settings), "template": dict(policy.settings.template), "weights": weights}
     return Player(policy, config, False, settings)
+
+
+def weights_of(jobs: Iterable[str]) -> dict[str, str] | None:
+    """Return the fingerprints of the models in job folders, by folder; None: there is no folder.
+
+    They stand in configurations, so that what a policy reached is not taken for that of one trained on in its folder.
+    """
+    return {job: fingerprint(Path(job) / "model") for job in jobs} or None
 
 
 def fingerprint(path: Path) -> str:

@@ -6,6 +6,7 @@ were credited, each with one `Score` per credit and group size: every measure wi
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +34,7 @@ class RankingConfig:
         credits: names of what is measured.
         resamples: of the bootstrap over tasks.
         seed: of episodes, bootstrap and random numbers.
+        weights: fingerprints of these models, see `benchmarks.panels.players.weights_of`; None: no model plays.
     """
 
     env: str
@@ -45,6 +47,7 @@ class RankingConfig:
     credits: list[str]
     resamples: int
     seed: int
+    weights: dict[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -108,6 +111,28 @@ class Ranking:
     config: RankingConfig
     machine: Machine
     players: list[PlayerResult]
+
+
+def file_stem(player: str) -> str:
+    """Return the name of a player's file, without its ending."""
+    return player.replace(" ", "-")
+
+
+def job_of(folder: Path, taken: Iterable[str]) -> Path:
+    """Return the job folder of a policy that plays beside others.
+
+    Args:
+        folder: the job folder, or the model folder in it.
+        taken: names of the other players.
+
+    Raises:
+        ResultsError: its results would stand in another player's file.
+    """
+    job = folder.parent if folder.name == "model" else folder
+    other = next((name for name in taken if file_stem(name) == file_stem(job.name)), None)
+    if other is not None:
+        raise ResultsError(f"{job}: the name {job.name!r} is taken by the player {other!r}; results are kept by name")
+    return job
 
 
 def score_of(player: PlayerResult, credit: str, size: int) -> Score:

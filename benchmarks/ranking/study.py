@@ -30,12 +30,13 @@ from benchmarks.console import explained, say, telling
 from benchmarks.json_files import ResultsError, claimed, created, load_or_make
 from benchmarks.learning.stack import learned_config
 from benchmarks.machine import describe_machine
+from benchmarks.panels.players import weights_of
 from benchmarks.ranking.credit import BASELINE, METHODS, Credit, credits
 from benchmarks.ranking.distance import distance_changes, state_distances
 from benchmarks.ranking.measures import Sample, bootstrap_weights, intervals
 from benchmarks.ranking.recent import RECENT
 from benchmarks.ranking.report import write_ranking_report
-from benchmarks.ranking.results import VERSION, PlayerResult, Ranking, RankingConfig, Score, save
+from benchmarks.ranking.results import VERSION, PlayerResult, Ranking, RankingConfig, Score, file_stem, job_of, save
 from benchmarks.ranking.rollouts import comparisons, mixed_groups, play, split_groups
 from benchmarks.ranking.table import print_ranking
 
@@ -77,13 +78,14 @@ def make_config(
     optimal = {name: share for name, share in PLAYERS.items() if not players or name in players}
     named: dict[str, str] = {}
     for folder in models:
-        job = folder.parent if folder.name == "model" else folder
-        if job.name in {**named, **PLAYERS}:
-            raise ResultsError(f"{job}: the name {job.name!r} is taken; results are kept by name")
+        job = job_of(folder, (*named, *PLAYERS))
         learned_config(job)
         named[job.name] = str(job)
     given = [credit.name for credit in credits(np.zeros(0), seed, CREDITS[methods])]
-    return RankingConfig(_ENV, "validation", groups, max(SIZES), list(SIZES), optimal, named, given, 1000, seed)
+    return RankingConfig(
+        _ENV, "validation", groups, max(SIZES), list(SIZES), optimal, named, given, 1000, seed,
+        weights=weights_of(named.values()),
+    )  # fmt: skip
 
 
 def run_ranking(config: RankingConfig, folder: Path, progress: Progress = lambda player, words: None) -> Ranking:
@@ -103,7 +105,7 @@ def run_ranking(config: RankingConfig, folder: Path, progress: Progress = lambda
     with claimed(folder, config):
         players = []
         for name in (*config.optimal, *config.models):
-            path = folder / f"{name.replace(' ', '-')}.json"
+            path = folder / f"{file_stem(name)}.json"
             make = functools.partial(measure_player, config, name, progress)
             players.append(load_or_make(PlayerResult, path, make, functools.partial(progress, name)))
         ranking = Ranking(VERSION, created(), config, describe_machine(), players)

@@ -8,8 +8,10 @@ from scipy import stats
 
 from benchmarks.statistics import (
     Interval,
+    over_tasks,
     paired_comparison,
     paired_difference,
+    paired_p_value,
     seed_band,
     success_interval,
     wilson_interval,
@@ -44,7 +46,7 @@ def test_pairing_is_by_task_and_seed():
     same = paired_difference(["1100", "1100"], ["1100", "1100"])
     other = paired_difference(["1100", "1100"], ["0011", "0011"])
     assert same.mean == other.mean == 0
-    assert same.high == 0 < other.high
+    assert 0 < same.high < 0.5 < other.high
 
 
 def test_seeds_that_disagree_widen_the_interval():
@@ -93,9 +95,48 @@ def test_two_seeds_by_hand() -> None:
     assert found.high - found.mean == pytest.approx(4.30265 * 2**0.5, rel=1e-5)
 
 
-def test_equal_scores_have_no_width() -> None:
-    found = paired_comparison(np.ones((3, 5)), np.ones((3, 5)))
-    assert (found.mean, found.low, found.high, found.excludes_zero) == (0.0, 0.0, 0.0, False)
+@pytest.mark.parametrize("first", [np.ones(4), np.ones((3, 4)), np.ones((4, 1)), np.full((3, 4), 0.1 + 0.2)])
+def test_equal_differences_leave_room_for_other_tasks(first: np.ndarray) -> None:
+    # Four tasks (four seeds, of one task). Wilson's width at 4 of 4: 3.841459 / (4 + 3.841459) = 0.489891.
+    none = paired_comparison(first, first)
+    assert (none.mean, none.low, none.high) == pytest.approx((0.0, -0.489891, 0.489891), abs=1e-6)
+    assert paired_p_value(first, first) == 1.0
+    some = paired_comparison(first, np.zeros_like(first))
+    share = first.flat[0]
+    assert (some.low, some.high) == pytest.approx((share - 0.489891, min(1.0, share + 0.489891)), abs=1e-6)
+    assert paired_p_value(first, np.zeros_like(first)) == 2 / 16  # all swapped or none, of 2^4
+    assert paired_comparison(first, first, confidence=0.5).high < 0.2
+
+
+def test_rounding_is_no_spread() -> None:
+    first, second = np.array([0.3, 0.8, 1.0]), np.array([0.2, 0.7, 0.9])
+    assert np.ptp(first - second) > 0
+    assert paired_p_value(first, second) == 2 / 8
+    assert not paired_comparison(first, second).excludes_zero
+
+
+def test_seeds_that_win_on_opposite_tasks_are_no_proof() -> None:
+    # d = [[1, 0], [0, 1]]: seeds and levels have the mean 1/2 each, so both mean squares are 0, whatever is left over.
+    found = paired_comparison(np.eye(2), np.zeros((2, 2)))
+    # 3.841459 / (2 + 3.841459) = 0.657620
+    assert (found.mean, found.low, found.high) == pytest.approx((0.5, -0.157620, 1.0), abs=1e-6)
+    assert paired_p_value(np.eye(2), np.zeros((2, 2))) == 0.5  # 2 of 2^2 ways to swap tasks
+
+
+def test_tasks_with_the_same_mean_leave_room_for_others() -> None:
+    # Four tasks, one of two samples won in each: 1/2 +- 3.841459 / (4 + 3.841459).
+    found = over_tasks([[1, 0], [0, 1], [1, 0], [0, 1]])
+    assert (found.mean, found.low, found.high) == pytest.approx((0.5, 0.010109, 0.989891), abs=1e-6)
+
+
+def test_seeds_that_agree_leave_the_levels_alone() -> None:
+    # d = [[1, 1, 0, 0], [1, 0, 1, 0]]: seed means 1/2 and 1/2, level means 1, 1/2, 1/2, 0, mean 1/2.
+    # MS_seeds = 0, MS_levels = 2 * (2/4) / 3 = 1/3, MS_rest = 4 * (1/2)^2 / 3 = 1/3: a sum of 0.
+    # MS_levels alone: variance (1/3) / 8 = 1/24, 3 degrees of freedom, t = 3.182446: the t interval of the level means.
+    found = paired_comparison([[1, 1, 0, 0], [1, 0, 1, 0]], np.zeros((2, 4)))
+    assert found.high - found.mean == pytest.approx(3.182446 / 24**0.5, abs=1e-5)
+    alone = paired_comparison([1, 0.5, 0.5, 0], np.zeros(4))
+    assert (found.low, found.high) == pytest.approx((alone.low, alone.high))
 
 
 def test_a_lucky_seed_does_not_count_as_many_levels() -> None:

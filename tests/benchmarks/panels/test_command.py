@@ -11,7 +11,9 @@ pytest.importorskip("typer")
 from typer.testing import CliRunner
 
 from benchmarks.config import make_config
+from benchmarks.json_files import OtherConfigurationError
 from benchmarks.panels import command
+from benchmarks.panels.command import choose_panel, play_panel
 from benchmarks.panels.journal import JOURNAL, Journal
 from benchmarks.panels.results import load
 from benchmarks.run import app
@@ -168,8 +170,37 @@ def test_models_from_folders_play_and_say_what_they_are(tmp_path):
         assert (one.policy.settings["temperature"], one.samples) == (0.7, 2)
         assert 0 < one.summary.generation < one.summary.seconds
     assert job.policy.settings["weights"] == fingerprint(tmp_path / "job" / "model") != plain.policy.settings["weights"]
+    again = tiny_policy(["#_OX√PS up down left right"], seed=1, layers=1, max_new_tokens=3)
+    again.save_pretrained(tmp_path / "job" / "model")  # trained on, in the same folder
+    code, words = run("panel", "sokoban/test", *options)
+    assert (code, "holds a benchmark with another configuration: weights: there" in words) == (2, True), words
+    assert load(tmp_path / "out" / "sokoban-test" / "job") == job
     code, words = run("panel", "alfworld", "--tasks", 1, "--policy", tmp_path / "job", "--out", tmp_path / "out")
     assert (code, "a policy for AgentRL/Sokoban-v0, not for AgentRL/ALFWorld-v0" in words) == (2, True), words
+
+
+def test_episodes_on_one_corpus_are_not_those_on_another(tmp_path):
+    from agentgym.searchqa.retriever import Passage
+    from tests.agentgym.searchqa.corpus_files import random_passages, write_corpus
+
+    passages = random_passages(20, seed=0)
+    corpora = {
+        "one": write_corpus(tmp_path / "one.jsonl", passages),
+        "copy": write_corpus(tmp_path / "copy.jsonl", passages),
+        "other": write_corpus(tmp_path / "other.jsonl", [*passages, Passage("p20", "ka\nlo")]),
+    }
+    rows = [{"id": f"q{i}", "question": f"who is {i}?", "golden_answers": [f"ka {i}"]} for i in range(3)]
+    questions = {"one": tmp_path / "one-test.jsonl", "copy": tmp_path / "copy-test.jsonl"}
+    for name, order in (("one", 1), ("copy", -1)):  # other files with the same tasks
+        questions[name].write_text("".join(json.dumps(row) + "\n" for row in rows[::order]), encoding="utf-8")
+
+    def play(corpus, asked):
+        found, row = choose_panel("searchqa/test", {"corpus": str(corpora[corpus]), "questions": str(questions[asked])})
+        return play_panel(found, row, "random", tmp_path / "out")
+
+    assert play("one", "one").panel.hash == play("copy", "copy").panel.hash
+    with pytest.raises(OtherConfigurationError, match=r"world: there {'corpus'"):
+        play("other", "one")
 
 
 def test_a_fingerprint_is_that_of_the_content(tmp_path):

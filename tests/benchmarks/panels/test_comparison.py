@@ -14,9 +14,10 @@ from typer.testing import CliRunner
 
 from benchmarks.json_files import ResultsError
 from benchmarks.panels.command import choose_panel, play_panel
-from benchmarks.panels.comparison import compare_results, holm, paired, tasks_needed
+from benchmarks.panels.comparison import compare_results, paired, tasks_needed
 from benchmarks.panels.results import load
 from benchmarks.run import app
+from benchmarks.statistics import holm
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +44,8 @@ def test_tasks_that_differ_alike_leave_room_for_others():
     assert even.high == pytest.approx(1 - 0.5101, abs=1e-4)  # Wilson: 4 / (4 + 1.96^2)
     even, p = paired(np.ones(4), np.zeros(4))
     assert (even.mean, even.high, p) == (1.0, 1.0, 2 / 16)
+    even, p = paired(np.array([0.3, 0.8, 1.0]), np.array([0.2, 0.7, 0.9]))  # alike but for rounding
+    assert (even.excludes_zero, p) == (False, 2 / 8)
 
 
 def test_holm_multiplies_by_what_is_left_and_never_falls():
@@ -88,6 +91,11 @@ def test_results_of_other_tasks_or_conditions_are_refused(played):
     other = dataclasses.replace(one, panel=dataclasses.replace(one.panel, added={"symbols": "xsb"}))
     with pytest.raises(ResultsError, match="different conditions: symbols is None in a, 'xsb' in b"):
         compare_results([one, other], ["a", "b"])
+    one, other = (dataclasses.replace(one, panel=dataclasses.replace(one.panel, data={"corpus": c})) for c in "xy")
+    with pytest.raises(ResultsError, match=r"different conditions: the files of corpus .* x in a, y in b"):
+        compare_results([one, other], ["a", "b"])
+    one, other = (dataclasses.replace(one, panel=dataclasses.replace(one.panel, data={"levels": c})) for c in "xy")
+    assert len(compare_results([one, other], ["a", "b"])) == 1  # other files, the same tasks
     with pytest.raises(ResultsError, match="at least two"):
         compare_results([one], ["a"])
 

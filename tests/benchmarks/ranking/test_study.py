@@ -1,6 +1,7 @@
 """The ranking study from end to end, on a few levels."""
 
 import dataclasses
+import functools
 import io
 import json
 import re
@@ -18,7 +19,10 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from agentgym.trajectory import StepTable
-from benchmarks.json_files import OtherConfigurationError, ResultsError
+from benchmarks.config import make_config as make_learning_config
+from benchmarks.environments.sokoban import SOKOBAN
+from benchmarks.json_files import OtherConfigurationError, ResultsError, write_json
+from benchmarks.league.study import make_config as make_league_config
 from benchmarks.ranking.measures import MEASURES
 from benchmarks.ranking.report import page_data, render
 from benchmarks.ranking.results import credit_names, load, score_of
@@ -183,6 +187,25 @@ def test_policies_are_job_folders_with_distinct_names(tmp_path):
     with pytest.raises(ResultsError, match="job folder of a learning benchmark"):
         make_config(2, [tmp_path])
     assert run("--policy", tmp_path / "nothing", "--out", tmp_path / "out").exit_code == 2
+
+
+def test_weights_are_part_of_the_configuration_and_files_of_players_distinct(tmp_path):
+    """Jobs as far as a configuration looks at them: of the ranking, and of the league."""
+    config = make_learning_config(SOKOBAN, methods=["grpo"], seeds=[0], model="tiny", history=None, sizes=SOKOBAN.quick)
+    write_json(config, tmp_path / "config.json")
+    for name in ("job", "expert-50"):
+        (tmp_path / name / "model").mkdir(parents=True)
+        (tmp_path / name / "model" / "config.json").write_text("{}", encoding="utf-8")
+    for make in (functools.partial(make_config, 2), functools.partial(make_league_config, envs=["sokoban"])):
+        assert make().weights is None
+        found = []
+        for weights in (b"1", b"1", b"2"):
+            (tmp_path / "job" / "model" / "model.safetensors").write_bytes(weights)
+            found.append(make(models=[tmp_path / "job"]))
+        assert found[0] == found[1] != found[2]
+        assert found[0].models == found[2].models
+        with pytest.raises(ResultsError, match="the name 'expert-50' is taken by the player 'expert 50'"):
+            make(models=[tmp_path / "expert-50"])
 
 
 def test_a_cloned_policy_plays_as_well(finished_run, tmp_path):
