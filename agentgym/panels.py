@@ -10,6 +10,7 @@ data of another version are refused, and the first task that differs is named.
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 import os
@@ -90,7 +91,13 @@ class OpenPanel:
     pinned: bool
 
     def first(self, count: int) -> OpenPanel:
-        """Return the panel of the first tasks alone, a fair sample of all; a panel of its own, with another hash."""
+        """Return the panel of the first tasks alone, a fair sample of all; a panel of its own, with another hash.
+
+        Raises:
+            PanelError: fewer than one task.
+        """
+        if count < 1:
+            raise PanelError(f"{self.panel.name}: a panel has a task at least, got {count}")
         if count >= len(self.tasks):
             return self
         tasks, name = self.tasks[:count], f"{self.panel.name}[:{count}]"
@@ -139,10 +146,11 @@ def open_panel(panel: str | Panel, arguments: Mapping[str, Any] | None = None) -
             instead = f", or set the variable {variable}" if variable else ""
             raise PanelError(f"{rule.name} needs data: give the argument {name!r} (--option {name}=PATH){instead}")
     env: TextEnv[Any] = gym.make(rule.env, **rule.options, **given).unwrapped  # type: ignore[assignment]
-    ids = islice(env.task_ids(rule.split), rule.most)
-    tasks = sorted(
-        [PanelTask(each, digest(env.content(each))) for each in ids], key=lambda task: (task.digest, task.id)
-    )
+    with contextlib.closing(env):
+        ids = islice(env.task_ids(rule.split), rule.most)
+        tasks = sorted(
+            [PanelTask(each, digest(env.content(each))) for each in ids], key=lambda task: (task.digest, task.id)
+        )
     found = OpenPanel(
         panel=rule,
         arguments={**rule.options, **given},

@@ -78,6 +78,9 @@ def test_the_first_tasks_are_a_panel_of_their_own() -> None:
     assert few.hash != found.hash
     assert few.panel.name == "sokoban/generated@1[:5]"
     assert found.first(256) is found
+    for none in (0, -1):
+        with pytest.raises(PanelError, match=f"a panel has a task at least, got {none}"):
+            found.first(none)
 
 
 def test_every_name_has_a_version_and_an_environment() -> None:
