@@ -8,7 +8,6 @@ here they are tasks in words.
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,15 +22,13 @@ from agentgym.checks import check_name
 from agentgym.core import TextEnv
 from agentgym.foreign_text import clean
 from agentgym.recorder import TableBuilder
-from agentgym.rollout import observations_of
+from agentgym.rollout import observations_of, unnumbered
 from agentgym.trajectory import Reply, StepTable, Trajectory
 from agentgym.vector import TextVectorEnv
 
 Choice = Literal["hardest", "last", "first", "all"]
 #: Which of several tasks that an episode did is taken.
 CHOICES: tuple[Choice, ...] = ("hardest", "last", "first", "all")
-#: What `agentgym.rollout.collect` adds to the label of a task that was listed before.
-_NUMBERED = re.compile(r" \(\d+\)$")
 
 
 @dataclass(frozen=True)
@@ -146,7 +143,7 @@ def _sub_environment(envs: gym.vector.VectorEnv[Any, Any, Any]) -> TextEnv[Any]:
 
 def _begin(env: TextEnv[Any], label: Hashable, seed: int) -> None:
     """Reset to the task that a group is named after; collect numbers the groups of a task that was listed twice."""
-    names = [label, _NUMBERED.sub("", label)] if isinstance(label, str) else []
+    names = [label, unnumbered(label)] if isinstance(label, str) else []
     for task_id in dict.fromkeys(names):
         try:
             env.reset(seed=seed, options={"task_id": task_id})

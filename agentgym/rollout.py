@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
@@ -18,6 +19,8 @@ from agentgym.trajectory import Reply, StepTable
 
 #: Environments that have been warned of: one warning each.
 _refusing: WeakSet[Any] = WeakSet()
+#: What `_label` adds.
+_NUMBERED = re.compile(r" \(\d+\)$")
 
 
 class Policy(Protocol):
@@ -268,6 +271,17 @@ def _label(labels: dict[int, str], wave: Sequence[int], task_ids: Sequence[Any],
                 label = f"{names[group]} ({times})"
             labels[group] = label
             taken.add(label)
+
+
+def unnumbered(label: str) -> str:
+    """Return the id of a task from the label of its group, without the number that `collect` gives a task listed twice.
+
+    An id may end like that by itself: ask for the whole label first.
+
+    >>> unnumbered("level 7 (2)"), unnumbered("level 7")
+    ('level 7', 'level 7')
+    """
+    return _NUMBERED.sub("", label)
 
 
 def observations_of(observations: Any, indices: NDArray[Any]) -> list[Any]:

@@ -10,7 +10,6 @@ Source: IGPO's release, see docs/credit/igpo.md.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -18,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from agentgym.checks import fields_checked
+from agentgym.rollout import unnumbered
 from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.batch import reply_lengths
 from baselines.config import check_numbers
@@ -26,8 +26,6 @@ from baselines.scorers.own_likelihood import OwnLikelihood, OwnLikelihoodConfig
 
 #: Golden answers of a task, by its id.
 Golds = Callable[[str], Sequence[str]]
-#: What `agentgym.rollout.collect` adds to the label of a task that was listed before.
-_NUMBERED = re.compile(r" \(\d+\)$")
 
 
 @fields_checked
@@ -127,7 +125,7 @@ class AnswerBelief(OwnLikelihood):
             ValueError: there is none.
         """
         task = str(task_of(label))
-        found = self._golds(task) or self._golds(_NUMBERED.sub("", task))
+        found = self._golds(task) or self._golds(unnumbered(task))
         if not found:
             raise ValueError(
                 f"the task {task!r:.200} has no golden answer: beliefs need one for every task, and groups whose "

@@ -33,6 +33,7 @@ from benchmarks.learning.jobs import is_finished, run_job
 from benchmarks.learning.stack import learned_config
 from benchmarks.machine import describe_machine
 from benchmarks.processes import Job
+from benchmarks.ranking.results import file_stem
 from benchmarks.scorers.held_out import HeldOut
 from benchmarks.scorers.registry import SCORERS
 from benchmarks.scorers.results import VERSION, HeldOutEpisodes, ScorerResult, ScorersConfig, Sizes, Study, save
@@ -139,7 +140,7 @@ def _result(
             tell(f"{name}: {done} of {total} iterations")
 
     make = functools.partial(learn, name, SCORERS[name], fixed, held_out, config.sizes, config.seed, progress)
-    path = folder / f"{name.replace(' ', '-')}.json"
+    path = folder / f"{file_stem(name)}.json"
     return load_or_make(ScorerResult, path, make, lambda words: tell(f"{name}: {words}"))
 
 
