@@ -1,11 +1,13 @@
 """VirtualHome steps per second: the simulator alone, and the environment in one and many sub-environments; its costs.
 
 The environment plays random offered commands in generated houses, and returns observation, offered commands and full
-info at every step. The simulator plays the programs of generated activities, each from a restart.
+info at every step. The simulator plays the programs of generated activities, and the published ones where their folder
+is named, each from a restart.
 """
 
 from __future__ import annotations
 
+import os
 import tracemalloc
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +17,10 @@ import gymnasium as gym
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.virtualhome.activity import Activity
 from agentgym.virtualhome.generated.activities import GeneratedActivities
+from agentgym.virtualhome.official.dataset import OfficialActivities
+from agentgym.virtualhome.official.files import VARIABLE
 from agentgym.virtualhome.script import Line
+from agentgym.virtualhome.tasks import Activities
 from benchmarks.throughput.timing import Measurement, Speed, Stopwatch, best_milliseconds, median
 from benchmarks.throughput.visits import (
     MANY_TASKS,
@@ -31,8 +36,8 @@ SECTION = "homes"
 NUM_ENVS = 128
 #: Steps of a wave, and most episodes that they hold: the time limit is 40 steps.
 _STEPS, _EPISODES = 80, 4
-#: Programs of a wave of the simulator.
-_PROGRAMS = 200
+#: Programs of a wave of the simulator: generated, and published, of which there are a few hundred.
+_PROGRAMS, _PUBLISHED = 200, 60
 #: Steps before the memory is read, and before a snapshot; snapshots that are timed together.
 _MOVES, _SNAPSHOTS = 20, 100
 #: Seed of houses that nothing else in a report plays in.
@@ -47,8 +52,14 @@ def measure_homes(quick: bool) -> list[Measurement]:
     def add(key: str, what: str, speed: Speed) -> None:
         found.append(Measurement.of_speed(f"homes_{key}", SECTION, what, True, speed))
 
-    speeds = [play_programs(wave * _PROGRAMS, _PROGRAMS)[0] for wave in range(waves)]
-    add("simulator", "simulator alone, programs on the first visit, restarts included", median(speeds))
+    words = "simulator alone, {} programs on the first visit, restarts included"
+    generated = GeneratedActivities(num_activities=MANY_TASKS)
+    speeds = [play_programs(generated, "train", wave * _PROGRAMS, _PROGRAMS)[0] for wave in range(waves)]
+    add("simulator", words.format("generated"), median(speeds))
+    if folder := os.environ.get(VARIABLE):
+        published = OfficialActivities(folder)
+        speeds = [play_programs(published, "all", wave * _PUBLISHED, _PUBLISHED)[0] for wave in range(waves)]
+        add("published", words.format("published"), median(speeds))
     env = gym.make(ENV, disable_env_checker=True, data="generated")
     add("1", "gym.make, 1 env, replayed", single_rate(env, 10 * waves, repeats))
     new: dict[str, Any] = {"data": "generated", "num_activities": MANY_TASKS}
@@ -103,20 +114,21 @@ def _play(activity: Activity, lines: Sequence[Line]) -> None:
         world.act(line)
 
 
-def play_programs(first: int, count: int) -> tuple[Speed, int]:
+def play_programs(tasks: Activities, split: str, first: int, count: int) -> tuple[Speed, int]:
     """Play the programs of some activities in the simulator alone.
 
     Args:
+        tasks: the collection.
+        split: a split of it.
         first: index of the first one.
         count: how many.
 
     Returns:
         speed, restarts included; making houses and reading programs is not timed; and the steps that were played.
     """
-    activities = GeneratedActivities(num_activities=MANY_TASKS)
     programs = []
     for index in range(first, first + count):
-        activity = activities.by_index("train", index)
+        activity = tasks.by_index(split, index)
         words = activity.lexicon.words
         programs.append((activity, [line for text in activity.program if (line := words.line(text))]))
     steps = sum(len(lines) for _, lines in programs)
