@@ -1,4 +1,4 @@
-"""Pictures and Markdown of a head to head, made from their records; and a page that holds them."""
+"""Pictures and Markdown of a head to head, made from their records; and the pages that hold them."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from benchmarks.head_to_head.table import (
     table_rows,
     trained,
 )
+from benchmarks.json_files import ResultsError
 from benchmarks.report import assemble
 from benchmarks.report.markdown import filled, markdown_table, replaced
 from benchmarks.statistics import seed_band
@@ -32,17 +33,18 @@ _WIDE = 6
 _GREY = "#b4bac3"
 
 
-def write_reports(studies: Sequence[Study], out: Path, page: Path | None = None) -> list[Path]:
+def write_reports(studies: Sequence[Study], out: Path, pages: Path | None = None) -> list[Path]:
     """Write `<out>/<name>.md` and `<out>/<name>.png` of every study with final runs, and return what was written.
 
     Args:
         studies: one per environment.
         out: folder, created when missing.
-        page: a Markdown page; what stands between its lines `<!-- <name> -->` and `<!-- end of <name> -->` is replaced,
-            and pictures go to the folder images beside the page's own folder.
+        pages: a folder of Markdown pages; what stands in its `head-to-head-<name>.md` between the lines
+            `<!-- <name> -->` and `<!-- end of <name> -->` is replaced instead, and pictures go to the folder images
+            beside it.
 
     Raises:
-        ResultsError: the page has no such lines.
+        ResultsError: there is no such page, or it has no such lines.
     """
     out.mkdir(parents=True, exist_ok=True)
     written = []
@@ -50,17 +52,18 @@ def write_reports(studies: Sequence[Study], out: Path, page: Path | None = None)
         if not study.methods:
             continue
         name = study.config.name
-        picture = out / f"{name}.png" if page is None else page.parent.parent / "images" / f"head_to_head_{name}.png"
-        link = picture.name if page is None else f"../images/{picture.name}"
-        draw_curves(study, picture)
-        text = section(study, link)
-        if page is None:
-            write_file(out / f"{name}.md", text.encode())
-            written.append(out / f"{name}.md")
+        if pages is None:
+            page, picture = out / f"{name}.md", out / f"{name}.png"
+            text = section(study, picture.name)
         else:
-            write_file(page, replaced(page.read_text(encoding="utf-8"), name, text).encode())
-        written.append(picture)
-    return written if page is None else [*written, page]
+            page, picture = pages / f"head-to-head-{name}.md", pages.parent / "images" / f"head_to_head_{name}.png"
+            if not page.is_file():
+                raise ResultsError(f"there is no page {page}: begin it with a title, <!-- {name} --> and its end")
+            text = replaced(page.read_text(encoding="utf-8"), name, section(study, f"../images/{picture.name}"))
+        draw_curves(study, picture)
+        write_file(page, text.encode())
+        written += [page, picture]
+    return written
 
 
 def section(study: Study, picture: str) -> str:

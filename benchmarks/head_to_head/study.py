@@ -203,8 +203,9 @@ def head_to_head(
         list[Path] | None,
         typer.Option("--from", help="Train nothing: read the studies of this folder. Several are put together."),
     ] = None,
-    page: Annotated[
-        Path | None, typer.Option(help="Also write tables and pictures into this Markdown page, between its marks.")
+    pages: Annotated[
+        Path | None,
+        typer.Option(help="Write into head-to-head-ENV.md of this folder, between its marks, not into --out."),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Two methods, everything tiny; for CI.")] = False,
     jobs: Annotated[
@@ -238,7 +239,7 @@ def head_to_head(
             studies = [run_study(plan, place, processes=jobs or (1 if quick else usable_cores()), console=console)]
         for study in studies:
             print_study(study, console)
-        for path in write_reports(studies, place, page):
+        for path in write_reports(studies, place, pages):
             say(console, f"written: {path}")
     if quick:
         say(console, "A smoke test: that everything works, not which method is better.", "yellow")

@@ -101,26 +101,29 @@ def test_another_budget_needs_another_folder(folder):
 
 
 def test_a_page_is_rebuilt_from_the_records_alone(folder, tmp_path):
-    records, page = tmp_path / "records", tmp_path / "docs" / "results" / "page.md"
+    records, page = tmp_path / "records", tmp_path / "docs" / "results" / "head-to-head-sokoban.md"
     records.mkdir()
     page.parent.mkdir(parents=True)
     (records / "sokoban.json").write_bytes((folder / "sokoban.json").read_bytes())
     page.write_text("# Title\n\n<!-- sokoban -->\n<!-- end of sokoban -->\n\nWords that stay.\n", encoding="utf-8")
-    result = run("--from", records, "--page", page, "--out", tmp_path / "out")
+    result = run("--from", records, "--pages", page.parent, "--out", tmp_path / "out")
     assert result.exit_code == 0, result.output
     text = page.read_text(encoding="utf-8")
     assert text.startswith("# Title\n")
     assert text.endswith("Words that stay.\n")
     assert re.search(r"^\| gigpo \| 1 \|", text, re.MULTILINE)
     assert (tmp_path / "docs" / "images" / "head_to_head_sokoban.png").stat().st_size > 1000
-    assert run("--from", records, "--page", page, "--out", tmp_path / "out").exit_code == 0
+    assert run("--from", records, "--pages", page.parent, "--out", tmp_path / "out").exit_code == 0
     assert page.read_text(encoding="utf-8") == text
 
 
 def test_a_page_without_marks_is_refused(folder, tmp_path):
-    page = tmp_path / "page.md"
+    page = tmp_path / "head-to-head-sokoban.md"
+    missing = run("--from", folder, "--pages", tmp_path, "--out", tmp_path)
+    assert missing.exit_code == 2
+    assert "there is no page" in missing.output
     page.write_text("nothing", encoding="utf-8")
-    result = run("--from", folder, "--page", page, "--out", tmp_path)
+    result = run("--from", folder, "--pages", tmp_path, "--out", tmp_path)
     assert result.exit_code == 2
     assert "<!-- sokoban -->" in result.output
 
@@ -209,11 +212,11 @@ def test_the_space_and_the_default_methods_are_recipes():
     assert named_methods(METHODS)[0] == "grpo"
 
 
-def test_the_page_holds_what_its_records_say():
+def test_the_pages_hold_what_their_records_say():
     studies = load_folder(RESULTS / "head-to-head")
-    text = (RESULTS / "head-to-head.md").read_text(encoding="utf-8")
     assert studies
     for study in studies:
+        text = (RESULTS / f"head-to-head-{study.config.name}.md").read_text(encoding="utf-8")
         picture = f"../images/head_to_head_{study.config.name}.png"
         assert (RESULTS / picture).is_file()
         assert replaced(text, study.config.name, section(study, picture)) == text
