@@ -24,12 +24,12 @@ from agentgym.foreign_text import ForeignError, packed, read_json_lines
 MOST_REWARD: Final = 1e300
 
 
-def write_lines(path: str | Path, trajectories: Iterable[Mapping[str, Any]]) -> None:
+def write_lines(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write a file that is there whole or not at all, compressed where its name ends in .xz, .gz or .bz2."""
     with new_file(Path(path)) as file, packed(Path(path), file) as stream:
-        for trajectory in trajectories:
+        for row in rows:
             # All but ASCII is escaped: half a surrogate pair is no UTF-8.
-            stream.write(json.dumps(trajectory, default=np.generic.item, allow_nan=False).encode() + b"\n")
+            stream.write(json.dumps(row, default=np.generic.item, allow_nan=False).encode() + b"\n")
 
 
 def read_columns(path: str | Path) -> tuple[dict[str, list[Any]], dict[Any, tuple[Any, int]], list[int]]:

@@ -15,32 +15,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
+import jinja2
 import typer
-from huggingface_hub import DatasetCard, DatasetCardData, HfApi
-from huggingface_hub.utils._validators import validate_repo_id
+from huggingface_hub import HfApi
+from huggingface_hub.utils import validate_repo_id
 from rich.console import Console
 
 from agentgym.disk_cache import write_file
+from agentgym.table_file import write_lines
 from benchmarks.console import explained, say
 from benchmarks.json_files import ResultsError, write_json
 from benchmarks.panels.comparison import check_same
 from benchmarks.panels.results import RESULTS, PanelResults, load
 from benchmarks.panels.table import percent
 
-_CARD = """# Results on task panels
-
-A panel is a list of tasks that is the same everywhere, and its hash says so. `tasks` names the tasks by digests of what
-they are made of, `outcomes` has a line for each episode. Success and score are means over tasks, with intervals for new
-tasks. Results on panels of different hashes are not comparable.
-
-| panel | hash | player | tasks x samples | success % | score % |
-|---|---|---|---|---|---|
-{rows}
-"""
+_CARD = Path(__file__).with_name("hub.md.j2")
 
 
 def write_folder(results: Mapping[str, PanelResults], folder: Path) -> None:
@@ -55,28 +48,20 @@ def write_folder(results: Mapping[str, PanelResults], folder: Path) -> None:
     """
     if not results:
         raise ResultsError("no results to write: expected files results.json, which `panel` writes")
+    results = dict(sorted(results.items()))
     first: dict[str, str] = {}
-    rows = []
-    for name, one in sorted(results.items()):
+    for name, one in results.items():
         panel = name.partition("/")[0]
         other = first.setdefault(panel, name)
         check_same(results[other], one, (other, name))
         if other == name:
-            _write_lines(folder / "panels" / f"{panel}.jsonl", _tasks(one))
+            write_lines(folder / "panels" / f"{panel}.jsonl", _tasks(one))
         write_json(one, folder / "results" / name / RESULTS)
-        _write_lines(folder / "results" / name / "outcomes.jsonl", _outcomes(one))
-        shown = f"{len(one.tasks):,} x {one.samples} | {percent(one.summary.success)} | {percent(one.summary.score)}"
-        rows.append(f"| {one.panel.name} | `{one.panel.hash}` | {one.policy.name} | {shown} |")
-    data = DatasetCardData(
-        pretty_name="Results on task panels",
-        tags=["reinforcement-learning", "agents", "evaluation", "stepcredit"],
-        configs=[
-            {"config_name": "tasks", "data_files": "panels/*.jsonl", "default": True},
-            {"config_name": "outcomes", "data_files": "results/*/*/outcomes.jsonl"},
-        ],
-    )
-    card = DatasetCard(f"---\n{data.to_yaml()}\n---\n\n{_CARD.format(rows=chr(10).join(rows))}")
-    write_file(folder / "README.md", str(card).encode())
+        write_lines(folder / "results" / name / "outcomes.jsonl", _outcomes(one))
+    # The card is Markdown, which no escaping is for.
+    card = jinja2.Template(_CARD.read_text(encoding="utf-8"), undefined=jinja2.StrictUndefined)
+    shown = card.render(results=list(results.values()), percent=percent)
+    write_file(folder / "README.md", shown.encode())
 
 
 def read_folder(folder: Path) -> dict[str, PanelResults]:
@@ -150,7 +135,3 @@ def _outcomes(one: PanelResults) -> list[dict[str, Any]]:
         for task in one.tasks
         for sample in range(one.samples)
     ]
-
-
-def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    write_file(path, "".join([f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows]).encode())

@@ -21,7 +21,8 @@ from openenv.core import GenericEnvClient
 
 import agentgym  # noqa: F401
 from wrappers.serving.openenv.client import TextAction, TextClient
-from wrappers.serving.openenv.server import GymEnvironment, application
+from wrappers.serving.openenv.environment import GymEnvironment
+from wrappers.serving.openenv.server import application
 
 pytestmark = pytest.mark.engines
 SOKOBAN, SIX = "AgentRL/Sokoban-v0", {"size": 6, "min_length": 3, "max_length": 5, "max_episode_steps": 6}

@@ -1,0 +1,96 @@
+"""A session: a Gymnasium environment as OpenEnv's, whose episodes can be saved and continued in every session."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import gymnasium as gym
+from openenv.core.env_server import Environment
+from openenv.core.env_server.types import EnvironmentMetadata
+
+import agentgym
+from agentgym.single_branching import restore, snapshot
+from wrappers.serving.openenv.client import EpisodeState, TextAction, TextObservation
+
+
+class GymEnvironment(Environment[TextAction, TextObservation, EpisodeState]):
+    """Serves a Gymnasium environment; `saved` holds the last `most` snapshots of all sessions."""
+
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def __init__(self, env: gym.Env[Any, str], saved: dict[str, Any], most: int) -> None:
+        super().__init__()
+        self._env, self._saved, self._most = env, saved, most
+        self._inner: Any = env.unwrapped
+        self._state, self._shown = EpisodeState(), TextObservation(text="")
+
+    def reset(
+        self, seed: int | None = None, episode_id: str | None = None, snapshot: str | None = None, **options: Any
+    ) -> TextObservation:
+        """Start an episode, or continue a saved one (then `seed` is of what is drawn from there on, None: as it was).
+
+        Raises:
+            ValueError: there is no such snapshot, task or option; the message says what there is.
+        """
+        steps, outcome = 0, {}
+        saved = self._saved.get(snapshot) if snapshot is not None else None  # once: other sessions drop some
+        if snapshot is None:
+            observation, info = self._env.reset(seed=seed, options=options or None)
+        elif options:
+            raise ValueError(f"a snapshot has its task already: leave out {', '.join(sorted(options))}")
+        elif saved is None:
+            raise ValueError(f"no snapshot {snapshot!r:.40}: the server keeps the last {self._most}, of this run")
+        else:
+            state, steps, outcome = saved
+            observation, info = restore(self._env, state, seed)
+        self._state = EpisodeState(episode_id=episode_id, step_count=steps)
+        return self._show(observation, info, **outcome)
+
+    def step(self, action: TextAction, timeout_s: float | None = None, **_: Any) -> TextObservation:
+        """Play a command (what the environment refuses is no error), or save the episode as it stands.
+
+        What answers a snapshot is what was shown last, without its reward, which has been paid.
+        """
+        if action.snapshot:
+            name, outcome = secrets.token_hex(8), self._shown.model_dump(include={"done", "truncated"})
+            self._saved[name] = snapshot(self._env), self._state.step_count, outcome
+            names = list(self._saved)
+            for old in names[: max(0, len(names) - self._most)]:
+                self._saved.pop(old, None)  # another session may have dropped it
+            return self._shown.model_copy(update={"snapshot": name, "reward": None})
+        observation, reward, terminated, truncated, info = self._env.step(action.command)
+        self._state.step_count += 1
+        done = bool(terminated or truncated)
+        return self._show(observation, info, reward=float(reward), done=done, truncated=bool(truncated))
+
+    @property
+    def state(self) -> EpisodeState:
+        """What a trainer needs of the episode."""
+        return self._state
+
+    def close(self) -> None:
+        """Close the environment."""
+        self._env.close()
+
+    def get_metadata(self) -> EnvironmentMetadata:
+        """Return name, rules and version."""
+        told = getattr(self._inner, "instructions", "")
+        return EnvironmentMetadata(
+            name=self._env.spec.id if self._env.spec else "", description=told, version=agentgym.__version__
+        )
+
+    def list_splits(self) -> list[str]:
+        """Return the names of the splits; a task of one is `reset(split=..., index=...)`."""
+        return list(self._inner.tasks.splits)
+
+    def num_tasks(self, split: str) -> int:
+        """Return how many tasks a split has."""
+        return int(self._inner.num_tasks(split))
+
+    def _show(self, observation: str, info: dict[str, Any], **outcome: Any) -> TextObservation:
+        self._state.task_id, self._state.state_key = info["task_id"], str(info["state_key"])
+        known = {name: info[name] for name in ("is_action_valid", "won", "score", "unscored") if name in info}
+        commands = list(info.get("admissible_actions", ()))
+        self._shown = TextObservation(text=observation, admissible_actions=commands, **known, **outcome)
+        return self._shown
