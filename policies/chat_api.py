@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, wait
@@ -16,6 +14,7 @@ from agentgym.chat.budget import BudgetSpentError
 from agentgym.chat.endpoint import BegunRequest, ChatEndpoint
 from agentgym.chat.wire import ChatAnswer, ChatFailure, ChatRequest
 from agentgym.trajectory import Reply
+from policies.png import data_url
 
 
 class EndpointError(RuntimeError):
@@ -181,16 +180,3 @@ def _content(content: Any) -> Any:
         {"type": "image_url", "image_url": {"url": data_url(part["image"])}} if part["type"] == "image" else part
         for part in content
     ]
-
-
-def data_url(picture: NDArray[np.uint8]) -> str:
-    """Return a picture as a PNG in a data URL.
-
-    Args:
-        picture: uint8 (height, width, 3).
-    """
-    from PIL import Image
-
-    file = io.BytesIO()
-    Image.fromarray(picture).save(file, "PNG")
-    return "data:image/png;base64," + base64.b64encode(file.getvalue()).decode()

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from policies.head import logits_at, pad, takes_positions
+from policies.picture_inputs import pictures_of
 from policies.prompts import Prompt
 
 
@@ -35,6 +36,7 @@ class DecodeBatch:
         index = {prompt: row for row, prompt in enumerate(distinct)}
         ids, mask = pad(distinct, fill=fill, left=True, device=device)
         self._padded = not bool(mask.all())
+        self._pictures = pictures_of(model)
         self._cache: Any = DynamicCache(config=model.config)
         every = torch.arange(len(distinct), device=device)
         positions = (mask.long().cumsum(1) - 1).clamp(min=0)
@@ -42,14 +44,17 @@ class DecodeBatch:
         logits = logits_at(model, ids, every, last, **self._arguments(mask, positions))
         owner = torch.tensor([index[prompt] for prompt in prompts], device=device)
         self._cache.batch_select_indices(owner)
-        self.logits, self._mask, self._position = logits[owner], mask[owner], positions[owner, -1]
+        newest = positions[:, -1]
+        if self._pictures is not None:
+            newest = newest + self._pictures.shifts(ids)
+        self.logits, self._mask, self._position = logits[owner], mask[owner], newest[owner]
 
     def _arguments(self, mask: Tensor, positions: Tensor) -> dict[str, Any]:
         given: dict[str, Any] = {"past_key_values": self._cache, "use_cache": True}
         if self._padded:
             given["attention_mask"] = mask.long()
-            if takes_positions(self._model):
-                given["position_ids"] = positions
+        if self._pictures is not None or (self._padded and takes_positions(self._model)):
+            given["position_ids"] = positions
         return given
 
     def keep(self, rows: Sequence[int]) -> None:

@@ -110,13 +110,17 @@ class HuggingFacePolicy:
         frame = (prefix or "<action>", suffix or "</action>")
         self._text = ReplyText(tokenizer, self.settings)
         self._commands = CommandTokens(self._text.tokens, frame) if admissible else None
-        self._encoder = PromptEncoder(
-            tokenizer, prefix=prefix, suffix=suffix, ends=self._ends, new_tokens=max_new_tokens,
-            positions=getattr(model.config, "max_position_embeddings", None),
+        config = model.config.get_text_config() if hasattr(model.config, "get_text_config") else model.config
+        self._encoder = self._make_encoder(
+            tokenizer=tokenizer, prefix=prefix, suffix=suffix, ends=self._ends, new_tokens=max_new_tokens,
+            positions=getattr(config, "max_position_embeddings", None),
             vocabulary=getattr(model.get_input_embeddings(), "num_embeddings", None),
             template=self.settings.template, longest=max_prompt_tokens, cut=truncate == "left",
         )  # fmt: skip
         self._is_end = ReplyEnd(tokenizer, self._ends, self.settings.stop)
+
+    def _make_encoder(self, **given: Any) -> PromptEncoder:
+        return PromptEncoder(**given)
 
     @property
     def device(self) -> torch.device:
@@ -157,7 +161,10 @@ class HuggingFacePolicy:
 
     def _other(self, model: Any, sampler: Sampler, settings: Mapping[str, Any]) -> HuggingFacePolicy:
         kept = None if type(sampler) is LoopSampler else sampler  # whose cache belongs to model and settings
-        return HuggingFacePolicy(model, self.tokenizer, autocast=self.precision, sampler=kept, **settings)
+        return self._like(model, autocast=self.precision, sampler=kept, **settings)
+
+    def _like(self, model: Any, **given: Any) -> HuggingFacePolicy:
+        return HuggingFacePolicy(model, self.tokenizer, **given)
 
     def forget(self) -> None:
         """Empty the cache of logits; weights that change are noticed without this call.

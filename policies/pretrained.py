@@ -15,6 +15,8 @@ from agentgym.foreign_text import ForeignError, read_json, read_text
 SETTINGS_FILE = "policy.json"
 #: What becomes of a prompt that does not fit.
 Truncate = Literal["raise", "left", "end-episode"]
+#: Architectures that read pictures, by `model_type` of their config; see `policies.vision`.
+SEEING = ("qwen2_5_vl", "qwen3_vl")
 #: Parameters from which a CPU with instructions for bfloat16 gains by it; smaller models lose it in casting.
 _LARGE = 50_000_000
 #: Bytes; PyTorch allocates at multiples of it.
@@ -145,20 +147,21 @@ def load_model(path: str | Path, dtype: torch.dtype | str, download: bool, *, we
     Without its weights the model is on the "meta" device.
     """
     from safetensors import SafetensorError
-    from transformers import AutoConfig, AutoModelForCausalLM, GenerationConfig
+    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, GenerationConfig
 
     if not Path(path).is_dir() and not download and (Path(path).is_absolute() or str(path).startswith(".")):
         raise FileNotFoundError(f"no model folder at {path}: train one first, or check the path")
     try:
         tokenizer = _tokenizer_class(Path(path)).from_pretrained(path, local_files_only=not download)
+        config = AutoConfig.from_pretrained(path, local_files_only=not download)
+        kind: Any = AutoModelForImageTextToText if config.model_type in SEEING else AutoModelForCausalLM
         if weights:
-            loaded: Any = AutoModelForCausalLM.from_pretrained(
+            loaded: Any = kind.from_pretrained(
                 path, dtype=dtype, local_files_only=not download, output_loading_info=True
             )
         else:
             with torch.device("meta"):
-                config = AutoConfig.from_pretrained(path, local_files_only=not download)
-                loaded = AutoModelForCausalLM.from_config(config), {"missing_keys": []}
+                loaded = kind.from_config(config), {"missing_keys": []}
             with contextlib.suppress(OSError):  # a model may have none; it can know more end tokens than the tokenizer
                 loaded[0].generation_config = GenerationConfig.from_pretrained(path, local_files_only=not download)
     except OSError as error:

@@ -19,6 +19,9 @@ Prompt = tuple[int, ...]
 
 Messages = tuple[tuple[str, str], ...]
 
+#: Numbers from here on are no tokens: runs of them name pictures, see `policies.pictures`.
+FIRST_PICTURE = 2**31
+
 # Token ids kept before the cache starts anew: about 64 MiB.
 _MOST_IDS = 2**21
 # Replies whose tokens are known. Only those of the last step are asked for.
@@ -104,8 +107,7 @@ class PromptEncoder:
     def _rendered(self, messages: Messages) -> Prompt:
         # A chat template writes the special tokens itself.
         special = not self._template["chat_template"]
-        text = self._text(messages) + self._prefix
-        return self._checked(tuple(self._tokenizer(text, add_special_tokens=special)["input_ids"]))
+        return self._checked(self._tokens(self._text(messages) + self._prefix, special))
 
     def _continued(self, messages: Messages) -> Prompt:
         known = len(messages)
@@ -123,13 +125,16 @@ class PromptEncoder:
         written = self._replies.get((prompt, reply))
         if written is None:  # somebody else's reply
             text = clean(reply, len(reply)).removeprefix(self._prefix).removesuffix(self._suffix)
-            written = tuple(self._tokenizer(text, add_special_tokens=False)["input_ids"])
+            written = self._tokens(text)
         between = self._text((("user", "-"), ("assistant", _REPLY), seen)).partition(_REPLY)[2] + self._prefix
         if written and written[-1] in self._ends:
             between = between.removeprefix(self._tokenizer.decode([written[-1]]))
         if self._suffix and self._suffix not in self._tokenizer.decode(list(written)):
             between = self._suffix + between
-        return written + tuple(self._tokenizer(between, add_special_tokens=False)["input_ids"])
+        return written + self._tokens(between)
+
+    def _tokens(self, text: str, special: bool = False) -> Prompt:
+        return tuple(self._tokenizer(text, add_special_tokens=special)["input_ids"])
 
     def _text(self, messages: Messages) -> str:
         # Half a surrogate pair would raise in the tokenizer, in the middle of training.
@@ -154,9 +159,12 @@ class PromptEncoder:
                 raise PromptTooLongError(self._too_long(len(ids), room))
             # A transcript that goes on is cut again, to the same end of itself.
             ids = ids[-min(limits) :]
-        if self._vocabulary is not None and max(ids) >= self._vocabulary:
+            whole = next(place for place, token in enumerate(ids) if token < FIRST_PICTURE)
+            ids = ids[whole:]  # what is left of a picture is none
+        largest = max(token for token in ids if token < FIRST_PICTURE)
+        if self._vocabulary is not None and largest >= self._vocabulary:
             raise ValueError(
-                f"the tokenizer made token {max(ids)}, but the model knows {self._vocabulary} tokens: "
+                f"the tokenizer made token {largest}, but the model knows {self._vocabulary} tokens: "
                 "load the tokenizer that belongs to the model"
             )
         return ids
@@ -190,6 +198,7 @@ def _key(observation: Any) -> Any:
     if not messages or not all(isinstance(text, str) for message in messages for text in message):
         raise TypeError(
             "an observation must be a str or a non-empty sequence of {'role': str, 'content': str} messages, got "
-            f"{observation!r:.200}: wrap the environments in wrappers.VectorPromptWindow (pictures are not read here)"
+            f"{observation!r:.200}: wrap the environments in wrappers.VectorPromptWindow (pictures are for policies of "
+            "policies.vision)"
         )
     return messages

@@ -92,7 +92,10 @@ def value_model(policy: Any, head: Head = "linear") -> ValueModel:
         )
     shared = {id(weight): weight for weight in base.parameters() if not weight.requires_grad}
     width, device = output.weight.shape[1], output.weight.device
-    return ValueModel(copy.deepcopy(base, shared), width, head).to(device).eval()
+    model = ValueModel(copy.deepcopy(base, shared), width, head).to(device).eval()
+    if hasattr(policy, "read_pictures"):  # it was the whole model that read them
+        policy.read_pictures(model.trunk)
+    return model
 
 
 def head_network(model: ValueModel, config: ScorerConfig, head_rate: float, name: str) -> Network:

@@ -14,7 +14,8 @@ from agentgym.chat.budget import Budget, BudgetSpentError
 from agentgym.chat.endpoint import ChatEndpoint
 from agentgym.lanes import collect_lanes
 from agentgym.rollout import collect
-from policies.chat_api import ChatPolicy, EndpointError, data_url
+from policies.chat_api import ChatPolicy, EndpointError
+from policies.png import data_url
 from tests.agentgym.chat.chat_server import Handler, chat_server, completion, echo, raw, say
 from tests.agentgym.test_rollout import disabled
 from wrappers.prompt import VectorPromptWindow
