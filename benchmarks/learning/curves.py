@@ -88,7 +88,7 @@ def draw_curves(results: Results, path: Path) -> None:
         temperature = "" if mode == "greedy" else f", T = {results.config.temperature:g}"
         grid[row][0].set_ylabel(f"validation success [%]\n({mode} play{temperature})")
     env = assemble.label(results.config.env)
-    figure.suptitle(f"{env} from one clone per seed: {band_words(results)}", fontsize=10.5)
+    figure.suptitle(f"{env} from one clone per seed:\n{band_words(results)}", fontsize=10.5)
     assemble.write_picture(figure, path)
 
 
