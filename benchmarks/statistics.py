@@ -56,7 +56,7 @@ def paired_comparison(first: ArrayLike, second: ArrayLike, *, confidence: float 
         confidence: of the interval, in (0, 1).
 
     Raises:
-        ValueError: shapes differ, a single score, a score that is not finite, or a confidence outside (0, 1).
+        ValueError: shapes differ, a single score, scores that are texts or not finite, or a confidence outside (0, 1).
 
     >>> result = paired_comparison([[1, 1, 0, 1], [1, 1, 1, 1]], [[0, 1, 0, 0], [0, 1, 0, 1]])
     >>> result.mean, round(result.low, 3), round(result.high, 3), result.excludes_zero
@@ -131,6 +131,8 @@ def _paired(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float, i
 
     The last is the number of seeds where there is one level.
     """
+    if any(np.asarray(scores).dtype.kind in "US" for scores in (first, second)):
+        raise ValueError("scores are numbers, and success strings are not: `bits` turns them into a matrix")
     a, b = np.atleast_2d(np.asarray(first, np.float64)), np.atleast_2d(np.asarray(second, np.float64))
     if a.shape != b.shape or a.ndim != 2 or a.size < 2:
         raise ValueError(

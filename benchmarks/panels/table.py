@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from rich.console import Console
@@ -23,6 +24,16 @@ def percent(found: Interval | None) -> str:
     return NONE if found is None else f"{100 * found.mean:.1f} ({100 * found.low:.1f} to {100 * found.high:.1f})"
 
 
+def short_name(policy: str) -> str:
+    """Return the name of a policy without the folders that it lies in, or the address of its endpoint.
+
+    >>> short_name("runs/sokoban/clone"), short_name("Qwen/Qwen3-8B@http://127.0.0.1:8000/v1 react, 2-shot")
+    ('clone', 'Qwen3-8B react, 2-shot')
+    """
+    plain = re.sub(r"@https?://\S*", "", policy)
+    return plain.rpartition("/")[2] or plain
+
+
 def print_panel(shown: Sequence[PanelResults], row: EnvSettings, console: Console) -> None:
     """Print a line for each player of a panel: success per kind, then what else was measured."""
     first = shown[0]
@@ -35,7 +46,7 @@ def print_panel(shown: Sequence[PanelResults], row: EnvSettings, console: Consol
         shares = [f"{100 * figures.kinds[kind].mean:.1f}" for kind in kinds]
         reach = f"{100 * figures.success.low:.0f}-{100 * figures.success.high:.0f}"
         refused = f"{100 * figures.invalid_rate:.1f}"
-        lines.append([name.rpartition("/")[2] or name, *shares, f"{100 * figures.success.mean:.1f}", reach, refused])
+        lines.append([short_name(name), *shares, f"{100 * figures.success.mean:.1f}", reach, refused])
     title = f"{first.panel.name}, hash {first.panel.hash}, {len(first.tasks)} tasks x {first.samples}"
     heads += [f"All\n{len(first.tasks)}", "95 %", "refused\n%"]
     console.print(table(heads, lines, title=title))

@@ -32,7 +32,7 @@ from benchmarks.paper_studies.against import make_against, run_against
 from benchmarks.paper_studies.description import Study
 from benchmarks.paper_studies.registry import STUDIES
 from benchmarks.paper_studies.report import write_report
-from benchmarks.paper_studies.results import VERSION, AgainstFound, Found, save
+from benchmarks.paper_studies.results import VERSION, AgainstFound, Found, load, save
 from benchmarks.paper_studies.table import tables
 from benchmarks.paper_studies.trained import found_in, plan_of, run_trained
 
@@ -102,8 +102,11 @@ def study(
                 )  # fmt: skip
             if against is None and not trained:
                 raise ResultsError(f"{name}: nothing to run, it has no such part{f' for {model}' if model else ''}")
-            found = Found(VERSION, name, against, trained)
-            save(found, place / f"{name}.json")
+            record = place / f"{name}.json"
+            before = load(record) if part and record.exists() else Found(VERSION, name, None, [])
+            # A folder has one configuration, so what the other part found there stands beside this one.
+            found = Found(VERSION, name, against or before.against, trained or before.trained)
+            save(found, record)
         for shown in tables(chosen, found):
             console.print(table(shown.heads, shown.lines, title=chosen.question, caption=shown.caption))
         for path in write_report(chosen, found, place, page):

@@ -18,6 +18,12 @@ from benchmarks.statistics import (
 )
 
 
+def test_success_strings_are_not_read_as_numbers():
+    # As numbers they would be a hundred and ten, and a hundred: two levels of one seed.
+    with pytest.raises(ValueError, match="`bits`"):
+        paired_p_value(["110", "100"], ["100", "100"])
+
+
 def test_wilson_interval_by_hand():
     # n = 4, share 1/2, z = 1.959964: z^2 = 3.841459; centre 1/2; half = z/(1+z^2/4) sqrt(1/16 + z^2/64)
     # = 1.959964 / 1.960365 * sqrt(0.0625 + 0.0600228) = 0.999795 * 0.350033 = 0.349962.

@@ -107,6 +107,17 @@ def test_studies_share_their_runs(tmp_path):
     assert [record.method for record in trained.records] == list(others)
 
 
+def test_one_part_leaves_what_the_other_found(tmp_path):
+    plan, made = _planned("normalisation")
+    _hold(tmp_path / "trained", plan, list(made.values()))
+    for part in ("trained", "against"):
+        result = run("normalisation", "--quick", "--part", part, "--out", tmp_path)
+        assert result.exit_code == 0, result.output
+    found = load(tmp_path / "normalisation.json")
+    assert found.against.measured
+    assert len(found.trained[0].records) == len(made)
+
+
 def test_a_page_is_rebuilt_from_the_file_alone(folder, tmp_path):
     assert run("distance", "--quick", "--part", "against", "--out", folder).exit_code == 0
     page = tmp_path / "docs" / "studies" / "distance.md"
