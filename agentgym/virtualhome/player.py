@@ -78,12 +78,25 @@ class VirtualHomePlayer:
     """
 
     def __init__(self) -> None:
+        self._forget()
+
+    def _forget(self) -> None:
         self._steps: Steps | None = None
-        self._said = ""
+        self._past: list[tuple[str, Collection[str]]] = []
         self._offered: Collection[str] = ()
         self._held: list[str] = []
         self._boxes: dict[str, str] = {}
         self._turns = 0
+
+    def __getstate__(self) -> list[tuple[str, Collection[str]]]:
+        """Return what was seen in this episode: a generator has no copy, but what it saw brings another one as far."""
+        return list(self._past)
+
+    def __setstate__(self, past: list[tuple[str, Collection[str]]]) -> None:
+        """See it all again."""
+        self._forget()
+        for observation, offered in past:
+            self.act(observation, offered)
 
     def act(self, observation: str, admissible: Collection[str]) -> str:
         """Return the next command.
@@ -96,11 +109,13 @@ class VirtualHomePlayer:
             One of `admissible`, "" where there is none.
         """
         observation = observation[:MOST_READ]
-        self._offered = admissible if isinstance(admissible, (set, frozenset)) else frozenset(admissible)
+        if _TASK in observation:
+            self._forget()
+        self._offered = admissible if isinstance(admissible, frozenset) else frozenset(admissible)
+        self._past.append((observation, self._offered))
         self._look(observation)
-        if self._steps is None or _TASK in observation:
-            kind, things = read_task(observation)
-            self._steps, self._turns = self._play(kind, things), 0
+        if self._steps is None:
+            self._steps = self._play(*read_task(observation))
         command = next(self._steps, "")
         if command in self._offered:
             return command

@@ -1,4 +1,7 @@
+import copy
+import pickle
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
@@ -50,3 +53,16 @@ def test_without_a_task_or_commands() -> None:
     player = VirtualHomePlayer()
     assert player.act("", ("wash mug 1",)) == "wash mug 1"
     assert player.act("You hold mug 1.", ()) == ""
+
+
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda player: pickle.loads(pickle.dumps(player))])
+def test_a_copy_plays_on_as_the_player_does(again: Callable[[VirtualHomePlayer], VirtualHomePlayer]) -> None:
+    env, player = VirtualHomeEnv(data="generated"), again(VirtualHomePlayer())
+    for index in range(4):
+        text, info = env.reset(seed=0, options={"index": index})
+        while not info["won"]:
+            copied, offered = again(player), info["admissible_actions"]
+            command = player.act(text, offered)
+            assert copied.act(text, offered) == command
+            player = again(copied)
+            text, _, _, _, info = env.step(command)
