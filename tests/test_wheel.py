@@ -1,4 +1,4 @@
-"""The built wheel in a clean virtual environment, with the core dependencies only."""
+"""The source distribution holds the whole project, and its wheel works in a clean environment with the core alone."""
 
 import email
 import os
@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("agentgym", "wrappers", "policies", "baselines", "benchmarks")
+BESIDE = ("docs", "examples", "tests", "website")
 
 pytestmark = pytest.mark.slow
 
@@ -25,16 +27,32 @@ def _run(*command: object, cwd: Path) -> str:
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    # Built from a copy, so that no build folders appear in the checkout.
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    # Built from a copy, so that no build folders appear in the checkout; the wheel is made of the source distribution.
     source = tmp_path_factory.mktemp("source")
-    for folder in FOLDERS:
+    for folder in (*FOLDERS, *BESIDE):
         shutil.copytree(ROOT / folder, source / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source / name)
-    _run(sys.executable, "-m", "build", "--wheel", "--no-isolation", cwd=source)
+    for path in ROOT.iterdir():
+        if path.is_file() and not path.name.startswith("."):
+            shutil.copy(path, source)
+    _run(sys.executable, "-m", "build", "--no-isolation", cwd=source)
+    return source
+
+
+@pytest.fixture(scope="module")
+def wheel(source: Path) -> Path:
     (path,) = (source / "dist").glob("stepcredit-*.whl")
     return path
+
+
+def test_the_source_distribution_holds_tests_pages_and_examples_too(source: Path) -> None:
+    (path,) = (source / "dist").glob("stepcredit-*.tar.gz")
+    with tarfile.open(path) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    files = {path.relative_to(source) for path in source.rglob("*") if path.is_file()}
+    wanted = {path.as_posix() for path in files if not path.parts[0].endswith((".egg-info", "dist"))}
+    assert "tests/wrappers/test_reply.py" in wanted
+    assert wanted - packed == set()
 
 
 def test_the_wheel_holds_every_file_of_the_five_folders_and_nothing_else(wheel: Path) -> None:
