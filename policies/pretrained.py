@@ -170,7 +170,8 @@ def load_model(path: str | Path, dtype: torch.dtype | str, download: bool, *, we
             f"{str(path)!r} holds no complete Hugging Face model (config.json, weights and tokenizer files), "
             f"and the local cache has none of that name; pass download=True to fetch it. Cause: {error}"
         ) from error
-    except (ValueError, RuntimeError, KeyError, SafetensorError) as error:
+    except (ValueError, RuntimeError, KeyError, TypeError, SafetensorError) as error:
+        # A TypeError is transformers 4's word for a tokenizer without its files.
         raise ValueError(
             f"{str(path)!r} cannot be loaded as a causal language model with its tokenizer: {error}"
         ) from error

@@ -92,3 +92,14 @@ def test_an_engine_has_an_environment_and_where_it_must_versions_of_its_own(
     unknown = subprocess.run(["./do", "engines", "other"], cwd=checkout, capture_output=True, text=True, check=False)
     assert unknown.returncode == 1
     assert f"./do engines {engine}" in unknown.stderr
+
+
+def test_the_lowest_versions_have_an_environment_of_their_own(checkout: Path) -> None:
+    shutil.copy(ROOT / "constraints-lowest.txt", checkout)
+    (checkout / ".venv").rename(checkout / ".venv-lowest")
+    calls, _ = do(checkout, "lowest")
+    installs = [call for call in calls if call.startswith("-m pip install")]
+    assert all("-c constraints-lowest.txt" in call for call in installs)
+    assert installs[-1].endswith("-e .[train] pytest hypothesis")
+    assert calls[-1] == "-m pytest -m not slow tests/wrappers tests/policies"
+    assert do(checkout, "lowest", "tests/test_docs.py")[0] == ["-m pytest -m not slow tests/test_docs.py"]

@@ -38,7 +38,7 @@ def check_equal(reply, other):
     assert (reply.text, reply.prompt_ids, reply.token_ids, reply.finish, reply.version, reply.allowed) == (
         other.text, other.prompt_ids, other.token_ids, other.finish, other.version, other.allowed,
     )  # fmt: skip
-    assert reply.logprobs == pytest.approx(other.logprobs, abs=1e-5)
+    assert reply.logprobs == pytest.approx(other.logprobs, abs=1e-4)  # other batches round otherwise
 
 
 def test_requests_that_join_and_leave_get_the_replies_of_a_whole_batch(policy):

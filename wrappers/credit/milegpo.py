@@ -220,9 +220,9 @@ def _nearness(graph: StateGraph, score: Floats, omega: float) -> Floats:
     # as a length of 0 would be no edge.
     ahead = 1.0 + np.log(score[targets]) / np.log(omega)
     pairs = number_pairs(graph.target, n, graph.source, n)[1]
-    ends = (
-        np.concatenate((graph.target[pairs], np.full(len(targets), n))),
-        np.concatenate((graph.source[pairs], targets)),
+    ends = (  # int32: scipy 1.14 searches no matrix whose indices are longer
+        np.concatenate((graph.target[pairs], np.full(len(targets), n))).astype(np.int32),
+        np.concatenate((graph.source[pairs], targets)).astype(np.int32),
     )
     against: Any = csr_array((np.concatenate((np.ones(len(pairs)), ahead)), ends), shape=(n + 1, n + 1))
     length = dijkstra(against, indices=np.array([n]), min_only=True)[:n] - 1.0

@@ -195,7 +195,8 @@ class StateGraph:
         cheapest = np.full(len(example), np.inf)
         np.minimum.at(cheapest, pair[self.is_edge], cost[self.is_edge])
         used = np.isfinite(cheapest)
-        ends = self.target[example[used]], self.source[example[used]]
+        # int32: scipy 1.14 searches no matrix whose indices are longer.
+        ends = self.target[example[used]].astype(np.int32), self.source[example[used]].astype(np.int32)
         against = csr_array((cheapest[used], ends), shape=(self.n_nodes, self.n_nodes))
         distance: NDArray[np.float64] = dijkstra(against, indices=goals, min_only=True)
         return distance
