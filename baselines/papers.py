@@ -289,8 +289,28 @@ _ALL = (
     ),
 )  # fmt: skip
 
+# What the two graph papers print of Sokoban was run with models that see the board. The size of the pictures is not
+# printed; gym-sokoban, which the runs play, draws 16 pixels a cell, and so does `AgentRL/VisualSokoban-v0`.
+_SEEN: dict[str, dict[str, Any]] = {
+    "rewardflow": {
+        "models": ("Qwen2.5-VL-3B", "Qwen2.5-VL-7B"),
+        "notes": "The paper's longer run of the 3B model has 200 iterations.",
+    },
+    "graphgpo": {"models": ("Qwen2.5-VL-3B",)},  # of the name of its script, run_qwen2.5_vl_3b_sokoban_train.sh
+}
+_VISUAL = tuple(
+    dataclasses.replace(
+        one,
+        env="visualsokoban",
+        training={**one.training, "iterations": 100} if one.method == "rewardflow" else one.training,
+        **_SEEN[one.method],
+    )
+    for one in _ALL
+    if one.env == "sokoban" and one.method in _SEEN
+)
+
 #: Every printed setting, by method, environment and source.
-PAPERS: dict[tuple[str, str, Source], Paper] = {(one.method, one.env, one.source): one for one in _ALL}
+PAPERS: dict[tuple[str, str, Source], Paper] = {(one.method, one.env, one.source): one for one in (*_ALL, *_VISUAL)}
 
 
 def paper(method: str, env: str, source: Source = "paper") -> Paper:
@@ -306,7 +326,7 @@ def paper(method: str, env: str, source: Source = "paper") -> Paper:
     found = next((PAPERS[method, env, each] for each in sources if (method, env, each) in PAPERS), None)
     if found is not None:
         return found
-    of_method = sorted({one.env for one in _ALL if one.method == method})
+    of_method = sorted({one.env for one in PAPERS.values() if one.method == method})
     if not of_method:
         raise ValueError(
             f"no paper's settings for the method {method!r}; {suggest(method, sorted({m for m, *_ in PAPERS}))}"

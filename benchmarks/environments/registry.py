@@ -8,13 +8,13 @@ from collections.abc import Callable
 from benchmarks.config import EnvSettings
 from benchmarks.environments.alfworld import ALFWORLD
 from benchmarks.environments.searchqa import SEARCHQA
-from benchmarks.environments.sokoban import SOKOBAN
+from benchmarks.environments.sokoban import SOKOBAN, VISUAL_SOKOBAN
 from benchmarks.environments.sotopia import SOTOPIA
 from benchmarks.environments.virtualhome import VIRTUALHOME
 from benchmarks.environments.webshop import WEBSHOP
 from wrappers.advice import Adviser
 
-SETTINGS: tuple[EnvSettings, ...] = (SOKOBAN, ALFWORLD, VIRTUALHOME, WEBSHOP, SEARCHQA, SOTOPIA)
+SETTINGS: tuple[EnvSettings, ...] = (SOKOBAN, VISUAL_SOKOBAN, ALFWORLD, VIRTUALHOME, WEBSHOP, SEARCHQA, SOTOPIA)
 
 #: Experts that are cloned in place of an environment's own.
 ADVISERS: dict[str, Callable[[], Adviser]] = {

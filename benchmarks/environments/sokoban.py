@@ -43,3 +43,17 @@ SOKOBAN = EnvSettings(
     setup=Setup(plenty={"num_levels": 100_000}),
     tiles=_board_tiles,
 )
+
+#: The same boards as pictures: 48 x 48 pixels for the tiny model, which reads a cell at a time, 96 x 96 for any other.
+VISUAL_SOKOBAN = dataclasses.replace(
+    SOKOBAN,
+    name="visualsokoban",
+    id="AgentRL/VisualSokoban-v0",
+    quick=dataclasses.replace(
+        SOKOBAN.quick, steps=2, groups=4, group_size=4, clone_tasks=16, clone_epochs=2, eval_tasks=16,
+        validation_tasks=8, validation_every=1,
+    ),
+    setup=Setup(options={"tile_size": 8}, plenty=SOKOBAN.setup.plenty),
+    pretrained_setup=SOKOBAN.setup,
+    tiles=None,
+)  # fmt: skip

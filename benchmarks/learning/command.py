@@ -106,10 +106,29 @@ def known_env(env: str, *, pictures: bool = False) -> str:
     name = short.get(names[0], names[0])
     if not (pictures or isinstance(gym.make(name).observation_space, TextSpace)):
         raise typer.BadParameter(
-            f"{name} shows pictures, which only models behind endpoints read here, see the command prompt",
+            f"{name} shows pictures, which are for models that see: see the commands learning, train and prompt",
             param_hint="--env",
         )
     return name
+
+
+def check_sight(env: str, model: str, *, download: bool = False) -> None:
+    """Refuse a model that reads texts alone where pictures are shown.
+
+    Raises:
+        typer.BadParameter: it is one, and the environment shows some.
+    """
+    import gymnasium as gym
+
+    from agentgym.core import TextSpace
+    from benchmarks.config import TINY
+    from policies.vision import sees
+
+    if not (isinstance(gym.make(env).observation_space, TextSpace) or model == TINY or sees(model, download=download)):
+        raise typer.BadParameter(
+            f"{env} shows pictures, and {model!r} reads texts alone: expected tiny, or a Qwen2.5-VL or Qwen3-VL model",
+            param_hint="--model",
+        )
 
 
 def learning(
@@ -117,8 +136,8 @@ def learning(
     env: Annotated[
         str,
         typer.Option(
-            help="[bold]sokoban[/], [bold]alfworld[/], [bold]virtualhome[/], [bold]webshop[/], [bold]searchqa[/], "
-            "[bold]sotopia[/], or an environment's id.",
+            help="[bold]sokoban[/], [bold]visualsokoban[/], [bold]alfworld[/], [bold]virtualhome[/], "
+            "[bold]webshop[/], [bold]searchqa[/], [bold]sotopia[/], or an environment's id.",
             rich_help_panel="What",
         ),
     ] = "sokoban",
@@ -235,7 +254,7 @@ def learning(
     from benchmarks.environments.registry import settings_of
     from benchmarks.environments.sokoban import SOKOBAN
 
-    row = settings_of(known_env(env))
+    row = settings_of(known_env(env, pictures=True))
     chosen = {
         "steps": steps, "groups": groups, "group_size": group_size, "clone_tasks": clone_tasks,
         "clone_epochs": clone_epochs, "eval_tasks": eval_tasks, "validation_tasks": validation_tasks,
@@ -246,6 +265,7 @@ def learning(
         played.quick if quick else played.full, **{name: value for name, value in chosen.items() if value is not None}
     )
     model = check_model(model, download=download)
+    check_sight(row.id, model, download=download)
     config = make_config(
         row, methods=named_methods(methods, imitation=True), seeds=parse_seeds(seeds), model=model,
         history=history, sizes=sizes, lora=lora, transcript=transcript,

@@ -36,6 +36,7 @@ from benchmarks.learning.stack import (
     cloning,
     held_out_tasks,
     imitation_setting,
+    keep_pictures,
     make_envs,
     new_policy,
     trainer_config,
@@ -219,12 +220,14 @@ def _looking(config: Config, policy: Any, seed: int) -> Callable[[int], bool] | 
 def _method(config: Config, folder: Path, job: Job, progress: Progress) -> Found:
     from baselines.imitation.method import Imitation
     from baselines.methods import method as method_of
-    from policies.huggingface import HuggingFacePolicy
     from policies.lora import LoraSettings, add_lora, merge_lora
+    from policies.vision import load_policy
 
     start, method = Job("clone", job.seed), method_of(job.method)
     device = "cpu" if config.model == TINY else None
-    policy = HuggingFacePolicy.from_pretrained(folder / start.name / "model", device=device)
+    policy = load_policy(folder / start.name / "model", device=device)
+    if isinstance(method, Imitation) or config.training.get("staleness"):
+        keep_pictures(policy, folder / job.name)
     if config.lora:
         policy = add_lora(policy, LoraSettings(config.lora, 2.0 * config.lora), seed=job.seed)
     warm_start = read_finished(folder, start).scores[0].seconds

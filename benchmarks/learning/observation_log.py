@@ -7,12 +7,14 @@ from typing import Any
 import gymnasium as gym
 from numpy.typing import NDArray
 
+from policies.png import data_url
+
 
 class ObservationLog(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
     """Remembers what every sub-environment showed since the last reset (autoreset `DISABLED`).
 
-    Place it directly around the environment and its state keys, below reply and prompt wrappers. Of `Dict` observations
-    the text is kept.
+    Place it directly around the environment and its state keys, below reply and prompt wrappers. Where a picture is
+    shown, its data URL stands in a line before the text, as `benchmarks/report/board.js` draws it.
 
     Attributes:
         frames: per sub-environment, the observations in order; after the end of an episode the last one repeats.
@@ -39,6 +41,8 @@ class ObservationLog(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]])
 
     def _note(self, observations: Any, infos: dict[str, Any]) -> None:
         texts = observations["text"] if isinstance(observations, dict) else observations
+        if isinstance(observations, dict) and "image" in observations:
+            texts = [f"{data_url(one)}\n{text}" for one, text in zip(observations["image"], texts, strict=True)]
         keys = infos.get("canonical_key", infos["state_key"])
         for i, (text, task, key) in enumerate(zip(texts, infos["task_id"], keys, strict=True)):
             self.frames[i].append(text)

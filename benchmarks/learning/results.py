@@ -102,7 +102,10 @@ class KindScore:
 
 @dataclass(frozen=True)
 class Frame:
-    """One moment of an episode: the observation, and what was done there ("" in the last frame)."""
+    """One moment of an episode: the observation, and what was done there ("" in the last frame).
+
+    Of a picture the data URL stands before the text, see `benchmarks.learning.observation_log`.
+    """
 
     text: str
     action: str

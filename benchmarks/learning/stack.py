@@ -203,6 +203,7 @@ def new_policy(config: Config, seed: int) -> HuggingFacePolicy:
     if config.model != TINY:
         return _pretrained(config)
     from policies.tiny import tiny_policy
+    from policies.tiny_vision import tiny_vision_policy
 
     row = settings_of(config.env)
     envs: Any = gym.make_vec(config.env, _TOKENIZER_LEVELS, autoreset_mode="Disabled", **config.setup.options)
@@ -214,14 +215,16 @@ def new_policy(config: Config, seed: int) -> HuggingFacePolicy:
     settings = dict(config.setup.policy)
     if row.pieces is not None:
         settings["pieces"] = row.pieces
-    return tiny_policy(texts, seed=seed, extra_words=[*words, *row.words()], **settings)
+    build = tiny_vision_policy if isinstance(observations, dict) and "image" in observations else tiny_policy
+    return build(texts, seed=seed, extra_words=[*words, *row.words()], **settings)
 
 
 def _pretrained(config: Config) -> HuggingFacePolicy:
     import torch
 
-    from policies.huggingface import SETTINGS_FILE, HuggingFacePolicy
+    from policies.huggingface import SETTINGS_FILE
     from policies.smollm2 import TEMPLATE, smollm2_folder
+    from policies.vision import load_policy
 
     if config.model == SMOLLM2:
         folder = smollm2_folder()
@@ -230,7 +233,15 @@ def _pretrained(config: Config) -> HuggingFacePolicy:
         folder = Path(config.model)
         settings = {} if (folder / SETTINGS_FILE).is_file() else {**_FOREIGN, **config.setup.policy}
     # Weights stored in 16 bits would swallow the small steps of an optimiser.
-    return HuggingFacePolicy.from_pretrained(folder, dtype=torch.float32, **settings)
+    return load_policy(folder, dtype=torch.float32, **settings)
+
+
+def keep_pictures(policy: HuggingFacePolicy, folder: Path) -> None:
+    """Let a policy that sees write its pictures beside checkpoints that hold replies, where a resumed run looks."""
+    from policies.vision import VisionPolicy
+
+    if isinstance(policy, VisionPolicy):
+        policy.pictures.keep_in(folder / "pictures")
 
 
 def cloning(config: Config) -> dict[str, Any]:

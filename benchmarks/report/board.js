@@ -60,9 +60,16 @@ function tile(parent, kind, x, y) {
   }
 }
 
-/* Draws an observation into an element. */
+/* Draws an observation into an element: a picture (its address, line break, text), tiles, or the text as it is. */
 function drawBoard(element, text) {
   element.replaceChildren();
+  if (text.startsWith("data:image/png;base64,")) {
+    const end = text.indexOf("\n"), picture = html("img", undefined, element);
+    picture.src = text.slice(0, end);
+    picture.alt = text.slice(end + 1);
+    html("pre", text.slice(end + 1), element);
+    return;
+  }
   if (!isTiled(text)) {
     html("pre", text, element);
     return;

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from benchmarks.console import explained, say, stop
-from benchmarks.learning.command import check_model, known_env
+from benchmarks.learning.command import check_model, check_sight, known_env
 
 _WHAT, _SIZES, _WHERE = "What", "Sizes", "Where and how"
 
@@ -120,8 +120,9 @@ def train(
     from benchmarks.train.engine import Engine
     from benchmarks.train.settings import read_changes, run_settings
 
-    row = settings_of(known_env(env))
+    row = settings_of(known_env(env, pictures=True))
     model = check_model(model, download=download)
+    check_sight(row.id, model, download=download)
     given = {"steps": steps, "groups": groups, "group_size": group_size, "validation_tasks": validation_tasks}
     if tracker not in ("none", "wandb", "trackio"):
         raise typer.BadParameter(f"expected wandb or trackio, got {tracker!r}", param_hint="--tracker")

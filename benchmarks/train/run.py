@@ -17,7 +17,7 @@ from baselines.metrics import Row
 from baselines.trainer import Callback, Trainer
 from benchmarks.config import SMOLLM2, TINY
 from benchmarks.console import Report, shown
-from benchmarks.learning.stack import make_envs, make_lanes, new_policy, training_tasks, validation_tasks
+from benchmarks.learning.stack import keep_pictures, make_envs, make_lanes, new_policy, training_tasks, validation_tasks
 from benchmarks.processes import Job
 from benchmarks.train.engine import ENGINE_FOLDER, Engine
 from benchmarks.train.report import write_report
@@ -55,6 +55,8 @@ def run_training(
     config, engine = settings.config, engine or Engine()
     engine.check(config.lora)
     policy: Any = new_policy(config, config.seeds[0])
+    if settings.training.staleness:
+        keep_pictures(policy, folder)
     given = {
         "max_new_tokens": settings.reply_tokens, "max_prompt_tokens": settings.prompt_tokens,
         "truncate": settings.truncate,

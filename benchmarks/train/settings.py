@@ -29,6 +29,8 @@ _ENVIRONMENT: dict[tuple[str, str], Callable[[Any], dict[str, Any]]] = {
     ("alfworld", "success_reward"): lambda reward: {"reward": reward},
     ("sokoban", "steps"): lambda steps: {"max_episode_steps": steps},
     ("sokoban", "board"): lambda board: {"size": [int(side) for side in board.split("x")]},
+    ("visualsokoban", "steps"): lambda steps: {"max_episode_steps": steps},
+    ("visualsokoban", "board"): lambda board: {"size": [int(side) for side in board.split("x")]},
     ("webshop", "steps"): lambda steps: {"max_episode_steps": steps},
     ("virtualhome", "steps"): lambda steps: {"max_episode_steps": steps},
     # As in verl-agent, which these papers' runs are made with: the last turn is the one for the answer.

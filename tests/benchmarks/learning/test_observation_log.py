@@ -4,6 +4,7 @@ import gymnasium as gym
 
 import agentgym  # noqa: F401
 from benchmarks.learning.observation_log import ObservationLog
+from policies.png import data_url
 
 
 def test_frames_and_texts_are_what_the_environment_showed():
@@ -26,7 +27,7 @@ def test_a_reset_begins_new_frames_and_keeps_known_texts():
     assert len(envs.texts) == 2
 
 
-def test_of_pictures_the_text_is_kept():
+def test_a_picture_is_kept_before_its_text_as_pages_draw_it():
     envs = ObservationLog(gym.make_vec("AgentRL/VisualSokoban-v0", 1, autoreset_mode="Disabled"))
     observations, _ = envs.reset(seed=0)
-    assert envs.frames == [[observations["text"][0]]]
+    assert envs.frames == [[f"{data_url(observations['image'][0])}\n{observations['text'][0]}"]]

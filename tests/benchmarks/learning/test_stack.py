@@ -9,8 +9,17 @@ from baselines.recipes import recipe
 from benchmarks.config import SMOLLM2, TINY, make_config
 from benchmarks.environments.registry import SETTINGS, settings_of
 from benchmarks.json_files import ResultsError
-from benchmarks.learning.stack import cloning, find_model, make_lanes, new_policy, trainer_config
+from benchmarks.learning.stack import (
+    cloning,
+    find_model,
+    keep_pictures,
+    make_envs,
+    make_lanes,
+    new_policy,
+    trainer_config,
+)
 from policies import smollm2
+from policies.prompts import FIRST_PICTURE
 from policies.tiny import tiny_policy
 
 ROOT = Path(__file__).parents[3]
@@ -44,6 +53,18 @@ def test_a_model_from_a_folder_may_write_a_whole_command_and_is_cloned_gently(ro
 def test_the_tiny_model_is_cloned_as_ever(row):
     config = config_of(row.name, TINY)
     assert cloning(config) == {"epochs": config.clone_epochs, "learning_rate": 3e-3}
+
+
+def test_boards_that_are_pictures_are_for_a_model_that_sees(tmp_path):
+    pytest.importorskip("transformers", minversion="5.23")
+    config = config_of("visualsokoban", TINY)
+    policy = new_policy(config, 0)
+    messages, _ = make_envs(config, 1).reset(options=[{"split": "train", "index": 0}])
+    assert sum(token >= FIRST_PICTURE for token in policy.encode(messages[0])) == 36  # one a cell
+    keep_pictures(policy, tmp_path)
+    assert len(list((tmp_path / "pictures").glob("*.png"))) == 1
+    policy.save_pretrained(tmp_path / "model")
+    assert isinstance(new_policy(config_of("visualsokoban", str(tmp_path / "model")), 0), type(policy))
 
 
 def test_smollm2_has_numbers_of_its_own(monkeypatch, tmp_path):

@@ -65,8 +65,12 @@ BOARDS = [one for one in PLAYED if "board" in one.environment]
 @pytest.mark.parametrize("printed", BOARDS, ids=titles(BOARDS))
 def test_boards_have_the_papers_size(printed: Paper) -> None:
     found = settings(printed)
-    board = made(found).reset(options={"split": "train", "index": 0})[0].splitlines()
-    assert "x".join(map(str, (len(board), *{len(line) for line in board}))) == printed.environment["board"]
+    board = made(found).reset(options={"split": "train", "index": 0})[0]
+    if isinstance(board, dict):
+        sides = [side // 16 for side in board["image"].shape[:2]]  # 16 pixels a cell
+    else:
+        sides = [len(board.splitlines()), *{len(line) for line in board.splitlines()}]
+    assert "x".join(map(str, sides)) == printed.environment["board"]
     assert any(line.startswith(f"board: {printed.environment['board']!r} (size=") for line in lines(found, "set"))
 
 

@@ -1,0 +1,89 @@
+"""A policy that sees is trained as any other: tiny, on VisualSokoban, by GRPO and with a critic; and resumed."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+import torch
+
+import agentgym  # noqa: F401  # registers the environments
+from baselines.config import TrainerConfig
+from baselines.imitation.cloning import clone
+from baselines.metrics import without_times
+from baselines.recipes import recipe
+from baselines.trainer import Trainer
+from policies.tiny_vision import tiny_vision_policy
+from policies.vision import VisionPolicy
+from wrappers.prompt import VectorPromptWindow
+from wrappers.reply import VectorReplyParser
+
+pytest.importorskip("transformers", minversion="5.23")  # earlier releases are not known to see alike
+torch.set_num_threads(1)
+
+TASKS = [{"split": "train", "index": i} for i in range(4)]
+CONFIG = TrainerConfig(
+    iterations=2, groups=2, group_size=2, learning_rate=1e-3, kl=0.01, validate_every=0, checkpoint_every=1
+)
+
+
+def envs(**options: Any) -> Any:
+    bare = gym.make_vec(
+        "AgentRL/VisualSokoban-v0", 4, autoreset_mode="Disabled", tile_size=8, max_episode_steps=5, **options
+    )
+    return VectorPromptWindow(VectorReplyParser(bare), history=0, instructions=False)
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a clone: it knows that commands are to be given."""
+    policy = tiny_vision_policy(["Boxes on targets: 0 of 2."], seed=0, layers=1, width=32, mlp=64)
+    clone(policy, envs(expert=True), TASKS, epochs=4, seed=0, warmup=2)
+    folder = tmp_path_factory.mktemp("start")
+    policy.save_pretrained(folder)
+    return folder
+
+
+def trained(
+    start: Path, folder: Path, method: str, *callbacks: Any, **changes: Any
+) -> tuple[list[dict[str, float]], VisionPolicy]:
+    policy = VisionPolicy.from_pretrained(start, device="cpu")
+    policy.pictures.keep_in(folder / "pictures")
+    config = dataclasses.replace(CONFIG, **changes)
+    rows = Trainer(policy, envs(), recipe(method), TASKS, config, folder=folder, resume=True).run(*callbacks)
+    return rows, policy
+
+
+@pytest.mark.parametrize(
+    ("method", "changes"),
+    [
+        ("grpo", {}),
+        ("grpo", {"microbatch_tokens": 400, "activation_checkpointing": True}),
+        ("rewardflow", {"microbatch_tokens": 400, "share_prefixes": True}),
+        ("ppo", {}),  # with a critic, which sees as well
+    ],
+)
+def test_training_moves_the_vision_tower(start: Path, tmp_path: Path, method: str, changes: dict[str, Any]) -> None:
+    before = VisionPolicy.from_pretrained(start, device="cpu").model.state_dict()
+    rows, policy = trained(start, tmp_path, method, **changes)
+    assert [row["iteration"] for row in rows] == [0, 1, 2]
+    assert rows[-1]["rows"] > 1  # pictures are told apart
+    moved = [name for name, weight in policy.model.state_dict().items() if not torch.equal(weight, before[name])]
+    assert any("visual.blocks" in name for name in moved)
+    assert any("language_model" in name for name in moved)
+
+
+@pytest.mark.parametrize("changes", [{}, {"staleness": 1, "old_logprobs": "recompute", "tis": 2.0}])  # with episodes in the checkpoint, and without
+def test_a_run_that_is_stopped_goes_on_as_if_it_was_not(start: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
+    whole, _ = trained(start, tmp_path / "whole", "grpo", **changes)
+    interrupted = tmp_path / "parts"
+
+    def stop(trainer: Trainer, table: Any, row: dict[str, float]) -> None:
+        if row["iteration"] == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trained(start, interrupted, "grpo", stop, **changes)
+    parts, _ = trained(start, interrupted, "grpo", **changes)
+    assert list(map(without_times, parts)) == list(map(without_times, whole))
