@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from agentgym.trajectory import Bools, Floats, Reply, StepTable
 from baselines.batch import checked_reply, scored_rows
+from policies.prompts import FIRST_PICTURE
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def token_sequences(table: StepTable, advantages: NDArray[np.float64]) -> list[T
         Sequences by trajectory, then `t`. Those without a scored step are left out.
 
     Raises:
-        ValueError: as `make_batch`.
+        ValueError: as `make_batch`; or a prompt shows a picture, see `policies.pictures`.
 
     Two steps, the second of which continues the first (token 9 is the observation between the replies):
 
@@ -74,6 +75,12 @@ def token_sequences(table: StepTable, advantages: NDArray[np.float64]) -> list[T
     is_scored = np.zeros(len(table), np.bool_)
     is_scored[scored] = True
     replies = [checked_reply(reply, row) for row, reply in enumerate(table.replies)]
+    seen = next((row for row, reply in enumerate(replies) if max(reply.prompt_ids) >= FIRST_PICTURE), None)
+    if seen is not None:
+        raise ValueError(
+            f"row {seen}: its prompt shows a picture, which sequences for other trainers do not hold: train such a "
+            "policy with baselines.trainer"
+        )
     runs: list[list[int]] = []
     for row in table.order.tolist():
         if runs and table.trajectory[row] == table.trajectory[runs[-1][-1]] and _follows(replies, runs[-1][-1], row):

@@ -161,7 +161,7 @@ class PromptEncoder:
             ids = ids[-min(limits) :]
             whole = next(place for place, token in enumerate(ids) if token < FIRST_PICTURE)
             ids = ids[whole:]  # what is left of a picture is none
-        largest = max(token for token in ids if token < FIRST_PICTURE)
+        largest = max(ids) if max(ids) < FIRST_PICTURE else max(token for token in ids if token < FIRST_PICTURE)
         if self._vocabulary is not None and largest >= self._vocabulary:
             raise ValueError(
                 f"the tokenizer made token {largest}, but the model knows {self._vocabulary} tokens: "

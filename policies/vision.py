@@ -86,15 +86,24 @@ class VisionPolicy(HuggingFacePolicy):
         self.pictures.processor.save_pretrained(folder)
 
     @classmethod
-    def from_pretrained(cls, path: str | Path, *, download: bool = False, **options: Any) -> Self:
+    def from_pretrained(
+        cls, path: str | Path, *, download: bool = False, processor: Any = None, **options: Any
+    ) -> Self:
         """Read a folder written by `save_pretrained`, or a Qwen2.5-VL or Qwen3-VL model; see `HuggingFacePolicy`.
+
+        Args:
+            path: a folder, or a model name on the Hugging Face Hub.
+            download: fetch the model when `path` is a name that is not in the local cache.
+            processor: another image processor than the one beside the model.
+            **options: as of `HuggingFacePolicy.from_pretrained`.
 
         Raises:
             FileNotFoundError: there is no such model, or no image processor beside it.
             ValueError: the folder does not hold a usable model.
         """
         try:
-            processor = _processor_class().from_pretrained(path, local_files_only=not download)
+            if processor is None:
+                processor = _processor_class().from_pretrained(path, local_files_only=not download)
         except OSError as error:
             raise FileNotFoundError(
                 f"{str(path)!r} holds no {PROCESSOR_FILE}, or is no model here; pass download=True to fetch it. "

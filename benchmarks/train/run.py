@@ -50,11 +50,16 @@ def run_training(
         lanes: into which the episodes that are played side by side are divided.
     """
     from policies.lora import LoraSettings, add_lora, merge_lora
+    from policies.vision import VisionPolicy
 
     transformers.utils.logging.disable_progress_bar()  # whoever writes models here shows the run's progress
     config, engine = settings.config, engine or Engine()
     engine.check(config.lora)
     policy: Any = new_policy(config, config.seeds[0])
+    if engine.kind != "loop" and isinstance(policy, VisionPolicy):  # said before the engine is started
+        raise ValueError(
+            f"--engine {engine.kind} is not given the pictures of prompts: leave --engine out for models that see"
+        )
     if settings.training.staleness:
         keep_pictures(policy, folder)
     given = {

@@ -6,6 +6,7 @@ import pytest
 from agentgym.trajectory import Reply, StepTable
 from baselines.batch import make_batch
 from baselines.sequences import TokenSequence, token_sequences
+from policies.prompts import FIRST_PICTURE
 
 
 def _table(replies: list[Reply], trajectory: list[int], t: list[int]) -> StepTable:
@@ -107,6 +108,12 @@ def test_replies_without_tokens_are_refused_by_row() -> None:
         token_sequences(table, np.ones(2))
     with pytest.raises(ValueError, match="shape"):
         token_sequences(_table([FIRST], [0], [0]), np.ones(2))
+
+
+def test_prompts_with_pictures_are_refused_by_row() -> None:
+    picture = Reply("up", (1, FIRST_PICTURE + 5, 2), (3,), (-0.5,))
+    with pytest.raises(ValueError, match="row 1: its prompt shows a picture"):
+        token_sequences(_table([FIRST, picture], [0, 0], [0, 1]), np.ones(2))
 
 
 def test_the_prefix_of_a_continuation_is_context() -> None:

@@ -74,7 +74,11 @@ def test_training_moves_the_vision_tower(start: Path, tmp_path: Path, method: st
     assert any("language_model" in name for name in moved)
 
 
-@pytest.mark.parametrize("changes", [{}, {"staleness": 1, "old_logprobs": "recompute", "tis": 2.0}])  # with episodes in the checkpoint, and without
+#: The next iteration's episodes are played before an update: they stand in the checkpoint.
+AHEAD = {"staleness": 1, "old_logprobs": "recompute", "tis": 2.0}
+
+
+@pytest.mark.parametrize("changes", [{}, AHEAD], ids=["in turn", "one step ahead"])
 def test_a_run_that_is_stopped_goes_on_as_if_it_was_not(start: Path, tmp_path: Path, changes: dict[str, Any]) -> None:
     whole, _ = trained(start, tmp_path / "whole", "grpo", **changes)
     interrupted = tmp_path / "parts"

@@ -239,6 +239,9 @@ def test_a_batch_keeps_rows_apart_that_saw_different_pictures(policy):
 
 def test_a_saved_policy_sees_what_it_saw(policy, tmp_path):
     policy.save_pretrained(tmp_path / "model")
+    larger = image_processor(patch_size=8, merge_size=1, size={"shortest_edge": 32**2, "longest_edge": 2**16})
+    enlarged = load_policy(tmp_path / "model", device="cpu", processor=larger).encode(shown(picture(0)))
+    assert sum(token >= FIRST_PICTURE for token in enlarged) == 4 * 5  # 16 x 24 pixels are shown as 32 x 40
     loaded = load_policy(tmp_path / "model", device="cpu")
     assert isinstance(loaded, VisionPolicy)
     assert loaded.settings == policy.settings

@@ -182,3 +182,13 @@ def test_a_server_without_token_ids_ends_the_run_and_says_so(tmp_path: Path) -> 
         server.server_close()
     assert result.exit_code == 1
     assert f"{url}/v1/completions returns no token ids" in " ".join(result.stderr.split())
+
+
+def test_an_engine_is_refused_for_a_model_that_sees_before_it_is_started(tmp_path: Path) -> None:
+    pytest.importorskip("transformers", minversion="5.23")
+    found = run(
+        "--env", "visualsokoban", "--model", "tiny", "--lora", "2", "--engine", "server:http://localhost:9", *SMALL,
+        "--out", str(tmp_path),
+    )  # fmt: skip
+    assert found.exit_code == 2
+    assert "--engine server is not given the pictures of prompts" in " ".join(found.output.split())
