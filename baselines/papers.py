@@ -298,11 +298,12 @@ _SEEN: dict[str, dict[str, Any]] = {
     },
     "graphgpo": {"models": ("Qwen2.5-VL-3B",)},  # of the name of its script, run_qwen2.5_vl_3b_sokoban_train.sh
 }
+_VISUAL_ITERATIONS = {("rewardflow", "paper"): {"iterations": 100}}
 _VISUAL = tuple(
     dataclasses.replace(
         one,
         env="visualsokoban",
-        training={**one.training, "iterations": 100} if one.method == "rewardflow" else one.training,
+        training={**one.training, **_VISUAL_ITERATIONS.get((one.method, one.source), {})},
         **_SEEN[one.method],
     )
     for one in _ALL

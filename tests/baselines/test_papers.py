@@ -25,7 +25,7 @@ TRAINING: dict[tuple[str, str, str], tuple[Any, ...]] = {
     ("graphgpo", "sokoban", "paper"): (15, None, None, 16, 8, 64, 1e-6, 0.01, 1.0, 0.4, None),
     ("graphgpo", "sokoban", "script"): (15, None, None, 32, 8, 64, 1e-6, 0.01, 1.0, 0.4, None),
     ("rewardflow", "visualsokoban", "paper"): (15, None, None, 16, 8, 256, 1e-6, 0.01, 0.4, 0.4, 100),
-    ("rewardflow", "visualsokoban", "script"): (15, None, None, 16, 8, 256, 1e-6, 0.01, 0.4, 0.4, 100),
+    ("rewardflow", "visualsokoban", "script"): (15, None, None, 16, 8, 256, 1e-6, 0.01, 0.4, 0.4, None),
     ("graphgpo", "visualsokoban", "paper"): (15, None, None, 16, 8, 64, 1e-6, 0.01, 1.0, 0.4, None),
     ("graphgpo", "visualsokoban", "script"): (15, None, None, 32, 8, 64, 1e-6, 0.01, 1.0, 0.4, None),
     ("istar", "webshop", "paper"): (None, 4096, None, None, None, 64, 5e-7, 0.0, None, None, 200),
