@@ -31,7 +31,9 @@ function sortedTable(table, heads, rows, state) {
       if (cell.dot) html("i", "", shown).className = "dot";
       if (cell.dot) shown.firstChild.style.background = cell.dot;
       if (cell.shade) shown.style.background = `color-mix(in srgb, var(--accent) ${cell.shade}%, transparent)`;
-      html(cell.best ? "b" : "span", cell.text, shown);
+      const words = html(cell.best ? "b" : "span", "", shown);
+      // On a narrow screen a name such as gated_bepo:lam=0.0 is broken between its parts.
+      cell.text.split(/(?<=[:_])/).forEach((part, k) => words.append(...(k ? [document.createElement("wbr")] : []), part));
       if (cell.range) html("span", ` ${cell.range}`, shown).className = "range";
     });
   }
