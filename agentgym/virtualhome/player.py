@@ -88,15 +88,23 @@ class VirtualHomePlayer:
         self._boxes: dict[str, str] = {}
         self._turns = 0
 
-    def __getstate__(self) -> list[tuple[str, Collection[str]]]:
+    def __getstate__(self) -> tuple[list[tuple[str, Collection[str]]], int]:
         """Return what was seen in this episode: a generator has no copy, but what it saw brings another one as far."""
-        return list(self._past)
+        return list(self._past), self._turns
 
-    def __setstate__(self, past: list[tuple[str, Collection[str]]]) -> None:
+    def __setstate__(self, state: tuple[list[tuple[str, Collection[str]]], int]) -> None:
         """See it all again."""
         self._forget()
+        past, turns = state
         for observation, offered in past:
             self.act(observation, offered)
+        self._turns = turns
+
+    def __deepcopy__(self, memo: object) -> VirtualHomePlayer:
+        """Return a player that has seen the same; texts and offers are shared, as nothing changes them."""
+        copied = VirtualHomePlayer()
+        copied.__setstate__(self.__getstate__())
+        return copied
 
     def act(self, observation: str, admissible: Collection[str]) -> str:
         """Return the next command.
@@ -117,6 +125,8 @@ class VirtualHomePlayer:
         if self._steps is None:
             self._steps = self._play(*read_task(observation))
         command = next(self._steps, "")
+        if not command:
+            self._past.clear()  # there is no plan for what was seen to bring forward
         if command in self._offered:
             return command
         self._turns += 1

@@ -92,6 +92,9 @@ def study(
             found = found_in(chosen, rebuilt)
         else:
             numbers = parse_seeds(seeds or ("0" if quick else "0-2"))
+            record = place / f"{name}.json"
+            # A folder has one configuration, so what the other part found there stands beside this one.
+            before = load(record) if part and record.exists() else Found(VERSION, name, None, [])
             against, trained = None, list[Trainings]()
             if part != TRAINED:
                 against = _against(chosen, place, console, quick=quick, model=model, tasks=tasks or 0, seed=seed)
@@ -102,9 +105,6 @@ def study(
                 )  # fmt: skip
             if against is None and not trained:
                 raise ResultsError(f"{name}: nothing to run, it has no such part{f' for {model}' if model else ''}")
-            record = place / f"{name}.json"
-            before = load(record) if part and record.exists() else Found(VERSION, name, None, [])
-            # A folder has one configuration, so what the other part found there stands beside this one.
             found = Found(VERSION, name, against or before.against, trained or before.trained)
             save(found, record)
         for shown in tables(chosen, found):

@@ -66,3 +66,11 @@ def test_a_copy_plays_on_as_the_player_does(again: Callable[[VirtualHomePlayer],
             assert copied.act(text, offered) == command
             player = again(copied)
             text, _, _, _, info = env.step(command)
+
+
+def test_a_copy_without_a_plan_goes_on_too_and_nothing_piles_up() -> None:
+    player, offered = VirtualHomePlayer(), ("a", "b", "c")
+    # It goes through what is offered: b, c, a, b; and holds on to nothing that it was shown.
+    assert [player.act("no task", offered) for _ in range(4)] == ["b", "c", "a", "b"]
+    assert copy.deepcopy(player).act("no task", offered) == player.act("no task", offered) == "c"
+    assert player.__getstate__() == ([], 5)

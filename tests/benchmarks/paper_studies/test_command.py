@@ -113,9 +113,15 @@ def test_one_part_leaves_what_the_other_found(tmp_path):
     for part in ("trained", "against"):
         result = run("normalisation", "--quick", "--part", part, "--out", tmp_path)
         assert result.exit_code == 0, result.output
-    found = load(tmp_path / "normalisation.json")
+    record = tmp_path / "normalisation.json"
+    found = load(record)
     assert found.against.measured
     assert len(found.trained[0].records) == len(made)
+    # A record that cannot be read is said before anything is run.
+    record.write_text("{", encoding="utf-8")
+    result = run("normalisation", "--quick", "--part", "trained", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "are finished" not in result.output
 
 
 def test_a_page_is_rebuilt_from_the_file_alone(folder, tmp_path):
