@@ -6,6 +6,9 @@ of frozen weights' own gradients:
 
     training = (4 W + 2 W_trained) S + 3 a S^2 / 2
 
+Of a model that sees only the language model is counted, pictures' placeholders included: its vision tower works by
+patches, not by tokens, and not at all while replies are decoded. A share of the peak is too low by the tower's part.
+
 What is recomputed (activation checkpointing) is not counted: it is the model's arithmetic, not the machine's.
 
 A decode step of B replies at a context of C tokens reads all weights and all of the cache once, and is no faster than
@@ -23,6 +26,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from policies.pretrained import text_config
+
 #: Dense bf16 FLOP/s by a part of the device's name, as the maker prints them.
 PEAKS = {"H200": 989e12, "H100 PCIe": 756e12, "H100": 989e12, "A100": 312e12, "L40S": 362e12, "A10": 125e12}
 #: Bytes per second of its memory, likewise.
@@ -30,6 +35,10 @@ BANDWIDTHS = {
     "H200": 4.8e12, "H100 PCIe": 2.0e12, "H100": 3.35e12, "A100-SXM4-80GB": 2.039e12, "A100 80GB": 1.935e12,
     "A100": 1.555e12, "L40S": 0.864e12, "A10": 0.6e12,
 }  # fmt: skip
+
+
+# What transformers calls the vision tower of the models that `policies.vision` plays with.
+_TOWER = "visual"
 
 
 def peak_flops(device: torch.device) -> float | None:
@@ -50,17 +59,21 @@ def _by_name(known: Mapping[str, float], device: torch.device) -> float | None:
 
 
 def product_weights(model: Any) -> tuple[int, int]:
-    """Return the weights of a model's matrix products, output head included, and how many of them are trained."""
+    """Return the weights of a model's matrix products, and how many of them are trained.
+
+    The output head is counted, a vision tower is not.
+    """
     weights = trained = 0
-    for module in model.modules():
-        if isinstance(module, nn.Linear):
+    for name, module in model.named_modules():
+        if isinstance(module, nn.Linear) and _TOWER not in name.split("."):
             weights += module.weight.numel()
             trained += module.weight.numel() * module.weight.requires_grad
     return weights, trained
 
 
-def _attention(config: Any) -> int:
+def _attention(model: Any) -> int:
     """4 L d, the products of attention per pair of tokens."""
+    config = text_config(model)
     return 4 * config.num_hidden_layers * config.num_attention_heads * _head_size(config)
 
 
@@ -71,7 +84,7 @@ def _head_size(config: Any) -> int:
 def forward_flops(model: Any, lengths: Sequence[int]) -> float:
     """Return the arithmetic of one forward pass over sequences: what full recomputation adds to `training_flops`."""
     weights, _ = product_weights(model)
-    return sum(2 * weights * n + _attention(model.config) * n * n / 2 for n in lengths)
+    return sum(2 * weights * n + _attention(model) * n * n / 2 for n in lengths)
 
 
 def decode_limit(model: Any, batch: int, context: int, bandwidth: float, peak: float) -> float:
@@ -84,11 +97,11 @@ def decode_limit(model: Any, batch: int, context: int, bandwidth: float, peak: f
         bandwidth: bytes per second.
         peak: FLOP/s.
     """
-    config = model.config
+    config = text_config(model)
     weights, _ = product_weights(model)
     cache = 4 * config.num_hidden_layers * config.num_key_value_heads * _head_size(config)
     read = (2 * weights + batch * context * cache) / bandwidth
-    computed = (2 * weights * batch + _attention(config) * batch * context) / peak
+    computed = (2 * weights * batch + _attention(model) * batch * context) / peak
     return batch / max(read, computed)
 
 
@@ -100,7 +113,7 @@ def training_flops(model: Any, lengths: Sequence[int]) -> float:
         lengths: tokens of each sequence.
     """
     weights, trained = product_weights(model)
-    attention = _attention(model.config)
+    attention = _attention(model)
     return sum((4 * weights + 2 * trained) * n + 1.5 * attention * n * n for n in lengths)
 
 

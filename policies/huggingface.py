@@ -28,6 +28,7 @@ from policies.pretrained import (
     align,
     load_model,
     mixed_precision,
+    most_positions,
     read_settings,
     write_settings,
 )
@@ -110,10 +111,9 @@ class HuggingFacePolicy:
         frame = (prefix or "<action>", suffix or "</action>")
         self._text = ReplyText(tokenizer, self.settings)
         self._commands = CommandTokens(self._text.tokens, frame) if admissible else None
-        config = model.config.get_text_config() if hasattr(model.config, "get_text_config") else model.config
         self._encoder = self._make_encoder(
             tokenizer=tokenizer, prefix=prefix, suffix=suffix, ends=self._ends, new_tokens=max_new_tokens,
-            positions=getattr(config, "max_position_embeddings", None),
+            positions=most_positions(model),
             vocabulary=getattr(model.get_input_embeddings(), "num_embeddings", None),
             template=self.settings.template, longest=max_prompt_tokens, cut=truncate == "left",
         )  # fmt: skip

@@ -130,6 +130,18 @@ def align(model: Any) -> Any:
     return model
 
 
+def text_config(model: Any) -> Any:
+    """Return the config of a model's layers of text: its own, or that of the language model in one that sees."""
+    config = model.config
+    return config.get_text_config() if hasattr(config, "get_text_config") else config
+
+
+def most_positions(model: Any) -> int | None:
+    """Return the most tokens that a model reads; None for no limit."""
+    found: int | None = getattr(text_config(model), "max_position_embeddings", None)
+    return found
+
+
 def mixed_precision(model: torch.nn.Module) -> torch.dtype | None:
     """Return the type to compute in: bfloat16 on CUDA, and for large models on CPUs that multiply it; else None."""
     weight = next(model.parameters())

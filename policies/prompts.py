@@ -10,6 +10,7 @@ thoughts: either way a model would be trained on a past it never had, and no pro
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -28,6 +29,31 @@ _MOST_IDS = 2**21
 _MOST_REPLIES = 2**16
 # Stands for a reply where the template's text behind it is looked for.
 _REPLY = "<<reply>>"
+
+
+def last_tokens(ids: Prompt, most: int) -> Prompt:
+    """Return the end of a prompt, at most `most` tokens, 0 or more; what is left of a picture is none, and goes too.
+
+    >>> last_tokens((5, FIRST_PICTURE, FIRST_PICTURE + 1, 6, 7), 3)
+    (6, 7)
+    """
+    if len(ids) <= most:
+        return ids
+    kept = ids[len(ids) - most :]
+    return tuple(itertools.dropwhile(_is_of_picture, kept))
+
+
+def first_tokens(ids: Prompt, most: int) -> Prompt:
+    """Return the beginning of a prompt, as `last_tokens` its end.
+
+    >>> first_tokens((5, FIRST_PICTURE, FIRST_PICTURE + 1, 6, 7), 2)
+    (5,)
+    """
+    return last_tokens(ids[::-1], most)[::-1]
+
+
+def _is_of_picture(token: int) -> bool:
+    return token >= FIRST_PICTURE
 
 
 class PromptTooLongError(ValueError):
@@ -158,9 +184,7 @@ class PromptEncoder:
             if not self._cut:
                 raise PromptTooLongError(self._too_long(len(ids), room))
             # A transcript that goes on is cut again, to the same end of itself.
-            ids = ids[-min(limits) :]
-            whole = next(place for place, token in enumerate(ids) if token < FIRST_PICTURE)
-            ids = ids[whole:]  # what is left of a picture is none
+            ids = last_tokens(ids, min(limits))
         largest = max(ids) if max(ids) < FIRST_PICTURE else max(token for token in ids if token < FIRST_PICTURE)
         if self._vocabulary is not None and largest >= self._vocabulary:
             raise ValueError(

@@ -23,6 +23,7 @@ from baselines.batch import reply_lengths
 from baselines.config import check_numbers
 from baselines.dynamic_sampling import task_of
 from baselines.scorers.own_likelihood import OwnLikelihood, OwnLikelihoodConfig
+from policies.prompts import last_tokens
 
 #: Golden answers of a task, by its id.
 Golds = Callable[[str], Sequence[str]]
@@ -147,7 +148,7 @@ class AnswerBelief(OwnLikelihood):
     def _asked(self, reply: Reply, before: tuple[int, ...], answer: tuple[int, ...]) -> Reply:
         prompt = reply.prompt_ids + before
         if self.positions is not None:  # what does not fit is cut off the prompt's beginning
-            prompt = prompt[min(max(len(prompt) + len(answer) - self.positions, 0), len(prompt) - 1) :]
+            prompt = last_tokens(prompt, max(self.positions - len(answer), 1))
         return Reply("", prompt, answer, (0.0,) * len(answer))
 
 

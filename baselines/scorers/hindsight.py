@@ -32,6 +32,8 @@ from baselines.config import check_numbers
 from baselines.scorers.network import Network
 from baselines.scorers.replies import Replies, reply_logprobs, sampled_logprobs
 from baselines.scorers.scorer import ScoreLevel, ScorerConfig
+from policies.pretrained import most_positions
+from policies.prompts import first_tokens, last_tokens
 from policies.training import trained_beside
 from wrappers.credit.hisr import importance
 
@@ -185,7 +187,7 @@ class Hindsight:
         reply_lengths(table)
         replies: Sequence[Reply] = table.replies  # type: ignore[assignment]  # reply_lengths has seen them
         after = self._after(table, replies) if self.config.hindsight == "cloze" else [()] * len(table)
-        positions = getattr(self.model.config, "max_position_embeddings", None)
+        positions = most_positions(self.model)
         first = getattr(self._tokenizer, "bos_token_id", None)
         return [
             told(reply, self._outcome[int(table.won[row])], after[row], positions, first)
@@ -251,8 +253,8 @@ def told(
     prompt = reply.prompt_ids[special:]
     if positions is not None:
         room = max(positions - special - len(known) - len(reply.token_ids), 1)
-        prompt = prompt[-room:]
-        further = further[: room - len(prompt)]
+        prompt = last_tokens(prompt, room)
+        further = first_tokens(further, room - len(prompt))
     return reply.prompt_ids[:special] + known + further + prompt
 
 

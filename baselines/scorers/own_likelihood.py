@@ -14,6 +14,7 @@ from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.config import check_numbers
 from baselines.off_policy import rescored
 from baselines.scorers.scorer import ScoreLevel, ScorerConfig
+from policies.pretrained import most_positions
 from wrappers.credit.reply_entropy import reply_entropies
 
 
@@ -78,8 +79,7 @@ class OwnLikelihood:
     @property
     def positions(self) -> int | None:
         """Most tokens that the policy's model reads; None for no limit."""
-        found: int | None = getattr(self._policy.model.config, "max_position_embeddings", None)
-        return found
+        return most_positions(self._policy.model)
 
     def encode(self, text: str) -> tuple[int, ...]:
         """Return the token ids of a text."""

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from agentgym.foreign_text import clean
 from policies.head import logits_at, pad
+from policies.pretrained import most_positions
 from wrappers.process_reward import ScoredStep
 
 #: One chat message, `{"role": ..., "content": text}`.
@@ -63,8 +64,7 @@ class _Reader:
                 raise ValueError(f"{name} must be an integer of at least 1, got {number!r}")
         if not callable(conversation):
             raise TypeError(f"conversation must be a function from a ScoredStep to messages, got {conversation!r:.200}")
-        config = model.config.get_text_config()
-        limits = (getattr(config, "max_position_embeddings", None), getattr(tokenizer, "model_max_length", None))
+        limits = (most_positions(model), getattr(tokenizer, "model_max_length", None))
         longest = min((limit for limit in limits if limit is not None and limit < _NO_LIMIT), default=None)
         if max_tokens is not None and longest is not None and max_tokens > longest:
             raise ValueError(

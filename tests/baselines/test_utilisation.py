@@ -1,5 +1,7 @@
 """Arithmetic of an update, against counts made by hand."""
 
+from typing import Any
+
 import pytest
 import torch
 
@@ -13,6 +15,7 @@ from baselines.utilisation import (
     training_flops,
     update_figures,
 )
+from policies.tiny_vision import tiny_vision_policy
 from tests.baselines.corridor_learning import small_policy
 
 
@@ -35,6 +38,20 @@ def test_frozen_weights_have_no_gradients_of_their_own() -> None:
     weights, attention = by_hand(len(policy.tokenizer))
     policy.model.requires_grad_(False)
     assert training_flops(policy.model, [4]) == 4 * weights * 4 + 1.5 * attention * 16
+
+
+@pytest.mark.parametrize("family", ["qwen2_5_vl", "qwen3_vl"])
+def test_of_a_model_that_sees_the_language_model_is_counted(monkeypatch: pytest.MonkeyPatch, family: Any) -> None:
+    pytest.importorskip("transformers", minversion="5.23")  # earlier releases are not known to see alike
+    policy = tiny_vision_policy(["up"], seed=0, family=family, layers=1, width=16, heads=2, kv_heads=1, mlp=16)
+    weights, attention = by_hand(len(policy.tokenizer))  # of the same sizes
+    monkeypatch.setattr(utilisation, "peak_flops", lambda device: 1e6)
+    counted = 6 * weights * 8 + 1.5 * attention * (9 + 25)
+    found = update_figures(policy.model, [3, 5], epochs=1, seconds=1.0)
+    assert found["share_peak_flops"] == pytest.approx(100 * counted / 1e6)
+    assert forward_flops(policy.model, [3, 5]) == counted / 3
+    read = 2 * weights + 3 * 10 * 32
+    assert decode_limit(policy.model, 3, 10, bandwidth=1.0, peak=1e30) == pytest.approx(3 / read)
 
 
 def test_where_no_peak_is_known_nothing_is_said_of_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,9 @@ from baselines.learned_credit import igpo_steps
 from baselines.recipes import RECIPES
 from baselines.scorers.answer_belief import AnswerBelief, AnswerBeliefConfig
 from baselines.trainer import Trainer
+from policies.prompts import FIRST_PICTURE
 from policies.tiny import tiny_policy
+from policies.tiny_vision import tiny_vision_policy
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor
 from tests.baselines.test_trainer import trainer
 from wrappers import VectorPromptWindow, VectorReplyParser
@@ -58,6 +60,16 @@ def test_long_prompts_lose_their_beginning() -> None:
     policy.model.config.max_position_embeddings = 3
     asked = scorer._asked(Reply("", (5, 6, 7, 8), (9,)), (1,), (2,))
     assert (asked.prompt_ids, asked.token_ids) == ((8, 1), (2,))
+    # Two of a picture's three placeholders would be left.
+    pictured = (5, *range(FIRST_PICTURE, FIRST_PICTURE + 3), 8)
+    policy.model.config.max_position_embeddings = 5
+    assert scorer._asked(Reply("", pictured, (9,)), (1,), (2,)).prompt_ids == (8, 1)
+
+
+def test_the_limit_of_a_model_that_sees_is_its_language_models() -> None:
+    pytest.importorskip("transformers", minversion="5.23")  # earlier releases are not known to see alike
+    policy = tiny_vision_policy(["up"], seed=0, layers=1, width=16, heads=2, mlp=16, positions=96)
+    assert AnswerBelief(policy, lambda task: ("up",), RIGHT).positions == 96
 
 
 def test_tasks_that_were_listed_twice_and_tasks_without_an_answer() -> None:

@@ -13,6 +13,8 @@ from agentgym.rollout import collect
 from agentgym.trajectory import Reply, StepTable
 from baselines.scorers.hindsight import Hindsight, HindsightConfig, new_tokens, without
 from policies.lora import LoraSettings, add_lora
+from policies.prompts import FIRST_PICTURE as P
+from policies.tiny_vision import tiny_vision_policy
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import digest
 
@@ -80,6 +82,23 @@ def test_a_cloze_knows_what_came_after_but_not_the_reply_itself(second: tuple[in
     assert model.prompts(two_turns(second)) == [(*won, *encoded[0], 23, 27, *encoded[1], 20, 21, 29), (*won, *second)]
     model.model.config.max_position_embeddings = len(won) + len(encoded[0]) + 1 + 3 + 2
     assert model.prompts(two_turns(second))[0] == (*won, *encoded[0], 23, 20, 21, 29)
+
+
+def test_cuts_leave_whole_pictures() -> None:
+    pytest.importorskip("transformers", minversion="5.23")  # earlier releases are not known to see alike
+    policy = tiny_vision_policy(["up"], seed=0, layers=1, width=16, heads=2, mlp=16)
+    model = Hindsight(policy, HindsightConfig(hindsight="cloze"))
+    after, won = model._encode("After: "), model._outcome[1]
+    first, second = (20, P, P + 1, P + 2, 29), (20, P + 3, P + 4, P + 5, 29)
+    table = two_turns(second)
+    table.replies[0] = Reply("", first, (25,), (-1.0,))  # type: ignore[index]
+    for room, told in (
+        (len(after) + 4 + 5, (*won, *after, *second[1:4], 27, *first)),  # all that was new, but for the line's end
+        (len(after) + 2 + 5, (*won, *after, *first)),  # two of three placeholders
+        (4, (*won, *after[:3], 29)),  # of the prompt, too
+    ):
+        model.model.config.text_config.max_position_embeddings = len(won) + room + 1
+        assert model.prompts(table)[0] == told, room
 
 
 def test_new_tokens_and_cuts() -> None:
