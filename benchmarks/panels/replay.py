@@ -17,6 +17,8 @@ _SCORE_TOLERANCE = 1e-6
 #: ReAct leaves out where one arrives; what a log shows after a thought is not the engine's.
 _ARRIVAL = re.compile(r"You arrive at [a-z]+ \d+\. ")
 _THOUGHT = "think:"
+#: Characters that are quoted of texts that differ, and how many of them stand before the difference.
+_QUOTED, _BEFORE = 80, 20
 
 
 @dataclass(frozen=True)
@@ -92,8 +94,8 @@ class Replay:
         observation, info = self.env.reset(seed=0, options={"task_id": task})
         differences: list[str] = []
         if logged.opening is not None and not _plain(str(observation)).endswith(_plain(logged.opening)):
-            differences.append(f"line {logged.line}: the first text is {_short(logged.opening)}, the engine's "
-                               f"{_short(str(observation))}")  # fmt: skip
+            told, engine = _apart(logged.opening, str(observation))
+            differences.append(f"line {logged.line}: the first text is {told!r}, the engine's {engine!r}")
         kind = str(info[self.kinds]) if self.kinds else ""
         played, refused, total, texts, over, cut = list[str](), 0, 0.0, 0, False, False
         for step in logged.steps:
@@ -147,11 +149,20 @@ def _same(logged: str, shown: str) -> bool:
 
 def _unlike(step: LoggedStep, shown: str, valid: bool) -> str:
     refused = "" if valid else ", which refuses it"
-    return (
-        f"line {step.line}: after {step.action!r:.80} the log shows {_short(step.observation or '')}, the engine"
-        f"{refused}: {_short(shown)}"
-    )
+    told, engine = _apart(step.observation or "", shown)
+    return f"line {step.line}: after {step.action!r:.80} the log shows {told!r}, the engine{refused}: {engine!r}"
 
 
-def _short(text: str) -> str:
-    return repr(_plain(text)[:80])
+def _apart(logged: str, shown: str) -> tuple[str, str]:
+    """Return the places of two texts where they first differ, with what stands before.
+
+    >>> _apart("In the middle of the room you see a bed 1.", "In the middle of the room you see a desk 1.")
+    ('... the room you see a bed 1.', '... the room you see a desk 1.')
+    """
+    told, engine = _plain(logged), _plain(shown)
+    engine = engine[max(0, engine.find(told[:_BEFORE])) :]  # a log may leave out how the engine's text begins
+    pairs = enumerate(zip(told, engine, strict=False))
+    start = next((place for place, (one, other) in pairs if one != other), min(len(told), len(engine))) - _BEFORE
+    if start <= 0:
+        return told[:_QUOTED], engine[:_QUOTED]
+    return f"...{told[start : start + _QUOTED]}", f"...{engine[start : start + _QUOTED]}"
