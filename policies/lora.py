@@ -159,11 +159,7 @@ def load_adapter(
     described = _read(folder / ADAPTER_FILE)
     if described.get("peft_type") != "LORA":
         raise ValueError(f"{folder} holds an adapter of type {described.get('peft_type')!r}, expected 'LORA'")
-    if base is None:
-        beside = folder / BASE_FOLDER
-        base = beside if beside.is_dir() else described.get("base_model_name_or_path")
-    if not base:
-        raise ValueError(f"{folder / ADAPTER_FILE} does not name the adapter's base: pass base=...")
+    base = adapter_base(folder, base)
     try:
         model, tokenizer = load_model(base, dtype, download)
     except FileNotFoundError as error:
@@ -180,6 +176,19 @@ def load_adapter(
         return peft.PeftModel.from_pretrained(model, str(folder), is_trainable=True), tokenizer
     except (RuntimeError, ValueError, OSError, KeyError, TypeError, SafetensorError) as error:
         raise ValueError(f"the adapter in {folder} does not fit the model in {str(base)!r}: {error}") from error
+
+
+def adapter_base(folder: Path, base: str | Path | None = None) -> str | Path:
+    """Return where an adapter's base is; arguments as of `load_adapter`.
+
+    Raises:
+        ValueError: nothing says where.
+    """
+    beside = folder / BASE_FOLDER
+    found: Any = base or (beside if beside.is_dir() else _read(folder / ADAPTER_FILE).get("base_model_name_or_path"))
+    if not isinstance(found, (str, Path)) or not found:
+        raise ValueError(f"{folder / ADAPTER_FILE} does not name the adapter's base: pass base=...")
+    return found
 
 
 def _base_weights(model: Any) -> list[tuple[str, torch.Tensor]]:

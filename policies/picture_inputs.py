@@ -42,10 +42,20 @@ class PictureInputs:
         return self
 
     def attach(self, model: nn.Module) -> None:
-        """Let a model read prompts that name pictures; its weights and files stay as they are."""
-        if vars(model).get(_ATTRIBUTE) is None:
+        """Let a model read prompts that name pictures; its weights and files stay as they are.
+
+        Raises:
+            ValueError: it reads those of another store.
+        """
+        there = pictures_of(model)
+        if there is None:
             model.register_forward_pre_hook(_see, with_kwargs=True)
-        setattr(model, _ATTRIBUTE, self)
+            setattr(model, _ATTRIBUTE, self)
+        elif there.pictures is not self.pictures:
+            raise ValueError(
+                "the model reads the pictures of another policy already, whose prompts it would not know any more: "
+                "share them, pictures=policy.pictures, or copy the model"
+            )
 
     def shifts(self, ids: Tensor) -> Tensor:
         """Return int64 (n,): what the position of the tokens behind all pictures of a row is ahead of their place.

@@ -18,6 +18,7 @@ import re
 from collections import UserDict
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from threading import RLock
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -55,43 +56,67 @@ class Picture(NamedTuple):
         return tuple((drawn.astype(np.int64) % FIRST_PICTURE + FIRST_PICTURE).tolist())
 
 
-class _Recent(UserDict[str, T]):
+class _Recent(UserDict[Any, T]):
     """The latest values, as many as fit into some bytes, and at least one."""
 
     def __init__(self, most: int, size: Callable[[T], int]) -> None:
         super().__init__()
         self._most, self._size, self._held = most, size, 0
 
-    def __setitem__(self, name: str, value: T) -> None:
-        self.pop(name, None)
-        super().__setitem__(name, value)
-        self._held += self._size(value)
+    def keep(self, key: Any, value: T) -> list[Any]:
+        """Take a value in, as the latest one; return the keys of those that had to go."""
+        self.pop(key, None)
+        self[key] = value
+        gone = []
         while self._held > self._most and len(self) > 1:
-            del self[next(iter(self))]
+            gone.append(next(iter(self)))
+            del self[gone[-1]]
+        return gone
 
-    def __delitem__(self, name: str) -> None:
-        self._held -= self._size(self[name])
-        super().__delitem__(name)
+    def __setitem__(self, key: Any, value: T) -> None:
+        super().__setitem__(key, value)
+        self._held += self._size(value)
+
+    def __delitem__(self, key: Any) -> None:
+        self._held -= self._size(self[key])
+        super().__delitem__(key)
 
 
 class PictureStore:
-    """The pictures that prompts name.
+    """The pictures that prompts name; several threads may use it.
+
+    Kept are the latest pictures as PNG files, a gibibyte, and what the model reads of the latest ones, a quarter of
+    one. With a folder the names of all stay, some 0.5 kB each; without one, a picture and its name go together. Copies
+    are the same store; pickled, it keeps processor, folder and names.
 
     Args:
         processor: makes a picture into patches, as `transformers.Qwen2VLImageProcessor` does.
         folder: where the pictures are written, too: a run that is resumed finds those of its checkpoint again.
-            None: what is forgotten after a gibibyte of PNG files is gone.
+            None: what is forgotten is gone.
     """
 
     def __init__(self, processor: Any, folder: str | Path | None = None) -> None:
         self.processor = processor
-        self._names: dict[str, Picture] = {}
-        self._runs: dict[Prompt, Picture] = {}
-        self._files = _Recent[bytes](_MOST_FILES, len)
-        self._patches = _Recent[Tensor](_MOST_PATCHES, lambda patches: patches.nbytes)
         self.folder: Path | None = None
+        self._begin(())
         if folder is not None:
             self.keep_in(folder)
+
+    def _begin(self, known: Iterable[Picture]) -> None:
+        self._lock = RLock()
+        self._names: dict[str, Picture] = {}
+        self._runs: dict[Prompt, Picture] = {}  # by `_key`
+        self._files = _Recent[bytes](_MOST_FILES, len)  # by name
+        self._patches = _Recent[Tensor](_MOST_PATCHES, _size)  # by picture: another processor shows it in another size
+        for picture in known:
+            self._know(picture)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"processor": self.processor, "folder": self.folder, "known": tuple(self._names.values())}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.processor, self.folder = state["processor"], state["folder"]
+        self._begin(state["known"])
 
     def __deepcopy__(self, memo: object) -> PictureStore:
         """Return the same store: copies of a model read the same prompts."""
@@ -99,13 +124,14 @@ class PictureStore:
 
     def keep_in(self, folder: str | Path) -> None:
         """Read the pictures of a folder, and write all that come there."""
-        self.folder = Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        for path in sorted(self.folder.iterdir()):
-            if found := _FILE.fullmatch(path.name):
-                self._know(Picture(found[1], int(found[2]), int(found[3])))
-        for name, file in self._files.items():
-            self._write(self._names[name], file)
+        with self._lock:
+            self.folder = Path(folder)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            for path in sorted(self.folder.iterdir()):
+                if found := _FILE.fullmatch(path.name):
+                    self._know(Picture(found[1], int(found[2]), int(found[3])))
+            for name, file in self._files.items():
+                self._write(self._names[name], file)
 
     def add(self, picture: NDArray[np.uint8]) -> Picture:
         """Return how a picture is named, and know it from now on.
@@ -123,17 +149,21 @@ class PictureStore:
         hashed = hashlib.shake_256(str(picture.shape).encode())
         hashed.update(np.ascontiguousarray(picture).data)
         name = hashed.hexdigest(16)
-        known = self._names.get(name)
-        if known is not None and name in self._files:
+        with self._lock:
+            known = self._names.get(name)
+            if known is None:
+                patches, (height, width) = self._processed(picture)
+                known = Picture(name, height, width)
+                self._know(known)
+                self._patches.keep(known, patches)
+            file = self._files.get(name)
+            if file is None:
+                file = png(picture)
+                self._write(known, file)
+            for gone in self._files.keep(name, file):
+                if self.folder is None:
+                    self._forget(gone)
             return known
-        if known is None:
-            patches, (height, width) = self._processed(picture)
-            known = Picture(name, height, width)
-            self._know(known)
-            self._patches[name] = patches
-        self._files[name] = png(picture)
-        self._write(known, self._files[name])
-        return known
 
     def named(self, name: str) -> Picture | None:
         """Return the picture of a name, None where there is none."""
@@ -146,8 +176,8 @@ class PictureStore:
             KeyError: it is not known here.
         """
         run = tuple(ids)
-        found = self._runs.get(run)
-        if found is None:
+        found = self._runs.get(_key(run))
+        if found is None or found.ids != run:
             raise KeyError(
                 f"a prompt names a picture by {len(run)} numbers from {run[0]} on, and it is not known here: show it "
                 "to this policy again (policy.encode(observation)), or keep the pictures of a run in a folder, "
@@ -161,8 +191,9 @@ class PictureStore:
         Raises:
             KeyError: it was forgotten.
         """
-        file = self._files.get(picture.name)
-        path = None if self.folder is None else self._path(picture)
+        with self._lock:
+            file = self._files.get(picture.name)
+            path = None if self.folder is None else self._path(picture)
         if file is None and path is not None and path.is_file():
             file = path.read_bytes()
         if file is None:
@@ -172,10 +203,25 @@ class PictureStore:
         return picture_of(file)
 
     def patches(self, picture: Picture) -> Tensor:
-        """Return what the model reads of a picture: float32 (patches, numbers of a patch)."""
-        if picture.name not in self._patches:
-            self._patches[picture.name], _ = self._processed(self.pixels(picture))
-        return self._patches[picture.name]
+        """Return what the model reads of a picture: float32 (patches, numbers of a patch).
+
+        Raises:
+            KeyError: it was forgotten.
+            ValueError: it was shown in another size, by another image processor.
+        """
+        with self._lock:
+            found = self._patches.get(picture)
+            if found is not None:
+                return found
+            patches, shape = self._processed(self.pixels(picture))
+            if shape != (picture.height, picture.width):
+                raise ValueError(
+                    f"the picture {picture.name} of {self.folder} was shown as {picture.height} x {picture.width} "
+                    f"placeholders, and this image processor makes {shape[0]} x {shape[1]} of it: load the policy with "
+                    "the processor it had, load_policy(folder, processor=...), or keep pictures in another folder"
+                )
+            self._patches.keep(picture, patches)
+            return patches
 
     def grid(self, picture: Picture) -> tuple[int, int, int]:
         """Return how many patches a picture has in time, height and width."""
@@ -188,12 +234,17 @@ class PictureStore:
         return read["pixel_values"].to(torch.float32), (height // side, width // side)
 
     def _know(self, picture: Picture) -> None:
-        if self._runs.setdefault(picture.ids, picture) != picture:
+        if self._runs.setdefault(_key(picture.ids), picture) != picture:
             raise ValueError(
-                f"two pictures have the same {picture.height * picture.width} ids: show larger ones, or let the image "
+                f"two pictures have the same {min(len(picture.ids), 2)} first ids: show larger ones, or let the image "
                 "processor enlarge them (its size['shortest_edge'], in pixels)"
             )
         self._names[picture.name] = picture
+
+    def _forget(self, name: str) -> None:
+        picture = self._names.pop(name)
+        self._patches.pop(picture, None)
+        del self._runs[_key(picture.ids)]
 
     def _path(self, picture: Picture) -> Path:
         assert self.folder is not None
@@ -204,3 +255,12 @@ class PictureStore:
             partial = path.with_suffix(f".{os.getpid()}.partial")
             partial.write_bytes(file)
             partial.replace(path)
+
+
+def _size(patches: Tensor) -> int:
+    return patches.nbytes
+
+
+def _key(run: Prompt) -> Prompt:
+    """What a picture is looked up by: its whole run may be thousands of numbers."""
+    return (*run[:2], len(run))

@@ -15,8 +15,8 @@ from typing import Any, Self
 
 from agentgym.foreign_text import ForeignError, read_json, read_text
 from policies.huggingface import HuggingFacePolicy
-from policies.lora import ADAPTER_FILE
-from policies.picture_inputs import PictureInputs
+from policies.lora import ADAPTER_FILE, adapter_base
+from policies.picture_inputs import PictureInputs, pictures_of
 from policies.pictures import PictureStore
 from policies.pretrained import SEEING
 from policies.prompts import Prompt, PromptEncoder
@@ -37,13 +37,15 @@ class VisionPolicy(HuggingFacePolicy):
         model: of the Qwen2.5-VL or Qwen3-VL architecture.
         tokenizer: its tokenizer.
         processor: its image processor, `image_processor` makes one; it says how large pictures are shown.
-        pictures: those that are known already, to share them with another policy; None: none.
+        pictures: those that are known already, to share them with another policy; None: those of another policy over
+            this model, else none.
         sampler: None: the loop of `policies.sampler`. Engines are refused: they would need the pictures, too.
         **settings: as of `HuggingFacePolicy`.
 
     Raises:
         TypeError: the model is of another architecture.
-        ValueError: model and image processor cut pictures into other patches; or a sampler is given.
+        ValueError: model and image processor cut pictures into other patches; the pictures are another processor's, or
+            others than the model reads already; or a sampler is given.
         ImportError: the release of transformers is too old.
     """
 
@@ -63,7 +65,13 @@ class VisionPolicy(HuggingFacePolicy):
                 f"{type(sampler).__name__} is not given the pictures of prompts: a policy that sees writes its replies "
                 "itself, sampler=None"
             )
-        self.pictures = PictureStore(processor) if pictures is None else pictures
+        there = pictures_of(model)
+        self.pictures = pictures or (PictureStore(processor) if there is None else there.pictures)
+        if self.pictures.processor is not processor:
+            raise ValueError(
+                "the pictures are made into patches by another image processor than the one given: give pictures' own, "
+                "pictures.processor; a policy with another one needs a model of its own"
+            )
         config = model.config
         self._inputs = PictureInputs(self.pictures, config)
         self._inputs.attach(model)
@@ -94,21 +102,22 @@ class VisionPolicy(HuggingFacePolicy):
         Args:
             path: a folder, or a model name on the Hugging Face Hub.
             download: fetch the model when `path` is a name that is not in the local cache.
-            processor: another image processor than the one beside the model.
+            processor: another image processor than the one beside the model, or an adapter's base.
             **options: as of `HuggingFacePolicy.from_pretrained`.
 
         Raises:
             FileNotFoundError: there is no such model, or no image processor beside it.
             ValueError: the folder does not hold a usable model.
         """
-        try:
-            if processor is None:
-                processor = _processor_class().from_pretrained(path, local_files_only=not download)
-        except OSError as error:
-            raise FileNotFoundError(
-                f"{str(path)!r} holds no {PROCESSOR_FILE}, or is no model here; pass download=True to fetch it. "
-                f"Cause: {error}"
-            ) from error
+        if processor is None:
+            beside = _seeing(path, options.get("base"))
+            try:
+                processor = _processor_class().from_pretrained(beside, local_files_only=not download)
+            except OSError as error:
+                raise FileNotFoundError(
+                    f"{str(beside)!r} holds no {PROCESSOR_FILE}, or is no model here; pass download=True to fetch it. "
+                    f"Cause: {error}"
+                ) from error
         return super().from_pretrained(path, download=download, processor=processor, **options)
 
 
@@ -120,15 +129,24 @@ def load_policy(path: str | Path, *, download: bool = False, **options: Any) -> 
         download: fetch the model when `path` is a name that is not in the local cache.
         **options: as of `HuggingFacePolicy.from_pretrained`.
     """
-    kind = VisionPolicy if sees(path, download=download) else HuggingFacePolicy
+    kind = VisionPolicy if sees(path, download=download, base=options.get("base")) else HuggingFacePolicy
     return kind.from_pretrained(path, download=download, **options)
 
 
-def sees(path: str | Path, *, download: bool = False) -> bool:
-    """Return whether a model reads pictures; False where there is no model that could be asked."""
-    folder = Path(path)
-    if (folder / ADAPTER_FILE).is_file():
-        return (folder / PROCESSOR_FILE).is_file()
+def sees(path: str | Path, *, download: bool = False, base: str | Path | None = None) -> bool:
+    """Return whether a model reads pictures; False where there is no model that could be asked.
+
+    Args:
+        path: a folder, or a model name on the Hugging Face Hub.
+        download: fetch the config when `path`, or an adapter's base, is a name that is not in the local cache.
+        base: where an adapter's base is; None: where it was when the adapter was saved.
+    """
+    try:
+        folder = Path(_seeing(path, base))
+    except ValueError:
+        return False
+    if (folder / ADAPTER_FILE).is_file():  # with an image processor of its own
+        return True
     if folder.is_dir():
         try:
             config = read_json(read_text(folder / _CONFIG_FILE))
@@ -138,9 +156,16 @@ def sees(path: str | Path, *, download: bool = False) -> bool:
     from transformers import AutoConfig
 
     try:
-        return AutoConfig.from_pretrained(path, local_files_only=not download).model_type in SEEING
+        return AutoConfig.from_pretrained(str(folder), local_files_only=not download).model_type in SEEING
     except (OSError, ValueError):
         return False
+
+
+def _seeing(path: str | Path, base: str | Path | None) -> str | Path:
+    """Where the image processor of a model is: with it; of adapters that have none beside them, with the base."""
+    folder = Path(path)
+    alone = (folder / ADAPTER_FILE).is_file() and not (folder / PROCESSOR_FILE).is_file()
+    return adapter_base(folder, base) if alone else path
 
 
 def image_processor(**options: Any) -> Any:

@@ -1,6 +1,8 @@
 """Pictures as numbers in prompts: named by their pixels, found again, kept and forgotten."""
 
 import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor, wait
 
 import numpy as np
 import pytest
@@ -94,6 +96,67 @@ def test_what_is_forgotten_is_the_oldest_and_comes_back_when_it_is_shown(monkeyp
     assert len(pictures.patches(found[0])) == 6
 
 
+def test_two_threads_share_a_store(monkeypatch):
+    """One plays ahead while the other learns: neither loses what it asked for to what the other shows."""
+    monkeypatch.setattr(module, "_MOST_PATCHES", 1)
+    pictures = store()
+    found = [pictures.add(picture(seed)) for seed in range(2)]
+    expected = [pictures.patches(one).clone() for one in found]
+    stored, asked = module._Recent.__setitem__, []
+
+    def interrupted(self, key, value):
+        stored(self, key, value)
+        if not asked:  # the other thread asks at the worst moment, and has to wait its turn
+            asked.append(pool.submit(pictures.patches, found[1]))
+            wait(asked, timeout=0.1)
+
+    monkeypatch.setattr(module._Recent, "__setitem__", interrupted)
+    with ThreadPoolExecutor(1) as pool:
+        assert torch.equal(pictures.patches(found[0]), expected[0])
+        assert torch.equal(asked[0].result(), expected[1])
+
+
+def test_without_a_folder_a_forgotten_picture_leaves_nothing(monkeypatch, tmp_path):
+    monkeypatch.setattr(module, "_MOST_FILES", 3000)  # two files of about 1.2 kB
+    pictures = store()
+    found = [pictures.add(picture(seed)) for seed in range(3)]
+    assert [pictures.named(one.name) for one in found] == [None, *found[1:]]
+    assert len(pictures._names) == len(pictures._runs) == len(pictures._patches) == 2
+    with pytest.raises(KeyError, match="not known here"):
+        pictures.of(found[0].ids)
+    pictures.add(picture(1))  # now it is the latest one
+    pictures.add(picture(3))
+    assert pictures.named(found[1].name) == found[1]
+    kept = store(tmp_path)
+    found = [kept.add(picture(seed)) for seed in range(3)]
+    assert [kept.of(one.ids) for one in found] == found
+    assert np.array_equal(kept.pixels(found[0]), picture(0))
+
+
+def test_a_run_that_only_begins_like_a_picture_is_none():
+    pictures = store()
+    ids = pictures.add(picture(0)).ids
+    with pytest.raises(KeyError, match="not known here"):
+        pictures.of((*ids[:-1], ids[-1] ^ 1))
+
+
+def test_another_processor_is_an_error_and_no_wrong_picture(tmp_path):
+    before = store(tmp_path)
+    known = before.add(picture(0, 32, 48))
+    assert (known.height, known.width) == (4, 6)
+    after = store(tmp_path, merge=2)
+    assert after.add(picture(0, 32, 48)) == known
+    with pytest.raises(
+        ValueError, match=r"was shown as 4 x 6 placeholders, and this image processor makes 2 x 3 of it"
+    ):
+        after.patches(known)
+    late = store(merge=2)
+    late.add(picture(0, 32, 48))  # its patches are there when it meets the folder
+    late.keep_in(tmp_path)
+    with pytest.raises(ValueError, match=r"was shown as 4 x 6 placeholders"):
+        late.patches(late.of(known.ids))
+
+
 def test_two_pictures_never_share_their_numbers(monkeypatch):
     monkeypatch.setattr(module.Picture, "ids", (FIRST_PICTURE,))  # as if the hash had failed
     pictures = store()
@@ -105,3 +168,12 @@ def test_two_pictures_never_share_their_numbers(monkeypatch):
 def test_a_copied_model_shares_the_store():
     pictures = store()
     assert copy.deepcopy(pictures) is pictures
+
+
+def test_a_pickled_store_finds_its_pictures_in_the_folder(tmp_path):
+    pictures = store(tmp_path)
+    found = pictures.add(picture(0))
+    other = pickle.loads(pickle.dumps(pictures))
+    assert other.of(found.ids) == found
+    assert torch.equal(other.patches(found), pictures.patches(found))
+    assert len(pickle.dumps(pictures)) < 4000  # no pixels

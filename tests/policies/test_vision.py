@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import pickle
 
 import gymnasium as gym
 import numpy as np
@@ -22,7 +23,7 @@ from policies.prefix_tree import merge_trees
 from policies.prompts import FIRST_PICTURE
 from policies.tiny import tiny_policy
 from policies.tiny_vision import tiny_vision_policy
-from policies.vision import VisionPolicy, image_processor, load_policy, sees
+from policies.vision import PROCESSOR_FILE, VisionPolicy, image_processor, load_policy, sees
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
 from wrappers.transcript import VectorTranscript
@@ -265,6 +266,30 @@ def test_a_copied_policy_reads_the_same_pictures(policy):
     assert other.pictures is policy.pictures
 
 
+def test_a_pickled_model_reads_the_pictures_of_its_folder(tmp_path):
+    policy = tiny_vision_policy([WORDS], seed=0, layers=1)
+    policy.pictures.keep_in(tmp_path)
+    ids = torch.tensor([policy.encode(shown(picture(0)))])
+    other = pickle.loads(pickle.dumps(policy.model))
+    with torch.no_grad():
+        assert torch.equal(other(input_ids=ids).logits, policy.model(input_ids=ids).logits)
+
+
+def test_two_policies_over_one_model_share_its_pictures():
+    policy = tiny_vision_policy([WORDS], seed=0, layers=1)
+    processor = policy.pictures.processor
+    prompts, replies = rows(act(policy, SHOWN))
+    second = VisionPolicy(policy.model, policy.tokenizer, processor)
+    assert second.pictures is policy.pictures
+    assert torch.isfinite(logprobs(policy, prompts, replies)).all()  # it still knows what it saw
+    with pytest.raises(ValueError, match="the pictures of another policy already"):
+        VisionPolicy(policy.model, policy.tokenizer, processor, pictures=PictureStore(processor))
+    other = image_processor(patch_size=8, merge_size=1)
+    for given in ({}, {"pictures": policy.pictures}):
+        with pytest.raises(ValueError, match="by another image processor than the one given"):
+            VisionPolicy(policy.model, policy.tokenizer, other, **given)
+
+
 def test_an_adapter_begins_as_its_base_and_is_read_again(tmp_path):
     pytest.importorskip("peft")
     base = tiny_vision_policy([WORDS], seed=0, layers=1)
@@ -277,6 +302,23 @@ def test_an_adapter_begins_as_its_base_and_is_read_again(tmp_path):
     loaded = load_policy(tmp_path, device="cpu")
     prompts, replies = rows(act(loaded, SHOWN))
     assert torch.equal(logprobs(loaded, prompts, replies), logprobs(adapted, prompts, replies))
+
+
+def test_an_adapter_without_an_image_processor_takes_its_bases(tmp_path):
+    """As peft and TRL write them."""
+    pytest.importorskip("peft")
+    tiny_vision_policy([WORDS], seed=0, layers=1).save_pretrained(tmp_path / "base")
+    adapted = add_lora(load_policy(tmp_path / "base", device="cpu"), LoraSettings(rank=2), seed=0)
+    adapted.save_pretrained(tmp_path / "adapter")
+    (tmp_path / "adapter" / PROCESSOR_FILE).unlink()
+    loaded = load_policy(tmp_path / "adapter", device="cpu")
+    assert isinstance(loaded, VisionPolicy)
+    assert loaded.encode(shown(picture(0))) == adapted.encode(shown(picture(0)))
+    (tmp_path / "base").rename(tmp_path / "moved")
+    assert not sees(tmp_path / "adapter")
+    assert isinstance(load_policy(tmp_path / "adapter", device="cpu", base=tmp_path / "moved"), VisionPolicy)
+    tiny_policy([WORDS], seed=0, layers=1).save_pretrained(tmp_path / "base")
+    assert not sees(tmp_path / "adapter")
 
 
 def test_a_critic_reads_the_pictures(policy):
