@@ -102,13 +102,16 @@ class VisionPolicy(HuggingFacePolicy):
         Args:
             path: a folder, or a model name on the Hugging Face Hub.
             download: fetch the model when `path` is a name that is not in the local cache.
-            processor: another image processor than the one beside the model, or an adapter's base.
+            processor: another image processor than the one beside the model, or an adapter's base; that of `pictures`,
+                where these are given.
             **options: as of `HuggingFacePolicy.from_pretrained`.
 
         Raises:
             FileNotFoundError: there is no such model, or no image processor beside it.
             ValueError: the folder does not hold a usable model.
         """
+        if processor is None and (pictures := options.get("pictures")) is not None:
+            processor = pictures.processor
         if processor is None:
             beside = _seeing(path, options.get("base"))
             try:

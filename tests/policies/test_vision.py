@@ -246,6 +246,7 @@ def test_a_saved_policy_sees_what_it_saw(policy, tmp_path):
     loaded = load_policy(tmp_path / "model", device="cpu")
     assert isinstance(loaded, VisionPolicy)
     assert loaded.settings == policy.settings
+    assert load_policy(tmp_path / "model", device="cpu", pictures=loaded.pictures).pictures is loaded.pictures
     assert [one.token_ids for one in act(loaded, SHOWN)] == [one.token_ids for one in act(policy, SHOWN)]
     prompts, replies = rows(act(loaded, SHOWN))
     assert torch.equal(logprobs(loaded, prompts, replies), logprobs(policy, prompts, replies))
