@@ -16,6 +16,8 @@ FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-dev-shm-usage",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--window-size=1240,2000",
 )  # fmt: skip
+#: Seconds that a page's script may take: many times what it needs, for machines that do much else.
+PATIENCE = 600
 
 
 @pytest.fixture(scope="session")
@@ -31,6 +33,7 @@ def browser(tmp_path_factory):
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     window = webdriver.Chrome(options=options, service=webdriver.ChromeService(executable_path=driver))
+    window.set_script_timeout(PATIENCE)
     yield window
     window.quit()
 

@@ -53,7 +53,7 @@ def browser() -> Any:
     """A headless browser, for as long as the process lives."""
     from selenium import webdriver
 
-    from tests.benchmarks.conftest import FLAGS
+    from tests.benchmarks.conftest import FLAGS, PATIENCE
 
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium")
@@ -62,6 +62,7 @@ def browser() -> Any:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     service = webdriver.ChromeService(executable_path=shutil.which("chromedriver"))
     window = webdriver.Chrome(options=options, service=service)
+    window.set_script_timeout(PATIENCE)
     atexit.register(window.quit)
     return window
 
