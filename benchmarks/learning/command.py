@@ -124,7 +124,8 @@ def check_sight(env: str, model: str, *, download: bool = False) -> None:
     from benchmarks.config import TINY
     from policies.vision import sees
 
-    if not (isinstance(gym.make(env).observation_space, TextSpace) or model == TINY or sees(model, download=download)):
+    # The tiny model is made to see; no environment is built to ask.
+    if not (model == TINY or isinstance(gym.make(env).observation_space, TextSpace) or sees(model, download=download)):
         raise typer.BadParameter(
             f"{env} shows pictures, and {model!r} reads texts alone: expected tiny, or a Qwen2.5-VL or Qwen3-VL model",
             param_hint="--model",
