@@ -70,8 +70,13 @@ def fingerprint(*facts: object) -> str:
 
 
 @contextlib.contextmanager
-def new_file(path: Path) -> Iterator[BinaryIO]:
+def new_file(path: Path, *, lasting: bool = True) -> Iterator[BinaryIO]:
     """Open a file for writing that takes its name, and the place of an older one, when the block ends well.
+
+    Args:
+        path: its name.
+        lasting: wait until it is on the disk, and remove what killed writers of it have left; False for one of many
+            small files, which can be made again after a power failure.
 
     Raises:
         OSError: when the name is that of a folder or a device, or the folder cannot be written to.
@@ -80,23 +85,25 @@ def new_file(path: Path) -> Iterator[BinaryIO]:
     if path.exists() and not path.is_file():
         raise FileExistsError(f"{path} is no ordinary file; name another one")
     path.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(path)
+    if lasting:
+        _sweep(path)
     number, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=_PARTIAL, dir=path.parent)
     temporary = Path(name)
     try:
         with os.fdopen(number, "wb") as stream:
             yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
+            if lasting:
+                stream.flush()
+                os.fsync(stream.fileno())
         _give_rights(temporary, 0o666)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 
 
-def write_file(path: Path, content: bytes) -> None:
+def write_file(path: Path, content: bytes, *, lasting: bool = True) -> None:
     """Write a file that is there whole or not at all; see `new_file`."""
-    with new_file(path) as stream:
+    with new_file(path, lasting=lasting) as stream:
         stream.write(content)
 
 

@@ -13,7 +13,6 @@ into placeholders and pixels when the model is called.
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 from collections import UserDict
 from collections.abc import Callable, Iterable
@@ -26,6 +25,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from agentgym.disk_cache import write_file
 from policies.png import picture_of, png
 from policies.prompts import FIRST_PICTURE, Prompt
 
@@ -252,9 +252,7 @@ class PictureStore:
 
     def _write(self, picture: Picture, file: bytes) -> None:
         if self.folder is not None and not (path := self._path(picture)).is_file():
-            partial = path.with_suffix(f".{os.getpid()}.partial")
-            partial.write_bytes(file)
-            partial.replace(path)
+            write_file(path, file, lasting=False)
 
 
 def _size(patches: Tensor) -> int:

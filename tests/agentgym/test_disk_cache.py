@@ -175,6 +175,18 @@ def test_a_writer_killed_in_the_middle_leaves_the_old_state_and_its_rest_is_swep
     assert (tmp_path / ".x[1].mine").exists()
 
 
+def test_a_file_that_need_not_last_appears_whole_without_a_look_at_its_folder(tmp_path: Path) -> None:
+    rest = tmp_path / ".x.1.partial"
+    rest.write_text("of a writer that was killed")
+    os.utime(rest, (0, 0))
+    write_file(tmp_path / "x", b"old", lasting=False)
+    write_file(tmp_path / "x", b"new", lasting=False)
+    assert (tmp_path / "x").read_bytes() == b"new"
+    assert {path.name for path in tmp_path.iterdir()} == {"x", rest.name}
+    write_file(tmp_path / "x", b"newer")
+    assert not rest.exists()
+
+
 def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "x"
     path.write_bytes(b"old")
