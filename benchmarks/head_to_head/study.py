@@ -37,9 +37,9 @@ from benchmarks.processes import Job, run_jobs
 
 #: Published methods, of the potential family the estimate that ranks actions best, and the combination of them.
 METHODS = "grpo,dapo,ppo,gigpo,hgpo,rewardflow,graphgpo,gated_bepo:lam=0.0:gate=none,vine,tree_grpo,istar,frontier"
-#: Reply tokens of a run: for a tiny policy about a minute of a core in Sokoban, several elsewhere.
-BUDGETS = {"sokoban": 100_000, "sotopia": 100_000, "alfworld": 200_000, "searchqa-smollm2": 60_000}
-_OTHER_BUDGET = 100_000
+#: Reply tokens of a run, for a tiny policy one to three minutes of a core; and where they are fewer, by study.
+_BUDGET = 100_000
+_BUDGETS = {"searchqa-smollm2": 60_000}
 _QUICK_BUDGET = 600
 #: Settings per method, and validations per run.
 _SETTINGS, _POINTS = 3, 5
@@ -169,7 +169,7 @@ def plan_study(
         search_seed=search_seed,
         draw_seed=draw_seed,
     )
-    budget = tokens or (_QUICK_BUDGET if quick else BUDGETS.get(config.name, _OTHER_BUDGET))
+    budget = tokens or (_QUICK_BUDGET if quick else _BUDGETS.get(config.name, _BUDGET))
     plan = Plan(dataclasses.replace(config, token_budget=budget), list(methods), list(seeds))
     try:
         for method in plan.methods:
@@ -192,7 +192,7 @@ def head_to_head(
     seeds: Annotated[str | None, typer.Option(help="Of the final runs. Default: 0-2; quick: 0.")] = None,
     tokens: Annotated[
         int | None,
-        typer.Option(min=1, help=f"Reply tokens of a run. Default: {BUDGETS['sokoban']} in Sokoban; see the page."),
+        typer.Option(min=1, help=f"Reply tokens of a run. Default: {_BUDGET}, fewer for smollm2 in searchqa."),
     ] = None,
     settings: Annotated[
         int | None, typer.Option(min=1, help=f"Tried per method. Default: {_SETTINGS}; quick: 2.")
