@@ -11,6 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from policies.pretrained import text_config
+
 # Positions per piece of the output head: 512 rows of a vocabulary of 151,936 are 0.3 GB in float32.
 _CHUNK = 512
 # What models do to their logits behind the head; None, 0 and 1 stand for nothing.
@@ -159,7 +161,7 @@ def hidden_at(model: Any, ids: Tensor, rows: Tensor, columns: Tensor, **argument
 
 def changes_logits(model: Any) -> bool:
     """Return whether the model's config says that its logits are more than what the output head gives."""
-    config = model.config.get_text_config() if hasattr(model.config, "get_text_config") else model.config
+    config = text_config(model)
     return any(getattr(config, name, None) not in (None, 0, 1) for name in _BEHIND_THE_HEAD)
 
 

@@ -35,6 +35,7 @@ from policies.head import (
     takes_positions,
     token_logprobs,
 )
+from policies.pretrained import text_config
 from policies.scoring import TokenScores, check_rows
 
 # A row joins the tree before it where it brings at most so many new tokens for each one it shares: attention over
@@ -281,7 +282,7 @@ def _examine(model: Any, precision: torch.dtype | None) -> bool:
     if known is not None and known[0] == attention:
         return known[1]
     name, instead = type(model).__name__, "score it with share_prefixes=False"
-    config = model.config.get_text_config() if hasattr(model.config, "get_text_config") else model.config
+    config = text_config(model)
     kinds = set(getattr(config, "layer_types", None) or ())
     windowed = not kinds and getattr(config, "sliding_window", None) is not None
     if not takes_positions(model) or attention not in _MASKED or kinds - {"full_attention"} or windowed:

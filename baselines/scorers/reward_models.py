@@ -16,7 +16,7 @@ from torch import Tensor
 
 from agentgym.foreign_text import clean
 from policies.head import logits_at, pad
-from policies.pretrained import most_positions
+from policies.pretrained import most_positions, text_config
 from wrappers.process_reward import ScoredStep
 
 #: One chat message, `{"role": ..., "content": text}`.
@@ -160,7 +160,7 @@ class ClassifierScorer(_Reader):
         self.label = _label(config, label)
         self.output: Output = output
         self._alone = config.num_labels == 1 or config.problem_type == "multi_label_classification"
-        fill = config.get_text_config().pad_token_id
+        fill = text_config(model).pad_token_id
         if fill is None and batch_size > 1:
             raise ValueError(
                 "the model's config has no pad_token_id, by which a classifier finds the ends of padded texts: set "
