@@ -1,11 +1,12 @@
 """All trials, in the order in which they are told."""
 
-from tests.robustness import crashes, files, linear, network, pages, playing, tables
+from tests.robustness import crashes, files, growing, linear, network, pages, playing, tables
 
 TRIALS = [
     *playing.TRIALS,
     *files.TRIALS,
     *linear.TRIALS,
+    *growing.TRIALS,
     *network.TRIALS,
     *tables.TRIALS,
     *crashes.TRIALS,

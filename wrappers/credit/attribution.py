@@ -49,7 +49,8 @@ def attribution(table: StepTable, *, preset: str = "default", **options: Unpack[
     """Return what every step contributed to the outcome of its trajectory.
 
     Args:
-        table: N steps of finished groups; memory grows with the square of the largest group's trajectories.
+        table: N steps of finished groups; time grows with the cube, memory with the square of
+            the largest group's trajectories.
         preset: "default".
         **options: instead of the preset's; listed below.
 

@@ -90,7 +90,7 @@ def frontier(table: StepTable, *, preset: str = "default", **options: Unpack[Fro
     """Return the advantage of every step.
 
     Args:
-        table: N steps of finished groups.
+        table: N steps of finished groups; time and memory as in `attribution`.
         preset: "default".
         **options: instead of the preset's; listed below.
 

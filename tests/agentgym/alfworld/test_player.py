@@ -14,7 +14,6 @@ from agentgym.alfworld.rules import World
 from agentgym.alfworld.text import introduction
 from tests.agentgym.alfworld.official_games import games
 from tests.agentgym.alfworld.small_games import small_game
-from tests.growth import MOST_GROWTH, growth
 
 
 def play(
@@ -178,12 +177,9 @@ PREFIX = "Your task is to: "
     "task", ["put a pen in desk", "find two pen and put them in desk", "heat some pen and put it in desk"]
 )
 def test_rooms_with_many_receptacles_are_no_obstacle(command: str, held: bool, task: str) -> None:
-    def play_on(count: int) -> None:
-        names = ", ".join(f"a desk {i}" for i in range(count))
-        admissible = tuple(command.replace("{}", str(i)) for i in range(count))
-        explorer = ALFWorldPlayer()
-        explorer.act(f"Looking quickly around you, you see {names}.\n\n{PREFIX}{task}.", admissible)
-        for text in ("You pick up the pen 1 from the desk 1.", f"On the desk 1, you see {names}."):
-            assert explorer.act(text if held else "", admissible) in admissible
-
-    assert growth(play_on, 400, 3200, tries=2) < MOST_GROWTH
+    names = ", ".join(f"a desk {i}" for i in range(1_000))
+    admissible = tuple(command.replace("{}", str(i)) for i in range(1_000))
+    explorer = ALFWorldPlayer()
+    explorer.act(f"Looking quickly around you, you see {names}.\n\n{PREFIX}{task}.", admissible)
+    for text in ("You pick up the pen 1 from the desk 1.", f"On the desk 1, you see {names}."):
+        assert explorer.act(text if held else "", admissible) in admissible

@@ -1,13 +1,10 @@
 """Parsing, validation and the looks of boards."""
 
-import contextlib
-from collections.abc import Callable
-
 import pytest
 
 from agentgym.sokoban.rules import LevelError, cells_of
 from agentgym.sokoban.text import MOST_SIDE, Style, board_text, parse_level
-from tests.growth import MOST_GROWTH, growth
+from tests.agentgym.sokoban.mazes import MAZES
 
 BOARD = "######\n#P_X_#\n#√O__#\n######"
 
@@ -88,21 +85,11 @@ def test_the_largest_board_and_what_is_larger() -> None:
             parse_level("\n".join(larger))
 
 
-def _maze(side: int) -> str:
-    """A staircase that winds through the whole board: the longest way for a flood."""
-    rows = [["#"] * side for _ in range(side)]
-    for row in range(1, side - 1):
-        for column in range(1, side - 1):
-            if row % 2 or column == (side - 2 if row % 4 == 2 else 1):
-                rows[row][column] = " "
-    rows[1][1:4] = "@$."
-    return "\n".join(map("".join, rows))
-
-
-@pytest.mark.parametrize("board", [_maze, lambda side: _maze(side).replace("   ", "$ ."), lambda side: "@" * side])
-def test_parsing_a_board_is_linear_in_its_cells(board: Callable[[int], str]) -> None:
-    def parse(text: str) -> None:
-        with contextlib.suppress(LevelError):
-            board_text(parse_level(text))
-
-    assert growth(parse, board(45), board(MOST_SIDE - 1), tries=10) < MOST_GROWTH  # 7.96 times as many cells
+@pytest.mark.parametrize("name", MAZES)
+def test_a_board_of_the_largest_size_is_read_or_refused(name: str) -> None:
+    text = MAZES[name](MOST_SIDE - 1)
+    if name != "players":
+        assert board_text(parse_level(text)).count("P") == 1
+        return
+    with pytest.raises(LevelError):
+        parse_level(text)

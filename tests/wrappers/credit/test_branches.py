@@ -1,19 +1,14 @@
 """What is said of all trees of a table at once."""
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym.trajectory import StepTable
-from tests.growth import MOST_GROWTH, growth
 from tests.wrappers.credit.naive_branches import whole_rows
 from tests.wrappers.credit.random_trees import random_trees
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.bpo import bpo
 from wrappers.credit.branches import Forest, spread
-from wrappers.credit.tree_grpo import tree_grpo
-from wrappers.credit.vine import vine
 
 # 0: s u v w, cut after u (1) and after v (2); 3 is cut from 1; 4 is another tree.
 TABLE = episodes(
@@ -62,40 +57,3 @@ def test_a_forest_equals_its_naive_twin(seed):
     np.testing.assert_allclose(forest.below(values), below)
     for i, rows in enumerate(whole):
         assert forest.tree[i] == table.trajectory[rows[0]]
-
-
-def comb(n: int) -> StepTable:
-    """One episode of n / 2 steps with a branch of one step after each of them but the last."""
-    half = n // 2
-    steps, cuts = np.arange(half), np.arange(half - 1)
-    trajectory = np.concatenate((np.zeros(half, int), 1 + cuts))
-    t = np.concatenate((steps, cuts + 1))
-    state = np.concatenate((steps, cuts + 1))
-    return _forked(trajectory, t, state, {int(1 + cut): (0, int(cut)) for cut in cuts})
-
-
-def ladder(n: int) -> StepTable:
-    """Trajectories of two steps, each cut from the one before it after its first step."""
-    number = np.arange(n) // 2
-    t = number + np.arange(n) % 2
-    return _forked(number, t, t, {int(i): (int(i) - 1, int(i) - 1) for i in range(1, n // 2)})
-
-
-def _forked(trajectory, t, state, parent) -> StepTable:
-    n, won = len(t), trajectory % 2 == 0
-    last = np.append(trajectory[1:] != trajectory[:-1], True)
-    return StepTable.from_arrays(
-        group=np.zeros(n, int), trajectory=trajectory, t=t, state=state, next_state=state + 1, action=np.zeros(n, int),
-        reward=(won & last).astype(float), won=won, parent=parent,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize("shape", [comb, ladder])
-@pytest.mark.parametrize("method", [vine, bpo, tree_grpo])
-def test_branches_take_linear_time(method, shape):
-    def work(n):
-        table = shape(n)
-        method(table)  # what a table keeps is computed once
-        return lambda: method(table)
-
-    assert growth(lambda call: call(), work(5_000), work(40_000), tries=2) < MOST_GROWTH

@@ -1,0 +1,193 @@
+"""Tables that hurt (one group, one state, one chain, a star, forks behind forks) and every method on them."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from agentgym.trajectory import Floats, StepTable
+from wrappers.credit import (
+    action_targets,
+    aem,
+    bpo,
+    dapo,
+    empg,
+    frontier,
+    gae,
+    gigpo,
+    graphgpo,
+    grpo,
+    hcapo,
+    hgpo,
+    hisr,
+    igpo,
+    istar,
+    milegpo,
+    potential,
+    prime,
+    process_reward,
+    ragen2,
+    reinforce_plus_plus,
+    reinforce_plus_plus_baseline,
+    rewardflow,
+    rloo,
+    salt,
+    spa,
+    tigpo,
+    tree_grpo,
+    vine,
+)
+from wrappers.credit.potential import PRESETS as POTENTIAL_PRESETS
+from wrappers.credit.segments import by_count, by_event
+
+#: Steps of an episode, where the shape does not say something else.
+LENGTH = 50
+
+
+def hard_rows(group: Any, trajectory: Any, t: Any, state: Any, next_state: Any, action: Any = None) -> StepTable:
+    n = len(t)
+    last = np.append(trajectory[1:] != trajectory[:-1], True)
+    won = (trajectory % 2 == 0) & np.ones(n, bool)
+    return StepTable.from_arrays(
+        group=group, trajectory=trajectory, t=t, state=state, next_state=next_state,
+        action=np.zeros(n, int) if action is None else action, reward=(last & won).astype(float),
+        valid=np.arange(n) % 7 != 0, won=won,
+    )  # fmt: skip
+
+
+def one_group(n: int) -> StepTable:
+    row = np.arange(n)
+    state = row % 97
+    return hard_rows(np.zeros(n, int), row // LENGTH, row % LENGTH, state, state + 1, row % 5)
+
+
+def one_state(n: int) -> StepTable:
+    row = np.arange(n)
+    return hard_rows(row // (8 * LENGTH), row // LENGTH, row % LENGTH, np.zeros(n, int), np.zeros(n, int), row % 5)
+
+
+def distinct_states(n: int) -> StepTable:
+    row = np.arange(n)
+    return hard_rows(row // (8 * LENGTH), row // LENGTH, row % LENGTH, row, row + 1)
+
+
+def chain(n: int) -> StepTable:
+    row = np.arange(n)
+    return hard_rows(np.zeros(n, int), np.zeros(n, int), row, row, row + 1)
+
+
+def star(n: int) -> StepTable:
+    row = np.arange(n)
+    back = row % 2 == 1
+    spoke = 1 + row // 2
+    state = np.where(back, spoke, 0)
+    return hard_rows(np.zeros(n, int), row // LENGTH, row % LENGTH, state, np.where(back, 0, spoke), row)
+
+
+SHAPES: dict[str, Callable[[int], StepTable]] = {
+    "one group": one_group, "one state": one_state, "distinct states": distinct_states, "chain": chain, "star": star,
+}  # fmt: skip
+
+
+def with_values(table: StepTable, **options: Any) -> Floats:
+    return gae(table, values=np.zeros(len(table)), **options)
+
+
+def with_scores(method: Callable[..., Floats]) -> Callable[..., Floats]:
+    def call(table: StepTable, **options: Any) -> Floats:
+        return method(table, scores=np.arange(len(table)) % 11 / 11, **options)
+
+    return call
+
+
+def with_token_scores(table: StepTable, **options: Any) -> Floats:
+    scores = (np.arange(2 * len(table)) % 11 / 11).reshape(-1, 2)
+    return prime(table, scores=scores, mask=np.ones(scores.shape, bool), **options)
+
+
+METHODS: dict[str, Callable[..., Floats]] = {
+    "dapo": dapo, "gae": with_values, "gigpo": gigpo, "graphgpo": graphgpo, "grpo": grpo, "hgpo": hgpo,
+    "istar": with_scores(istar), "prime": with_token_scores, "process_reward": with_scores(process_reward),
+    "reinforce_plus_plus": reinforce_plus_plus, "reinforce_plus_plus_baseline": reinforce_plus_plus_baseline,
+    "rewardflow": rewardflow, "rloo": rloo,
+}  # fmt: skip
+PRESETS = ("paper", "authors")
+
+
+def rewards_of_segments(table: StepTable) -> Floats:
+    ones = np.ones(len(table))
+    return hisr(table, contributions=ones, importance=ones, segments=by_count(table, 4))
+
+
+def rewards_by_attribution(table: StepTable) -> Floats:
+    return spa(table, contributions="ridge", rescale=True)
+
+
+def rewards_of_authors(table: StepTable) -> Floats:
+    return spa(table, contributions=np.ones(len(table)), preset="authors")
+
+
+def shaped_targets(table: StepTable) -> Floats:
+    return action_targets(table, shaping="soft", values=np.ones(len(table)))
+
+
+#: What goes into methods or models.
+REWARDS: dict[str, Callable[[StepTable], Any]] = {
+    "hisr": rewards_of_segments, "spa": rewards_of_authors, "targets": shaped_targets,
+    "event": lambda table: by_event(table, lambda state, action, next_state: state != next_state),
+    "attribution": rewards_by_attribution,
+}  # fmt: skip
+#: Methods whose presets are not the papers' and the authors'.
+RECENT: dict[str, Callable[..., Floats]] = {
+    **{name: functools.partial(potential, preset=name) for name in POTENTIAL_PRESETS},
+    "salt": salt, "milegpo": milegpo, "tigpo": tigpo, "ragen2": ragen2, "frontier": frontier,
+    "empg": lambda table, **options: empg(table, entropies=np.arange(len(table)) % 7 / 7, **options),
+    "hcapo": lambda table, **options: hcapo(
+        table, hindsight=-(np.arange(len(table)) % 7), plain=-(np.arange(len(table)) % 5), **options
+    ),
+    "igpo": lambda table, **options: igpo(table, beliefs=np.arange(len(table)) % 7 / 7, **options),
+    "aem": lambda table, **options: aem(table, entropies=np.arange(len(table)) % 7 / 7, **options),
+}  # fmt: skip
+#: All of them, one preset each.
+CREDIT: dict[str, Callable[[StepTable], Any]] = {
+    **{f"{name}, {preset}": functools.partial(METHODS[name], preset=preset) for name in METHODS for preset in PRESETS},
+    **RECENT,
+    **REWARDS,
+    "graphgpo by costs": lambda table: graphgpo(table, cost=1.0 + np.arange(len(table)) % 3),
+}
+#: What solves for a weight per episode of a group, in the cube of their number, and shapes whose group grows.
+ATTRIBUTING, ONE_GROUP = ("attribution", "frontier"), ("one group", "star")
+
+
+def comb(n: int) -> StepTable:
+    """One episode of n / 2 steps with a branch of one step after each of them but the last."""
+    half = n // 2
+    steps, cuts = np.arange(half), np.arange(half - 1)
+    trajectory = np.concatenate((np.zeros(half, int), 1 + cuts))
+    t = np.concatenate((steps, cuts + 1))
+    return forked(trajectory, t, {int(1 + cut): (0, int(cut)) for cut in cuts})
+
+
+def ladder(n: int) -> StepTable:
+    """Trajectories of two steps, each cut from the one before it after its first step."""
+    number = np.arange(n) // 2
+    return forked(number, number + np.arange(n) % 2, {int(i): (int(i) - 1, int(i) - 1) for i in range(1, n // 2)})
+
+
+def forked(trajectory: Any, t: Any, parent: dict[int, tuple[int, int]]) -> StepTable:
+    n, won = len(t), trajectory % 2 == 0
+    last = np.append(trajectory[1:] != trajectory[:-1], True)
+    return StepTable.from_arrays(
+        group=np.zeros(n, int), trajectory=trajectory, t=t, state=t, next_state=t + 1, action=np.zeros(n, int),
+        reward=(won & last).astype(float), won=won, parent=parent,
+    )  # fmt: skip
+
+
+FORKED: dict[str, Callable[[int], StepTable]] = {"comb": comb, "ladder": ladder}
+BRANCHING: dict[str, Callable[[StepTable], Floats]] = {"vine": vine, "bpo": bpo, "tree_grpo": tree_grpo}
+#: Method and shape where credit takes linear time.
+LINEAR = [
+    *((name, shape) for name in CREDIT for shape in SHAPES if not (name in ATTRIBUTING and shape in ONE_GROUP)),
+    *((name, shape) for name in BRANCHING for shape in FORKED),
+]
