@@ -231,6 +231,12 @@ def test_methods_that_try_the_same_setting_have_runs_of_their_own():
     assert search_job("gigpo", 100, shared) != search_job("gigpo:gamma=0.9", 100, shared)
 
 
+@pytest.mark.parametrize("path", sorted((RESULTS / "head-to-head").glob("*.json")), ids=lambda path: path.stem)
+def test_further_methods_join_what_is_published(path):
+    env, _, model = path.stem.partition("-")
+    assert load(path).config == plan_study(settings_of(env), model or "tiny", ["grpo"], [0]).config
+
+
 def test_what_says_how_to_train_is_refused_where_nothing_is_trained(tmp_path):
     result = run("--from", RESULTS / "head-to-head", "--tokens", 5, "--out", tmp_path)
     assert result.exit_code == 2
