@@ -67,9 +67,9 @@ def _sized(method: str) -> Iterator[Arm]:
 
 
 def _budgeted(method: str) -> Iterator[Arm]:
-    yield Arm(f"{method} token_budget=5000", method, "5,000", method)
-    yield Arm(f"{method} token_budget=10000", method, "10,000", method)
-    yield Arm(method, method, "20,000")
+    yield Arm(f"{method} token_budget=25000", method, "25,000", method)
+    yield Arm(f"{method} token_budget=50000", method, "50,000", method)
+    yield Arm(method, method, "100,000")
 
 
 def _unscaled(method: str) -> Iterator[Arm]:
@@ -81,12 +81,10 @@ _SCALE = "divided by the deviation of"
 #: By outcomes, by states, by graphs; with a critic, with a reward model, with continuations.
 _TIMED = ("grpo", "gigpo", "hgpo", "rewardflow", "graphgpo", "frontier", "ppo", "istar", "tree_grpo", "vine")
 _TWO = (Arm("grpo", "grpo", ""), Arm("graphgpo", "graphgpo", "", "grpo"))
-_BOARDS = functools.partial(Trained, "sokoban", tokens=20_000, sizes={"eval_tasks": 256})
-# A clone that reads some of what it is shown; the learning benchmark's own takes four times as long.
+_BOARDS = functools.partial(Trained, "sokoban", tokens=100_000, sizes={"eval_tasks": 256})
 _HOUSEHOLDS = Trained(
-    "alfworld", _TWO, "split", tokens=60_000, sizes={"eval_tasks": 128, "validation_tasks": 32, "clone_tasks": 1500},
-    splits={"valid_seen": "seen rooms", "valid_unseen": "unseen rooms"},
-)  # fmt: skip
+    "alfworld", _TWO, "split", tokens=100_000, splits={"valid_seen": "seen rooms", "valid_unseen": "unseen rooms"}
+)
 
 STUDIES: dict[str, Study] = {
     study.name: study

@@ -249,6 +249,14 @@ def test_a_page_holds_what_its_records_say(name):
     assert replaced(text, name, section(STUDIES[name], found, f"../images/{picture.name}")) == text
 
 
+@pytest.mark.parametrize("name", [name for name, each in STUDIES.items() if each.trained and name not in SHARED])
+def test_further_seeds_join_what_is_published(name):
+    published = [trained.config for trained in load(PAGES / "records" / f"{name}.json").trained]
+    assert published
+    # Households have no published runs.
+    assert published == [plan_of(each, "tiny", [0]).config for each in STUDIES[name].trained if each.env == "sokoban"]
+
+
 def test_records_of_another_version_are_refused(tmp_path):
     written = json.loads((PAGES / "records" / "distance.json").read_text(encoding="utf-8"))
     (tmp_path / "distance.json").write_text(json.dumps({**written, "version": 0}), encoding="utf-8")
