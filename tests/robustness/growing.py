@@ -14,32 +14,24 @@ from functools import partial
 
 from hypothesis import strategies as st
 
-from agentgym.alfworld.player import ALFWorldPlayer
 from agentgym.columns import intern
 from agentgym.sokoban.rules import LevelError
 from agentgym.sokoban.text import MOST_SIDE, board_text, parse_level
 from policies.reply_end import ReplyEnd
 from policies.tiny import tiny_tokenizer
-from tests.agentgym.sokoban.mazes import MAZES
+from tests.agentgym.hard_inputs import (
+    COMMANDS,
+    MAZES,
+    NUMBERS,
+    TASKS,
+    admissible_in_a_crowded_room,
+    turns_in_a_crowded_room,
+)
 from tests.growth import MOST_GROWTH, growth
 from tests.robustness.trial import Trial
 from tests.wrappers.credit.hard_tables import BRANCHING, CREDIT, FORKED, LINEAR, SHAPES
 
 Work = Callable[[], object]
-#: Numbers that Python's or numpy's hashing puts together.
-NUMBERS: dict[str, Callable[[int], object]] = {
-    "hash 0": lambda i: i * (2**61 - 1), "negative, hash 0": lambda i: -i * (2**61 - 1),
-    "low bits 0": lambda i: i << 44, "large, low bits 0": lambda i: i << 4000, "floats": lambda i: float(i) * 2.0**61,
-}  # fmt: skip
-COMMANDS = (
-    "open desk {}",
-    "examine desk {}",
-    "take pen {} from desk {}",
-    "move pen 1 to desk {}",
-    "go to desk {}",
-    "{}",
-)
-TASKS = ("put a pen in desk", "find two pen and put them in desk", "heat some pen and put it in desk")
 
 
 def credit(name: str, shape: str, n: int) -> Work:
@@ -72,16 +64,8 @@ def board(name: str, n: int) -> Work:
 
 def receptacles(command: str, held: bool, task: str, n: int) -> Work:
     """Three turns in a room with n receptacles."""
-    names = ", ".join(f"a desk {i}" for i in range(n))
-    admissible = tuple(command.replace("{}", str(i)) for i in range(n))
-
-    def play() -> None:
-        player = ALFWorldPlayer()
-        player.act(f"Looking quickly around you, you see {names}.\n\nYour task is to: {task}.", admissible)
-        for text in ("You pick up the pen 1 from the desk 1.", f"On the desk 1, you see {names}."):
-            player.act(text if held else "", admissible)
-
-    return play
+    admissible = admissible_in_a_crowded_room(command, n)
+    return lambda: list(turns_in_a_crowded_room(admissible, held, task))
 
 
 def reply(n: int) -> Work:

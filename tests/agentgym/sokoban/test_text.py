@@ -4,7 +4,7 @@ import pytest
 
 from agentgym.sokoban.rules import LevelError, cells_of
 from agentgym.sokoban.text import MOST_SIDE, Style, board_text, parse_level
-from tests.agentgym.sokoban.mazes import MAZES
+from tests.agentgym.hard_inputs import MAZES
 
 BOARD = "######\n#P_X_#\n#√O__#\n######"
 

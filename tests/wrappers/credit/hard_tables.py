@@ -1,6 +1,7 @@
 """Tables that hurt (one group, one state, one chain, a star, forks behind forks) and every method on them."""
 
 import functools
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -186,8 +187,6 @@ def forked(trajectory: Any, t: Any, parent: dict[int, tuple[int, int]]) -> StepT
 
 FORKED: dict[str, Callable[[int], StepTable]] = {"comb": comb, "ladder": ladder}
 BRANCHING: dict[str, Callable[[StepTable], Floats]] = {"vine": vine, "bpo": bpo, "tree_grpo": tree_grpo}
-#: Method and shape where credit takes linear time.
-LINEAR = [
-    *((name, shape) for name in CREDIT for shape in SHAPES if not (name in ATTRIBUTING and shape in ONE_GROUP)),
-    *((name, shape) for name in BRANCHING for shape in FORKED),
-]
+#: Method and shape; and those where credit takes linear time.
+PAIRS = [*itertools.product(CREDIT, SHAPES), *itertools.product(BRANCHING, FORKED)]
+LINEAR = [(name, shape) for name, shape in PAIRS if not (name in ATTRIBUTING and shape in ONE_GROUP)]

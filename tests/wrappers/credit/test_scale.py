@@ -17,6 +17,7 @@ from tests.wrappers.credit.hard_tables import (
     FORKED,
     LINEAR,
     METHODS,
+    PAIRS,
     PRESETS,
     RECENT,
     SHAPES,
@@ -27,7 +28,7 @@ from wrappers.credit import bi_level_gae, gae, hgpo, rewardflow, token_gae
 HUGE = [1e101, 1e200, -1e300, 1.7e308]
 
 
-@pytest.mark.parametrize(("name", "shape"), LINEAR)
+@pytest.mark.parametrize(("name", "shape"), PAIRS)
 def test_credit_takes_linear_memory(name: str, shape: str) -> None:
     method, peaks = (CREDIT | BRANCHING)[name], []
     for n in (5_000, 40_000):
@@ -37,8 +38,10 @@ def test_credit_takes_linear_memory(name: str, shape: str) -> None:
         method(table)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[1] < 12 * peaks[0]
-    assert peaks[1] < 1500 * 40_000  # bytes
+    if (name, shape) in LINEAR:
+        assert peaks[1] < 12 * peaks[0]
+    most = 1000 if name.partition(",")[0] in METHODS else 1500
+    assert peaks[1] < most * 40_000  # bytes
 
 
 @pytest.mark.parametrize("value", [1e100, -1e100])
