@@ -82,10 +82,12 @@ def test_the_rule_itself(folder: str, source: str, broken: set[str]) -> None:
     assert broken_arrows(folder, source) == broken
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_imports_follow_the_arrows(path: Path) -> None:
-    top, inside = path.relative_to(ROOT).parts[0], "/".join(path.relative_to(ROOT).parts[:2])
-    assert broken_arrows(inside if inside in ARROWS else top, path.read_text(encoding="utf-8")) == set()
+def test_imports_follow_the_arrows() -> None:
+    broken = {}
+    for path in SOURCES:
+        top, inside = path.relative_to(ROOT).parts[0], "/".join(path.relative_to(ROOT).parts[:2])
+        broken[str(path)] = broken_arrows(inside if inside in ARROWS else top, path.read_text(encoding="utf-8"))
+    assert {path: names for path, names in broken.items() if names} == {}
 
 
 def test_every_folder_has_sources_and_is_typed() -> None:
@@ -110,24 +112,26 @@ def test_importing_a_package_loads_nothing_heavy(statement: str, absent: list[st
     assert result.stdout.strip() == "[]"
 
 
-def statements(nodes: Iterable[ast.stmt]) -> Iterator[ast.Import | ast.ImportFrom]:
-    """The imports that run with a module, and those under `TYPE_CHECKING`; not those inside functions."""
+def statements(nodes: Iterable[ast.stmt], typed: bool) -> Iterator[ast.Import | ast.ImportFrom]:
+    """The imports that run with a module, with `typed` also those under `TYPE_CHECKING`; not those inside functions."""
     for node in nodes:
         if isinstance(node, ast.Import | ast.ImportFrom):
             yield node
         elif isinstance(node, ast.If | ast.Try | ast.With | ast.ClassDef):
+            only_types = isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
             for block in ("body", "orelse", "finalbody"):
-                yield from statements(getattr(node, block, ()))
+                if typed or not (only_types and block == "body"):
+                    yield from statements(getattr(node, block, ()), typed)
             for handler in getattr(node, "handlers", ()):
-                yield from statements(handler.body)
+                yield from statements(handler.body, typed)
 
 
-def graph_of(sources: Mapping[str, str]) -> dict[str, set[str]]:
+def graph_of(sources: Mapping[str, str], typed: bool = True) -> dict[str, set[str]]:
     """Module -> modules it imports, for modules by their names; a name that a module holds stands for the module."""
     graph: dict[str, set[str]] = {}
     for module, source in sources.items():
         graph[module] = set()
-        for node in statements(ast.parse(source).body):
+        for node in statements(ast.parse(source).body, typed):
             whole = [alias.name for alias in node.names]
             for name in whole if isinstance(node, ast.Import) else [f"{node.module}.{each}" for each in whole]:
                 while name and name not in sources:
@@ -151,7 +155,9 @@ def name_of(path: Path) -> str:
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
 
-GRAPH = graph_of({name_of(path): path.read_text(encoding="utf-8") for path in SOURCES})
+TEXTS = {name_of(path): path.read_text(encoding="utf-8") for path in SOURCES}
+GRAPH = graph_of(TEXTS)
+RUN_TIME = graph_of(TEXTS, typed=False)
 FOLDER_OF = {name_of(path): ".".join(path.relative_to(ROOT).parent.parts) for path in SOURCES}
 
 
@@ -164,15 +170,17 @@ def test_the_graph_itself() -> None:
     }
     assert graph_of(sources) == {"a": {"b.c"}, "b": set(), "b.c": {"a", "b"}, "d": {"b.c"}}
     assert set(circle(graph_of(sources))) == {"a", "b.c"}
+    assert graph_of(sources, typed=False) == {"a": set(), "b": set(), "b.c": {"a", "b"}, "d": {"b.c"}}
     assert circle({"a": {"b"}, "b": set()}) == []
 
 
 def test_no_module_imports_itself_by_way_of_others() -> None:
-    assert circle(GRAPH) == []
+    """At run time; inside a folder a type may be imported under `TYPE_CHECKING` in both directions."""
+    assert circle(RUN_TIME) == []
 
 
 def test_no_folder_imports_itself_by_way_of_others() -> None:
-    """Between folders arrows have one direction; those within each other (an environment's `official/`) are one."""
+    """Between folders arrows have one direction, for types too; folders within each other are one (`official/`)."""
     folders: dict[str, set[str]] = {}
     for module, others in GRAPH.items():
         here = FOLDER_OF[module]
@@ -232,9 +240,9 @@ def _files() -> list[Path]:
     return [path for folder in folders for path in folder.rglob("*") if path.suffix in LONG_SUFFIXES]
 
 
-def test_no_file_is_longer_than_400_lines() -> None:
+def test_no_file_is_longer_than_600_lines() -> None:
     lengths = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in _files()}
-    assert {str(path.relative_to(ROOT)): n for path, n in lengths.items() if n > 400} == {}
+    assert {str(path.relative_to(ROOT)): n for path, n in lengths.items() if n > 600} == {}
 
 
 def test_no_file_or_folder_is_named_after_nothing() -> None:
