@@ -12,7 +12,7 @@ from agentgym.virtualhome.activity import ALWAYS, Activity
 from agentgym.virtualhome.household import OriginalError, Refused
 from agentgym.virtualhome.keys import known_nodes, state_key
 from agentgym.virtualhome.rules import RULES, World
-from agentgym.virtualhome.scene import CLOSE, HOLDS_LH, HOLDS_RH, INSIDE, Scene, members
+from agentgym.virtualhome.scene import CLOSE, HOLDS_LH, HOLDS_RH, INSIDE, ON, Scene, members
 from agentgym.virtualhome.script import parse_line
 from agentgym.virtualhome.spa.actions import TEMPLATES, action_of, open_line
 from agentgym.virtualhome.spa.episode import OK, SpaEpisode, Turn, introduction
@@ -113,11 +113,15 @@ class SpaActivity(SpaEpisode):
         housed = scene.rooms
         for room in members(scene.rooms):
             housed |= world.sources(room, INSIDE)
+        # The original does not walk to find these, hands for example, and refuses them until the character is close.
+        carried = scene.having["BODY_PART"] | world.sources(me, ON)
         if self._possible("WALK", me):  # who can walk to one thing in a room can walk to all of them
             for name, nodes in scene.classes.items():
                 meant = 1 << scene.index[known[name]] if name in known else nodes
                 if all(self._possible("WALK", node) for node in members(meant & ~housed)):
-                    offered += [_say(action, name) for action in ("WALK", "RUN", "FIND")]
+                    offered += [_say(action, name) for action in ("WALK", "RUN")]
+                    if all(self._possible("FIND", node) for node in members(meant & carried)):
+                        offered.append(_say("FIND", name))
         hands = world.related(me, HOLDS_LH) | world.related(me, HOLDS_RH)
         close = {scene.names[node] for node in members(hands | world.related(me, CLOSE))}
         near = {name: node for name in close if (node := self._objects.meant(name)) is not None}
