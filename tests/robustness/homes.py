@@ -20,6 +20,7 @@ from agentgym.virtualhome.official.goals import KINDS
 from agentgym.virtualhome.scene import PROPERTY_NAMES, RELATION_NAMES, STATE_NAMES
 from agentgym.virtualhome.script import PARAMETERS
 from tests.agentgym.virtualhome.official import small_folder
+from tests.robustness.damage import check_words
 from tests.robustness.trial import Trial, fragments, json_values
 
 CLASSES = (

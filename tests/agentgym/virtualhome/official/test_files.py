@@ -152,7 +152,7 @@ def test_nesting_at_the_limit_is_named_with_its_file(tmp_path: Path) -> None:
     def deeper(calls: int, tasks: OfficialActivities) -> int:
         return deeper(calls - 1, tasks) if calls else tasks.count("all")
 
-    refused = 0
+    words = []
     for depth in range(700, 1000, 20):
         nested = json.dumps(DIFFERENCE)[:-1] + f', "more": {"[" * depth + "]" * depth}}}'
         (write(tmp_path) / "scene1_518_diffs.json").write_text(f"[{nested}]")
@@ -163,6 +163,5 @@ def test_nesting_at_the_limit_is_named_with_its_file(tmp_path: Path) -> None:
         try:
             deeper(60, tasks)
         except ForeignError as error:
-            refused += 1
-            assert "scene1_518_diffs.json, row 0: nested too deeply" in str(error)
-    assert refused
+            words.append(str(error).removeprefix(str(tmp_path)))
+    assert set(words) == {"/scene1_518_diffs.json, row 0: nested too deeply"}
