@@ -91,6 +91,39 @@ class Branching:
         state = self.snapshot(i)
         return self.restore(into, state if _is_whole(into) else [state] * len(into), seeds)
 
+    def reseed(self, indices: Any, seeds: Any) -> None:
+        """Seed what sub-environments draw from here on; where they stand, and what they show, stays as it is.
+
+        Episodes that were reset with one seed begin alike and meet the same luck; this gives each its own. It goes
+        through every wrapper, to what `agentgym.core.TextEnv.reseed` and `agentgym.single_branching.reseed` do.
+
+        Args:
+            indices: which sub-environments, a sequence of distinct integers; or one integer.
+            seeds: an integer of at least 0 for each; for one integer the seed itself.
+
+        Raises:
+            gymnasium.error.ResetNeeded: before the first reset.
+            IndexError: when there is no such sub-environment.
+            TypeError, ValueError: when indices and seeds do not belong together, or the environment inside has no
+                `reseed`.
+
+        >>> import agentgym
+        >>> envs = gym.make_vec("AgentRL/Sokoban-v0", num_envs=2)
+        >>> _ = envs.reset(seed=[7, 7])
+        >>> envs.reseed([0, 1], [1, 2])
+        >>> envs.envs[0].np_random.random() == envs.envs[1].np_random.random()
+        False
+        """
+        envs: Any = getattr(self, "env", None)
+        while not callable(getattr(envs, "reseed", None)) and isinstance(envs, gym.vector.VectorWrapper):
+            envs = envs.env
+        if not callable(getattr(envs, "reseed", None)):
+            raise TypeError(
+                f"{type(self).__name__}: what {type(envs).__name__} draws cannot be seeded anew, for it has no "
+                "reseed(indices, seeds): give its class this method (see agentgym.branching.Branching)"
+            )
+        envs.reseed(indices, seeds)
+
 
 def inside(env: Any, wrapper: Any) -> Any:
     """Return the environment in a wrapper, or raise a TypeError that says why it cannot be branched."""
@@ -146,6 +179,20 @@ def read_restore(
     return chosen, given, [None if seed is None else int(seed) for seed in numbers]
 
 
+def read_reseed(count: int, indices: Any, seeds: Any) -> list[tuple[int, int]]:
+    """Return index and seed of each sub-environment of a `reseed`, of `count` there are.
+
+    Raises:
+        IndexError, TypeError, ValueError: see `Branching.reseed`.
+    """
+    if _is_whole(indices):
+        indices, seeds = [indices], [seeds]
+    chosen = [check_index(i, count) for i in _batch("indices", indices)]
+    if len(set(chosen)) < len(chosen):
+        raise ValueError(f"indices must be distinct, got {chosen!r:.200}")
+    return list(zip(chosen, [_check_seed(seed) for seed in _batch("seeds", seeds, len(chosen))], strict=True))
+
+
 def random_state(env: gym.Env[Any, Any]) -> tuple[Any, int]:
     """Return the state of an environment's generator, and the seed that it was made with."""
     return env.np_random.bit_generator.state, env.np_random_seed
@@ -162,8 +209,21 @@ def load_random_state(env: gym.Env[Any, Any], state: tuple[Any, int]) -> None:
 
 
 def seed_random_state(env: gym.Env[Any, Any], seed: int) -> None:
-    """Give an environment a new generator, as a reset with this seed does."""
-    env._np_random, env._np_random_seed = np_random(seed)
+    """Let an environment's generator give the numbers that it gives after a reset with this seed.
+
+    It stays the same object where there is one, for parts of the environment may hold it.
+    """
+    generator, env._np_random_seed = np_random(seed)
+    if isinstance(env._np_random, np.random.Generator) and type(env._np_random.bit_generator) is np.random.PCG64:
+        env._np_random.bit_generator.state = generator.bit_generator.state
+    else:
+        env._np_random = generator
+
+
+def _check_seed(seed: Any) -> int:
+    if isinstance(seed, (bool, np.bool_)) or not _is_whole(seed) or seed < 0:
+        raise ValueError(f"seeds must be integers of at least 0, got {seed!r:.200}")
+    return int(seed)
 
 
 def _is_whole(value: Any) -> bool:

@@ -142,12 +142,17 @@ def restore(env: gym.Env[Any, Any], state: StackState, seed: int | None = None) 
 
 
 def reseed(env: gym.Env[Any, Any], seed: int) -> None:
-    """Seed what an environment draws from here on, where it draws from Gymnasium's `np_random`."""
-    inner = env.unwrapped
-    if isinstance(inner, TextEnv):
-        inner.reseed(seed)
+    """Seed what an environment draws from here on, through the wrappers around it.
+
+    An environment with a method `reseed(seed)`, as every `TextEnv`, seeds itself. Of any other the generator `np_random`
+    is seeded, which `gymnasium.Env.reset(seed=seed)` makes and wrappers share. What is drawn elsewhere cannot be reached:
+    from the module `random`, from numpy's global functions, from a generator under another name. Such an environment
+    needs `reseed(seed)`.
+    """
+    if env.has_wrapper_attr("reseed"):
+        env.get_wrapper_attr("reseed")(seed)
     else:
-        seed_random_state(inner, seed)
+        seed_random_state(env.unwrapped, seed)
 
 
 def _layers(env: Any) -> Iterator[Any]:

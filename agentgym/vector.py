@@ -19,7 +19,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from agentgym.branching import Branching, Saved, check_index, read_restore
+from agentgym.branching import Branching, Saved, check_index, read_reseed, read_restore
 from agentgym.checks import keywords_of, nearest, suggest
 from agentgym.core import Info, TextEnv
 from agentgym.foreign_text import clean_all
@@ -281,6 +281,14 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         self._settle(chosen)
         self._begun = True
         return self._batch_observations(), self.columns(self._infos)
+
+    def reseed(self, indices: Any, seeds: Any) -> None:
+        """Seed what sub-environments draw from here on; see `agentgym.branching.Branching`."""
+        given = read_reseed(self.num_envs, indices, seeds)
+        if not self._begun:
+            raise gym.error.ResetNeeded(f"{type(self).__name__}.reseed: no episodes yet; call reset() first")
+        for i, seed in given:
+            self.envs[i].reseed(seed)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Call a method (or read an attribute) of every sub-environment."""
