@@ -114,15 +114,19 @@ class Branching:
         >>> envs.envs[0].np_random.random() == envs.envs[1].np_random.random()
         False
         """
-        envs: Any = getattr(self, "env", None)
-        while not callable(getattr(envs, "reseed", None)) and isinstance(envs, gym.vector.VectorWrapper):
-            envs = envs.env
-        if not callable(getattr(envs, "reseed", None)):
-            raise TypeError(
-                f"{type(self).__name__}: what {type(envs).__name__} draws cannot be seeded anew, for it has no "
-                "reseed(indices, seeds): give its class this method (see agentgym.branching.Branching)"
-            )
-        envs.reseed(indices, seeds)
+        reseed(getattr(self, "env", None), indices, seeds)
+
+
+def reseed(envs: Any, indices: Any, seeds: Any) -> None:
+    """Seed what sub-environments draw from here on, see `Branching.reseed`, through vector wrappers of any kind."""
+    while not callable(getattr(envs, "reseed", None)) and isinstance(envs, gym.vector.VectorWrapper):
+        envs = envs.env
+    if not callable(getattr(envs, "reseed", None)):
+        raise TypeError(
+            f"what {type(envs).__name__} draws cannot be seeded anew, for it has no reseed(indices, seeds): give its "
+            "class this method (see agentgym.branching.Branching)"
+        )
+    envs.reseed(indices, seeds)
 
 
 def inside(env: Any, wrapper: Any) -> Any:

@@ -26,6 +26,8 @@ from numpy.typing import NDArray
 from agentgym.recorder import TableBuilder, none_scored
 from agentgym.reply_queue import InTurn, ReplyQueue, reply_queue
 from agentgym.rollout import (
+    Episodes,
+    Luck,
     Policy,
     Stage,
     begin_wave,
@@ -36,6 +38,7 @@ from agentgym.rollout import (
     no_reply,
     observations_of,
     playable,
+    warn_of_likeness,
     warn_of_refusals,
     warn_of_unscored,
 )
@@ -87,6 +90,7 @@ def collect_lanes(
     tasks: Sequence[Mapping[str, Any]],
     group_size: int = 1,
     seed: int,
+    luck: Luck = "episode",
     progress: Callable[[int], None] | None = None,
     finished: MutableMapping[int, Played] | None = None,
 ) -> StepTable:
@@ -108,6 +112,7 @@ def collect_lanes(
         tasks: reset options, one mapping per group.
         group_size: episodes per task.
         seed: of the episodes and of the policy's draws.
+        luck: as of `collect`; the episodes have the same seeds as there.
         progress: called with the number of finished episodes whenever a lane has taken a step.
         finished: episodes of this very call that were played before, by number; those that end now are added. After a
             failure or Ctrl-C the same call with the same mapping goes on, and returns the same table.
@@ -126,11 +131,11 @@ def collect_lanes(
     if len(envs) == 1:
         if finished:
             raise ValueError("a single lane is `collect`, which does not go on after a failure: make two lanes or more")
-        return collect(envs[0], policy, tasks=tasks, group_size=group_size, seed=seed, progress=progress)
+        return collect(envs[0], policy, tasks=tasks, group_size=group_size, seed=seed, luck=luck, progress=progress)
     if not tasks or group_size < 1:
         raise ValueError(f"expected tasks and a group_size of at least 1, got {len(tasks)} and {group_size}")
     finished = {} if finished is None else finished
-    episodes = _Episodes(tasks, group_size, seed, finished)
+    episodes = _Episodes(tasks, group_size, seed, luck, finished)
     queue = reply_queue(policy)
     if queue is None:
         queue = InTurn(policy)
@@ -151,30 +156,32 @@ def collect_lanes(
     if played.failures:
         lane = played.lanes[min(played.failures)]
         raise LaneError(played.failures, finished, lane.at, len(envs)) from played.failures[lane.number]
-    return episodes.table()
+    table = episodes.table()
+    warn_of_likeness(table, lanes[0], policy)
+    return table
 
 
-class _Episodes:
-    """What is to be played, numbered from 0, and what has been played of it."""
+class _Episodes(Episodes):
+    """What is to be played, and what has been played of it."""
 
     def __init__(
-        self, tasks: Sequence[Mapping[str, Any]], group_size: int, seed: int, finished: MutableMapping[int, Played]
+        self,
+        tasks: Sequence[Mapping[str, Any]],
+        group_size: int,
+        seed: int,
+        luck: Luck,
+        finished: MutableMapping[int, Played],
     ) -> None:
-        self.tasks, self.group_size, self.finished = tasks, group_size, finished
-        self.count = len(tasks) * group_size
+        super().__init__(tasks, group_size, seed, luck)
+        self.finished = finished
         if unknown := sorted(number for number in finished if not 0 <= number < self.count):
             raise ValueError(f"`finished` is another call's: episodes {unknown[:5]}, here there are {self.count}")
         self.new = set(range(self.count)) - finished.keys()
-        # The seeds of `collect`; its generator is the parent of these.
-        sequence = np.random.SeedSequence(seed)
-        self.task_seeds: list[int] = sequence.generate_state(len(tasks), np.uint32).tolist()
-        self.rngs = list(map(np.random.default_rng, sequence.spawn(1)[0].spawn(self.count)))
+        # The generator of `collect` is the parent of these.
+        self.rngs = list(map(np.random.default_rng, self.draws.spawn(self.count)))
         self.names: dict[int, str] = {}
         for number, played in finished.items():
             self.begun(number, played.task)
-
-    def group(self, number: int) -> int:
-        return number // self.group_size
 
     def begun(self, number: int, task: str) -> None:
         group = self.group(number)
@@ -220,9 +227,7 @@ class _Lane:
     def begin(self, episodes: _Episodes) -> list[str]:
         """Reset for the next wave, and return the task ids of its episodes."""
         self.wave, self._first = self.waves.pop(0), self.builder.started
-        ids = begin_wave(
-            self.stage, [episodes.group(number) for number in self.wave], episodes.tasks, episodes.task_seeds
-        )
+        ids = begin_wave(self.stage, self.wave, episodes)
         self.builder.reset(self.stage.infos, self.stage.active.copy(), ids)
         return ids
 

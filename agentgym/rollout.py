@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, get_args
 from weakref import WeakSet
 
 import gymnasium as gym
@@ -14,13 +14,22 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
 from agentgym.adapter import adapt
+from agentgym.branching import reseed
+from agentgym.checks import check_name
 from agentgym.recorder import TableBuilder, entry
 from agentgym.trajectory import Reply, StepTable
 
-#: Environments that have been warned of: one warning each.
+#: Environments that have been warned of: one warning each, for each reason.
 _refusing: WeakSet[Any] = WeakSet()
+_unseeded: WeakSet[Any] = WeakSet()
+_alike: WeakSet[Any] = WeakSet()
 #: What `_label` adds.
 _NUMBERED = re.compile(r" \(\d+\)$")
+#: Luck is drawn from seeds of its own, beside those of policies and trees (`agentgym.tree`).
+_LUCK = 3
+
+#: Whose random numbers an environment draws with once an episode has begun: its own, or those of its group.
+Luck = Literal["episode", "group"]
 
 
 class Policy(Protocol):
@@ -46,14 +55,20 @@ def collect(
     tasks: Sequence[Mapping[str, Any]],
     group_size: int = 1,
     seed: int,
+    luck: Luck = "episode",
     progress: Callable[[int], None] | None = None,
 ) -> StepTable:
     """Play every task `group_size` times and return all steps.
 
     Episodes are played in waves of `envs.num_envs`. A sub-environment that has finished is not shown to the
     policy again until its next episode. The result depends only on the environments' arguments, the policy, the tasks,
-    `group_size`, `seed` and `envs.num_envs`. All episodes of a group reset with the same seed, so a task drawn at
-    random (`{}`) is the same for the whole group.
+    `group_size`, `seed`, `luck` and `envs.num_envs`.
+
+    All episodes of a group reset with the same seed: a task drawn at random (`{}`) is the same for the whole group, and
+    so is the start. The first episode goes on with the random numbers of this seed. The others are reseeded after their
+    reset (`agentgym.branching.Branching.reseed`), each with a seed that depends on `seed`, the group and the episode's
+    number in it alone: what the environment draws in a step is independent in all of them. An environment that draws
+    nothing in a step plays the same either way.
 
     Args:
         envs: a vector environment with autoreset `DISABLED`, reply and prompt wrappers included; see `Policy` for
@@ -63,27 +78,71 @@ def collect(
         tasks: reset options, one mapping per group, for instance `[{"split": "test", "index": i} for i in range(64)]`.
         group_size: episodes per task.
         seed: seeds both the environments and the policy's draws.
+        luck: "episode", as said above; or "group": no episode is reseeded, and where two of a group act alike they meet
+            the same chances (common random numbers). Their returns are then no independent draws: a policy that always
+            acts alike has one return in the whole group.
         progress: called after each step with the number of episodes finished so far.
 
     Returns:
         a `StepTable` with rows trajectory by trajectory in the order of tasks; group labels are the task ids
         (`"<task id> (2)"` when a task is listed twice), `replies` holds every reply. Episodes that could not be scored
-        (`info["unscored"]`) are left out, with a `RuntimeWarning` that counts them. An environment that refuses every
-        action of the first `num_envs` episodes is warned of once.
+        (`info["unscored"]`) are left out, with a `RuntimeWarning` that counts them. One warning each says that an
+        environment refuses every action of the first `num_envs` episodes; that it cannot be reseeded; that the episodes
+        of no group took different actions (`warn_of_likeness`).
 
     A reply with the finish "prompt-too-long" ends its episode, truncated: the last row has the action `""`, no reward,
     and this reply, which says why; see `agentgym.recorder.TableBuilder.give_up`.
 
     Raises:
         TypeError: when the policy answers something else than replies.
-        ValueError: when autoreset is not disabled, there are no tasks, `group_size` < 1, the episodes of one group do
-            not have the same task, or no episode could be scored.
+        ValueError: when autoreset is not disabled, there are no tasks, `group_size` < 1, `luck` is unknown, the episodes
+            of one group do not have the same task, or no episode could be scored.
     """
-    envs = playable(envs)
-    builder = TableBuilder(envs.num_envs, envs.metadata["autoreset_mode"])
-    play_groups(envs, policy, builder, tasks=tasks, group_size=group_size, seed=seed, progress=progress)
+    stack = playable(envs)
+    builder = TableBuilder(stack.num_envs, stack.metadata["autoreset_mode"])
+    play_groups(stack, policy, builder, tasks=tasks, group_size=group_size, seed=seed, luck=luck, progress=progress)
     warn_of_unscored(builder.unscored, builder.started)
-    return builder.table()
+    table = builder.table()
+    warn_of_likeness(table, envs, policy)
+    return table
+
+
+class Episodes:
+    """The episodes of some groups, numbered from 0 group by group, and the seeds of what is drawn in them.
+
+    Args:
+        tasks: reset options, one mapping per group.
+        group_size: episodes per group.
+        seed: of all.
+        luck: see `collect`.
+
+    Raises:
+        ValueError: `luck` is unknown.
+
+    Attributes:
+        count: how many there are.
+        task_seeds: of the reset of each group.
+        draws: parent of the policy's random numbers.
+    """
+
+    def __init__(self, tasks: Sequence[Mapping[str, Any]], group_size: int, seed: int, luck: Luck) -> None:
+        check_name(luck, get_args(Luck), "luck")
+        self.tasks, self.group_size, self.seed, self.luck = tasks, group_size, seed, luck
+        self.count = len(tasks) * group_size
+        sequence = np.random.SeedSequence(seed)
+        self.task_seeds: list[int] = sequence.generate_state(len(tasks), np.uint32).tolist()
+        self.draws = sequence.spawn(1)[0]
+
+    def group(self, number: int) -> int:
+        """Return the group of an episode."""
+        return number // self.group_size
+
+    def reseed(self, number: int) -> int | None:
+        """Return the seed that an episode gets after its reset; None: it goes on with that of the reset."""
+        group, index = divmod(number, self.group_size)
+        if self.luck == "group" or not index:
+            return None
+        return int(np.random.SeedSequence(self.seed, spawn_key=(_LUCK, group, index)).generate_state(1)[0])
 
 
 def act_each(
@@ -204,21 +263,21 @@ def play_groups(
     tasks: Sequence[Mapping[str, Any]],
     group_size: int,
     seed: int,
+    luck: Luck = "episode",
     progress: Callable[[int], None] | None,
     before_step: Callable[[Stage], None] = lambda stage: None,
 ) -> None:
     """Play the episodes of `collect`, whose arguments these are; `before_step` is called before each step of a wave."""
     if not tasks or group_size < 1:
         raise ValueError(f"collect needs tasks and a group_size of at least 1, got {len(tasks)} and {group_size}")
-    sequence = np.random.SeedSequence(seed)
-    task_seeds = sequence.generate_state(len(tasks), np.uint32).tolist()
-    rng = np.random.default_rng(sequence.spawn(1)[0])
-    episodes = [group for group in range(len(tasks)) for _ in range(group_size)]
+    episodes = Episodes(tasks, group_size, seed, luck)
+    rng = np.random.default_rng(episodes.draws)
     labels: dict[int, str] = {}
     stage = Stage(envs, builder, policy, lambda observations, infos, _: policy.act(observations, infos, rng))
-    for start in range(0, len(episodes), envs.num_envs):
-        wave = episodes[start : start + envs.num_envs]
-        _label(labels, wave, begin_wave(stage, wave, tasks, task_seeds), tasks)
+    for start in range(0, episodes.count, envs.num_envs):
+        numbers = range(start, min(start + envs.num_envs, episodes.count))
+        wave = [episodes.group(number) for number in numbers]
+        _label(labels, wave, begin_wave(stage, numbers, episodes), tasks)
         builder.reset(stage.infos, stage.active.copy(), [labels[group] for group in wave])
         while stage.active.any():
             before_step(stage)
@@ -229,27 +288,37 @@ def play_groups(
             warn_of_refusals(stage, len(wave), answers[-1].text, stacklevel=4)
 
 
-def begin_wave(
-    stage: Stage, wave: Sequence[int], tasks: Sequence[Mapping[str, Any]], task_seeds: Sequence[int]
-) -> list[str]:
-    """Reset the sub-environments to one episode each of some groups.
+def begin_wave(stage: Stage, numbers: Sequence[int], episodes: Episodes) -> list[str]:
+    """Reset the sub-environments to one episode each, and give each its luck.
 
     Args:
         stage: of at least as many sub-environments; those that are left over stay inactive.
-        wave: the group of each episode.
-        tasks: reset options of all groups.
-        task_seeds: their seeds.
+        numbers: of the episodes that begin.
+        episodes: all of them.
 
     Returns:
         The task id of each episode.
     """
-    count = stage.envs.num_envs
+    envs, count = stage.envs, stage.envs.num_envs
+    wave = [episodes.group(number) for number in numbers]
     # A last wave that is too short is filled with copies that are never shown to the policy.
     padded = [*wave, *[wave[-1]] * (count - len(wave))]
-    stage.observations, stage.infos = stage.envs.reset(
-        seed=[task_seeds[group] for group in padded],  # type: ignore[arg-type]  # one each
-        options=[dict(tasks[group]) for group in padded],  # type: ignore[arg-type]  # one each
+    stage.observations, stage.infos = envs.reset(
+        seed=[episodes.task_seeds[group] for group in padded],  # type: ignore[arg-type]  # one each
+        options=[dict(episodes.tasks[group]) for group in padded],  # type: ignore[arg-type]  # one each
     )
+    seeds = {i: seed for i, number in enumerate(numbers) if (seed := episodes.reseed(number)) is not None}
+    if seeds and callable(getattr(envs.unwrapped, "reseed", None)):
+        reseed(envs, list(seeds), list(seeds.values()))
+    elif seeds and envs.unwrapped not in _unseeded:
+        _unseeded.add(envs.unwrapped)
+        warnings.warn(
+            f"{envs}: the episodes of a group meet the same luck, for {type(envs.unwrapped).__name__} has no "
+            "reseed(indices, seeds): give its class this method (agentgym.branching.Branching.reseed), or say "
+            "luck='group' where that is meant or nothing is drawn in a step",
+            RuntimeWarning,
+            stacklevel=4,
+        )
     stage.active = np.arange(count) < len(wave)
     return [str(entry(stage.infos, "task_id", i)) for i in range(len(wave))]
 
@@ -276,6 +345,43 @@ def warn_of_refusals(stage: Stage, episodes: int, last: str, stacklevel: int) ->
         "reply parser (VectorReplyParser) read the policy's format?",
         RuntimeWarning,
         stacklevel=stacklevel,
+    )
+
+
+def warn_of_likeness(table: StepTable, envs: Any, policy: Policy) -> None:
+    """Warn the caller's caller once of groups in which the policy had no choice: nothing can be learned from them.
+
+    They are all groups of at least two episodes, if in each of them the episodes took the same action at every step, or
+    the same action in every state. One group in which episodes differ is enough for no warning, and so is a table
+    without any valid action, which has a warning of its own.
+
+    Args:
+        table: of whole episodes.
+        envs: as they were given; one warning for each.
+        policy: named by the warning.
+    """
+    several = np.bincount(table.trajectory_group, minlength=table.n_groups) > 1
+    owner = envs.unwrapped
+    if not several.any() or owner in _alike or not table.valid.any():
+        return
+    same = np.zeros(table.n_groups, np.bool_)
+    for place in (table.t, table.state):
+        visited = np.unique(np.stack([table.group, place, table.action], axis=1), axis=0)
+        choices = np.unique(visited[:, :2], axis=0, return_counts=True)
+        most = np.zeros(table.n_groups, np.int64)
+        np.maximum.at(most, choices[0][:, 0], choices[1])
+        same |= most == 1
+    if not same[several].all():
+        return
+    _alike.add(owner)
+    label = table.groups[int(np.flatnonzero(several)[0])]
+    warnings.warn(
+        f"the episodes of a group took different actions nowhere, in none of {int(several.sum())} groups (the first: "
+        f"{label!r}): {type(policy).__name__} has no choice, and what tells the episodes apart is luck at most, from "
+        "which nothing can be learned. Let it draw its replies (a temperature above 0), or play one episode a task "
+        "(group_size=1)",
+        RuntimeWarning,
+        stacklevel=3,
     )
 
 
