@@ -225,8 +225,8 @@ class AdaptedEnv(TextEnv[Any]):
         if "state_key" in info:
             if info["state_key"] is None:
                 raise ValueError(
-                    f"{self._where}: the key of a state is None: give each state a name of its own, in info['state_key'] "
-                    "or by adapt(envs, key=lambda observation, info: ...)"
+                    f"{self._where}: the key of a state is None: give each state a name of its own, in "
+                    "info['state_key'] or by adapt(envs, key=lambda observation, info: ...)"
                 )
             info["state_key"] = str(info["state_key"])
         return {**info, "score": number(info.get("score", bool(self._won)), "info['score']", self._where)}

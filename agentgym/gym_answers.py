@@ -49,7 +49,9 @@ def read_reset(answer: Any, where: str) -> tuple[Any, Info]:
         ValueError: it is a tuple of another length.
     """
     if not isinstance(answer, (tuple, list)):
-        raise TypeError(f"{where}: reset must return (observation, info), got {_shown(answer)}; info may be empty: {{}}")
+        raise TypeError(
+            f"{where}: reset must return (observation, info), got {_shown(answer)}; info may be empty: {{}}"
+        )
     if len(answer) != 2:
         raise ValueError(f"{where}: reset must return (observation, info), got {len(answer)} values")
     return answer[0], _info(answer[1], "reset", where)
@@ -136,14 +138,16 @@ def _plain(value: Any) -> Any:
 
 def _info(info: Any, what: str, where: str) -> Info:
     if not isinstance(info, Mapping):
-        raise TypeError(f"{where}: the info that {what} returns must be a dict, got {_shown(info)}; it may be empty: {{}}")
+        raise TypeError(
+            f"{where}: the info that {what} returns must be a dict, got {_shown(info)}; it may be empty: {{}}"
+        )
     return dict(info)
 
 
 def _wanted_of_step() -> str:
     return (
-        f"step must return {_STEP}: the four values (observation, reward, done, info) are those of the old gym, in which "
-        "`done` says both that the task is over (terminated) and that a limit cut it off (truncated)"
+        f"step must return {_STEP}: the four values (observation, reward, done, info) are those of the old gym, in "
+        "which `done` says both that the task is over (terminated) and that a limit cut it off (truncated)"
     )
 
 

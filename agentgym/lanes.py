@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.recorder import TableBuilder, none_scored
-from agentgym.reply_queue import InTurn, ReplyQueue, reply_queue
+from agentgym.reply_queue import InTurn, ReplyQueue, answers_of, reply_queue
 from agentgym.rollout import (
     Episodes,
     Luck,
@@ -125,13 +125,32 @@ def collect_lanes(
         TypeError: when the policy answers something else than replies.
         ValueError: as `collect`; or the same environment is two lanes, or one lane is to go on after others.
     """
+    table = play_lanes(
+        lanes, policy, tasks=tasks, group_size=group_size, seed=seed, luck=luck, progress=progress, finished=finished
+    )
+    warn_of_likeness(table, lanes[0], policy)
+    return table
+
+
+def play_lanes(
+    lanes: Sequence[gym.Env[Any, Any] | Vector],
+    policy: Policy,
+    *,
+    tasks: Sequence[Mapping[str, Any]],
+    group_size: int,
+    seed: int,
+    luck: Luck = "episode",
+    progress: Callable[[int], None] | None = None,
+    finished: MutableMapping[int, Played] | None = None,
+) -> StepTable:
+    """Return the table of `collect_lanes`; a policy that acts alike in several lanes is no mistake here."""
     envs = [playable(each) for each in lanes]
     if not envs or len({id(each) for each in envs}) < len(envs):
         raise ValueError(f"expected at least one lane, each another environment, got {len(envs)}: {lanes!r:.200}")
     if len(envs) == 1:
         if finished:
             raise ValueError("a single lane is `collect`, which does not go on after a failure: make two lanes or more")
-        return collect(envs[0], policy, tasks=tasks, group_size=group_size, seed=seed, luck=luck, progress=progress)
+        return collect(lanes[0], policy, tasks=tasks, group_size=group_size, seed=seed, luck=luck, progress=progress)
     if not tasks or group_size < 1:
         raise ValueError(f"expected tasks and a group_size of at least 1, got {len(tasks)} and {group_size}")
     finished = {} if finished is None else finished
@@ -145,20 +164,18 @@ def collect_lanes(
                 f"{type(policy).__name__} has no reply_queue(): lanes are asked one after the other, which takes as "
                 "long as all of their replies together",
                 RuntimeWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
     with contextlib.closing(queue):
         played = _Lanes(envs, policy, queue, episodes, progress)
         played.run()
     written = [lane.stage for lane in played.lanes if lane.stage.written]
     if written and not finished.keys() - episodes.new and not any(stage.accepted for stage in written):
-        warn_of_refusals(written[0], len(finished), played.last, stacklevel=3)
+        warn_of_refusals(written[0], len(finished), played.last, stacklevel=4)
     if played.failures:
         lane = played.lanes[min(played.failures)]
         raise LaneError(played.failures, finished, lane.at, len(envs)) from played.failures[lane.number]
-    table = episodes.table()
-    warn_of_likeness(table, lanes[0], policy)
-    return table
+    return episodes.table()
 
 
 class _Episodes(Episodes):
@@ -287,7 +304,7 @@ class _Lanes:
         for lane in self.lanes:
             self._advance(lane)
         while self._waiting:
-            for number, answer in self.queue.get():
+            for number, answer in answers_of(self.queue, self.queue.get(), self._waiting):
                 lane = self._waiting.pop(number)
                 if lane.number in self.failures:
                     continue

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from agentgym.rollout import Policy, act_each
 from agentgym.trajectory import Reply
 
+_T = TypeVar("_T")
 _Asked = tuple[Sequence[int], Sequence[Any], Mapping[str, NDArray[Any]], Sequence[np.random.Generator]]
 
 
@@ -43,13 +44,57 @@ class ReplyQueue(Protocol):
     def get(self) -> list[tuple[int, Reply | Exception]]:
         """Wait until something is answered, and return what is: names, and replies or why there is none.
 
-        Called only while something is on its way. An exception that is raised here is the policy's and ends it all.
+        Called only while something is on its way; never an empty list, and each name once. An exception that is raised
+        here is the policy's and ends it all.
         """
         ...
 
     def close(self) -> None:
         """Give up what is on its way."""
         ...
+
+
+def answers_of(queue: Any, found: Sequence[tuple[int, _T]], waiting: Collection[int]) -> Sequence[tuple[int, _T]]:
+    """Return what the `get` of a queue answered, if it is what such a queue promises.
+
+    Args:
+        queue: named by errors.
+        found: pairs of a name and an answer.
+        waiting: names of what is on its way.
+
+    Raises:
+        TypeError: it is no list of pairs.
+        ValueError: it is empty, which asked for again and again would never end; or a name is not on its way, or comes
+            twice.
+    """
+    kind = type(queue).__name__
+    if not isinstance(found, (list, tuple)) or not all(
+        isinstance(one, (tuple, list)) and len(one) == 2 for one in found
+    ):
+        raise TypeError(
+            f"{kind}.get must return a list of pairs (name, reply), where a reply that failed is an exception, got "
+            f"{found!r:.200}"
+        )
+    if not found:
+        raise ValueError(
+            f"{kind}.get returned nothing while {len(waiting)} requests are on their way ({_few(waiting)}): it must "
+            "wait until at least one is answered, or return an exception for each that never will be"
+        )
+    names = [name for name, _ in found]
+    unknown = [name for name in names if name not in waiting]
+    twice = [name for name in names if names.count(name) > 1] if len(set(names)) < len(names) else []
+    if unknown or twice:
+        wrong = f"{unknown[0]!r}, which is not on its way" if unknown else f"{twice[0]!r} twice"
+        raise ValueError(
+            f"{kind}.get answered {wrong}: each name that `put` was given is answered once; on their way are "
+            f"{_few(waiting)}"
+        )
+    return found
+
+
+def _few(names: Collection[int]) -> str:
+    shown = [str(name) for name, _ in zip(names, range(8), strict=False)]
+    return ", ".join(shown) + (", ..." if len(names) > len(shown) else "")
 
 
 class InTurn:

@@ -87,16 +87,16 @@ def collect(
         a `StepTable` with rows trajectory by trajectory in the order of tasks; group labels are the task ids
         (`"<task id> (2)"` when a task is listed twice), `replies` holds every reply. Episodes that could not be scored
         (`info["unscored"]`) are left out, with a `RuntimeWarning` that counts them. One warning each says that an
-        environment refuses every action of the first `num_envs` episodes; that it cannot be reseeded; that the episodes
-        of no group took different actions (`warn_of_likeness`).
+        environment refuses every action of the first `num_envs` episodes; that it cannot be reseeded; that the policy
+        acts alike in all episodes of a group (`warn_of_likeness`).
 
     A reply with the finish "prompt-too-long" ends its episode, truncated: the last row has the action `""`, no reward,
     and this reply, which says why; see `agentgym.recorder.TableBuilder.give_up`.
 
     Raises:
         TypeError: when the policy answers something else than replies.
-        ValueError: when autoreset is not disabled, there are no tasks, `group_size` < 1, `luck` is unknown, the episodes
-            of one group do not have the same task, or no episode could be scored.
+        ValueError: when autoreset is not disabled, there are no tasks, `group_size` < 1, `luck` is unknown, the
+            episodes of one group do not have the same task, or no episode could be scored.
     """
     stack = playable(envs)
     builder = TableBuilder(stack.num_envs, stack.metadata["autoreset_mode"])
@@ -349,11 +349,11 @@ def warn_of_refusals(stage: Stage, episodes: int, last: str, stacklevel: int) ->
 
 
 def warn_of_likeness(table: StepTable, envs: Any, policy: Policy) -> None:
-    """Warn the caller's caller once of groups in which the policy had no choice: nothing can be learned from them.
+    """Warn the caller's caller once of a policy that acts alike in all episodes of a group: nothing can be learned.
 
-    They are all groups of at least two episodes, if in each of them the episodes took the same action at every step, or
-    the same action in every state. One group in which episodes differ is enough for no warning, and so is a table
-    without any valid action, which has a warning of its own.
+    That is so in a group of at least two episodes that took the same action at every step, or the same action in every
+    state. It is warned of where it is so in every such group, for chance does it in some; and not of a table without a
+    valid action, which has a warning of its own.
 
     Args:
         table: of whole episodes.
@@ -376,10 +376,9 @@ def warn_of_likeness(table: StepTable, envs: Any, policy: Policy) -> None:
     _alike.add(owner)
     label = table.groups[int(np.flatnonzero(several)[0])]
     warnings.warn(
-        f"the episodes of a group took different actions nowhere, in none of {int(several.sum())} groups (the first: "
-        f"{label!r}): {type(policy).__name__} has no choice, and what tells the episodes apart is luck at most, from "
-        "which nothing can be learned. Let it draw its replies (a temperature above 0), or play one episode a task "
-        "(group_size=1)",
+        f"{type(policy).__name__} acted alike in all episodes of a group, in each of {int(several.sum())} groups (the "
+        f"first: {label!r}): luck at most tells such episodes apart, and nothing can be learned from them. Let the "
+        "policy draw its replies (a temperature above 0), or play one episode a task (group_size=1)",
         RuntimeWarning,
         stacklevel=3,
     )

@@ -144,10 +144,10 @@ def restore(env: gym.Env[Any, Any], state: StackState, seed: int | None = None) 
 def reseed(env: gym.Env[Any, Any], seed: int) -> None:
     """Seed what an environment draws from here on, through the wrappers around it.
 
-    An environment with a method `reseed(seed)`, as every `TextEnv`, seeds itself. Of any other the generator `np_random`
-    is seeded, which `gymnasium.Env.reset(seed=seed)` makes and wrappers share. What is drawn elsewhere cannot be reached:
-    from the module `random`, from numpy's global functions, from a generator under another name. Such an environment
-    needs `reseed(seed)`.
+    An environment with a method `reseed(seed)`, as every `TextEnv`, seeds itself. Of any other the generator
+    `np_random` is seeded, which `gymnasium.Env.reset(seed=seed)` makes and wrappers share. What is drawn from the
+    module `random`, from numpy's global functions or from a generator under another name cannot be reached: such an
+    environment needs `reseed(seed)`.
     """
     if env.has_wrapper_attr("reseed"):
         env.get_wrapper_attr("reseed")(seed)

@@ -26,7 +26,8 @@ class PolicyPartner:
     nothing. In the history its own commands stand in the form of `acts.write`.
 
     Nothing is kept between calls. The policy draws from a generator that is made from `seed` and the dialogues of
-    the call (their task, role and turn), so a run with the same dialogues at the same time repeats.
+    the call (their task, role and turn, and their draw, which an episode has that was reseeded), so a run with the
+    same dialogues at the same time repeats.
 
     Args:
         policy: who acts.
@@ -62,6 +63,7 @@ class PolicyPartner:
             "role": np.array([view.role for view in views]),
         }
         words = [number for view in views for number in (view.seed % 2**32, view.role, view.turn)]
+        words += [view.draw for view in views if view.draw is not None]
         rng = np.random.default_rng([self.seed, *words])
         replies = self.policy.act([self.messages(view) for view in views], infos, rng)
         if len(replies) != len(views):

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from agentgym.branch_points import SELECTIONS, Select, at_random, every, highest_entropy
 from agentgym.checks import suggest
 from agentgym.lanes import collect_lanes
-from agentgym.reply_queue import ReplyQueue, reply_queue
+from agentgym.reply_queue import ReplyQueue, answers_of, reply_queue
 from agentgym.rollout import Policy, act_each, collect
 from agentgym.trajectory import Reply, StepTable
 from agentgym.tree import collect_tree
@@ -73,14 +73,17 @@ class _TimedQueue:
 
     def __init__(self, timed: Timed, queue: ReplyQueue) -> None:
         self._timed, self._queue = timed, queue
+        self._waiting: set[int] = set()
 
     def put(self, names: Any, observations: Any, infos: Any, rngs: Any) -> None:
         with self._timed.clock():
             self._queue.put(names, observations, infos, rngs)
+        self._waiting.update(names)
 
     def get(self) -> list[tuple[int, Reply | Exception]]:
         with self._timed.clock():
-            found = self._queue.get()
+            found = list(answers_of(self._queue, self._queue.get(), self._waiting))
+        self._waiting.difference_update(name for name, _ in found)
         self._timed.tokens += sum(len(reply.token_ids) for _, reply in found if isinstance(reply, Reply))
         return found
 

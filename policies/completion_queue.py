@@ -53,7 +53,10 @@ class CompletionQueue(Protocol):
         ...
 
     def get(self) -> list[tuple[int, Completion | Exception]]:
-        """Wait until something is finished, and return what is: names, and completions or why there is none."""
+        """Wait until something is finished, and return what is: names, and completions or why there is none.
+
+        Called only while something is on its way; never an empty list. Each name comes once.
+        """
         ...
 
     def close(self) -> None:
@@ -84,6 +87,11 @@ class Together:
         restrictions = [each.restriction for each in asked]
         limits = restrictions if any(each is not None for each in restrictions) else None
         written = self._sampler.write([each.prompt for each in asked], draws, self._decoding, limits)
+        if len(written) != len(asked):
+            raise ValueError(
+                f"{type(self._sampler).__name__}.write returned {len(written)} completions of {len(asked)} prompts: "
+                "expected one for each, in their order"
+            )
         return [(each.name, one) for each, one in zip(asked, written, strict=True)]
 
     def close(self) -> None:

@@ -18,6 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from agentgym.reply_queue import answers_of
 from policies.completion_queue import CompletionQueue, Request, Together
 from policies.prompts import Prompt
 from policies.sampler import Completion, Decoding, Restriction
@@ -143,7 +144,7 @@ class _EngineQueue:
     def get(self) -> list[tuple[int, Completion | Exception]]:
         found: list[tuple[int, Completion | Exception]] = []
         sound: list[tuple[Prompt, Completion]] = []
-        for name, one in self._stream.get():
+        for name, one in answers_of(self._stream, self._stream.get(), self._prompts):
             prompt = self._prompts.pop(name)
             try:
                 if isinstance(one, Completion):

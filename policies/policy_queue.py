@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym.reply_queue import answers_of
 from agentgym.trajectory import Reply
 from policies.completion_queue import Request, completion_queue
 from policies.pretrained import Settings
@@ -72,7 +73,7 @@ class PolicyQueue:
             return [(name, self._policy.reply(None, Completion(), self._version)) for name in unfit]
         return [
             (name, one if isinstance(one, Exception) else self._policy.reply(prompt, one, self._version))
-            for name, one in self._queue.get()
+            for name, one in answers_of(self._queue, self._queue.get(), self._prompts)
             for prompt in [self._prompts.pop(name)]
         ]
 
