@@ -142,6 +142,7 @@ class AdaptedEnv(TextEnv[Any]):
         success: see `adapt`.
         limit: see `adapt`, where it is `max_episode_steps`.
         index: of the sub-environment, for errors.
+        owner: for whom there is one warning of episodes without an end; by default the environment itself.
     """
 
     def __init__(
@@ -152,6 +153,7 @@ class AdaptedEnv(TextEnv[Any]):
         success: Success | None,
         limit: int | None = None,
         index: int = 0,
+        owner: Any = None,
     ) -> None:
         self.metadata = {"render_modes": [], **env.metadata}
         super().__init__()
@@ -160,6 +162,7 @@ class AdaptedEnv(TextEnv[Any]):
         self.observation_space, self.action_space = env.observation_space, env.action_space
         self._key, self._task, self._success = key, task, success
         self._where = f"sub-environment {index} ({env.envs if isinstance(env, Worker) else env})"
+        self._owner = env if owner is None else owner
         limited = env.has_wrapper_attr("_max_episode_steps")  # of a `TimeLimit`
         self._assumed = limit is None and not limited
         self._limit = MOST_STEPS if self._assumed else None if limit in (None, -1) else limit
@@ -279,9 +282,8 @@ class AdaptedEnv(TextEnv[Any]):
         return flag(self._info[known[0]], f"info[{known[0]!r}] of an episode's end", self._where) if known else None
 
     def _warn_of_no_end(self) -> None:
-        owner = self.env.envs if isinstance(self.env, Worker) else self.env.unwrapped
-        if owner not in _endless:
-            _endless.add(owner)
+        if self._owner not in _endless:
+            _endless.add(self._owner)
             warnings.warn(
                 f"{self._where} has not ended an episode after {MOST_STEPS:,} steps and is in no TimeLimit: it is "
                 "truncated, as by one. Say how many steps an episode has: gymnasium.wrappers.TimeLimit(env, steps) or "
@@ -338,7 +340,10 @@ class AdaptedVectorEnv(TextVectorEnv):
 
     def make_envs(self, **functions: Any) -> list[TextEnv[Any]]:
         """Return the sub-environments of the stock vector environment."""
-        return [AdaptedEnv(env, index=i, **functions) for i, env in enumerate(self._workers or self.inner_envs)]
+        # Not `inner`: a single environment gets a new one each time it is adapted.
+        owner = self.inner if self._workers else self.inner_envs[0].unwrapped
+        inside = self._workers or self.inner_envs
+        return [AdaptedEnv(env, index=i, owner=owner, **functions) for i, env in enumerate(inside)]
 
     def columns(self, infos: Sequence[Info]) -> dict[str, Any]:
         """Return one array per key, and a mask for those that are not everywhere."""

@@ -138,9 +138,7 @@ def _plain(value: Any) -> Any:
 
 def _info(info: Any, what: str, where: str) -> Info:
     if not isinstance(info, Mapping):
-        raise TypeError(
-            f"{where}: the info that {what} returns must be a dict, got {_shown(info)}; it may be empty: {{}}"
-        )
+        raise TypeError(f"{where}: the info that {what} returns must be a dict, got {_shown(info)}; it may be {{}}")
     return dict(info)
 
 
