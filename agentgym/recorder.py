@@ -10,6 +10,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
+from agentgym.gym_answers import flag
 from agentgym.trajectory import Ending, Reply, Step, StepTable, Trajectory
 
 
@@ -173,7 +174,7 @@ class TableBuilder:
             same_step = over and self.autoreset_mode is AutoresetMode.SAME_STEP
             after = infos["final_info"] if same_step else infos
             key = _state_key(after, i)
-            won, unscored = over and bool(entry(after, "won", i)), "unscored" in after and bool(after["unscored"][i])
+            won, unscored = over and _said(after, "won", i), "unscored" in after and bool(after["unscored"][i])
             ending = Ending.of(won, bool(terminated[i]), bool(truncated[i]), unscored) if over else Ending.CUT
             if ending in (Ending.SUCCESS, Ending.FAILURE):
                 key = f"{key} [{ending.value}]"
@@ -185,7 +186,7 @@ class TableBuilder:
                     action=action,
                     next_state=key,
                     reward=float(rewards[i]),
-                    valid=bool(entry(after, "is_action_valid", i)),
+                    valid=_said(after, "is_action_valid", i),
                     reply=None if replies is None else replies[i],
                 )
             )
@@ -275,6 +276,11 @@ def _common(one: Trajectory, other: Trajectory, most: int) -> int:
 
 def _state_key(infos: Mapping[str, Any], i: int) -> str:
     return str(entry(infos, "canonical_key" if "canonical_key" in infos else "state_key", i))
+
+
+def _said(infos: Mapping[str, Any], name: str, i: int) -> bool:
+    value = entry(infos, name, i)
+    return bool(value) if type(value) is np.bool_ else flag(value, f"infos[{name!r}]", f"sub-environment {i}")
 
 
 def entry(infos: Mapping[str, Any], name: str, i: int) -> Any:

@@ -56,6 +56,7 @@ def collect(
     group_size: int = 1,
     seed: int,
     luck: Luck = "episode",
+    first: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> StepTable:
     """Play every task `group_size` times and return all steps.
@@ -81,6 +82,7 @@ def collect(
         luck: "episode", as said above; or "group": no episode is reseeded, and where two of a group act alike they meet
             the same chances (common random numbers). Their returns are then no independent draws: a policy that always
             acts alike has one return in the whole group.
+        first: number in its group of the first episode of each; for callers that play a group one by one.
         progress: called after each step with the number of episodes finished so far.
 
     Returns:
@@ -100,7 +102,9 @@ def collect(
     """
     stack = playable(envs)
     builder = TableBuilder(stack.num_envs, stack.metadata["autoreset_mode"])
-    play_groups(stack, policy, builder, tasks=tasks, group_size=group_size, seed=seed, luck=luck, progress=progress)
+    play_groups(
+        stack, policy, builder, tasks=tasks, group_size=group_size, seed=seed, luck=luck, first=first, progress=progress
+    )
     warn_of_unscored(builder.unscored, builder.started)
     table = builder.table()
     warn_of_likeness(table, envs, policy)
@@ -115,6 +119,7 @@ class Episodes:
         group_size: episodes per group.
         seed: of all.
         luck: see `collect`.
+        first: see `collect`.
 
     Raises:
         ValueError: `luck` is unknown.
@@ -125,9 +130,11 @@ class Episodes:
         draws: parent of the policy's random numbers.
     """
 
-    def __init__(self, tasks: Sequence[Mapping[str, Any]], group_size: int, seed: int, luck: Luck) -> None:
+    def __init__(
+        self, tasks: Sequence[Mapping[str, Any]], group_size: int, seed: int, luck: Luck, first: int = 0
+    ) -> None:
         check_name(luck, get_args(Luck), "luck")
-        self.tasks, self.group_size, self.seed, self.luck = tasks, group_size, seed, luck
+        self.tasks, self.group_size, self.seed, self.luck, self.first = tasks, group_size, seed, luck, first
         self.count = len(tasks) * group_size
         sequence = np.random.SeedSequence(seed)
         self.task_seeds: list[int] = sequence.generate_state(len(tasks), np.uint32).tolist()
@@ -140,6 +147,7 @@ class Episodes:
     def reseed(self, number: int) -> int | None:
         """Return the seed that an episode gets after its reset; None: it goes on with that of the reset."""
         group, index = divmod(number, self.group_size)
+        index += self.first
         if self.luck == "group" or not index:
             return None
         return int(np.random.SeedSequence(self.seed, spawn_key=(_LUCK, group, index)).generate_state(1)[0])
@@ -264,13 +272,14 @@ def play_groups(
     group_size: int,
     seed: int,
     luck: Luck = "episode",
+    first: int = 0,
     progress: Callable[[int], None] | None,
     before_step: Callable[[Stage], None] = lambda stage: None,
 ) -> None:
     """Play the episodes of `collect`, whose arguments these are; `before_step` is called before each step of a wave."""
     if not tasks or group_size < 1:
         raise ValueError(f"collect needs tasks and a group_size of at least 1, got {len(tasks)} and {group_size}")
-    episodes = Episodes(tasks, group_size, seed, luck)
+    episodes = Episodes(tasks, group_size, seed, luck, first)
     rng = np.random.default_rng(episodes.draws)
     labels: dict[int, str] = {}
     stage = Stage(envs, builder, policy, lambda observations, infos, _: policy.act(observations, infos, rng))

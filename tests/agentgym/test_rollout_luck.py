@@ -125,6 +125,9 @@ def test_a_group_shares_the_start_and_each_episode_has_its_own_luck() -> None:
         assert len(set(starts)) == 1
         assert len(set(luck)) > 3  # eight draws of 64
     assert groups[0][0].split(":")[0] != groups[1][0].split(":")[0]
+    for first in (0, 3, 7):  # played one by one
+        alone = throws(collect(sync(Coins, 2), Same(), tasks=TASKS, seed=0, first=first))
+        assert alone == [[group[first]] for group in groups]
     shared = throws(collect(sync(Coins, 5), Same(), tasks=TASKS, group_size=8, seed=0, luck="group"))
     assert [len(set(group)) for group in shared] == [1, 1]
     assert [group[0] for group in shared] == [group[0] for group in groups]  # the first has the luck of the reset

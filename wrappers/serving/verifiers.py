@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import importlib
 import sys
+import uuid
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -99,7 +100,8 @@ class GymEnv(vf.Env[GymConfig]):
     async def run(self, task: PanelTask, agents: vf.Agents) -> None:
         """Play one episode and write its steps to `trace.info["episode"]`, as `agentgym.episode.plain_steps` has them.
 
-        It is cut where verifiers ends the conversation, at a limit of turns for instance. A task has one seed.
+        It is cut where verifiers ends the conversation, at a limit of turns for instance. A task has one seed, and so
+        one start; what the environment draws in a step is each episode's own.
         """
         async with agents.agent.interaction(task) as interaction:
             played = asyncio.get_running_loop().run_in_executor(_EPISODES, _play, task.data, _Player(interaction))
@@ -121,7 +123,9 @@ class _Player:
 def _play(data: PanelData, player: _Player) -> Trajectory:
     envs = VectorReplyParser(gym.make_vec(data.env, num_envs=1, autoreset_mode="Disabled", **data.env_options))
     with contextlib.closing(VectorTranscript(envs, instructions=False)) as shown:
-        table = collect(shown, player, tasks=[{"task_id": data.id}], seed=zlib.crc32(str(data.id).encode()))
+        # verifiers does not say which episode of its task this is: any number gives it luck of its own.
+        first, seed = uuid.uuid4().int >> 96, zlib.crc32(str(data.id).encode())
+        table = collect(shown, player, tasks=[{"task_id": data.id}], seed=seed, first=first)
     return table.to_trajectories()[0]
 
 
