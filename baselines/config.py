@@ -15,7 +15,7 @@ from baselines.losses import Aggregation, Divergence, Objective, RatioLevel, Wei
 Overlong = Literal["keep", "mask", "drop"]
 
 #: The number of what an iteration computes from a configuration: runs are comparable where it is the same. Logs (in
-#: their first row) and checkpoints hold it as "training_rules"; those without it are of the first.
+#: their first row, and where it changes) and checkpoints hold it as "training_rules"; those without are of the first.
 #:   1  mini-batches of the rows that are trained, and the mean over those; a step for every mini-batch
 #:   2  mini-batches and mean over all scored rows; no step for a mini-batch without a signal
 TRAINING_RULES = 2

@@ -14,6 +14,7 @@ from agentgym.adapter import adapt
 from agentgym.lanes import collect_lanes
 from agentgym.rollout import Policy, collect
 from agentgym.trajectory import StepTable
+from wrappers.credit.group import TOLERANCE
 
 
 @dataclass(frozen=True, eq=False)

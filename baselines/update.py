@@ -143,8 +143,8 @@ def update(
         reference: the frozen start policy; needed when `config.kl` is above 0 and in the loss.
 
     Returns:
-        Means over all mini-batches: "policy_loss" and "grad_norm" (before clipping, 0 where no step was made). "updates",
-        the steps made, and "silent_updates", the share of mini-batches without one (1 where there are none). Means
+        "updates", the steps made, and "silent_updates", the share of mini-batches without one (1 where there are none).
+        Means over all mini-batches: "policy_loss" and "grad_norm" (before clipping, 0 where no step was made). Means
         over the tokens of trained rows, weighted as the raw rows, and left out where there are none: "kl" (to the
         start, in the form of the loss), "approx_kl" (k3, of the update so far, from the policy before it),
         "clip_fraction", "entropy" (nats per token). With old_logprobs="recompute" also "mismatch_mean" and

@@ -1,15 +1,17 @@
 """What a run's log says of training that goes nowhere or has collapsed: each thing once, with what to do.
 
-    warning_no_success       no episode succeeded in `PATIENCE` iterations in a row, or in the whole run
-    warning_refused          more than `REFUSED` of the actions were refused in each of `REFUSED_FOR` iterations, and the
-                             share has not fallen from the first of them to the last
-    warning_no_contrast      in `SILENT_FOR` iterations in a row, or in the whole run, the episodes of every group ended
-                             alike: methods that compare them have nothing to compare
-    warning_few_rows         fewer than `FEW_ROWS` of the rows had an advantage other than 0
-    warning_collapse         success had been at least `THERE`, and in `FALLEN_FOR` iterations in a row no episode
-                             succeeded and no group had contrast
-    warning_entropy          two iterations in a row, the entropy was below `ENTROPY` of what it was at the start, while
-                             fewer than `SOLVED` of the episodes succeeded
+    warning_no_success    no episode succeeded in `PATIENCE` iterations in a row, or in the whole run
+    warning_no_better     at the end: fewer than `THERE` of the last iterations' episodes succeeded; or, after at least
+                          `PATIENCE` iterations, fewer than `SOLVED`, and no more than of the first iterations'
+    warning_refused       more than `REFUSED` of the actions were refused in each of `REFUSED_FOR` iterations, and the
+                          share has not fallen from the first of them to the last
+    warning_no_contrast   in `SILENT_FOR` iterations in a row, or in the whole run, the episodes of every group ended
+                          alike: methods that compare them have nothing to compare
+    warning_few_rows      fewer than `FEW_ROWS` of the rows had an advantage other than 0
+    warning_collapse      success had been at least `THERE`, and in `FALLEN_FOR` iterations in a row no episode
+                          succeeded and no group had contrast
+    warning_entropy       two iterations in a row, the entropy was below `ENTROPY` of what it was at the start, while
+                          fewer than `SOLVED` of the episodes succeeded
 
 These are the keys of the log's rows in which a warning is given, with the value 1. Nothing else is remembered: a run
 that is resumed reads its log, and words are made from the rows again wherever they are shown.
@@ -24,10 +26,10 @@ from baselines.checkpoint import checkpoints
 from baselines.metrics import Row
 
 PATIENCE = 10
-REFUSED, REFUSED_FOR = 0.5, 5
+REFUSED, REFUSED_FOR = 0.5, 3
 SILENT_FOR = 5
 FEW_ROWS = 0.05
-THERE, FALLEN_FOR = 0.05, 3
+THERE, FALLEN_FOR = 0.1, 3
 ENTROPY = 0.1
 SOLVED = 0.9
 
@@ -71,11 +73,11 @@ def told(rows: Sequence[Row], kept: Mapping[int, str] | None = None) -> list[str
 
 
 def kept_in(folder: Path | None) -> dict[int, str]:
-    """Return what a run's folder holds to go back to: finished iterations -> a checkpoint, or the best policy."""
+    """Return what a run's folder holds to go back to: finished iterations -> name of a checkpoint or best policy."""
     if folder is None:
         return {}
     found = [*sorted(folder.glob("best-*")), *checkpoints(folder)]
-    return {int(path.name.partition("-")[2]): str(path) for path in found}
+    return {int(path.name.partition("-")[2]): path.name for path in found}
 
 
 def _found(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> list[tuple[str, str]]:
@@ -99,6 +101,19 @@ def _no_success(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str
     if _fallen(rows) or not (count := _last(rows, PATIENCE, over, "success")):
         return ""
     return f"{_none_in(count)} succeeded, so nothing shows the policy what success is: {_EASIER}"
+
+
+def _no_better(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
+    if not over or _no_success(rows, over, kept) or _fallen(rows):
+        return ""
+    part = min(PATIENCE, len(rows)) // 2 or 1
+    first, last = (sum(row["success"] for row in some) / part for some in (rows[:part], rows[-part:]))
+    if last >= THERE and (len(rows) < PATIENCE or last > first or last >= SOLVED):
+        return ""
+    return (
+        f"the run ended at a success of {last:.0%} and began with {first:.0%}: train for longer, with more episodes "
+        f"(groups, group_size) or another learning_rate; or {_EASIER}"
+    )
 
 
 def _none_in(count: int) -> str:
@@ -140,7 +155,8 @@ def _few_rows(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
         if solved
         else f"play tasks that are won now and then, draw others (resample_rounds=2), or {_EASIER}"
     )
-    return f"{share:.1%} of the rows have an advantage other than 0, and they alone train the policy: {advice}"
+    what = f"only {share:.1%} of the rows have an advantage other than 0, and they alone train the policy"
+    return f"{what if share else 'no row has an advantage other than 0, so none trains the policy'}: {advice}"
 
 
 def _collapse(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
@@ -149,7 +165,7 @@ def _collapse(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
     best = max(row["success"] for row in rows)
     return (
         f"success was {best:.0%} and is 0 since {FALLEN_FOR} iterations, without contrast in any group: the policy has "
-        f"collapsed and will not recover. {_back(rows[:-FALLEN_FOR], kept)}; {_CALMER}"
+        f"collapsed. {_back(rows[:-FALLEN_FOR], kept)}; {_CALMER}"
     )
 
 
@@ -184,12 +200,17 @@ def _back(rows: Sequence[Row], kept: Mapping[int, str]) -> str:
     iteration = int(last["iteration"])
     # An iteration's episodes are those of the policy before its update.
     there = [number for number in kept if number < iteration]
-    go = f"go back to {kept[max(there)]}" if there else "no checkpoint of before is left: begin again"
+    go = (
+        f"go back to {kept[max(there)]}"
+        if there
+        else "no checkpoint of before is left (checkpoint_every, keep_checkpoints): begin again"
+    )
     return f"The last good iteration was {iteration}, with a success of {last['success']:.0%}: {go}"
 
 
 _RULES: dict[str, Callable[[Sequence[Row], bool, Mapping[int, str]], str]] = {
     "warning_no_success": _no_success,
+    "warning_no_better": _no_better,
     "warning_refused": _refused,
     "warning_no_contrast": _no_contrast,
     "warning_few_rows": _few_rows,
