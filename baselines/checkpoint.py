@@ -34,6 +34,7 @@ from torch import Tensor
 
 from agentgym.disk_cache import damage, new_folder, seal
 from agentgym.foreign_text import read_json
+from baselines.config import TRAINING_RULES
 from baselines.experience import Experience
 from baselines.tensor_folder import join, read_tensors, split, write_tensors
 from policies.training import fingerprint
@@ -62,6 +63,7 @@ class Checkpoint:
         optimizer: state of the optimiser.
         scorer: state of the scorer and its optimiser, None where there is none.
         ahead: what the next iteration learns from, where it is played already (`TrainerConfig.staleness`).
+        training_rules: see `baselines.config.TRAINING_RULES`.
     """
 
     identity: dict[str, Any]
@@ -71,6 +73,7 @@ class Checkpoint:
     optimizer: dict[str, Any]
     scorer: dict[str, Any] | None = None
     ahead: Experience | None = None
+    training_rules: int = TRAINING_RULES
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -100,7 +103,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, keep: int = 2) -> N
                 write_tensors(new, part, tensors)
         if checkpoint.ahead is not None:
             checkpoint.ahead.save(new)
-        plain = {name: getattr(checkpoint, name) for name in ("identity", "iteration", "seconds")}
+        plain = {name: getattr(checkpoint, name) for name in ("identity", "iteration", "seconds", "training_rules")}
         (new / STATE_FILE).write_text(json.dumps({"format": _FORMAT, **plain, "trees": trees}), encoding="utf-8")
         seal(new)
         for file in sorted(new.iterdir()):
@@ -194,7 +197,8 @@ def _read(path: Path) -> Checkpoint:
             if _OLD_SCORER in identity:
                 identity["scorer"] = identity.pop(_OLD_SCORER)
             ahead = Experience.load(path)
-            return Checkpoint(identity, int(state["iteration"]), float(state["seconds"]), ahead=ahead, **parts)
+            done, seconds, rules = int(state["iteration"]), float(state["seconds"]), int(state.get("training_rules", 1))
+            return Checkpoint(identity, done, seconds, ahead=ahead, training_rules=rules, **parts)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise ValueError(f"{path} is not a checkpoint of this trainer ({type(error).__name__}: {error})") from error
     raise ValueError(f"{path} has checkpoint format {found}, this version reads {_FORMAT}")

@@ -14,6 +14,7 @@ from agentgym.lanes import play_lanes
 from agentgym.recorder import TableBuilder
 from agentgym.rollout import Policy, play_groups, playable, warn_of_unscored
 from agentgym.trajectory import StepTable
+from wrappers.credit.group import TOLERANCE
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +68,13 @@ class Evaluation:
     def success_rate(self) -> float:
         """Share of episodes that succeeded."""
         return float(self.success.mean())
+
+    @property
+    def contrast(self) -> float:
+        """Share of the groups whose episodes differ in success or in return."""
+        spread = self.returns.max(1) - self.returns.min(1)
+        differ = spread > TOLERANCE * np.abs(self.returns).max(1)
+        return float((differ | (self.success.any(1) & ~self.success.all(1))).mean())
 
     def success_by(self, column: str) -> dict[Any, NDArray[np.bool_]]:
         """Return the outcomes of the tasks of each kind: value of the column -> bool (tasks of that kind, repeats).

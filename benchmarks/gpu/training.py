@@ -145,7 +145,8 @@ def run_training(
 
     def note(trainer: Trainer, table: StepTable | None, row: Row) -> None:
         if table is not None and trainer.advantages is not None:
-            batch = make_batch(table, trainer.advantages, weighting=config.weighting, keep_zero=config.keep_zero)
+            scored = make_batch(table, trainer.advantages, weighting=config.weighting, keep_zero=config.keep_zero)
+            batch = scored.kept()
             replies = [] if table.replies is None else list(table.replies)
             chains = merge_chains(batch.prompts, batch.replies)
             found.append(

@@ -220,6 +220,7 @@ def _looking(config: Config, policy: Any, seed: int) -> Callable[[int], bool] | 
 def _method(config: Config, folder: Path, job: Job, progress: Progress) -> Found:
     from baselines.imitation.method import Imitation
     from baselines.methods import method as method_of
+    from baselines.watch import kept_in, told
     from policies.lora import LoraSettings, add_lora, merge_lora
     from policies.vision import load_policy
 
@@ -251,7 +252,7 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> Found
         for row in rows
         if "validation_greedy_success" in row
     ]  # fmt: skip
-    found.runs = [Run(job.method, job.seed, seconds, curve)]
+    found.runs = [Run(job.method, job.seed, seconds, curve, told(rows, kept_in(folder / job.name)))]
     if job.seed == config.seeds[0]:
         task = read_finished(folder, start).task
         assert task is not None  # the clone of the first seed has chosen one

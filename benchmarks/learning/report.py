@@ -49,6 +49,7 @@ def render(results: Results) -> str:
         rows=[_row(row) for row in table_rows(results)],
         return_name=settings_of(config.env).return_name,
         caption=caption(results),
+        warned=[f"{run.method}, seed {run.seed}, {line}" for run in results.runs for line in run.warnings],
         band=band_words(results),
         gamma=f"{results.graphs[0].gamma:g}" if results.graphs else NONE,
         about=_about(results),

@@ -12,6 +12,7 @@ import markupsafe
 from agentgym.foreign_text import read_json_lines
 from baselines.callbacks import SAMPLES_FILE
 from baselines.metrics import LOG_FILE, Row, read_log
+from baselines.watch import kept_in, told
 from benchmarks.console import NONE
 from benchmarks.machine import describe_machine
 from benchmarks.report import assemble
@@ -72,6 +73,7 @@ def render(folder: Path, rows: list[Row], settings: RunSettings) -> str:
         last=last,
         samples=[line for line in samples if line["iteration"] == last],
         told=settings.told(),
+        warned=told(rows, kept_in(folder)),
         about=[
             ("written", datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")),
             ("machine", machine.hardware),

@@ -116,5 +116,9 @@ def test_a_run_with_an_adapter_leaves_all_and_goes_on(tmp_path: Path) -> None:
     for text in ("rewardflow on AgentRL/Sokoban-v0", "Steps of iteration 2", "tokens per second of the update"):
         assert text in page
     assert "share of the device" in page
+    # Four iterations of tiny runs go nowhere, and the page says so as the log does.
+    assert any(key.startswith("warning_") for row in read_log(a / "log.jsonl") for key in row)
+    assert "<h2>Warnings</h2>" in page
+    assert "give it easier tasks, or a warm start" in page
     assert 'src="http' not in page
     assert (a / "curves.png").read_bytes().startswith(b"\x89PNG")
