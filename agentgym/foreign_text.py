@@ -2,7 +2,7 @@
 
 What passes is text that a tokenizer, a JSON file and a page can hold: no lone surrogates, no control characters, no
 more than a stated length. Text is cleaned, never refused; a file or an answer that cannot be read raises a
-`ForeignError`, which says what is wrong (for a file with its name and line).
+`DataError`, which says what is wrong (for a file with its name and line).
 """
 
 from __future__ import annotations
@@ -35,8 +35,11 @@ _BREAK = re.compile("\r\n|[\n\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]")
 _PACKED: dict[str, Callable[..., Any]] = {".xz": lzma.open, ".gz": gzip.open, ".bz2": bz2.open}
 
 
-class ForeignError(ValueError):
-    """A file or an answer from outside cannot be read as what it should be."""
+class DataError(ValueError):
+    """Data are missing or damaged: files, folders or answers from outside that are not what they should be.
+
+    The message names the file, the line and the field as far as there are any, and says what to do.
+    """
 
 
 def clean(text: str, most: int = MOST_CHARACTERS) -> str:
@@ -93,7 +96,7 @@ def read_json(content: str | bytes, *, unique: bool = False, spare: bool = False
         spare: put None where a number is that no program should be handed, instead of refusing everything.
 
     Raises:
-        ForeignError: when it is no JSON, or holds what no program should be handed: nesting deeper than the
+        DataError: when it is no JSON, or holds what no program should be handed: nesting deeper than the
             interpreter's limit, an integer of more than `MOST_DIGITS` digits, a number that is not finite.
     """
     try:
@@ -103,13 +106,13 @@ def read_json(content: str | bytes, *, unique: bool = False, spare: bool = False
         as_it_is = "\\u" not in text and (text.isprintable() or not _FOUL.search(text))
         return value if as_it_is else clean_json(value)
     except UnicodeDecodeError as error:
-        raise ForeignError(f"not UTF-8: {error.reason} at byte {error.start}") from None
+        raise DataError(f"not UTF-8: {error.reason} at byte {error.start}") from None
     except RecursionError:
-        raise ForeignError("nested too deeply") from None
-    except ForeignError:
+        raise DataError("nested too deeply") from None
+    except DataError:
         raise
     except ValueError as error:
-        raise ForeignError(f"not JSON: {error}") from None
+        raise DataError(f"not JSON: {error}") from None
 
 
 def clean_json(value: Any) -> Any:
@@ -125,7 +128,7 @@ def read_file(path: Path) -> bytes:
     """Return the content of a file, unpacked where its name ends in .xz, .gz or .bz2.
 
     Raises:
-        ForeignError: when a compressed file is damaged or unpacks to more than is allowed (`MOST_UNPACKED`).
+        DataError: when a compressed file is damaged or unpacks to more than is allowed (`MOST_UNPACKED`).
         OSError: when the file cannot be read.
     """
     if path.suffix not in _PACKED:
@@ -138,21 +141,21 @@ def read_text(path: Path) -> str:
     """Return a UTF-8 file as text, without a byte order mark; see `read_file`.
 
     Raises:
-        ForeignError: as `read_file`, and when it is not UTF-8, with the line.
+        DataError: as `read_file`, and when it is not UTF-8, with the line.
     """
     content = read_file(path)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        raise ForeignError(f"{path}, line {line}: not UTF-8: {error.reason}") from None
+        raise DataError(f"{path}, line {line}: not UTF-8: {error.reason}") from None
 
 
 def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
     """Yield (line number from 1, value) for every line of a JSON-lines file that is not blank; see `read_json`.
 
     Raises:
-        ForeignError: at the first line that cannot be read, with file and line.
+        DataError: at the first line that cannot be read, with file and line.
     """
     with Unpacked(path) as stream:
         for number, line in enumerate(stream, 1):
@@ -160,8 +163,8 @@ def read_json_lines(path: Path) -> Iterator[tuple[int, Any]]:
                 continue
             try:
                 yield number, read_json(line)
-            except ForeignError as error:
-                raise ForeignError(f"{path}, line {number}: {error}") from None
+            except DataError as error:
+                raise DataError(f"{path}, line {number}: {error}") from None
 
 
 def packed(path: Path, file: IO[bytes]) -> contextlib.AbstractContextManager[IO[bytes]]:
@@ -173,7 +176,7 @@ class Unpacked:
     """A file, unpacked on the way where its name ends in .xz, .gz or .bz2; what it unpacks to is limited.
 
     Raises:
-        ForeignError: while reading, when a compressed file is damaged or unpacks to more than is allowed.
+        DataError: while reading, when a compressed file is damaged or unpacks to more than is allowed.
         OSError: when the file cannot be read.
     """
 
@@ -214,10 +217,10 @@ class Unpacked:
         try:
             content = read()
         except (EOFError, lzma.LZMAError, zlib.error, OSError, ValueError) as error:
-            raise ForeignError(f"{self._path}: damaged compressed file ({error})") from None
+            raise DataError(f"{self._path}: damaged compressed file ({error})") from None
         self._left -= len(content)
         if self._left < 0:
-            raise ForeignError(
+            raise DataError(
                 f"{self._path}: unpacks to more than {self._most:,} bytes; unpack it yourself if you trust it"
             )
         return content
@@ -225,19 +228,19 @@ class Unpacked:
 
 def _integer(digits: str) -> int:
     if len(digits) > MOST_DIGITS + (digits[0] == "-"):
-        raise ForeignError(f"an integer of {len(digits)} digits; at most {MOST_DIGITS} are read")
+        raise DataError(f"an integer of {len(digits)} digits; at most {MOST_DIGITS} are read")
     return int(digits)
 
 
 def _float(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise ForeignError(f"the number {digits[:40]} is beyond all floats")
+        raise DataError(f"the number {digits[:40]} is beyond all floats")
     return value
 
 
 def _constant(name: str) -> Any:
-    raise ForeignError(f"{name} is not a JSON number")
+    raise DataError(f"{name} is not a JSON number")
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -245,7 +248,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         seen: set[str] = set()
         repeated = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise ForeignError(f"the name {repeated[:80]!r} stands twice in one object")
+        raise DataError(f"the name {repeated[:80]!r} stands twice in one object")
     return found
 
 
@@ -257,7 +260,7 @@ def _spared(read: Callable[[str], Any]) -> Callable[[str], Any]:
     def number(digits: str) -> Any:
         try:
             return read(digits)
-        except ForeignError:
+        except DataError:
             return None
 
     return number

@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from agentgym.disk_cache import new_file
-from agentgym.foreign_text import ForeignError, packed, read_json_lines
+from agentgym.foreign_text import DataError, packed, read_json_lines
 
 #: Rewards beyond this are no rewards: their sums and squares leave the floats.
 MOST_REWARD: Final = 1e300
@@ -69,7 +69,7 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield line number and checked trajectory, the dict that stands there, for every trajectory of a file.
 
     Raises:
-        ForeignError: at the first line that is no such trajectory, or whose trajectory id was there before, with file,
+        DataError: at the first line that is no such trajectory, or whose trajectory id was there before, with file,
             line, and where in the line the damage is.
         OSError: when the file cannot be read.
     """
@@ -81,46 +81,46 @@ def read_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
             _check_steps(line)
             name = line["trajectory"]
             if seen.setdefault(name, number) != number:
-                raise ForeignError(f"trajectory {name!r:.80} was in line {seen[name]} already")
-        except ForeignError as error:
-            raise ForeignError(f"{path}, line {number}: not a trajectory written by to_jsonl: {error}") from None
+                raise DataError(f"trajectory {name!r:.80} was in line {seen[name]} already")
+        except DataError as error:
+            raise DataError(f"{path}, line {number}: not a trajectory written by to_jsonl: {error}") from None
         yield number, line
 
 
 def _check_steps(line: dict[str, Any]) -> None:
     steps = line["steps"]
     if not steps:
-        raise ForeignError("no steps")
+        raise DataError("no steps")
     before = -math.inf
     for k, step in enumerate(steps):
         _check(step, _STEP, f"steps[{k}]")
         if step["t"] <= before:
-            raise ForeignError(f"steps[{k}].t must be more than {before}, the one before, got {step['t']}")
+            raise DataError(f"steps[{k}].t must be more than {before}, the one before, got {step['t']}")
         before = step["t"]
         reply = step["reply"]
         if reply is None:
             continue
         _check({**_EARLIER, **reply}, _REPLY, f"steps[{k}].reply")
         if reply.get("allowed") and len(reply["allowed"]) != len(reply["token_ids"]):
-            raise ForeignError(f"steps[{k}].reply has {len(reply['token_ids'])} token_ids, allowed {reply['allowed']}")
+            raise DataError(f"steps[{k}].reply has {len(reply['token_ids'])} token_ids, allowed {reply['allowed']}")
         if len(reply["logprobs"]) != len(reply["token_ids"]):
-            raise ForeignError(
+            raise DataError(
                 f"steps[{k}].reply has {len(reply['token_ids'])} token_ids and {len(reply['logprobs'])} logprobs"
             )
 
 
 def _check(value: Any, fields: Mapping[str, tuple[str, Callable[[Any], bool]]], where: str) -> None:
-    """Raise a ForeignError unless a value is an object with exactly these fields, each as it should be."""
+    """Raise a DataError unless a value is an object with exactly these fields, each as it should be."""
     if type(value) is not dict:
-        raise ForeignError(f"{where or 'the line'} must be an object, got {value!r:.80}")
+        raise DataError(f"{where or 'the line'} must be an object, got {value!r:.80}")
     if value.keys() != fields.keys():
         missing, unknown = fields.keys() - value.keys(), value.keys() - fields.keys()
         which = f"no {min(missing)!r}" if missing else f"an unknown {min(unknown)!r:.80}"
-        raise ForeignError(f"{where or 'the line'} has {which}; expected {', '.join(fields)}")
+        raise DataError(f"{where or 'the line'} has {which}; expected {', '.join(fields)}")
     for name, (expected, fits) in fields.items():
         if not fits(value[name]):
             field = f"{where}.{name}" if where else name
-            raise ForeignError(f"{field} must be {expected}, got {value[name]!r:.80}")
+            raise DataError(f"{field} must be {expected}, got {value[name]!r:.80}")
 
 
 def _is_id(value: Any) -> bool:

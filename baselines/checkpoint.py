@@ -33,7 +33,7 @@ from typing import Any
 from torch import Tensor
 
 from agentgym.disk_cache import damage, new_folder, seal
-from agentgym.foreign_text import read_json
+from agentgym.foreign_text import DataError, read_json
 from baselines.config import TRAINING_RULES
 from baselines.experience import Experience
 from baselines.tensor_folder import join, read_tensors, split, write_tensors
@@ -153,23 +153,23 @@ def load_checkpoint(folder: Path, identity: dict[str, Any]) -> Checkpoint:
     """Read the newest checkpoint of a folder, if it belongs to the run described.
 
     Raises:
-        FileNotFoundError: there is none.
-        ValueError: it is damaged, or no checkpoint; the message names the one before. Or it is one of another run; the
-            message names what differs. Or an earlier version of this package wrote it.
+        DataError: there is none; it is damaged, or no checkpoint, and the message names the one before; or an earlier
+            version of this package wrote it.
+        ValueError: it is one of another run; the message names what differs.
     """
     found = checkpoints(folder)
     if not found:
         if (folder / OLD_FILE).exists():
-            raise ValueError(
+            raise DataError(
                 f"{folder / OLD_FILE} is a checkpoint of an earlier version, a file; this version reads folders "
                 "(checkpoint-000010): finish the run with the version it began with, or train into an empty folder"
             )
-        raise FileNotFoundError(f"no checkpoint in {folder}")
+        raise DataError(f"no checkpoint in {folder}")
     path = found[-1]
     try:
         checkpoint = _read(path)
-    except ValueError as error:
-        raise ValueError(f"{error}; {_advice(found)}") from error
+    except DataError as error:
+        raise DataError(f"{error}; {_advice(found)}") from error
     differing = differences(checkpoint.identity, identity)
     if differing:
         shown = "\n".join(f"  {line}" for line in differing[:8])
@@ -184,7 +184,7 @@ def load_checkpoint(folder: Path, identity: dict[str, Any]) -> Checkpoint:
 def _read(path: Path) -> Checkpoint:
     wrong = damage(path)
     if wrong is not None:
-        raise ValueError(f"{path} is damaged, or not a checkpoint of this trainer: {wrong}")
+        raise DataError(f"{path} is damaged, or not a checkpoint of this trainer: {wrong}")
     try:
         state = read_json((path / STATE_FILE).read_bytes())
         found = state["format"]
@@ -200,8 +200,8 @@ def _read(path: Path) -> Checkpoint:
             done, seconds, rules = int(state["iteration"]), float(state["seconds"]), int(state.get("training_rules", 1))
             return Checkpoint(identity, done, seconds, ahead=ahead, training_rules=rules, **parts)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"{path} is not a checkpoint of this trainer ({type(error).__name__}: {error})") from error
-    raise ValueError(f"{path} has checkpoint format {found}, this version reads {_FORMAT}")
+        raise DataError(f"{path} is not a checkpoint of this trainer ({type(error).__name__}: {error})") from error
+    raise DataError(f"{path} has checkpoint format {found}, this version reads {_FORMAT}")
 
 
 def _part(path: Path, part: str, tree: Any) -> Any:
@@ -215,7 +215,7 @@ def _advice(found: list[Path]) -> str:
     for before in reversed(found[:-1]):
         try:
             iteration = _read(before).iteration
-        except ValueError:
+        except DataError:
             continue
         return f"the one before, of iteration {iteration}, is whole: remove {found[-1]} to go on from it"
     return "there is no other that could be read: train into an empty folder"

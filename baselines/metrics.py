@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym.disk_cache import write_file
-from agentgym.foreign_text import ForeignError, read_json
+from agentgym.foreign_text import DataError, read_json
 
 Row = dict[str, float]
 
@@ -107,29 +107,29 @@ def read_log(path: Path) -> list[Row]:
     """Read the rows of a log; a last line cut short by a crash is left out.
 
     Raises:
-        ForeignError: another line is not a row, with file and line number.
+        DataError: another line is not a row, with file and line number.
     """
     rows: list[Row] = []
     *lines, cut = path.read_bytes().split(b"\n")
     for number, line in enumerate([*lines, cut] if cut else lines, 1):
         try:
             rows.append(_row(read_json(line)))
-        except ForeignError as error:
+        except DataError as error:
             if number > len(lines):
                 break
-            raise ForeignError(f"{path}, line {number}: not a row of a training log ({error})") from None
+            raise DataError(f"{path}, line {number}: not a row of a training log ({error})") from None
     return rows
 
 
 def _row(value: Any) -> Row:
     if not isinstance(value, dict):
-        raise ForeignError(f"expected an object of numbers, got {type(value).__name__}")
+        raise DataError(f"expected an object of numbers, got {type(value).__name__}")
     for key, number in value.items():
         if number is not None and type(number) not in (int, float):
-            raise ForeignError(f"{key[:100]!r} must be a number or null, got {type(number).__name__}")
+            raise DataError(f"{key[:100]!r} must be a number or null, got {type(number).__name__}")
     iteration = value.get("iteration")
     if iteration is None or iteration != int(iteration) or not 0 <= iteration <= _MOST_ITERATIONS:
-        raise ForeignError(f"'iteration' must be a whole number in 0..{_MOST_ITERATIONS}, got {iteration}")
+        raise DataError(f"'iteration' must be a whole number in 0..{_MOST_ITERATIONS}, got {iteration}")
     return {**value, "iteration": int(iteration)}
 
 

@@ -28,8 +28,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from agentgym.disk_cache import LockedError
-from agentgym.foreign_text import clean
-from benchmarks.json_files import OtherConfigurationError, ResultsError, write_json
+from agentgym.foreign_text import DataError, clean
+from benchmarks.json_files import OtherConfigurationError, write_json
 from benchmarks.machine import missing_package
 from benchmarks.processes import Job, JobFailedError
 
@@ -64,7 +64,7 @@ def explained(stopped: str, kept: str = "") -> Iterator[None]:
         yield
     except ModuleNotFoundError as error:
         raise stop(missing_package(error), 2) from None
-    except (OtherConfigurationError, LockedError, ResultsError, ImportError) as error:
+    except (OtherConfigurationError, LockedError, DataError, ImportError) as error:
         raise stop(str(error), 2) from None
     except KeyboardInterrupt:
         raise stop(stopped, 130) from None

@@ -22,8 +22,8 @@ CONFIG = "config.json"
 _LONGEST = 80
 
 
-class ResultsError(ValueError):
-    """A results file is not what this version of the benchmarks writes."""
+class ResultsError(foreign_text.DataError):
+    """Results are missing, damaged or of another version, or what a benchmark was asked for is not there."""
 
 
 class OtherConfigurationError(ValueError):
@@ -60,9 +60,10 @@ def read_json(path: Path) -> Any:
     Raises:
         ResultsError: no such file, or not JSON; names the file.
     """
+    content = _content(path)
     try:
-        return foreign_text.read_json(_content(path))
-    except foreign_text.ForeignError as error:
+        return foreign_text.read_json(content)
+    except foreign_text.DataError as error:
         raise ResultsError(f"{path}: {error}; delete it and run the same command again") from None
 
 

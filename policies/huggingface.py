@@ -387,9 +387,8 @@ class HuggingFacePolicy:
             **settings: override the stored `Settings` (or `autocast`, `sampler`).
 
         Raises:
-            FileNotFoundError: there is no such model here.
-            ValueError: the folder does not hold a usable causal language model, all of its weights included; or an
-                adapter of another base.
+            DataError: there is no such model here; or the folder does not hold a usable causal language model, all of
+                its weights included, or an adapter of another base.
         """
         stored = read_settings(Path(path))
         if (Path(path) / ADAPTER_FILE).is_file():

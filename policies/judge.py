@@ -14,7 +14,7 @@ import numpy as np
 from agentgym.chat.endpoint import ChatEndpoint
 from agentgym.chat.json_answer import only_object
 from agentgym.chat.wire import ChatAnswer, ChatFailure, ChatRequest
-from agentgym.foreign_text import MOST_CHARACTERS, MOST_DIGITS, ForeignError
+from agentgym.foreign_text import MOST_CHARACTERS, MOST_DIGITS, DataError
 from agentgym.trajectory import Floats, StepTable
 from policies.step_lines import (
     Story,
@@ -290,7 +290,7 @@ class JudgeScorer:
         for (text, length), answer in zip(lengths.items(), answers, strict=True):
             try:
                 found[text] = self._read(answer, length)
-            except ForeignError as error:
+            except DataError as error:
                 found[text], why[text] = [math.nan] * length, str(error)
         self.failures = tuple(why[text] for text in texts if text in why)
         scores = [score for text in texts for score in found[text]]
@@ -329,12 +329,12 @@ class JudgeScorer:
 
     def _read(self, answer: ChatAnswer | ChatFailure, steps: int) -> list[float | None]:
         if isinstance(answer, ChatFailure):
-            raise ForeignError(answer.reason)
+            raise DataError(answer.reason)
         try:
             return read_scores(answer.text, steps, self.lowest, self.highest)
-        except ForeignError as error:
+        except DataError as error:
             cut = " (the answer was cut at its longest length)" if answer.finish == "length" else ""
-            raise ForeignError(f"{self.endpoint.model} at {self.endpoint.base_url}: {error}{cut}") from None
+            raise DataError(f"{self.endpoint.model} at {self.endpoint.base_url}: {error}{cut}") from None
 
 
 def _text(told: object, hook: str) -> str:
@@ -358,7 +358,7 @@ def read_scores(text: str, steps: int, lowest: float, highest: float) -> list[fl
         A number per step; None: no opinion; nan: what is there is no number within the range.
 
     Raises:
-        ForeignError: when there is no such object, more than one, or not exactly the steps in it.
+        DataError: when there is no such object, more than one, or not exactly the steps in it.
 
     >>> read_scores('```json\n{"1": 2.5, "2": null, "3": true, "4": 99}\n```', 4, -5, 5)
     [2.5, None, nan, nan]
@@ -369,11 +369,11 @@ def read_scores(text: str, steps: int, lowest: float, highest: float) -> list[fl
     if isinstance(given, dict):
         names = [str(step) for step in range(1, steps + 1)]
         if given.keys() != set(names):
-            raise ForeignError(f'expected a score for each of the steps "1" to "{steps}", got {list(given)!r:.200}')
+            raise DataError(f'expected a score for each of the steps "1" to "{steps}", got {list(given)!r:.200}')
         given = [given[name] for name in names]
     if not isinstance(given, list) or len(given) != steps:
         got = f"{len(given)}" if isinstance(given, list) else type(given).__name__
-        raise ForeignError(f"expected the scores of {steps} steps, got {got}")
+        raise DataError(f"expected the scores of {steps} steps, got {got}")
     return [None if score is None else _score(score, lowest, highest) for score in given]
 
 

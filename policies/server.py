@@ -16,7 +16,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
 from typing import Any
 
-from agentgym.foreign_text import ForeignError, read_json
+from agentgym.foreign_text import DataError, read_json
 from agentgym.http_client import HttpAnswer, HttpClient, HttpFailure
 from policies.engine import CompletionStream, EngineError, EngineSampler, save_weights
 from policies.prompts import Prompt
@@ -124,7 +124,7 @@ class ServerSampler(EngineSampler):
             choice = read_json(answer.content)["choices"][0]
             tokens, prompt_ids, listed = (choice.get(name) for name in ("token_ids", "prompt_token_ids", "logprobs"))
             logprobs = None if listed is None else [float(each) for each in listed["token_logprobs"]]
-        except (ForeignError, KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
+        except (DataError, KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
             raise EngineError(f"{url}: the answer is no completion ({error}): {answer.content!r:.200}") from error
         if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
             raise EngineError(

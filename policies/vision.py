@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
-from agentgym.foreign_text import ForeignError, read_json, read_text
+from agentgym.foreign_text import DataError, read_json, read_text
 from policies.huggingface import HuggingFacePolicy
 from policies.lora import ADAPTER_FILE, adapter_base
 from policies.picture_inputs import PictureInputs, pictures_of
@@ -107,8 +107,7 @@ class VisionPolicy(HuggingFacePolicy):
             **options: as of `HuggingFacePolicy.from_pretrained`.
 
         Raises:
-            FileNotFoundError: there is no such model, or no image processor beside it.
-            ValueError: the folder does not hold a usable model.
+            DataError: there is no such model, no image processor beside it, or the folder holds no usable model.
         """
         if processor is None and (pictures := options.get("pictures")) is not None:
             processor = pictures.processor
@@ -117,7 +116,7 @@ class VisionPolicy(HuggingFacePolicy):
             try:
                 processor = _processor_class().from_pretrained(beside, local_files_only=not download)
             except OSError as error:
-                raise FileNotFoundError(
+                raise DataError(
                     f"{str(beside)!r} holds no {PROCESSOR_FILE}, or is no model here; pass download=True to fetch it. "
                     f"Cause: {error}"
                 ) from error
@@ -153,7 +152,7 @@ def sees(path: str | Path, *, download: bool = False, base: str | Path | None = 
     if folder.is_dir():
         try:
             config = read_json(read_text(folder / _CONFIG_FILE))
-        except (OSError, ForeignError):
+        except (OSError, DataError):
             return False  # who loads it says what is wrong
         return isinstance(config, dict) and config.get("model_type") in SEEING
     from transformers import AutoConfig

@@ -75,7 +75,7 @@ class ALFWorldEnv(TextEnv[str]):
     "train", "valid_seen", "valid_unseen" and, where it exists, "valid_train". Both versions of the data are known, with
     `put x in/on y` and with `move x to y`; which games count is decided as in the original (not those that cannot be
     solved, with movable receptacles or sliced objects, of other task types, without `traj_data.json`); a file that
-    cannot be read is a `GameError` that names it. A split is read once (the train split takes 10 to 20 seconds) and
+    cannot be read is a `DataError` that names it. A split is read once (the train split takes 10 to 20 seconds) and
     then kept in a cache of a few megabytes.
 
     **Repairs.** The quirks of the original are all there. `repairs` names those to be repaired, or "all":

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from agentgym.foreign_text import ForeignError, read_json
+from agentgym.foreign_text import DataError, read_json
 
 #: Seconds to wait while another process writes.
 _PATIENCE = 60.0
@@ -37,7 +37,7 @@ class AnswerCache:
         """Return the values of those keys that are there.
 
         Raises:
-            ValueError: when the file is not one of this class, or damaged.
+            DataError: when the file is not one of this class, or damaged.
         """
         wanted = list(dict.fromkeys(keys))
         found: dict[str, Any] = {}
@@ -48,8 +48,8 @@ class AnswerCache:
                     marks = ",".join("?" * len(part))
                     rows = self._run(f"SELECT key, value FROM answers WHERE key IN ({marks})", part)
                     found.update((key, read_json(value)) for key, value in rows)
-        except (sqlite3.DatabaseError, ForeignError, TypeError) as error:
-            raise ValueError(f"{self.path} is damaged ({error}): remove it") from error
+        except (sqlite3.DatabaseError, DataError, TypeError) as error:
+            raise DataError(f"{self.path} is damaged ({error}): remove it") from error
         return found
 
     def store(self, values: Mapping[str, Any]) -> None:
@@ -63,14 +63,14 @@ class AnswerCache:
         """Yield all values, in the order of their keys.
 
         Raises:
-            ValueError: as of `load`.
+            DataError: as of `load`.
         """
         try:
             with self._lock:
                 rows = self._run("SELECT value FROM answers ORDER BY key", ())
             yield from (read_json(value) for (value,) in rows)
-        except (sqlite3.DatabaseError, ForeignError, TypeError) as error:
-            raise ValueError(f"{self.path} is damaged ({error}): remove it") from error
+        except (sqlite3.DatabaseError, DataError, TypeError) as error:
+            raise DataError(f"{self.path} is damaged ({error}): remove it") from error
 
     def __len__(self) -> int:
         """Number of answers."""
@@ -99,6 +99,6 @@ class AnswerCache:
                     base.execute("SELECT key, value FROM answers LIMIT 1")
             except sqlite3.DatabaseError as error:
                 base.close()
-                raise ValueError(f"{self.path} cannot be used as a cache of answers ({error}): remove it") from error
+                raise DataError(f"{self.path} cannot be used as a cache of answers ({error}): remove it") from error
             self._base, self._process = base, os.getpid()
         return self._base

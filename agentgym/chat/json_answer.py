@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from agentgym.foreign_text import NUMBERS, ForeignError
+from agentgym.foreign_text import NUMBERS, DataError
 
 _FENCE = re.compile("`{3,}")
 _FENCED = re.compile(r"(?:json)?[ \t]*\n", re.IGNORECASE)
@@ -23,7 +23,7 @@ def only_object(text: str, numbers: Mapping[str, Any] = NUMBERS) -> dict[str, An
         numbers: how numbers are read: `parse_int`, `parse_float` and `parse_constant` of `json.JSONDecoder`.
 
     Raises:
-        ForeignError: when there is none or more than one, it is broken or nested too deeply, a key is there twice, or
+        DataError: when there is none or more than one, it is broken or nested too deeply, a key is there twice, or
             `numbers` refuses one.
 
     >>> only_object('Here you are: {"1": 3} That is all.')
@@ -42,15 +42,15 @@ def only_object(text: str, numbers: Mapping[str, Any] = NUMBERS) -> dict[str, An
         except _RepeatedError:
             raise
         except (ValueError, RecursionError) as error:
-            raise ForeignError(f"no JSON: {error}") from None
+            raise DataError(f"no JSON: {error}") from None
         found.append(value)
         at = text.find("{", end)
     if len(found) != 1:
-        raise ForeignError(f"expected one JSON object, got {len(found)} in {text[:200]!r}")
+        raise DataError(f"expected one JSON object, got {len(found)} in {text[:200]!r}")
     return dict(found[0])
 
 
-class _RepeatedError(ForeignError):
+class _RepeatedError(DataError):
     """It is JSON, and yet refused."""
 
 

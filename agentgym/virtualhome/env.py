@@ -70,7 +70,7 @@ class VirtualHomeEnv(TextEnv[str]):
     in common; "valid_unseen" has pairs of family and main class of objects that the others do not have. The published
     tasks are read from `data`, or from the variable VIRTUALHOME_DATA, a folder with the scenes and the differences of
     the tasks to them: 518 tasks in scene 1, others in scenes 2 to 7. Their "valid_unseen" has titles of its own,
-    "valid_seen" environments of its own, "all" is all of them. A file that cannot be read is a `ForeignError` with
+    "valid_seen" environments of its own, "all" is all of them. A file that cannot be read is a `DataError` with
     file, row and field.
 
     **Id.** `AgentRL/VirtualHome-v0`.

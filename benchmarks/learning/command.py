@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 
 from agentgym.checks import nearest, suggest
+from agentgym.foreign_text import DataError
 from benchmarks.console import explained, parse_seeds, say, stop
 from benchmarks.machine import usable_cores
 
@@ -345,8 +346,7 @@ def check(
 ) -> None:
     """Check that a finished benchmark left all that learning leaves behind, or `gpu` every figure (for CI)."""
     from benchmarks.gpu.results import RESULTS, check_results
-    from benchmarks.json_files import ResultsError
-    from benchmarks.learning.artefacts import ArtefactError, check_artefacts
+    from benchmarks.learning.artefacts import check_artefacts
 
     if not folder.is_dir():
         raise stop(f"{folder}: no such folder", 2)
@@ -354,5 +354,5 @@ def check(
     try:
         for line in check_results(folder) if measured else check_artefacts(folder):
             say(console, line)
-    except (ArtefactError, ResultsError) as error:
+    except DataError as error:
         raise stop(str(error), 1) from None

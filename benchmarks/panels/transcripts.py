@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from agentgym.foreign_text import ForeignError, read_json_lines, read_text
+from agentgym.foreign_text import DataError, read_json_lines, read_text
 from benchmarks.json_files import ResultsError
 
 #: Formats by name, with what they look like.
@@ -83,8 +83,8 @@ def read_log(path: Path, form: str | None = None) -> list[LoggedEpisode]:
             found = list(_react(lines) if form == "react" else _reflexion(lines))
         else:
             found = list(_READERS[form](path, read_json_lines(path)))
-    except (ForeignError, OSError) as error:
-        raise ResultsError(f"{path}: {error}") from None
+    except (DataError, OSError) as error:
+        raise ResultsError(str(error) if isinstance(error, DataError) else f"{path}: {error}") from None
     if not found:
         raise ResultsError(f"{path}: no episode in the format {form!r}: {FORMATS[form]}")
     return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentgym.foreign_text import ForeignError, read_json
+from agentgym.foreign_text import DataError, read_json
 from agentgym.http_client import HttpAnswer, HttpClient
 from agentgym.redaction import redact
 
@@ -124,7 +124,7 @@ def _served(url: str) -> str:
         if not isinstance(answer, HttpAnswer):
             raise ValueError(answer.reason)
         return str(read_json(answer.content)["data"][0]["id"])
-    except (ValueError, ForeignError, KeyError, IndexError, TypeError) as error:
+    except (ValueError, DataError, KeyError, IndexError, TypeError) as error:
         raise ValueError(
             f"{client.url} names no model ({error}): start a server there, as docs/samplers.md says"
         ) from error

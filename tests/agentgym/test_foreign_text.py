@@ -6,6 +6,7 @@ import json
 import lzma
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from hypothesis import given
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from agentgym import foreign_text
 from agentgym.foreign_text import (
-    ForeignError,
+    DataError,
     clean,
     clean_all,
     one_line,
@@ -117,7 +118,7 @@ def test_clean_values_are_read_as_json_reads_them(value: object) -> None:
     ],
 )
 def test_what_is_no_json_says_so(content: str | bytes, message: str) -> None:
-    with pytest.raises(ForeignError, match=message):
+    with pytest.raises(DataError, match=message):
         read_json(content)
 
 
@@ -139,11 +140,11 @@ def test_a_compressed_file_is_unpacked_up_to_a_limit(tmp_path: Path, suffix: str
     assert read_file(path) == b"a" * 999 + b"\n"
     path.write_bytes(PACK[suffix](b"a" * 1001))
     for read in (read_file, read_text, lambda path: list(read_json_lines(path))):
-        with pytest.raises(ForeignError, match=f"x{suffix}: unpacks to more than 1,000 bytes"):
+        with pytest.raises(DataError, match=f"x{suffix}: unpacks to more than 1,000 bytes"):
             read(path)
     # Several streams behind each other are one file, and count as one.
     path.write_bytes(PACK[suffix](b"a" * 600) * 2)
-    with pytest.raises(ForeignError, match="unpacks to more than 1,000 bytes"):
+    with pytest.raises(DataError, match="unpacks to more than 1,000 bytes"):
         read_file(path)
     content = np.random.default_rng(0).bytes(3000)  # does not shrink: twice its own size is allowed
     path.write_bytes(PACK[suffix](content))
@@ -164,7 +165,7 @@ def test_a_damaged_compressed_file_says_so(tmp_path: Path, suffix: str) -> None:
         path.write_bytes(content)
         try:  # a flipped bit of a header's date or name is no damage of the content
             assert read_file(path) == b'{"a": 1}\n' * 50
-        except ForeignError as error:
+        except DataError as error:
             refused += str(error).startswith(f"{path}: damaged compressed file")
     assert refused > len(damaged) / 2
 
@@ -172,7 +173,7 @@ def test_a_damaged_compressed_file_says_so(tmp_path: Path, suffix: str) -> None:
 def test_text_files_name_the_line_of_bad_utf8(tmp_path: Path) -> None:
     path = tmp_path / "x.txt"
     path.write_bytes(b"\xef\xbb\xbfone\ntwo \xc3\xa4\nthree \xff\n")
-    with pytest.raises(ForeignError, match=r"x.txt, line 3: not UTF-8"):
+    with pytest.raises(DataError, match=r"x.txt, line 3: not UTF-8"):
         read_text(path)
     path.write_bytes(b"\xef\xbb\xbfone\r\n")
     assert read_text(path) == "one\r\n"
@@ -185,5 +186,21 @@ def test_lines_of_json_are_numbered_as_in_the_file(tmp_path: Path) -> None:
     path.write_bytes(b'\xef\xbb\xbf{"a": 1}\n\n  \r\n2\r\n[')
     lines = read_json_lines(path)
     assert [next(lines), next(lines)] == [(1, {"a": 1}), (4, 2)]
-    with pytest.raises(ForeignError, match=r"x.jsonl, line 5: not JSON"):
+    with pytest.raises(DataError, match=r"x.jsonl, line 5: not JSON"):
         next(lines)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("Sokoban", ["levels"]),
+        ("ALFWorld", ["data"]),
+        ("WebShop", ["data"]),
+        ("SearchQA", ["corpus", "questions"]),
+        ("SOTOPIA", ["data"]),
+        ("VirtualHome", ["data"]),
+    ],
+)
+def test_missing_data_of_every_environment_are_one_error(name, options, tmp_path):
+    with pytest.raises(DataError, match="nowhere"):
+        gym.make(f"AgentRL/{name}-v0", **dict.fromkeys(options, str(tmp_path / "nowhere"))).reset(seed=0)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentgym.foreign_text import ForeignError
+from agentgym.foreign_text import DataError
 from baselines.metrics import MetricsLog, read_log, without_times
 
 
@@ -91,7 +91,7 @@ def test_tensorboard_asks_for_folder_and_package(tmp_path: Path, monkeypatch: py
 def test_every_damage_is_named_with_file_and_line(tmp_path: Path, line: bytes, words: str) -> None:
     path = tmp_path / "log.jsonl"
     path.write_bytes(b'{"iteration": 0}\n' + line + b'\n{"iteration": 2}\n')
-    with pytest.raises(ForeignError, match=rf"log\.jsonl, line 2: not a row of a training log \(.*{re.escape(words)}"):
+    with pytest.raises(DataError, match=rf"log\.jsonl, line 2: not a row of a training log \(.*{re.escape(words)}"):
         read_log(path)
     path.write_bytes(b'{"iteration": 0}\n' + line)  # cut short by a crash
     assert read_log(path) == [{"iteration": 0}]

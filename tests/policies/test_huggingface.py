@@ -6,7 +6,7 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Model
 
-from agentgym.foreign_text import clean
+from agentgym.foreign_text import DataError, clean
 from agentgym.trajectory import Reply
 from policies.huggingface import SETTINGS_FILE, HuggingFacePolicy
 from policies.prompts import PromptTooLongError
@@ -288,7 +288,7 @@ def test_any_hugging_face_folder_will_do(tmp_path):
 
 
 def test_missing_and_broken_folders_are_explained(tmp_path, policy):
-    with pytest.raises(FileNotFoundError, match="no model folder at"):
+    with pytest.raises(DataError, match="no model folder at"):
         HuggingFacePolicy.from_pretrained(tmp_path / "nothing")
     with pytest.raises(ValueError, match=r"no complete Hugging Face model|cannot be loaded"):
         HuggingFacePolicy.from_pretrained(tmp_path)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from agentgym.foreign_text import ForeignError
+from agentgym.foreign_text import DataError
 from policies.judge import read_scores
 
 NAN = math.nan
@@ -33,5 +33,5 @@ def test_numbers_that_are_none_cost_their_step(text: str, expected: list[float |
 
 
 def test_what_is_no_answer_is_named() -> None:
-    with pytest.raises(ForeignError, match=r"\['1', '3'\]"):
+    with pytest.raises(DataError, match=r"\['1', '3'\]"):
         read_scores('{"1": 1, "3": 2}', 2, -5, 5)

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import agentgym  # noqa: F401  # registers the environments
+from agentgym.foreign_text import DataError
 from agentgym.rollout import collect
 from baselines.batch import make_batch
 from baselines.imitation.cloning import imitate
@@ -256,7 +257,7 @@ def test_a_folder_tells_whether_its_model_sees(tmp_path):
     tiny_policy([WORDS], seed=0, layers=1).save_pretrained(tmp_path)
     assert not sees(tmp_path)
     assert type(load_policy(tmp_path, device="cpu")) is HuggingFacePolicy
-    with pytest.raises(FileNotFoundError, match=r"preprocessor_config\.json"):
+    with pytest.raises(DataError, match=r"preprocessor_config\.json"):
         VisionPolicy.from_pretrained(tmp_path)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentgym.checks import check_name
-from agentgym.foreign_text import ForeignError, read_json
+from agentgym.foreign_text import DataError, read_json
 from agentgym.http_client import HttpAnswer, HttpClient, HttpFailure
 from agentgym.searchqa.retrieval.formats import FORMATS, read_answer, write_request
 from agentgym.searchqa.retriever import Found, SearchFailure, check_search
@@ -90,7 +90,7 @@ class HttpRetriever:
             return [SearchFailure(f"{self.url}: {came.reason}{tries}")] * queries
         try:
             content = read_json(came.content, spare=True)
-        except ForeignError as error:
+        except DataError as error:
             beginning = came.content[:_MOST_REASON].decode(errors="replace")
             return [self._failure(f"the answer is not JSON ({error}): {beginning}")] * queries
         try:

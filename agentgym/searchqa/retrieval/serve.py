@@ -27,7 +27,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from agentgym.foreign_text import ForeignError, clean, read_json
+from agentgym.foreign_text import DataError, clean, read_json
 from agentgym.redaction import redact
 from agentgym.searchqa.retrieval.formats import Request, read_request, write_answer
 from agentgym.searchqa.retriever import Retriever, SearchFailure
@@ -215,7 +215,7 @@ class _Handler(BaseHTTPRequestHandler):
             if len(content) < int(length):
                 raise ConnectionResetError("the request ends too early")
             return read_request(read_json(content), self.server.default_k)
-        except ForeignError as error:
+        except DataError as error:
             raise _BadRequestError(HTTPStatus.BAD_REQUEST, str(error)) from error
 
     def _answer(self, request: Request) -> bytes:

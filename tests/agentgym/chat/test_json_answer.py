@@ -4,7 +4,7 @@ import math
 import pytest
 
 from agentgym.chat.json_answer import only_object
-from agentgym.foreign_text import ForeignError
+from agentgym.foreign_text import DataError
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_the_object_is_found_bare_in_a_fence_within_prose_and_behind_thoughts(fo
     ],
 )
 def test_anything_else_is_refused_with_the_reason(text: str, words: str) -> None:
-    with pytest.raises(ForeignError) as caught:
+    with pytest.raises(DataError) as caught:
         only_object(text)
     assert words in str(caught.value)
     assert len(str(caught.value)) < 400

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentgym.foreign_text import ForeignError
+from agentgym.foreign_text import DataError
 from agentgym.virtualhome.official.dataset import OfficialActivities
 from tests.agentgym.virtualhome.official.small_folder import DIFFERENCE, GOALS, GRAPH, PROGRAM, write
 
@@ -29,7 +29,7 @@ def test_packed_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "scene1_518_diffs.json.gz").write_bytes(packed)
     assert OfficialActivities(tmp_path, "strict").count("all") == 1
     (tmp_path / "scene1_518_diffs.json.gz").write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(ForeignError, match=r"scene1_518_diffs\.json\.gz: damaged compressed file"):
+    with pytest.raises(DataError, match=r"scene1_518_diffs\.json\.gz: damaged compressed file"):
         OfficialActivities(tmp_path, "strict")
 
 
@@ -61,7 +61,7 @@ def bad(*path: Any, to: Any) -> dict[str, Any]:
     ],
 )
 def test_a_bad_list_of_tasks_is_refused_at_once(tmp_path: Path, files: dict[str, Any], words: str) -> None:
-    with pytest.raises(ForeignError, match=words):
+    with pytest.raises(DataError, match=words):
         OfficialActivities(write(tmp_path, **files), "strict")
 
 
@@ -91,7 +91,7 @@ def test_a_bad_list_of_tasks_is_refused_at_once(tmp_path: Path, files: dict[str,
     ],
 )
 def test_a_bad_task_is_refused_when_it_is_built(tmp_path: Path, files: dict[str, Any], words: str) -> None:
-    with pytest.raises(ForeignError, match=words):
+    with pytest.raises(DataError, match=words):
         OfficialActivities(write(tmp_path, **files), "strict").by_id("s1/1_1", None)
 
 
@@ -109,12 +109,12 @@ def test_a_bad_task_is_refused_when_it_is_built(tmp_path: Path, files: dict[str,
     ],
 )
 def test_bad_goals(tmp_path: Path, path: tuple[Any, ...], to: Any, words: str) -> None:
-    with pytest.raises(ForeignError, match=words):
+    with pytest.raises(DataError, match=words):
         OfficialActivities(write(tmp_path, goals=changed(GOALS, *path, to=to)), "eai").by_id("s1/1_1", None)
 
 
 def test_what_is_no_json_is_named_with_its_file(tmp_path: Path) -> None:
     write(tmp_path)
     (tmp_path / "scene1_518_programs.json").write_text(json.dumps({"a": 1})[:-1])
-    with pytest.raises(ForeignError, match=r"scene1_518_programs\.json: not JSON"):
+    with pytest.raises(DataError, match=r"scene1_518_programs\.json: not JSON"):
         OfficialActivities(tmp_path)
