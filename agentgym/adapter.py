@@ -64,7 +64,7 @@ def adapt(
     Args:
         envs: one environment (which becomes a vector environment of one, with autoreset DISABLED) or a stock vector
             environment; its actions are strings, and so are its observations unless `key` is given.
-        key: `key(observation, info)`, the name of a state.
+        key: `key(observation, info)`, the name of a state; None is a ValueError.
         task: `task(info)` after a reset, the name of the episode's task: episodes of the same task are one group.
         success: `success(reward, terminated, info)` of an episode's last step, whether the episode was won.
 
@@ -171,7 +171,10 @@ class AdaptedEnv(TextEnv[Any]):
         else:
             info["won"] = self._won
         if self._key is not None:
-            info["state_key"] = str(self._key(self._observation, self._info))
+            key = self._key(self._observation, self._info)
+            if key is None:
+                raise ValueError("key(observation, info) must return the name of a state, got None")
+            info["state_key"] = str(key)
         elif "state_key" in info or isinstance(self._observation, str):
             info["state_key"] = str(info.get("state_key", self._observation))
         return {**info, "score": float(info.get("score", bool(self._won)))}

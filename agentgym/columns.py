@@ -1,11 +1,12 @@
 """Columns of a table from what a caller has: any hashable values as integers, numbers and flags exactly.
 
-`check_rows` holds the rules that they keep together, `data_frame` hands them on.
+`check_rows` and `check_states` hold the rules that they keep together, `data_frame` hands them on.
 """
 
 from __future__ import annotations
 
 import itertools
+import warnings
 from array import array
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
@@ -16,6 +17,8 @@ from numpy.typing import NDArray
 from agentgym.table_file import MOST_REWARD
 
 Ints = NDArray[np.int64]
+#: Types of pandas' missing values, which need not be installed.
+_MISSING = ("NAType", "NaTType")
 _NUMBERS = ("t", "valid", "reward", "terminated", "truncated", "won")
 
 
@@ -138,6 +141,39 @@ def check_rows(table: Any) -> None:
             raise ValueError(
                 f"row {row} (trajectory {table.trajectories[trajectory[row]]!r}, t={table.t[row]}): {reason}"
             )
+
+
+def check_states(table: Any) -> None:
+    """Raise a ValueError at the first row of a `StepTable` without a state; warn of an ending that says too little.
+
+    The warning is of a key in which a won episode and a lost one that terminated end in the same group: whoever
+    compares states takes it for success. There is one at most, for the key that appears first. Its text depends on
+    that key alone, so that Python's own filter shows it once per key and caller.
+    """
+    missing = [i for i, name in enumerate(table.states) if name is None or type(name).__name__ in _MISSING]
+    for name in ("state", "next_state") if missing else ():
+        lacks = np.isin(getattr(table, name), missing)
+        if lacks.any():
+            row = int(np.argmax(lacks))
+            raise ValueError(
+                f"row {row} (trajectory {table.trajectories[table.trajectory[row]]!r:.80}, t={table.t[row]}): "
+                f"{name} must be the key of a state, got {table.states[getattr(table, name)[row]]!r}; the last step "
+                "of an episode leads to a state too: name successes and failures differently, such as 'success' and "
+                "'failure'"
+            )
+    last = table.last
+    ends = table.group[last] * len(table.states) + table.next_state[last]
+    won = table.won[last]
+    shared = np.intersect1d(ends[won], ends[~won & table.terminated[last]])
+    if len(shared):
+        key = table.states[int((shared % len(table.states)).min())]
+        warnings.warn(
+            f"won and lost episodes of one group end in the same state {key!r:.80}: credit that compares states takes "
+            "it for success and calls losing steps good; give each kind of ending its own next_state, such as "
+            "'success' and 'failure', and set truncated where a limit ended an episode",
+            RuntimeWarning,
+            stacklevel=4,
+        )
 
 
 def data_frame(table: Any) -> Any:

@@ -37,9 +37,14 @@ def fill_silent(first: ArrayLike, second: ArrayLike, share: float = 0.01) -> Flo
     if not 0 <= share <= LARGEST:
         raise ValueError(f"share must be a number of at least 0, got {share!r}")
     length = len(np.atleast_1d(np.asarray(first, np.float64)))
-    speaks = np.nan_to_num(step_scores("first", first, length))
-    fills = np.nan_to_num(step_scores("second", second, length))
-    return np.where(speaks == 0, share * fills, speaks)
+    return filled(
+        np.nan_to_num(step_scores("first", first, length)), np.nan_to_num(step_scores("second", second, length)), share
+    )
+
+
+def filled(first: Floats, second: Floats, share: float) -> Floats:
+    """Return `fill_silent` of numbers that need no check, float64 (N,) and finite."""
+    return np.where(first == 0, share * second, first)
 
 
 class FilledOptions(GraphGPOOptions, total=False):
@@ -84,4 +89,4 @@ def graphgpo_filled(table: StepTable, *, preset: str = "paper", **options: Unpac
     steps = advantages_of(table, credit, alone)
     fitted = attribution(table, outcome=chosen["outcome"], centred=True)
     scores = process_reward(table, scores=fitted, alpha_trajectory=0.0)
-    return advantages_of(table, credit, given) + (fill_silent(steps, scores, chosen["share"]) - steps)
+    return advantages_of(table, credit, given) + (filled(steps, scores, chosen["share"]) - steps)

@@ -179,7 +179,8 @@ def whitened(values: Floats, weights: Floats | None = None, *, ddof: int = 1, ep
     if abs(mean) <= noise:  # only rounding: what is 0 stays exactly 0
         mean = 0.0
     variance = float(np.sum(times * (values - mean) ** 2)) / max(float(times.sum()) - ddof, 1.0)
-    scores: Floats = (values - mean) / np.sqrt(variance + eps)
+    scale = float(np.sqrt(variance + eps))
+    scores: Floats = (values - mean) / (scale if scale > 0 else 1.0)  # squares of tiny numbers are 0
     return scores
 
 

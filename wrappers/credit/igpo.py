@@ -57,7 +57,7 @@ def igpo(table: StepTable, *, beliefs: ArrayLike, preset: str = "paper", **optio
         TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
-    ...     action=["look", "say", "say"], next_state=["u", "end", "end"], reward=[0, 1, 0], won=[1, 1, 0])
+    ...     action=["look", "say", "say"], next_state=["u", "right", "wrong"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> igpo(table, beliefs=[0.1, 0.6, 0.1], std="none")  # .5 gained, then outcomes 1 and 0, about their mean .5
     array([ 0.5,  0.5, -0.5])
     """
