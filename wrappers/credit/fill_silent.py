@@ -67,7 +67,8 @@ def graphgpo_filled(table: StepTable, *, preset: str = "paper", **options: Unpac
     of its group, and a group without contrast stays silent.
 
     Args:
-        table: N steps of finished groups.
+        table: N steps of finished groups; time grows with the cube, memory with the square of the largest group's
+            trajectories, of which there may be 2,000.
         preset: "paper" or "authors", GraphGPO's.
         **options: instead of the preset's; listed below.
 
@@ -75,7 +76,8 @@ def graphgpo_filled(table: StepTable, *, preset: str = "paper", **options: Unpac
         float64 (N,), in the order of the table's rows.
 
     Raises:
-        ValueError, TypeError: as `graphgpo`.
+        ValueError, TypeError: as `graphgpo`; ValueError, as `attribution`, when a group has more trajectories than it
+            solves for.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])

@@ -27,7 +27,7 @@ from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.attribution import attribution
 from wrappers.credit.fill_silent import filled
 from wrappers.credit.forks import over_forks, refuse_forks
-from wrappers.credit.group import episode_advantages, group_means, visit_advantages
+from wrappers.credit.group import LEAST_SCALE, episode_advantages, group_means, visit_advantages
 from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
 from wrappers.credit.returns import checked_rewards, episode_scores, outcomes, penalties
 from wrappers.credit.state_graph import StateGraph
@@ -67,8 +67,6 @@ class FrontierOptions(StatisticsOptions, total=False):
     alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]
 
 
-#: The squares of smaller numbers are rounded to 0, or to a few bits.
-_LEAST_SCALE = 1e-150
 #: There is no paper, and one preset.
 PRESETS: dict[str, FrontierOptions] = {"default": presets(FrontierOptions)["paper"]}
 
@@ -153,7 +151,7 @@ def _scaled(values: Floats, table: StepTable, options: FrontierOptions) -> Float
     if options["std"] == "batch":
         squares = np.full(table.n_groups, (values**2).mean() if len(values) else 0.0)
     scale: Floats = np.sqrt(squares)[table.group]
-    return np.divide(values, scale + options["eps"], out=np.zeros(len(values)), where=scale > _LEAST_SCALE)
+    return np.divide(values, scale + options["eps"], out=np.zeros(len(values)), where=scale > LEAST_SCALE)
 
 
 def _values(table: StepTable, options: FrontierOptions, optimism: float) -> FrontierValues:
