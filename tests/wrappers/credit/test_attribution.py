@@ -126,7 +126,7 @@ def groups_of(*sizes: int) -> StepTable:
 
 
 @pytest.mark.parametrize(
-    "method", [attribution, graphgpo_filled, frontier, lambda table: spa(table, contributions="ridge")]
+    "method", [attribution, graphgpo_filled, frontier, lambda table: spa(table, contributions="ridge", grounding="penalty")]
 )
 def test_a_group_that_would_take_too_long_is_refused_before_it_is_solved(
     method: Callable[[StepTable], Floats], monkeypatch: pytest.MonkeyPatch
