@@ -75,7 +75,7 @@ def adapt(
     Args:
         envs: one environment (which becomes a vector environment of one, with autoreset DISABLED) or a stock vector
             environment; its actions are strings, and so are its observations unless `key` is given.
-        key: `key(observation, info)`, the name of a state.
+        key: `key(observation, info)`, the name of a state, never None.
         task: `task(info)` after a reset, the name of the episode's task: episodes of the same task are one group.
         success: `success(reward, terminated, info)` of an episode's last step, whether the episode was won.
         max_episode_steps: steps after which an episode is truncated; None: `MOST_STEPS` (1,000) where the

@@ -1,14 +1,15 @@
 """Columns of a table from what a caller has: any hashable values as integers, numbers and flags exactly.
 
-`check_rows` holds the rules that they keep together, `data_frame` hands them on.
+`check_rows` and `check_states` hold the rules that they keep together, `data_frame` hands them on.
 """
 
 from __future__ import annotations
 
 import itertools
+import warnings
 from array import array
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +17,11 @@ from numpy.typing import NDArray
 from agentgym.table_file import MOST_REWARD
 
 Ints = NDArray[np.int64]
+#: So many different values of a column may have the same hash; of floats, no more than 34 can.
+MOST_ALIKE: Final = 256
+_SALTED = {str, bytes, bool, type(None)}
+#: Types of pandas' missing values, which need not be installed.
+_MISSING = ("NAType", "NaTType")
 _NUMBERS = ("t", "valid", "reward", "terminated", "truncated", "won")
 
 
@@ -45,7 +51,7 @@ def intern(name: str, *columns: Any) -> tuple[list[Ints], tuple[Hashable, ...]]:
 
     Equal is what a dict takes for equal (1, 1.0 and True are). Long strings cost one hash each and are never visited
     by Python code of ours; integers are numbered by numpy, because a dict takes quadratic time for those that are
-    chosen to have the same hash.
+    chosen to have the same hash. Of other values at most `MOST_ALIKE` may have one hash.
 
     Args:
         name: of the column, for the message of an error.
@@ -57,7 +63,7 @@ def intern(name: str, *columns: Any) -> tuple[list[Ints], tuple[Hashable, ...]]:
 
     Raises:
         TypeError: when a value is not hashable, or is an array or tensor itself: those are equal to nothing else.
-        ValueError: when a value is nan.
+        ValueError: when a value is nan, or more than `MOST_ALIKE` different values have the same hash.
 
     >>> intern("state", ["s", "u", "s"], ["u", "goal", "s"])
     ([array([0, 1, 0]), array([1, 2, 0])], ('s', 'u', 'goal'))
@@ -140,6 +146,39 @@ def check_rows(table: Any) -> None:
             )
 
 
+def check_states(table: Any) -> None:
+    """Raise a ValueError at the first row of a `StepTable` without a state; warn of an ending that says too little.
+
+    The warning is of a key in which a won episode and a lost one that terminated end in the same group: whoever
+    compares states takes it for success. There is one at most, for the key that appears first. Its text depends on
+    that key alone, so that Python's own filter shows it once per key and caller.
+    """
+    missing = [i for i, name in enumerate(table.states) if name is None or type(name).__name__ in _MISSING]
+    for name in ("state", "next_state") if missing else ():
+        lacks = np.isin(getattr(table, name), missing)
+        if lacks.any():
+            row = int(np.argmax(lacks))
+            raise ValueError(
+                f"row {row} (trajectory {table.trajectories[table.trajectory[row]]!r:.80}, t={table.t[row]}): "
+                f"{name} must be the key of a state, got {table.states[getattr(table, name)[row]]!r}; the last step "
+                "of an episode leads to a state too: name successes and failures differently, such as 'success' and "
+                "'failure'"
+            )
+    last = table.last
+    ends = table.group[last] * len(table.states) + table.next_state[last]
+    won = table.won[last]
+    shared = np.intersect1d(ends[won], ends[~won & table.terminated[last]])
+    if len(shared):
+        key = table.states[int((shared % len(table.states)).min())]
+        warnings.warn(
+            f"won and lost episodes of one group end in the same state {key!r:.80}: credit that compares states takes "
+            "it for success and calls losing steps good; give each kind of ending its own next_state, such as "
+            "'success' and 'failure', and set truncated where a limit ended an episode",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+
 def data_frame(table: Any) -> Any:
     """Return the columns of a `StepTable` as a `pandas.DataFrame`, with names for ids and texts for replies."""
     try:
@@ -165,17 +204,51 @@ def _first_rows(name: str, columns: Sequence[Any], bounds: list[int]) -> tuple[I
     """Row in which each value appears first, counted through all columns, and the distinct values."""
     first = np.empty(bounds[-1], np.int64)
     index: dict[Hashable, int] = {}
+    # Python values hash about five times faster than numpy scalars.
+    columns = [column.tolist() if isinstance(column, np.ndarray) else column for column in columns]
+    try:
+        _check_hashes(name, columns)
+    except TypeError as error:
+        raise _not_hashable(name, error) from error
     for values, (begin, end) in zip(columns, itertools.pairwise(bounds), strict=True):
-        if isinstance(values, np.ndarray):
-            values = values.tolist()  # Python values hash about five times faster than numpy scalars
         try:
             rows = map(index.setdefault, values, range(begin, end))
             first[begin:end] = np.fromiter(rows, np.int64, end - begin)
         except TypeError as error:
-            raise TypeError(
-                f"column '{name}' must hold one hashable value per row, such as a string ({error})"
-            ) from error
+            raise _not_hashable(name, error) from error
     return first, tuple(index)
+
+
+def _not_hashable(name: str, error: TypeError) -> TypeError:
+    return TypeError(f"column '{name}' must hold one hashable value per row, such as a string ({error})")
+
+
+def _check_hashes(name: str, columns: Sequence[Sequence[Any]]) -> None:
+    """Raise a ValueError when a dict would take quadratic time, in time linear in the rows.
+
+    Texts and bytes need no look: Python salts their hashes.
+    """
+    if all(set(map(type, column)) <= _SALTED for column in columns):
+        return
+    others = [value for column in columns for value in column if type(value) not in _SALTED]
+    if len(others) <= MOST_ALIKE:
+        return
+    hashes = np.fromiter(map(hash, others), np.int64, len(others))
+    order = np.argsort(hashes, kind="stable")
+    starts = np.flatnonzero(np.diff(hashes[order], prepend=~hashes[order[0]]))
+    for start, stop in itertools.pairwise([*starts.tolist(), len(order)]):
+        if stop - start <= MOST_ALIKE:
+            continue
+        different: list[Any] = []
+        for row in order[start:stop].tolist():
+            if others[row] not in different:
+                different.append(others[row])
+            if len(different) > MOST_ALIKE:
+                raise ValueError(
+                    f"column '{name}': more than {MOST_ALIKE} different values have the hash {hashes[row]}, one of "
+                    f"them a {type(others[row]).__name__}, and looking them up would take quadratic time: give them a "
+                    "__hash__ that tells them apart, or use texts, such as repr(value)"
+                )
 
 
 def _first_rows_of_integers(columns: Sequence[Any], n: int) -> tuple[Ints, tuple[Hashable, ...]] | None:

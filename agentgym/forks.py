@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Hashable, Mapping
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.episode import Trajectory
+from agentgym.episode import Step, Trajectory
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 TableT = TypeVar("TableT", bound=Any)
 _ROW_COLUMNS = ("group", "t", "state", "next_state", "action", "valid", "reward", "terminated", "truncated")
+
+#: Rows that a table may have when every episode has all its rows: as many as take gigabytes.
+MOST_UNFOLDED: Final = 2**23
 
 
 class ForkError(ValueError):
@@ -85,9 +88,22 @@ def unfolded(table: TableT) -> tuple[TableT, Ints]:
     """Return the table of whole episodes and the row that each of its rows came from, see `StepTable.unfolded`."""
     if not table.has_forks:
         return table, np.arange(len(table))
-    chains = [chain(table, i) for i in range(table.n_trajectories)]
-    source = np.concatenate(chains)
-    trajectory = np.repeat(np.arange(table.n_trajectories), [len(rows) for rows in chains])
+    if not unfolds(table):
+        raise ValueError(
+            f"the {len(table):,} rows of the table are {int(table.episode_length.sum()):,} when every episode has all "
+            f"its rows, more than {MOST_UNFOLDED:,}: cut less deep, keep() fewer episodes, or take what reads forks as "
+            "they are, such as grpo, rloo, graphgpo, rewardflow, vine, bpo or tree_grpo"
+        )
+    length = table.episode_length
+    ends = np.cumsum(length)
+    source = np.empty(int(ends[-1]), np.int64)
+    begins, own = (ends - length).tolist(), np.diff(table.offsets)
+    shared = (length - own).tolist()
+    source[np.repeat(ends - length + shared - table.offsets[:-1], own) + np.arange(len(table))] = table.order
+    for i in _cut(table):  # whoever it was cut from has all its rows by now
+        before = begins[table.trajectory[table.parent[i]]]
+        source[begins[i] : begins[i] + shared[i]] = source[before : before + shared[i]]
+    trajectory = np.repeat(np.arange(table.n_trajectories), length)
     changes = {name: getattr(table, name)[source] for name in _ROW_COLUMNS}
     changes["trajectory"], changes["won"] = trajectory, table.trajectory_won[trajectory]
     changes["parent"] = np.full(table.n_trajectories, -1)
@@ -95,25 +111,44 @@ def unfolded(table: TableT) -> tuple[TableT, Ints]:
     return dataclasses.replace(table, **changes), source
 
 
+def unfolds(table: Any) -> bool:
+    """Say whether a table has at most `MOST_UNFOLDED` rows when every episode has all its rows."""
+    return not table.has_forks or int(table.episode_length.sum()) <= MOST_UNFOLDED
+
+
 def kept(table: Any, mask: NDArray[np.bool_]) -> list[Trajectory]:
     """Return the row form of some of the whole episodes, see `StepTable.keep`."""
     rows_of: Any = table.to_trajectories()
-    step_of = {
-        row: step
-        for i, one in enumerate(rows_of)
-        for row, step in zip(_own_rows(table, i).tolist(), one.steps, strict=True)
-    }
+    parent, names, ends = table.parent.tolist(), table.trajectories, _ends(table).tolist()
+    above = [-1 if row < 0 else int(table.trajectory[row]) for row in parent]
     chosen = np.flatnonzero(mask).tolist()
-    owner: dict[int, Hashable] = {}
-    found: dict[int, Trajectory] = {}
     # First those that others were cut from: one that was not played on, only in others, keeps its rows too.
-    for i in dict.fromkeys(before for one in chosen for before in _lineage(table, one) if mask[before]):
-        rows, name = chain(table, i).tolist(), table.trajectories[i]
-        shared = [row for row in rows if row in owner]  # always the first ones
-        own = rows[len(shared) :]
-        owner |= dict.fromkeys(own, name)
-        parent = (owner[shared[-1]], step_of[shared[-1]].t) if shared else None
-        found[i] = dataclasses.replace(rows_of[i], steps=tuple(step_of[row] for row in own), parent=parent)
+    first: dict[int, None] = {}
+    seen = [False] * table.n_trajectories
+    for i in chosen:
+        lineage = []
+        while i >= 0 and not seen[i]:
+            seen[i] = True
+            lineage.append(i)
+            i = above[i]
+        first |= dict.fromkeys(each for each in reversed(lineage) if mask[each])
+    owners: list[list[Hashable]] = [[] for _ in range(table.n_trajectories)]  # of the rows, as far as they have one
+    found: dict[int, Trajectory] = {}
+    for i in first:
+        # A row that has an owner has one before it as well: new are the last ones of the episode.
+        parts: list[tuple[Step, ...]] = []
+        at, end, cut = i, len(rows_of[i].steps), None
+        while True:
+            begin = min(len(owners[at]), end)
+            parts.append(rows_of[at].steps[begin:end])
+            owners[at] += [names[i]] * (end - begin)
+            if begin:
+                cut = owners[at][begin - 1], rows_of[at].steps[begin - 1].t
+            if begin or above[at] < 0:
+                break
+            at, end = above[at], ends[at]
+        steps = tuple(step for part in reversed(parts) for step in part)
+        found[i] = dataclasses.replace(rows_of[i], steps=steps, parent=cut)
     return [found[i] for i in chosen]
 
 
@@ -127,25 +162,74 @@ def chain_sums(table: Any, values: Floats) -> Floats:
     own: Floats = np.bincount(table.trajectory, weights=values, minlength=table.n_trajectories).astype(np.float64)
     total = own.copy()
     so_far: dict[int, Floats] = {}  # of each trajectory that others were cut from, up to and with each of its steps
-    begin = table.t[table.order[table.offsets[:-1]]]
-    cut = np.flatnonzero(table.parent >= 0)
-    place = np.empty(len(table), np.int64)
-    place[table.order] = np.arange(len(table))
-    for i in cut[np.argsort(begin[cut], kind="stable")].tolist():  # whoever it was cut from begins earlier
-        row = table.parent[i]
-        before = int(table.trajectory[row])
+    ends = _ends(table)
+    for i in _cut(table):
+        before = int(table.trajectory[table.parent[i]])
         if before not in so_far:
             so_far[before] = np.cumsum(values[_own_rows(table, before)]) + (total[before] - own[before])
-        total[i] += so_far[before][place[row] - table.offsets[before]]
+        total[i] += so_far[before][ends[i] - 1]
     return total
 
 
-def _lineage(table: Any, trajectory: int) -> list[int]:
-    """The trajectories that an episode goes through, itself last."""
-    found = [trajectory]
-    while (row := table.parent[found[-1]]) >= 0:
-        found.append(int(table.trajectory[row]))
-    return found[::-1]
+def counts_so_far(table: Any, flags: NDArray[np.bool_]) -> Ints:
+    """Return int64 (N,): how many rows of each row's episode are flagged, from its beginning up to this row.
+
+    Args:
+        table: N rows.
+        flags: bool (N,).
+    """
+    count = np.cumsum(flags[table.order])
+    begin, own = table.offsets[:-1], np.diff(table.offsets)
+    count -= np.repeat(count[begin] - flags[table.order[begin]], own)
+    place = _places(table)
+    for i in _cut(table):
+        count[begin[i] : begin[i] + own[i]] += count[place[table.parent[i]]]
+    counts = np.empty(len(table), np.int64)
+    counts[table.order] = count
+    return counts
+
+
+def latest(table: Any, flags: NDArray[np.bool_]) -> Ints:
+    """Return int64 (N,): the last flagged row of each row's episode up to this row, -1 where there is none.
+
+    Args:
+        table: N rows.
+        flags: bool (N,).
+    """
+    begin, own = table.offsets[:-1], np.diff(table.offsets)
+    found = np.maximum.accumulate(np.where(flags[table.order], np.arange(len(table)), -1))
+    found[found < np.repeat(begin, own)] = -1
+    silent = np.add.reduceat(found < 0, begin) if len(begin) else begin  # rows before a trajectory's own first flag
+    place = _places(table)
+    for i in _cut(table):
+        found[begin[i] : begin[i] + silent[i]] = found[place[table.parent[i]]]
+    rows = np.empty(len(table), np.int64)
+    rows[table.order] = np.where(found < 0, -1, table.order[found])
+    return rows
+
+
+def _cut(table: Any) -> list[int]:
+    """The trajectories that were cut from others, each behind the one that it was cut from."""
+    begin = table.t[table.order[table.offsets[:-1]]]
+    cut = np.flatnonzero(table.parent >= 0)
+    ordered: list[int] = cut[np.argsort(begin[cut], kind="stable")].tolist()  # whoever it was cut from begins earlier
+    return ordered
+
+
+def _ends(table: Any) -> Ints:
+    """int64 (M,): how many of its own rows the trajectory has, that each was cut from, up to the cut; 0 for roots."""
+    ends = np.zeros(table.n_trajectories, np.int64)
+    cut = np.flatnonzero(table.parent >= 0)
+    rows = table.parent[cut]
+    ends[cut] = _places(table)[rows] - table.offsets[table.trajectory[rows]] + 1
+    return ends
+
+
+def _places(table: Any) -> Ints:
+    """int64 (N,): where each row stands in `order`."""
+    place = np.empty(len(table), np.int64)
+    place[table.order] = np.arange(len(table))
+    return place
 
 
 def _own_rows(table: Any, trajectory: int) -> Ints:

@@ -275,7 +275,11 @@ def _common(one: Trajectory, other: Trajectory, most: int) -> int:
 
 
 def _state_key(infos: Mapping[str, Any], i: int) -> str:
-    return str(entry(infos, "canonical_key" if "canonical_key" in infos else "state_key", i))
+    name = "canonical_key" if "canonical_key" in infos else "state_key"
+    key = entry(infos, name, i)
+    if key is None:
+        raise ValueError(f"info {name!r} of sub-environment {i} must be the key of a state, got None")
+    return str(key)
 
 
 def _said(infos: Mapping[str, Any], name: str, i: int) -> bool:

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from agentgym import forks
 from agentgym.checks import keywords_checked
-from agentgym.columns import check_rows, data_frame, intern, length, numbers
+from agentgym.columns import check_rows, check_states, data_frame, intern, length, numbers
 from agentgym.episode import Ending, Reply, Step, Trajectory, columns_of, trajectories_of
 from agentgym.foreign_text import MOST_DIGITS
 from agentgym.table_file import read_columns, write_lines
@@ -107,9 +107,9 @@ class StepTable:
             group: any hashable values (strings, integers); one group holds the trajectories of one task.
             trajectory: any hashable values, unique over the table (not only within a group).
             t: integers, distinct within a trajectory.
-            state: any hashable values; equal values are the same state.
+            state: any hashable values but None; equal values are the same state.
             action: any hashable values.
-            next_state: as `state`; give success, failure and ordinary states distinct values.
+            next_state: as `state`, in the last row too; give success, failure and ordinary states distinct values.
             reward: finite numbers, of at most 1e300.
             won: whether the row's trajectory succeeded, the same in all its rows.
             valid: whether the environment accepted the action; default all True.
@@ -119,6 +119,10 @@ class StepTable:
             replies: what the policy answered, one per row.
 
         Columns are copied: what becomes of the arguments later does not change the table.
+
+        Warns:
+            RuntimeWarning: when a won and a lost episode of one group end in the same state (one that was truncated
+                may end anywhere); once a call, and by Python's default filter once per state and place of the call.
 
         Raises:
             ValueError: when lengths differ, or a rule above is broken; the message names the first bad row.
@@ -159,6 +163,7 @@ class StepTable:
         check_rows(table)
         if terminated is None:
             table.terminated[table.last] = ~table.truncated[table.last]
+        check_states(table)
         if parent is not None:
             table.parent[:] = forks.parent_rows(table, parent)
         return table

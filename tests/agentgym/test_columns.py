@@ -58,6 +58,56 @@ def test_numbers_that_hash_alike_are_told_apart(name):
     assert list(names) == values
 
 
+class Alike:
+    """What its owner gave one hash for all; counts how often two of them are compared."""
+
+    compared = 0
+
+    def __init__(self, number):
+        self.number = number
+
+    def __hash__(self):
+        return 7
+
+    def __eq__(self, other):
+        Alike.compared += 1
+        return self.number == other.number
+
+
+def negatives(n, length=10):
+    """Boards of -1 and -2, whose hashes Python gives as one."""
+    return [tuple(-1 - (i >> place & 1) for place in range(length)) for i in range(n)]
+
+
+@pytest.mark.parametrize("rows", [2_000, 16_000])
+def test_values_of_one_hash_are_refused_in_linear_time(rows):
+    Alike.compared = 0
+    expected = "column 'state': more than 256 different values have the hash 7, one of them a Alike, .* repr"
+    with pytest.raises(ValueError, match=expected):
+        intern("state", [Alike(i) for i in range(rows)])
+    assert Alike.compared == 256 * 257 // 2  # and a dict would have compared rows * rows / 2
+    Alike.compared = 0
+    with pytest.raises(ValueError, match="column 'state': more than 256"):
+        intern("state", [Alike(i % 200) for i in range(rows)], ["u"] * 5, np.array([Alike(i) for i in range(rows)]))
+    assert Alike.compared < 260 * 2 * rows
+    with pytest.raises(ValueError, match=f"have the hash {hash((-1,) * 10)}, one of them a tuple"):
+        intern("state", negatives(1_000))
+    with pytest.raises(ValueError, match="one of them a int"):
+        intern("state", ["s", *(i * (2**61 - 1) for i in range(rows))])
+
+
+def test_some_values_of_one_hash_are_told_apart():
+    values = [Alike(i % 256) for i in range(1_000)]
+    ids, names = intern("state", values, ["u"])
+    assert ids[0].tolist() == [i % 256 for i in range(1_000)]
+    assert [each.number for each in names[:-1]] == list(range(256))
+    same(intern("state", negatives(256, 8) * 3), one_by_one(negatives(256, 8) * 3))
+    # Floats that share a hash: 2.0**e and 2.0**(e + 61), 34 of them at most.
+    floats = [2.0**e for e in range(-1000, 1000)]
+    same(intern("state", floats, ["s"]), one_by_one(floats, ["s"]))
+    assert max(list(map(hash, floats)).count(hash(2.0**e)) for e in range(61)) == 33
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.int64, np.uint64])
 @pytest.mark.parametrize("spread", [1, 10, 100])
 def test_integer_arrays_are_numbered_as_their_values(dtype, spread):

@@ -170,7 +170,7 @@ def forests(draw) -> tuple[StepTable, list[list[tuple[str, int, float]]]]:
     table = StepTable.from_arrays(
         group=[0] * len(rows), trajectory=[name for name, _, _ in rows], t=[t for _, t, _ in rows],
         state=[t for _, t, _ in rows], action=[0] * len(rows),
-        next_state=["end" if (name, t) in ends else t + 1 for name, t, _ in rows], reward=[r for _, _, r in rows],
+        next_state=[name if (name, t) in ends else t + 1 for name, t, _ in rows], reward=[r for _, _, r in rows],
         won=[int(name[1:]) % 2 for name, _, _ in rows], parent=parent,
     )  # fmt: skip
     return table, episodes

@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.forks import refuse_forks
-from wrappers.credit.options import StatisticsOptions
+from wrappers.credit.options import LARGEST, StatisticsOptions
 
 #: A group whose values span no more than this share of their largest magnitude has no contrast: it scores 0.
 #: Wide enough for rounding of sums, far below anything the eps of the papers lets through.
 TOLERANCE = 1e-9
+#: Nothing is divided by a deviation that is not above this: squares of such numbers are 0, or have lost their digits.
+LEAST_SCALE = 1e-150
 
 #: Pairs are numbered in a table of all possible pairs while it has at most this many cells per row.
 _DENSE = 16
@@ -152,7 +154,7 @@ def standardise(
         alone = count == 1
         scale[alone] = 1.0 if std == "none" else 1.0 + eps
         still &= ~alone[groups]
-    return np.where(still, 0.0, centred / np.where(scale > 0, scale, 1.0)[groups])
+    return np.where(still, 0.0, centred / np.where(scale > LEAST_SCALE, scale, 1.0)[groups])
 
 
 def whitened(values: Floats, weights: Floats | None = None, *, ddof: int = 1, eps: float = 1e-8) -> Floats:
@@ -172,14 +174,18 @@ def whitened(values: Floats, weights: Floats | None = None, *, ddof: int = 1, ep
     """
     times = np.ones(len(values)) if weights is None else weights
     inside = values[times > 0]
-    noise = TOLERANCE * np.abs(inside).max(initial=0.0)
+    largest = np.abs(inside).max(initial=0.0)
+    if largest > LARGEST:  # its square may overflow
+        return whitened(values / largest, weights, ddof=ddof, eps=0.0)
+    noise = TOLERANCE * largest
     if len(inside) == 0 or np.ptp(inside) <= noise:
         return np.zeros(len(values))
     mean = float(np.average(values, weights=times))
     if abs(mean) <= noise:  # only rounding: what is 0 stays exactly 0
         mean = 0.0
     variance = float(np.sum(times * (values - mean) ** 2)) / max(float(times.sum()) - ddof, 1.0)
-    scores: Floats = (values - mean) / np.sqrt(variance + eps)
+    scale = float(np.sqrt(variance + eps))
+    scores: Floats = (values - mean) / (scale if scale > LEAST_SCALE else 1.0)
     return scores
 
 

@@ -54,7 +54,7 @@ class PotentialOptions(StatisticsOptions, ValueOptions, total=False):
         ),
     ]
     gate_power: Annotated[float, option(2.0, 'exponent of the gate "success"', low=0)]
-    tau: Annotated[float, option(4.0, 'visits at which the gate "variance" opens', above=0)]
+    tau: Annotated[float, option(4.0, 'visits at which the gate "variance" opens', low=1e-6)]
     alpha_step: Annotated[float, option(1.0, "weight of the step level")]
     alpha_return: Annotated[float, option(0.0, "weight of returns compared at a state (GiGPO's step level)")]
     alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]

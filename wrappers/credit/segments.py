@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from agentgym.checks import whole as whole_number
 from agentgym.trajectory import Bools, Ints, StepTable
 from wrappers.credit.forks import first_copies, refuse_forks
 
@@ -72,8 +73,7 @@ def by_count(table: StepTable, k: int) -> Ints:
     >>> by_count(table, 2)
     array([0, 0, 0, 1, 1])
     """
-    if k < 1:
-        raise ValueError(f"k must be at least 1, got {k!r}")
+    k = whole_number("k", k, 1)
     refuse_forks(table, "a shared step has no one place among k segments, for the episodes through it differ in length")
     length = np.diff(table.offsets)[table.trajectory]
     return by_turn(table) * np.minimum(k, length) // np.maximum(length, 1)
