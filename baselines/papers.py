@@ -22,6 +22,16 @@ from baselines.scorers.hindsight import HindsightConfig
 from baselines.search_rows import SEARCH_ROWS
 
 Source = Literal["paper", "script"]
+#: What the papers' runs play, by environment. None of it is in this package, which generates tasks of its own.
+DATA: Mapping[str, str] = {
+    "alfworld": "the official games",
+    "virtualhome": "the published activities",
+    "webshop": "the official shop",
+    "searchqa": "published questions and passages",
+    "sotopia": "the official scenarios",
+    "sokoban": "boards of gym-sokoban's generator",
+    "visualsokoban": "boards of gym-sokoban's generator",
+}
 
 
 @dataclass(frozen=True)

@@ -153,6 +153,8 @@ class EnvSettings:
         return_name: what the tables call the return of an episode.
         tiles: symbols of a board mapped to tiles of the page; None where observations are shown as they are.
         models: settings of models that have some of their own, by name.
+        data: arguments that say where data of others are, each with the variable that counts without it, "" for none.
+        made: options of the setups that speak of generated tasks alone.
     """
 
     name: str
@@ -172,6 +174,8 @@ class EnvSettings:
     return_name: str = "return"
     tiles: Callable[[], dict[str, str]] | None = None
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
+    data: Mapping[str, str] = field(default_factory=dict)
+    made: tuple[str, ...] = ()
 
     def played_by(self, model: str) -> ModelSettings:
         """Return how a model plays: its own settings, the tiny policy's, or those of any model from a folder."""
@@ -208,6 +212,7 @@ class Config:
         lora: rank of the adapter that the methods train instead of all weights; 0: all weights.
         transcript: whether prompts are whole conversations, see `wrappers.transcript`, in place of windows; `history`
             counts for nothing then.
+        data: fingerprint of data of others, see `benchmarks.data_source`; None: the tasks are generated.
     """
 
     env: str
@@ -230,6 +235,7 @@ class Config:
     setup: Setup = field(default_factory=Setup)
     lora: int = 0
     transcript: bool = False
+    data: str | None = None
 
 
 def make_config(

@@ -34,6 +34,7 @@ def train_in_rounds(
     validation_tasks: Sequence[Mapping[str, Any]] = (),
     folder: str | Path | None = None,
     tensorboard: bool = False,
+    about: Mapping[str, str] | None = None,
     progress: Callable[[int, int, int, str], None] | None = None,
 ) -> list[Row]:
     """Train a policy, in place, and return one row per round, the start's before them.
@@ -45,6 +46,7 @@ def train_in_rounds(
         validation_tasks: reset options of the tasks to validate on before the first round and after each.
         folder: of log and checkpoints, from which the same call goes on; None: nowhere.
         tensorboard: see `baselines.metrics.MetricsLog`.
+        about: see there.
         progress: called with finished rounds, what is done of the round at hand, how much that is, and a few words.
 
     Returns:
@@ -72,6 +74,7 @@ def train_in_rounds(
             load_trained_state(policy.model, found.model)
             done, seconds, state = found.iteration, found.seconds, found.optimizer
         log = MetricsLog(place, tensorboard=tensorboard)
+        log.about = dict(about or {})
         log.resume(done if done else -1)
         try:
             with deferred() as interruption:

@@ -129,6 +129,7 @@ ALFWORLD = EnvSettings(
     history=8,
     words=_words,
     pieces=_PIECES,
+    data={"data": "ALFWORLD_DATA"},
     advisers={"explorer": _explorer},
     kind_names={
         "pick_and_place_simple": "Pick",

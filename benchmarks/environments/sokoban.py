@@ -42,6 +42,7 @@ SOKOBAN = EnvSettings(
     ),
     setup=Setup(plenty={"num_levels": 100_000}),
     tiles=_board_tiles,
+    data={"levels": ""},
 )
 
 #: The same boards as pictures: 48 x 48 pixels for the tiny model, which reads a cell at a time, 96 x 96 for any other.

@@ -130,6 +130,7 @@ SOTOPIA = EnvSettings(
     history=4,
     words=_words,
     pieces=_PIECES,
+    data={"data": ""},
     kind_names={
         "bargain": "Bargain",
         "divide": "Divide",

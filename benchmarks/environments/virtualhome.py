@@ -97,6 +97,8 @@ VIRTUALHOME = EnvSettings(
     history=6,
     words=_words,
     pieces=_PIECES,
+    data={"data": "VIRTUALHOME_DATA"},
+    made=("task_types",),
     advisers={"helper": _helper},
     kind_names={
         "place": "Place",

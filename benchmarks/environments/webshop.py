@@ -153,6 +153,7 @@ WEBSHOP = EnvSettings(
     ),
     words=_words,
     pieces=_PIECES,
+    data={"data": ""},
     advisers={"shopper": _shopper, "quick_shopper": _quick_shopper},
     key=_page,
     return_name="score",

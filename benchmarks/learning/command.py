@@ -6,6 +6,7 @@ Nothing heavy is imported before it is needed: every process of a benchmark begi
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,8 +15,8 @@ from rich.console import Console
 
 from agentgym.checks import nearest, suggest
 from agentgym.foreign_text import DataError
-from benchmarks.console import explained, parse_seeds, say, stop
-from benchmarks.machine import usable_cores
+from benchmarks.console import arguments, explained, parse_seeds, say, stop
+from benchmarks.machine import missing_package, usable_cores
 
 DEFAULT_METHODS = "grpo,gigpo,rewardflow,graphgpo"
 _SIZES, _WHERE = "Sizes", "Where and how"
@@ -98,14 +99,15 @@ def known_env(env: str, *, pictures: bool = False) -> str:
 
     import agentgym.registry
     from agentgym.core import TextSpace
-    from benchmarks.environments.registry import SETTINGS
+    from benchmarks.environments.registry import SETTINGS, settings_of
 
     short = {row.name: row.id for row in SETTINGS}
     names = _choices(env, [*short, *(row.id for row in agentgym.registry.ROWS)], "--env")
     if len(names) > 1:
         raise typer.BadParameter(f"expected one environment, got {env!r}", param_hint="--env")
     name = short.get(names[0], names[0])
-    if not (pictures or isinstance(gym.make(name).observation_space, TextSpace)):
+    options = settings_of(name).setup.options  # generated tasks: what is shown is the same with any
+    if not (pictures or isinstance(gym.make(name, **options).observation_space, TextSpace)):
         raise typer.BadParameter(
             f"{name} shows pictures, which are for models that see: see the commands learning, train and prompt",
             param_hint="--env",
@@ -123,10 +125,13 @@ def check_sight(env: str, model: str, *, download: bool = False) -> None:
 
     from agentgym.core import TextSpace
     from benchmarks.config import TINY
+    from benchmarks.environments.registry import settings_of
     from policies.vision import sees
 
-    # The tiny model is made to see; no environment is built to ask.
-    if not (model == TINY or isinstance(gym.make(env).observation_space, TextSpace) or sees(model, download=download)):
+    if model == TINY:  # it is made to see; no environment is built to ask
+        return
+    plain = isinstance(gym.make(env, **settings_of(env).setup.options).observation_space, TextSpace)
+    if not (plain or sees(model, download=download)):
         raise typer.BadParameter(
             f"{env} shows pictures, and {model!r} reads texts alone: expected tiny, or a Qwen2.5-VL or Qwen3-VL model",
             param_hint="--model",
@@ -143,6 +148,14 @@ def learning(
             rich_help_panel="What",
         ),
     ] = "sokoban",
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Argument of the environment, such as [bold]data=FOLDER[/]; as often as needed. Without one, the "
+            "variables count that it has for its data, such as ALFWORLD_DATA.",
+            rich_help_panel="What",
+        ),
+    ] = None,
     methods: Annotated[
         str,
         typer.Option(
@@ -256,6 +269,7 @@ def learning(
     from benchmarks.environments.registry import settings_of
     from benchmarks.environments.sokoban import SOKOBAN
 
+    given = arguments(option or ())
     row = settings_of(known_env(env, pictures=True))
     chosen = {
         "steps": steps, "groups": groups, "group_size": group_size, "clone_tasks": clone_tasks,
@@ -272,12 +286,14 @@ def learning(
         row, methods=named_methods(methods, imitation=True), seeds=parse_seeds(seeds), model=model,
         history=history, sizes=sizes, lora=lora, transcript=transcript,
     )  # fmt: skip
-    _check_envs(config)
     if clone_rate is not None:
         config.setup.clone["learning_rate"] = clone_rate
+    asked = [name for name, value in chosen.items() if value is not None]
+    config, source = on_data(config, row, given, asked=asked)
+    _check_envs(config)
     names = ("learning", "quick") if row.name == SOKOBAN.name else (row.name, f"{row.name}-quick")
     folder = out or Path("runs") / names[quick]
-    _learn(config, folder, jobs or usable_cores())
+    _learn(config, folder, jobs or usable_cores(), source)
     if sizes.steps <= row.quick.steps:
         say(
             Console(),
@@ -309,13 +325,26 @@ def _check_envs(config: Any) -> None:
             raise typer.BadParameter(f"{method.name}: {error}", param_hint="--methods") from None
 
 
-def _learn(config: Any, folder: Path, processes: int) -> None:
+def on_data(config: Any, row: Any, given: Mapping[str, Any], **options: Any) -> tuple[Any, Any]:
+    """Return what `benchmarks.data_source.open_data` does, or end the command with what it says."""
+    from benchmarks.data_source import open_data
+
+    try:
+        return open_data(config, row, given, **options)
+    except ModuleNotFoundError as error:
+        raise stop(missing_package(error), 2) from None
+    except (TypeError, ValueError, OSError, ImportError) as error:
+        raise stop(f"{row.id}: {error}", 2) from None
+
+
+def _learn(config: Any, folder: Path, processes: int, source: Any) -> None:
     from benchmarks.learning.study import run_learning
 
     console = Console()
+    say(console, f"data: {source.words}")
     kept = "Finished jobs are kept: the same command continues."
     with explained("stopped; the same command continues where it was", kept):
-        found = run_learning(config, folder, processes=processes, console=console)
+        found = run_learning(config, folder, processes=processes, console=console, source=source)
     _show(found, folder, console)
 
 

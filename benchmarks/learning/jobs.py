@@ -18,6 +18,7 @@ from agentgym.trajectory import Floats, StepTable
 from baselines.evaluation import Evaluation, evaluate
 from benchmarks import json_files
 from benchmarks.config import TINY, Config, tasks
+from benchmarks.data_source import hand_on, noted
 from benchmarks.learning.results import (
     CLONE,
     EXPERT,
@@ -194,6 +195,7 @@ def _clone(config: Config, folder: Path, job: Job, progress: Progress) -> Found:
     model = folder / job.name / "model"
     shutil.rmtree(model, ignore_errors=True)
     policy.save_pretrained(model)
+    hand_on(folder, model)
     found = _scores(config, policy, CLONE, job.seed, seconds)
     progress(1, 1, _both(found))
     if job.seed == config.seeds[0]:
@@ -240,6 +242,7 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> Found
         policy.save_pretrained(folder / job.name / "adapter")
         policy = merge_lora(policy)
     policy.save_pretrained(folder / job.name / "model")
+    hand_on(folder, folder / job.name / "model")
     seconds = float(rows[-1].get("seconds", 0.0))
     own = getattr(method, "own_env", None)
     found = _scores(config, policy, job.method, job.seed, warm_start + seconds, own)
@@ -285,6 +288,7 @@ def _by_credit(config: Config, folder: Path, job: Job, policy: Any, method: Any,
         validation_tasks=validation_tasks(config),
         folder=folder / job.name, resume=True, tensorboard=True,
     )  # fmt: skip
+    trainer.log.about = about(folder)
     rows = trainer.run(report)
     return rows, lambda table: trainer.learner.estimate(table)[1].advantages
 
@@ -298,9 +302,15 @@ def _in_rounds(config: Config, folder: Path, job: Job, policy: Any, method: Any,
 
     rows = train_in_rounds(
         policy, method, imitation_setting(config, job.seed), validation_tasks=validation_tasks(config),
-        folder=folder / job.name, tensorboard=True, progress=report,
+        folder=folder / job.name, tensorboard=True, about=about(folder), progress=report,
     )  # fmt: skip
     return rows, method
+
+
+def about(folder: Path) -> dict[str, str]:
+    """Return what logs of a benchmark's runs say of its data, see `benchmarks.data_source`."""
+    source = noted(folder)
+    return {} if source is None else source.about
 
 
 def _both(found: Found) -> str:

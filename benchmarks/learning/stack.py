@@ -206,8 +206,9 @@ def new_policy(config: Config, seed: int) -> HuggingFacePolicy:
     from policies.tiny_vision import tiny_vision_policy
 
     row = settings_of(config.env)
-    envs: Any = gym.make_vec(config.env, _TOKENIZER_LEVELS, autoreset_mode="Disabled", **config.setup.options)
-    observations, infos = envs.reset(options=tasks(config.setup.train, _TOKENIZER_LEVELS))
+    levels = min(_TOKENIZER_LEVELS, config.clone_tasks + config.training_tasks)
+    envs: Any = gym.make_vec(config.env, levels, autoreset_mode="Disabled", **config.setup.options)
+    observations, infos = envs.reset(options=tasks(config.setup.train, levels))
     texts = list(observations["text"] if isinstance(observations, dict) else observations)
     words = sorted({action for actions in infos["admissible_actions"] for action in actions})
     if config.instructions:

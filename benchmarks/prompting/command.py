@@ -25,9 +25,9 @@ from agentgym.foreign_text import clean
 from agentgym.panels import OpenPanel
 from agentgym.redaction import redact
 from benchmarks.config import EnvSettings
-from benchmarks.console import explained, patient, say, stop, telling
+from benchmarks.console import arguments, explained, patient, say, stop, telling
 from benchmarks.json_files import ResultsError, write_json
-from benchmarks.panels.command import arguments, choose_panel, folder_of, play_panel
+from benchmarks.panels.command import choose_panel, folder_of, play_panel
 from benchmarks.panels.journal import JOURNAL, Journal
 from benchmarks.panels.players import Sampling, config_of, find_player
 from benchmarks.panels.table import print_anchors, print_panel

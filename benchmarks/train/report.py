@@ -78,8 +78,9 @@ def render(folder: Path, rows: list[Row], settings: RunSettings) -> str:
             ("written", datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")),
             ("machine", machine.hardware),
             ("software", machine.software),
+            *([("data", settings.source.words)] if settings.source else []),
             ("training", ", ".join(f"{name} {value}" for name, value in vars(training).items())),
-            ("data", "log.jsonl and samples.jsonl beside this page hold every number; final is the model"),
+            ("files", "log.jsonl and samples.jsonl beside this page hold every number; final is the model"),
         ],
     )
 
