@@ -11,7 +11,7 @@ import pytest
 
 from agentgym.registry import ROWS
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 FOLDERS = ("agentgym", "wrappers", "policies", "baselines", "benchmarks")
 NUMERIC = {"numpy", "gymnasium", "scipy"}
 
