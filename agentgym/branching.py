@@ -217,11 +217,12 @@ def seed_random_state(env: gym.Env[Any, Any], seed: int) -> None:
 
     It stays the same object where there is one, for parts of the environment may hold it.
     """
-    generator, env._np_random_seed = np_random(seed)
-    if isinstance(env._np_random, np.random.Generator) and type(env._np_random.bit_generator) is np.random.PCG64:
-        env._np_random.bit_generator.state = generator.bit_generator.state
+    new, env._np_random_seed = np_random(seed)
+    held = env._np_random
+    if held is None or type(held.bit_generator) is not type(new.bit_generator):
+        env._np_random = new
     else:
-        env._np_random = generator
+        held.bit_generator.state = new.bit_generator.state
 
 
 def _check_seed(seed: Any) -> int:
