@@ -287,13 +287,13 @@ def test_unfolding_and_what_goes_along_episodes_are_their_naive_twins(forest, da
 
 
 def test_a_chain_of_forks_is_read_in_as_many_operations_as_it_has_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Unfolded it would have n (n + 1) / 2 rows, 2 billion of them.
-    n = 64_000
+    # Unfolded it would have n (n + 1) / 2 rows, 128 million of them.
+    n = 16_000
     table = StepTable.from_arrays(**ladder(n))
     assert table.episode_length.tolist() == list(range(1, n + 1))
     assert forks.counts_so_far(table, table.state % 2 == 1).tolist() == [(row + 1) // 2 for row in range(n)]
     assert forks.latest(table, table.state == 7)[[6, 7, n - 1]].tolist() == [-1, 7, 7]
-    expected = "the 64,000 rows of the table are 2,048,032,000 when every episode has all its rows, more than 8,388,608"
+    expected = "the 16,000 rows of the table are 128,008,000 when every episode has all its rows, more than 8,388,608"
     with pytest.raises(ValueError, match=expected):
         table.unfolded()
     # Of each row one step is made, and one is kept.
