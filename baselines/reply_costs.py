@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from agentgym.forks import counts_so_far
 from agentgym.trajectory import Bools, StepTable
 from baselines.batch import make_batch, reply_lengths
 from baselines.config import TrainerConfig
@@ -62,8 +63,7 @@ def without_cut_off(table: StepTable) -> StepTable:
     rows = cut_off(table)
     if not rows.any():
         return table
-    whole, source = table.unfolded()
-    good = np.bincount(whole.trajectory, weights=rows[source], minlength=table.n_trajectories) == 0
+    good = counts_so_far(table, rows)[table.last] == 0
     if not good.any():
         return dataclasses.replace(StepTable.from_trajectories([]), replies=np.empty(0, object))
     return table.keep(good)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentgym import forks
 from agentgym.trajectory import Reply, StepTable
 
 # Rows by number; "b" was cut from "a" after its first step, "c" from "b" after its first, "d" from "a" after its
@@ -254,3 +255,62 @@ def test_an_episode_that_was_not_played_on_is_kept_beside_a_child_that_is_number
     assert both.to_trajectories() == table.to_trajectories()
     alone = table.keep(np.array([True, False]))
     assert (alone.trajectories, alone.parent.tolist(), len(alone)) == (("early",), [-1], 2)
+
+
+def unfolded_one_by_one(table: StepTable) -> tuple[list[int], list[int]]:
+    """Trajectory and source of the unfolded rows, an episode after the other, each walked up from its end."""
+    trajectory, source = [], []
+    for i in range(table.n_trajectories):
+        rows, row = [], int(table.last[i])
+        while row >= 0:
+            rows.append(row)
+            row = int(table.previous[row])
+        source += rows[::-1]
+        trajectory += [i] * len(rows)
+    return trajectory, source
+
+
+@given(forests(), st.data())
+def test_unfolding_and_what_goes_along_episodes_are_their_naive_twins(forest, data) -> None:
+    table, _ = forest
+    trajectory, source = unfolded_one_by_one(table)
+    whole, found = table.unfolded()
+    if table.has_forks:
+        assert (whole.trajectory.tolist(), found.tolist()) == (trajectory, source)
+    flags = np.array(data.draw(st.lists(st.booleans(), min_size=len(table), max_size=len(table))))
+    counts, latest = forks.counts_so_far(table, flags), forks.latest(table, flags)
+    for i in range(table.n_trajectories):
+        before = []
+        for row in (s for t, s in zip(trajectory, source, strict=True) if t == i):
+            before += [row] if flags[row] else []
+            assert (counts[row], latest[row]) == (len(before), before[-1] if before else -1)
+
+
+def test_a_chain_of_forks_is_read_in_as_many_operations_as_it_has_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Unfolded it would have n (n + 1) / 2 rows, 128 million of them.
+    n = 16_000
+    table = StepTable.from_arrays(**ladder(n))
+    assert table.episode_length.tolist() == list(range(1, n + 1))
+    assert forks.counts_so_far(table, table.state % 2 == 1).tolist() == [(row + 1) // 2 for row in range(n)]
+    assert forks.latest(table, table.state == 7)[[6, 7, n - 1]].tolist() == [-1, 7, 7]
+    expected = "the 16,000 rows of the table are 128,008,000 when every episode has all its rows, more than 8,388,608"
+    with pytest.raises(ValueError, match=expected):
+        table.unfolded()
+    # Of each row one step is made, and one is kept.
+    made = []
+    step = forks.Step
+    monkeypatch.setattr("agentgym.episode.Step", lambda *fields: made.append(fields) or step(*fields))
+    found = table.keep(np.arange(n) >= n - 3)
+    assert len(made) == n
+    assert (len(found), found.parent.tolist()) == (n, [-1, n - 3, n - 2])
+    assert found.episode_length.tolist() == [n - 2, n - 1, n]
+
+
+def test_what_is_unfolded_has_a_bound_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forks, "MOST_UNFOLDED", 14)
+    assert len(TREE.unfolded()[0]) == 14
+    monkeypatch.setattr(forks, "MOST_UNFOLDED", 13)
+    with pytest.raises(ValueError, match=r"the 9 rows of the table are 14 when .* more than 13: cut less deep, keep"):
+        TREE.unfolded()
+    flat = StepTable.from_trajectories(one for one in TREE.to_trajectories() if one.parent is None)
+    assert flat.unfolded()[0] is flat

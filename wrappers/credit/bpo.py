@@ -19,10 +19,11 @@ import numpy as np
 
 from agentgym.forks import chain_sums
 from agentgym.trajectory import Floats, Ints, StepTable
-from wrappers.credit.branches import Forest, spread, step_rewards
+from wrappers.credit.branches import spread, step_rewards
+from wrappers.credit.forest import Forest, discounted_sums
 from wrappers.credit.group import others_factor, standardise
 from wrappers.credit.options import OutcomeOptions, choose, documented, option, presets
-from wrappers.credit.returns import discounted_returns, discounted_sums, penalties
+from wrappers.credit.returns import discounted_returns, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
 

@@ -98,6 +98,7 @@ def standardise(
     *,
     members: Ints | None = None,
     member_values: Floats | None = None,
+    member_weights: Floats | None = None,
     std: Literal["group", "batch", "none"] = "group",
     ddof: int = 1,
     eps: float = 1e-6,
@@ -112,6 +113,7 @@ def standardise(
         members: rows that make the statistics (for instance one per trajectory); all by default. Every group
             with rows must have a member.
         member_values: float64 (len(members),), what the members count with; by default their own values.
+        member_weights: float64 (len(members),), how often each of them counts, above 0; once by default.
         std: divide by the standard deviation of the group, of all groups' centred values, or not.
         ddof: 1 sample, 0 population standard deviation.
         eps: added to the standard deviation.
@@ -127,8 +129,9 @@ def standardise(
         return np.zeros(0)
     sample, inside = (values, groups) if members is None else (values[members], groups[members])
     sample = sample if member_values is None else member_values
-    count = np.bincount(inside, minlength=n_groups)
-    mean = np.bincount(inside, weights=sample, minlength=n_groups) / np.maximum(count, 1)
+    times = 1.0 if member_weights is None else member_weights
+    count = np.bincount(inside, weights=member_weights, minlength=n_groups)
+    mean = np.bincount(inside, weights=times * sample, minlength=n_groups) / np.maximum(count, 1)
     low, high = np.full(n_groups, np.inf), np.full(n_groups, -np.inf)
     np.minimum.at(low, inside, sample)
     np.maximum.at(high, inside, sample)
@@ -144,11 +147,11 @@ def standardise(
     if std == "none":
         scale = np.ones(n_groups)
     else:
-        squares = (sample - mean[inside]) ** 2
+        squares = times * (sample - mean[inside]) ** 2
         if std == "group":
             variance = np.bincount(inside, weights=squares, minlength=n_groups) / np.maximum(count - ddof, 1)
         else:
-            variance = np.full(n_groups, squares.sum() / max(len(sample) - ddof, 1))
+            variance = np.full(n_groups, squares.sum() / max(count.sum() - ddof, 1))
         scale = np.sqrt(variance) + eps
     if singleton == "raw":
         alone = count == 1
@@ -232,7 +235,7 @@ def first_rows(table: StepTable) -> Ints:
     return table.order[table.offsets[:-1]]
 
 
-def others_factor(members: Ints, n_groups: int) -> Floats:
+def others_factor(members: Ints, n_groups: int, weights: Floats | None = None) -> Floats:
     """Return float64 (n_groups,): `n / (n - 1)`, or 1 for n < 2.
 
     The distance to the mean of all n members times this is the distance to the mean of the others.
@@ -240,11 +243,12 @@ def others_factor(members: Ints, n_groups: int) -> Floats:
     Args:
         members: int64 (M,), the group of each member, 0..n_groups-1.
         n_groups: number of groups.
+        weights: float64 (M,), how often each member counts; once by default.
 
     >>> others_factor(np.array([0, 0, 0, 1]), 2)
     array([1.5, 1. ])
     """
-    count = np.bincount(members, minlength=n_groups).astype(np.float64)
+    count = np.bincount(members, weights=weights, minlength=n_groups).astype(np.float64)
     return np.divide(count, count - 1.0, out=np.ones_like(count), where=count > 1)
 
 

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.forest import discounted_sums
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import visit_advantages
 from wrappers.credit.options import StatisticsOptions, choose, documented, finite_numbers, option, presets
-from wrappers.credit.returns import discounted_sums, outcomes, penalties
+from wrappers.credit.returns import outcomes, penalties
 
 
 class IGPOOptions(StatisticsOptions, total=False):

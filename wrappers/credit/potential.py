@@ -19,10 +19,11 @@ import gymnasium as gym
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.forest import discounted_sums
 from wrappers.credit.forks import over_forks, refuse_forks
 from wrappers.credit.group import TOLERANCE, episode_advantages, group_means, number_pairs, visit_advantages
 from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
-from wrappers.credit.returns import discounted_returns, discounted_sums, episode_scores, penalties
+from wrappers.credit.returns import discounted_returns, episode_scores, penalties
 from wrappers.credit.state_values import StateValues, ValueOptions, actions_of_states, difference, state_values
 from wrappers.credit.wrapper import CreditWrapper
 

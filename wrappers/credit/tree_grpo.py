@@ -14,7 +14,8 @@ import numpy as np
 
 from agentgym.forks import chain_sums
 from agentgym.trajectory import Floats, Ints, StepTable
-from wrappers.credit.branches import Forest, spread, step_rewards
+from wrappers.credit.branches import spread, step_rewards
+from wrappers.credit.forest import Forest
 from wrappers.credit.group import standardise
 from wrappers.credit.options import OutcomeOptions, choose, documented, option, presets
 from wrappers.credit.returns import penalties

@@ -19,9 +19,10 @@ import numpy as np
 
 from agentgym.trajectory import Ending, Floats, StepTable
 from wrappers.credit.branches import spread, step_rewards
+from wrappers.credit.forest import discounted_sums
 from wrappers.credit.group import first_rows, number_pairs, whitened
 from wrappers.credit.options import OutcomeOptions, choose, documented, option, presets
-from wrappers.credit.returns import discounted_returns, discounted_sums, penalties
+from wrappers.credit.returns import discounted_returns, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
 

@@ -85,7 +85,8 @@ def test_a_number_gives_finite_credit_or_an_error_that_names_it(
                     assert "must be" in str(error)  # noqa: PT017
                     assert "got" in str(error)  # noqa: PT017
                 except TypeError as error:
-                    assert kind is int and not isinstance(number, (int, np.integer))
+                    assert kind is int
+                    assert not isinstance(number, (int, np.integer))
                     assert f"{option} must be an integer, got {number!r}" == str(error)  # noqa: PT017
                 else:
                     assert not np.isinf(found).any(), (number, table)
@@ -110,9 +111,30 @@ def test_without_eps_numbers_whose_squares_vanish_stay_finite(name: str) -> None
     found = METHODS[name](TABLES["tiny rewards"], eps=0.0)
     assert 0 < np.abs(found).max() < 1e-199
     # As above the other way round: 4, 4, 0 without eps are 1/sqrt(3), 1/sqrt(3), -2/sqrt(3).
-    rows = dict.fromkeys(("group", "state", "next_state", "action", "t", "won"), [0, 0, 0])
-    table = StepTable.from_arrays(**rows, trajectory=[0, 1, 2], reward=[4, 4, 0])
+    same = [0, 0, 0]
+    table = StepTable.from_arrays(
+        group=same, trajectory=[0, 1, 2], t=same, state=same, action=same, next_state=same, reward=[4, 4, 0], won=same
+    )
     np.testing.assert_allclose(METHODS[name](table, eps=0.0), np.array([1, 1, -2]) / np.sqrt(3))
+
+
+#: Numbers that only hurt beside another option, or extreme rewards.
+TOGETHER: list[tuple[str, str, dict[str, Any]]] = [
+    ("grpo", "tiny rewards", {"preset": "authors", "over": "trajectories", "eps": 5e-324}),
+    ("frontier", "tiny rewards", {"eps": 5e-324}),
+    ("igpo", "tiny rewards", {"compare": "separate", "eps": 5e-324}),
+    ("igpo", "huge rewards", {"std": "none", "invalid_penalty": 1e100}),
+    ("prime", "huge rewards", {"preset": "authors", "outcome": "return", "alpha_trajectory": 1e100}),
+    ("rewardflow", "huge rewards", {"values": "propagated", "shaping_gamma": 1.0}),
+    ("graphgpo_filled", "walks", {"beta_graph": 1e100}),
+]
+
+
+@pytest.mark.parametrize(("name", "rewards", "options"), TOGETHER)
+def test_numbers_that_hurt_together_stay_finite(name: str, rewards: str, options: dict[str, Any]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(METHODS[name](TABLES[rewards], **needed(name, TABLES[rewards]), **options)).all()
 
 
 def test_numbers_of_functions_without_presets_are_checked_too() -> None:
