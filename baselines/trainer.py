@@ -44,7 +44,7 @@ from baselines.metrics import LOG_FILE, MetricsLog, Row
 from baselines.rollouts import Envs, steps_to_branch_at
 from baselines.scorers.scorer import StepScorer
 from baselines.utilisation import PeakMemory, update_figures
-from baselines.watch import kept_in, watch
+from baselines.watch import kept_in, unfinished, watch
 from policies.head import check_finite
 from policies.training import at_rest, check_trainable, load_trained_state, trained_state
 from policies.training import fingerprint as fingerprint_of_weights
@@ -238,8 +238,10 @@ class Trainer:
                 "cannot be kept: go on without it, or begin in another folder"
             )
         self.tokens = int(sum(row.get("tokens", 0.0) for row in self.log.rows))
+        if not self.is_over and self.log.rows:  # of a run that was shorter
+            self.log.amend(unfinished(self.log.rows))
         if self.folder is not None and not self.is_over and (self.folder / FINAL_FOLDER).exists():
-            remove_folder(self.folder / FINAL_FOLDER)  # of a run that was shorter
+            remove_folder(self.folder / FINAL_FOLDER)  # likewise
         try:
             with deferred() as interruption:
                 start: Row = {"iteration": 0, "training_rules": TRAINING_RULES}

@@ -14,7 +14,8 @@
                           fewer than `SOLVED` of the episodes succeeded
 
 These are the keys of the log's rows in which a warning is given, with the value 1. Nothing else is remembered: a run
-that is resumed reads its log, and words are made from the rows again wherever they are shown.
+that is resumed reads its log, and words are made from the rows again wherever they are shown. Where a run goes on past
+its end, what was said of the end is taken back: its log is that of a run that was longer from the start.
 """
 
 from __future__ import annotations
@@ -55,6 +56,13 @@ def watch(rows: Sequence[Row], *, over: bool = False, kept: Mapping[int, str] | 
     {}
     """
     return {key: words for key, words in _found(rows, over, kept or {}) if not any(row.get(key) for row in rows)}
+
+
+def unfinished(rows: Sequence[Row]) -> Row:
+    """Return the newest of some rows without what was said of it because the run ended there."""
+    *before, newest = rows
+    plain = {key: value for key, value in newest.items() if key not in _RULES}
+    return plain | dict.fromkeys(watch([*before, plain]), 1.0)
 
 
 def told(rows: Sequence[Row], kept: Mapping[int, str] | None = None) -> list[str]:

@@ -12,8 +12,9 @@ from agentgym.disk_cache import seal
 from baselines.config import TRAINING_RULES
 from baselines.evaluation import Evaluation
 from baselines.metrics import LOG_FILE, Row, read_log
-from baselines.watch import kept_in, told, watch
-from tests.baselines.test_trainer import trainer
+from baselines.watch import kept_in, told, unfinished, watch
+from tests.baselines.corridor_learning import small_policy
+from tests.baselines.test_trainer import repeatable, trainer
 
 HEALTHY: Row = {"success": 0.5, "invalid_rate": 0.1, "contrast": 0.8, "signal_rows": 0.6, "entropy": 1.0}
 
@@ -167,6 +168,27 @@ def test_a_run_warns_once_also_when_it_is_resumed(tmp_path: Path) -> None:
     assert [row["iteration"] for row in stored if "warning_few_rows" in row] == [1]
     assert kept_in(tmp_path / "b") == {i: f"checkpoint-{i:06d}" for i in range(1, 7)}
     assert kept_in(None) == {}
+
+
+def test_a_run_that_goes_on_past_its_end_is_one_that_was_longer(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"learning_rate": 0.0, "kl": 0.0, "validate_every": 0, "group_size": 2}
+    lost = [row | {"success": 0.0} for row in run_of({}, {})[1:]]
+    straight = [row | dict.fromkeys(watch(lost[: i + 1], over=i == 1), 1.0) for i, row in enumerate(lost)]
+    shorter = [lost[0] | dict.fromkeys(watch(lost[:1], over=True), 1.0)]
+    assert "warning_no_success" in shorter[0]
+    assert unfinished(shorter) == lost[0]
+    assert "warning_no_success" in straight[1]
+    # In the trainer: a run of one iteration that won nothing, gone on with for another.
+    rows = []
+    for folder, lengths in (("a", (2,)), ("b", (1, 2))):
+        for iterations in lengths:
+            policy = small_policy(prefix="", suffix="")  # no reply can be read
+            made = trainer(policy, folder=tmp_path / folder, resume=True, iterations=iterations, **given)
+            with pytest.warns(UserWarning, match=f"iteration {iterations}: no episode .* succeeded"):
+                made.run()
+        rows.append(repeatable(read_log(tmp_path / folder / LOG_FILE)))
+    assert rows[0] == rows[1]
+    assert ["warning_no_success" in row for row in rows[0]] == [False, False, True]
 
 
 def test_a_run_of_older_rules_goes_on_and_says_so(tmp_path: Path) -> None:
