@@ -90,8 +90,7 @@ class Trainer:
     - what `baselines.update.update` returns: "kl", "approx_kl", "clip_fraction", "entropy", "grad_norm", "updates",
       "silent_updates", ...;
     - "steps", "rows" (distinct rows trained on), "steps_per_row" (of all scored rows), "distinct_prompts", "signal"
-      (share of steps whose advantage is not 0), "signal_rows" (the same of distinct scored rows: those that train),
-      "learning_rate";
+      (share of steps whose advantage is not 0: those that train), "learning_rate";
     - "warning_*", 1 where a warning was given;
     - with dynamic sampling, "groups_resampled" (groups played beyond the first round) and "groups_flat" (groups
       without contrast that were trained on all the same);
