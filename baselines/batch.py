@@ -67,8 +67,9 @@ class Batch:
     @property
     def signal(self) -> Bools:
         """Bool (n,): some advantage of the row is not 0. The others, silent rows, have no policy gradient."""
-        found: Bools = ((self.positive != 0) | (self.negative != 0)).cpu().numpy()
-        return found if found.ndim == 1 else found.any(1)
+        found = (self.positive != 0) | (self.negative != 0)
+        rows: Bools = (found if found.dim() == 1 else found.any(1)).cpu().numpy()
+        return rows
 
     def kept(self) -> Batch:
         """Return the rows that are trained as a batch of their own."""

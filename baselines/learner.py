@@ -185,5 +185,4 @@ def _sizes(table: StepTable, advantages: NDArray[np.float64], batch: Batch, kept
         "steps_per_row": batch.raw_rows / max(len(batch), 1),
         "distinct_prompts": float(len(set(kept.prompts))),
         "signal": float(np.mean(scored if scored.ndim == 1 else scored.any(1))) if len(scored) else 0.0,
-        "signal_rows": float(np.mean(batch.signal)) if len(batch) else 0.0,
     }

@@ -84,11 +84,19 @@ class MetricsLog:
                     f"{self._path} does not belong to its checkpoint of iteration {iteration}: wrong or missing "
                     f"rows, the first is {lost[0]}; train into an empty folder"
                 )
-            lines = "".join(self._line(row) for row in self.rows)
-            write_file(self._path, lines.encode())
+        self._rewrite()
         if self._tensorboard:
             # purge_step hides what an earlier, interrupted process wrote past the checkpoint.
             self._writer = self._make_writer(str(self._folder / "tensorboard"), purge_step=iteration + 1)  # type: ignore[operator]
+
+    def amend(self, row: Row) -> None:
+        """Put a row in the place of the newest, in memory and file."""
+        self.rows[-1] = row
+        self._rewrite()
+
+    def _rewrite(self) -> None:
+        if self._path is not None:
+            write_file(self._path, "".join(self._line(row) for row in self.rows).encode())
 
     def append(self, row: Row) -> None:
         """Add a row to memory, file and TensorBoard; it is on disk when the call returns."""

@@ -44,7 +44,7 @@ from baselines.metrics import LOG_FILE, MetricsLog, Row
 from baselines.rollouts import Envs, steps_to_branch_at
 from baselines.scorers.scorer import StepScorer
 from baselines.utilisation import PeakMemory, update_figures
-from baselines.watch import kept_in, watch
+from baselines.watch import kept_in, unfinished, watch
 from policies.head import check_finite
 from policies.training import at_rest, check_trainable, load_trained_state, trained_state
 from policies.training import fingerprint as fingerprint_of_weights
@@ -90,8 +90,7 @@ class Trainer:
     - what `baselines.update.update` returns: "kl", "approx_kl", "clip_fraction", "entropy", "grad_norm", "updates",
       "silent_updates", ...;
     - "steps", "rows" (distinct rows trained on), "steps_per_row" (of all scored rows), "distinct_prompts", "signal"
-      (share of steps whose advantage is not 0), "signal_rows" (the same of distinct scored rows: those that train),
-      "learning_rate";
+      (share of steps whose advantage is not 0: those that train), "learning_rate";
     - "warning_*", 1 where a warning was given;
     - with dynamic sampling, "groups_resampled" (groups played beyond the first round) and "groups_flat" (groups
       without contrast that were trained on all the same);
@@ -238,8 +237,10 @@ class Trainer:
                 "cannot be kept: go on without it, or begin in another folder"
             )
         self.tokens = int(sum(row.get("tokens", 0.0) for row in self.log.rows))
+        if not self.is_over and self.log.rows:  # of a run that was shorter
+            self.log.amend(unfinished(self.log.rows))
         if self.folder is not None and not self.is_over and (self.folder / FINAL_FOLDER).exists():
-            remove_folder(self.folder / FINAL_FOLDER)  # of a run that was shorter
+            remove_folder(self.folder / FINAL_FOLDER)  # likewise
         try:
             with deferred() as interruption:
                 start: Row = {"iteration": 0, "training_rules": TRAINING_RULES}

@@ -1,20 +1,21 @@
 """What a run's log says of training that goes nowhere or has collapsed: each thing once, with what to do.
 
-    warning_no_success    no episode succeeded in `PATIENCE` iterations in a row, or in the whole run
-    warning_no_better     at the end: fewer than `THERE` of the last iterations' episodes succeeded; or, after at least
-                          `PATIENCE` iterations, fewer than `SOLVED`, and no more than of the first iterations'
-    warning_refused       more than `REFUSED` of the actions were refused in each of `REFUSED_FOR` iterations, and the
-                          share has not fallen from the first of them to the last
-    warning_no_contrast   in `SILENT_FOR` iterations in a row, or in the whole run, the episodes of every group ended
-                          alike: methods that compare them have nothing to compare
-    warning_few_rows      fewer than `FEW_ROWS` of the rows had an advantage other than 0
-    warning_collapse      success had been at least `THERE`, and in `FALLEN_FOR` iterations in a row no episode
-                          succeeded and no group had contrast
-    warning_entropy       two iterations in a row, the entropy was below `ENTROPY` of what it was at the start, while
-                          fewer than `SOLVED` of the episodes succeeded
+    warning_no_success     no episode succeeded in `PATIENCE` iterations in a row, or in the whole run
+    warning_no_better      at the end: fewer than `THERE` of the last iterations' episodes succeeded; or, after at least
+                           `PATIENCE` iterations, fewer than `SOLVED`, and no more than of the first iterations'
+    warning_refused        more than `REFUSED` of the actions were refused in each of `REFUSED_FOR` iterations, and the
+                           share has not fallen from the first of them to the last
+    warning_no_contrast    in `SILENT_FOR` iterations in a row, or in the whole run, the episodes of every group ended
+                           alike, and not because `SOLVED` or more succeeded: there is nothing to compare
+    warning_little_signal  fewer than `LITTLE` of the steps had an advantage other than 0
+    warning_collapse       success had been at least `THERE`, and in `FALLEN_FOR` iterations in a row no episode
+                           succeeded and no group had contrast
+    warning_entropy        two iterations in a row, the entropy was below `ENTROPY` of what it was at the start, while
+                           fewer than `SOLVED` of the episodes succeeded
 
 These are the keys of the log's rows in which a warning is given, with the value 1. Nothing else is remembered: a run
-that is resumed reads its log, and words are made from the rows again wherever they are shown.
+that is resumed reads its log, and words are made from the rows again wherever they are shown. Where a run goes on past
+its end, what was said of the end is taken back: its log is that of a run that was longer from the start.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from baselines.metrics import Row
 PATIENCE = 10
 REFUSED, REFUSED_FOR = 0.5, 3
 SILENT_FOR = 5
-FEW_ROWS = 0.05
+LITTLE = 0.05
 THERE, FALLEN_FOR = 0.1, 3
 ENTROPY = 0.1
 SOLVED = 0.9
@@ -55,6 +56,13 @@ def watch(rows: Sequence[Row], *, over: bool = False, kept: Mapping[int, str] | 
     {}
     """
     return {key: words for key, words in _found(rows, over, kept or {}) if not any(row.get(key) for row in rows)}
+
+
+def unfinished(rows: Sequence[Row]) -> Row:
+    """Return the newest of some rows without what was said of it because the run ended there."""
+    *before, newest = rows
+    plain = {key: value for key, value in newest.items() if key not in _RULES}
+    return plain | dict.fromkeys(watch([*before, plain]), 1.0)
 
 
 def told(rows: Sequence[Row], kept: Mapping[int, str] | None = None) -> list[str]:
@@ -134,20 +142,18 @@ def _refused(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
 
 def _no_contrast(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
     count = _last(rows, SILENT_FOR, over, "contrast")
-    if not count:
+    if not count or rows[-1]["success"] >= SOLVED:
         return ""
-    solved = rows[-1]["success"] >= SOLVED
-    advice = "the tasks are solved: harder ones, or the end of training" if solved else _EASIER
     when = "this iteration" if count == 1 else f"the last {count} iterations"
     return (
         f"in {when} the episodes of every group ended alike, so that methods which compare them learn from penalties "
-        f"at most: {advice}"
+        f"at most: {_EASIER}"
     )
 
 
-def _few_rows(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
-    share = rows[-1].get("signal_rows")
-    if share is None or share >= FEW_ROWS:
+def _little_signal(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
+    share = rows[-1].get("signal")
+    if share is None or share >= LITTLE:
         return ""
     solved = rows[-1]["success"] >= SOLVED
     advice = (
@@ -155,8 +161,8 @@ def _few_rows(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
         if solved
         else f"play tasks that are won now and then, draw others (resample_rounds=2), or {_EASIER}"
     )
-    what = f"only {share:.1%} of the rows have an advantage other than 0, and they alone train the policy"
-    return f"{what if share else 'no row has an advantage other than 0, so none trains the policy'}: {advice}"
+    what = f"only {share:.1%} of the steps have an advantage other than 0, and they alone train the policy"
+    return f"{what if share else 'no step has an advantage other than 0, so none trains the policy'}: {advice}"
 
 
 def _collapse(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
@@ -213,7 +219,7 @@ _RULES: dict[str, Callable[[Sequence[Row], bool, Mapping[int, str]], str]] = {
     "warning_no_better": _no_better,
     "warning_refused": _refused,
     "warning_no_contrast": _no_contrast,
-    "warning_few_rows": _few_rows,
+    "warning_little_signal": _little_signal,
     "warning_collapse": _collapse,
     "warning_entropy": _entropy,
 }

@@ -12,10 +12,11 @@ from agentgym.disk_cache import seal
 from baselines.config import TRAINING_RULES
 from baselines.evaluation import Evaluation
 from baselines.metrics import LOG_FILE, Row, read_log
-from baselines.watch import kept_in, told, watch
-from tests.baselines.test_trainer import trainer
+from baselines.watch import kept_in, told, unfinished, watch
+from tests.baselines.corridor_learning import small_policy
+from tests.baselines.test_trainer import repeatable, trainer
 
-HEALTHY: Row = {"success": 0.5, "invalid_rate": 0.1, "contrast": 0.8, "signal_rows": 0.6, "entropy": 1.0}
+HEALTHY: Row = {"success": 0.5, "invalid_rate": 0.1, "contrast": 0.8, "signal": 0.6, "entropy": 1.0}
 
 
 def run_of(*changes: Row) -> list[Row]:
@@ -34,7 +35,7 @@ def said(rows: list[Row], over: bool = True, kept: dict[int, str] | None = None)
 
 
 LOST: Row = {"success": 0.0}
-FLAT: Row = {"success": 0.0, "contrast": 0.0, "signal_rows": 0.0}
+FLAT: Row = {"success": 0.0, "contrast": 0.0, "signal": 0.0}
 
 
 @pytest.mark.parametrize(
@@ -65,11 +66,11 @@ FLAT: Row = {"success": 0.0, "contrast": 0.0, "signal_rows": 0.0}
         ([{"contrast": 0.0}] * 4 + [{}], []),
         ([{"contrast": 0.0}] * 2, [(2, "no_contrast")]),
         # At once.
-        ([{}, {"signal_rows": 0.05}, {"signal_rows": 0.049}, {"signal_rows": 0.0}], [(3, "few_rows")]),
+        ([{}, {"signal": 0.05}, {"signal": 0.049}, {"signal": 0.0}], [(3, "little_signal")]),
         # Success that was there, three iterations without any, and nothing to compare.
-        ([{}, {}, FLAT, FLAT, FLAT, FLAT], [(3, "few_rows"), (5, "collapse")]),
+        ([{}, {}, FLAT, FLAT, FLAT, FLAT], [(3, "little_signal"), (5, "collapse")]),
         ([{}] * 2 + [LOST] * 6, [(8, "no_better")]),
-        ([{}, FLAT, FLAT, {"success": 0.1}], [(2, "few_rows"), (4, "no_better")]),
+        ([{}, FLAT, FLAT, {"success": 0.1}], [(2, "little_signal"), (4, "no_better")]),
         # Below a tenth of the start twice in a row, unless the tasks are solved; what was not measured is passed over.
         ([{"entropy": 2.0}, {"entropy": 0.19}, {}, {"entropy": 0.19}, {"entropy": 0.21}], []),
         ([{"entropy": 2.0}, {"entropy": 0.19}, {"entropy": 0.19}], [(3, "entropy")]),
@@ -83,7 +84,7 @@ def test_each_thing_is_said_once_and_when_it_is_so(rows: list[Row], expected: li
 def test_what_was_not_measured_is_no_sign() -> None:
     rows = run_of({}, {}, {}, {})
     for row in rows[1:]:
-        row["invalid_rate"] = row["signal_rows"] = None  # type: ignore[assignment]
+        row["invalid_rate"] = row["signal"] = None  # type: ignore[assignment]
         row["entropy"] = None  # type: ignore[assignment]
         del row["contrast"]
     assert said(rows) == []
@@ -115,12 +116,12 @@ def test_a_collapse_names_the_last_good_checkpoint(kept: dict[int, str], words: 
 
 
 def test_words_fit_what_happened() -> None:
-    solved: Row = {"success": 1.0, "contrast": 0.0, "signal_rows": 0.0}
+    solved: Row = {"success": 1.0, "contrast": 0.0, "signal": 0.0}
     easy = watch(run_of(*[solved] * 5))
-    assert "harder ones" in easy["warning_no_contrast"]
-    assert "harder ones" in easy["warning_few_rows"]
+    assert list(easy) == ["warning_little_signal"]
+    assert "harder ones" in easy["warning_little_signal"]
     lost = watch(run_of(*[FLAT] * 10))
-    for key in ("warning_no_success", "warning_no_contrast", "warning_few_rows"):
+    for key in ("warning_no_success", "warning_no_contrast", "warning_little_signal"):
         assert "easier tasks, or a warm start" in lost[key]
 
 
@@ -154,19 +155,40 @@ def test_a_run_warns_once_also_when_it_is_resumed(tmp_path: Path) -> None:
             return made.run(), [str(one.message) for one in caught if "iteration" in str(one.message)]
 
     rows, words = hopeless(tmp_path / "a", 6)
-    assert [row["iteration"] for row in rows if "warning_few_rows" in row] == [1]
-    assert [line for line in words if "no row has an advantage other than 0" in line] == [words[0]]
+    assert [row["iteration"] for row in rows if "warning_little_signal" in row] == [1]
+    assert [line for line in words if "no step has an advantage other than 0" in line] == [words[0]]
     assert words[0].startswith(f"{tmp_path / 'a'}, iteration 1: ")
     assert rows[1]["silent_updates"] == 1.0
     assert rows[0]["training_rules"] == TRAINING_RULES
     assert [row for row in rows[1:] if "training_rules" in row] == []
     first, again = hopeless(tmp_path / "b", 3)[1], hopeless(tmp_path / "b", 6, resume=True)[1]
-    assert len([line for line in first if "no row has" in line]) == 1
-    assert [line for line in again if "no row has" in line] == []
+    assert len([line for line in first if "no step has" in line]) == 1
+    assert [line for line in again if "no step has" in line] == []
     stored = read_log(tmp_path / "b" / LOG_FILE)
-    assert [row["iteration"] for row in stored if "warning_few_rows" in row] == [1]
+    assert [row["iteration"] for row in stored if "warning_little_signal" in row] == [1]
     assert kept_in(tmp_path / "b") == {i: f"checkpoint-{i:06d}" for i in range(1, 7)}
     assert kept_in(None) == {}
+
+
+def test_a_run_that_goes_on_past_its_end_is_one_that_was_longer(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"learning_rate": 0.0, "kl": 0.0, "validate_every": 0, "group_size": 2}
+    lost = [row | {"success": 0.0} for row in run_of({}, {})[1:]]
+    straight = [row | dict.fromkeys(watch(lost[: i + 1], over=i == 1), 1.0) for i, row in enumerate(lost)]
+    shorter = [lost[0] | dict.fromkeys(watch(lost[:1], over=True), 1.0)]
+    assert "warning_no_success" in shorter[0]
+    assert unfinished(shorter) == lost[0]
+    assert "warning_no_success" in straight[1]
+    # In the trainer: a run of one iteration that won nothing, gone on with for another.
+    rows = []
+    for folder, lengths in (("a", (2,)), ("b", (1, 2))):
+        for iterations in lengths:
+            policy = small_policy(prefix="", suffix="")  # no reply can be read
+            made = trainer(policy, folder=tmp_path / folder, resume=True, iterations=iterations, **given)
+            with pytest.warns(UserWarning, match=f"iteration {iterations}: no episode .* succeeded"):
+                made.run()
+        rows.append(repeatable(read_log(tmp_path / folder / LOG_FILE)))
+    assert rows[0] == rows[1]
+    assert ["warning_no_success" in row for row in rows[0]] == [False, False, True]
 
 
 def test_a_run_of_older_rules_goes_on_and_says_so(tmp_path: Path) -> None:

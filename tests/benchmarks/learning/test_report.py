@@ -50,6 +50,17 @@ def test_equal_results_are_an_equal_page_whatever_was_drawn_before(found, finish
     assert render(found) == render(found) == (finished_run / "report.html").read_text("utf-8")
 
 
+def test_what_the_runs_warned_of_stands_below_the_table(found):
+    assert all(line.startswith("iteration ") for run in found.runs for line in run.warnings)
+    runs = [
+        dataclasses.replace(run, warnings=["iteration 3: <lost>"] if run.method == "grpo" else []) for run in found.runs
+    ]
+    page = render(dataclasses.replace(found, runs=runs))
+    assert page.count("<li>grpo, seed 0, iteration 3: &lt;lost&gt;</li>") == 1
+    none = [dataclasses.replace(run, warnings=[]) for run in found.runs]
+    assert "Warnings of the training runs" not in render(dataclasses.replace(found, runs=none))
+
+
 def test_every_symbol_of_the_boards_has_a_tile(found):
     data = page_data(found)
     symbols = {symbol for graph in data["graphs"] for node in graph["nodes"] for symbol in node["text"]}
