@@ -187,7 +187,10 @@ def _splits(setup: Any, tasks: Any) -> Any:
     """Return the setup with the splits that data of others have for training, validation and test."""
     there = [split for split in tasks.splits if tasks.count(split)]
     if setup.train not in there:
-        raise ValueError(f"{tasks.name}: no tasks to train on: expected a split {setup.train!r}, got {there}")
+        raise ValueError(
+            f"{tasks.name}: no tasks to train on: expected a split {setup.train!r}, got {list(tasks.splits)}; a panel "
+            "plays them (`panel`), trained is on others"
+        )
     validation = next((split for split in _VALIDATION if split in there), None)
     test = next((split for split in _TEST if split in there), validation)
     if test is None:

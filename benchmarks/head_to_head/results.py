@@ -165,7 +165,7 @@ def check(study: Study) -> None:
 
     Raises:
         ResultsError: another version; a run twice; success strings of a wrong length or alphabet; a final run without a
-            validation, or without its clone.
+            validation, or without its clone; where nothing is searched, one with another setting than its name says.
     """
     if study.version != VERSION:
         raise ResultsError(f"version: this code reads version {VERSION}, got {study.version}; run it again")
@@ -189,6 +189,8 @@ def check(study: Study) -> None:
             raise ResultsError(f"{where}: no validation")
         if record.stage == FINAL and record.seed not in clones:
             raise ResultsError(f"{where}: no record of the clone that it began with")
+        if not study.config.settings and record.setting != (stated := Setting.stated(record.method)):
+            raise ResultsError(f"{where}: trained with {record.setting}, but its name says {stated}")
 
 
 def merge(first: Study, others: Iterable[Study]) -> Study:

@@ -268,8 +268,6 @@ def head_to_head(
                 tokens=tokens, settings=settings, search_seed=search_seed, draw_seed=draw_seed, quick=quick,
                 options=arguments(option or ()),
             )  # fmt: skip
-            if plan.source is not None:
-                say(console, f"data: {plan.source.words}")
             studies = [run_study(plan, place, processes=jobs or (1 if quick else usable_cores()), console=console)]
         for study in studies:
             print_study(study, console)

@@ -6,7 +6,7 @@ Nothing heavy is imported before it is needed: every process of a benchmark begi
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -325,12 +325,26 @@ def _check_envs(config: Any) -> None:
             raise typer.BadParameter(f"{method.name}: {error}", param_hint="--methods") from None
 
 
-def on_data(config: Any, row: Any, given: Mapping[str, Any], **options: Any) -> tuple[Any, Any]:
-    """Return what `benchmarks.data_source.open_data` does, or end the command with what it says."""
+_TASKS = ("clone_tasks", "training_tasks", "eval_tasks", "validation_tasks")
+
+
+def on_data(
+    config: Any, row: Any, given: Mapping[str, Any], *, told: Sequence[str] = _TASKS, **options: Any
+) -> tuple[Any, Any]:
+    """Return what `benchmarks.data_source.open_data` does, or end the command with what it says.
+
+    Says where the data come from, and which of the numbers in `told` they have changed.
+    """
     from benchmarks.data_source import open_data
 
     try:
-        return open_data(config, row, given, **options)
+        found, source = open_data(config, row, given, **options)
+        both = [(name, getattr(config, name), getattr(found, name)) for name in told]
+        changed = [f"{name} {before:,} -> {after:,}" for name, before, after in both if before != after]
+        say(Console(), f"data: {source.words}")
+        if changed:
+            say(Console(), f"numbers of tasks that fit these data: {', '.join(changed)}")
+        return found, source
     except ModuleNotFoundError as error:
         raise stop(missing_package(error), 2) from None
     except (TypeError, ValueError, OSError, ImportError) as error:
@@ -341,7 +355,6 @@ def _learn(config: Any, folder: Path, processes: int, source: Any) -> None:
     from benchmarks.learning.study import run_learning
 
     console = Console()
-    say(console, f"data: {source.words}")
     kept = "Finished jobs are kept: the same command continues."
     with explained("stopped; the same command continues where it was", kept):
         found = run_learning(config, folder, processes=processes, console=console, source=source)

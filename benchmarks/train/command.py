@@ -148,7 +148,9 @@ def train(
         )  # fmt: skip
     except (TypeError, ValueError) as error:
         raise stop(str(error), 2) from None
-    config, source = on_data(settings.config, row, named, asked=list(sizes), whole=not quick)
+    config, source = on_data(
+        settings.config, row, named, asked=list(sizes), whole=not quick, told=("training_tasks", "validation_tasks")
+    )
     settings = dataclasses.replace(settings, config=config, source=source, variable=next(iter(row.data.items()), None))
     console = Console()
     plain = TrainerConfig()

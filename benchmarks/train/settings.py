@@ -76,10 +76,9 @@ class RunSettings:
         return recipe(self.config.methods[0]) if self.paper is None else self.paper.recipe()
 
     def told(self) -> list[str]:
-        """Return what is printed before a run starts: data, what differs from the paper, what is set, and what not."""
-        begin = [] if self.source is None else [f"data: {self.source.words}"]
+        """Return what is printed before a run starts: what differs from the paper, what else is set, and what not."""
         if self.paper is None:
-            return begin
+            return []
         differing = self.paper.differences(self.training)
         if self.paper.lora_rank is not None and self.config.lora != self.paper.lora_rank:
             differing.append(f"lora_rank: {self.paper.source} {self.paper.lora_rank}, here {self.config.lora}")
@@ -105,7 +104,6 @@ class RunSettings:
         ]
         of_others = self._of_others()
         return [
-            *begin,
             f"settings of {self.paper.title}",
             *(f"  differs   {line}" for line in differing or ["nothing of what is printed for the trainer"]),
             *([f"  differs   {of_others}"] if of_others else []),
