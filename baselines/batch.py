@@ -21,7 +21,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from agentgym.forks import chain_sums
 from agentgym.trajectory import Bools, Floats, Ints, Reply, StepTable
+from wrappers.credit.forest import Forest
 from wrappers.credit.forks import over_forks
 
 Weighting = Literal["step", "trajectory"]
@@ -226,7 +228,11 @@ def make_batch(
     return batch if keep_zero else dataclasses.replace(batch, trained=batch.signal)
 
 
-@over_forks("scored")
+def _shared_shares(table: StepTable, *, scored: Bools) -> Floats:
+    return Forest(table).mean(1.0 / np.maximum(chain_sums(table, scored.astype(np.float64)), 1.0))
+
+
+@over_forks("scored", shared=_shared_shares)
 def _shares(table: StepTable, *, scored: Bools) -> Floats:
     """Each row's share of its trajectory: float64 (N,)."""
     scored_steps = np.bincount(table.trajectory[scored], minlength=table.n_trajectories)

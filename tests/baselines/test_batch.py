@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from agentgym import forks
 from agentgym.trajectory import Reply, StepTable
 from baselines.batch import Batch, TokenColumns, make_batch, reply_lengths
 from baselines.losses import (
@@ -260,7 +261,9 @@ def test_replies_without_tokens_are_refused() -> None:
         TokenColumns.from_table(dataclasses.replace(table, replies=None))
 
 
-def test_a_row_that_several_episodes_share_is_trained_once() -> None:
+@pytest.mark.parametrize("most", [5, 4])  # unfolded it has 5 rows: it is read so, and as it is
+def test_a_row_that_several_episodes_share_is_trained_once(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forks, "MOST_UNFOLDED", most)
     # Trajectory 1 was cut from 0 after its first step: the episodes have three steps and two, and share the first.
     other = Reply("d", (1, 2, 7, 5), (8,), (-0.5,))
     table = StepTable.from_arrays(

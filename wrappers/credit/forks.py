@@ -24,7 +24,7 @@ Method = Callable[Concatenate[StepTable, Parameters], Floats]
 
 
 def over_forks(
-    *columns: str, shared: Method[Parameters] | None = None
+    *columns: str, shared: Callable[..., Floats] | None = None
 ) -> Callable[[Method[Parameters]], Method[Parameters]]:
     """Let a function that scores the rows of whole episodes take tables with forks; others it is given as they are.
 
