@@ -13,19 +13,20 @@ import contextlib
 import email.utils
 import os
 import random
+import re
 import ssl
 import threading
 import time
 import weakref
 from collections.abc import Coroutine, Hashable, Mapping
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any, Final, TypeVar
-from urllib.parse import SplitResult, parse_qsl, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from agentgym.foreign_text import clean, one_line
-from agentgym.redaction import hide, redact
+from agentgym.foreign_text import DataError, clean, one_line, read_json
+from agentgym.redaction import hide_all, redact
 
 #: Seconds of the longest wait between two tries, and of the longest that a server may ask for.
 _LONGEST_WAIT, _LONGEST_ASKED = 8.0, 120.0
@@ -33,6 +34,11 @@ _LONGEST_WAIT, _LONGEST_ASKED = 8.0, 120.0
 _LONGEST_REASON: Final = 300
 #: A shorter value of a header ("1", "en") is no credential.
 _SHORTEST_SECRET: Final = 4
+#: Characters of a reason that are looked at before it is cut, at least, and per character of the longest secret: also
+#: where each of them is escaped, and a text of its own, what is shown was looked at as a whole.
+_READ_OF_REASON, _READ_PER_CHARACTER = 100_000, 4_000
+#: Names of headers that hold credentials.
+_CREDENTIAL = re.compile(r"(?i)auth|key|token|secret|passw|cookie|session|credential|signature")
 _PLAIN_HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
 
 Key = TypeVar("Key", bound=Hashable)
@@ -40,9 +46,9 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """The body of a successful answer, and how many tries it took."""
+    """The body of a successful answer, as it came, and how many tries it took; `HttpClient.read` reads it."""
 
-    content: bytes
+    content: bytes = field(repr=False)
     attempts: int
 
 
@@ -104,7 +110,9 @@ class HttpClient:
         self.url = redact(url)
         self.timeout, self.retries, self.backoff = float(timeout), int(retries), float(backoff)
         self._concurrency, self._most_bytes = concurrency, most_bytes
-        self._secrets = _secrets(parts, self._headers)
+        self._secrets, self._certain = _secrets(parts, self._headers)
+        longest = max(map(len, self._secrets), default=0)
+        self._looked_at = max(_READ_OF_REASON, _READ_PER_CHARACTER * longest)
         self._opened: tuple[Any, Any, Any] | None = None
 
     def post(self, bodies: Mapping[Key, bytes], found: dict[Key, HttpAnswer | HttpFailure]) -> None:
@@ -132,11 +140,34 @@ class HttpClient:
 
     def tell(self, reason: str) -> str:
         """Return the beginning of a reason, in one line; credentials go before it is cut, so that no half stays."""
+        reason = reason[: self._looked_at]
         return one_line(clean(redact(reason, self._secrets), _LONGEST_REASON))
 
-    def without_keys(self, text: str) -> str:
-        """Return a text with the credentials taken out, and nothing else."""
-        return hide(text, [secret for secret in self._secrets if len(secret) > _SHORTEST_SECRET + 1])
+    def read(self, answer: HttpAnswer, *, spare: bool = False) -> Any:
+        """Return the JSON value of an answer; no string in it, names included, holds a credential.
+
+        What `agentgym.redaction.hide` finds is taken out. Secrets of at most five characters and headers that hold
+        letters alone stay, unless the header's name says that it is a credential: they may be ordinary words.
+
+        Args:
+            answer: of this client.
+            spare: see `agentgym.foreign_text.read_json`.
+
+        Raises:
+            agentgym.foreign_text.DataError: it is no JSON, see `read_json`; the message does not show it.
+        """
+        try:
+            return self.without_keys(read_json(answer.content, spare=spare))
+        except RecursionError:
+            raise DataError("nested too deeply") from None
+
+    def without_keys(self, value: Any) -> Any:
+        """Return a JSON value with the credentials taken out of its strings, and nothing else; see `read`."""
+        return hide_all(value, self._certain) if self._certain else value
+
+    def beginning(self, answer: HttpAnswer) -> str:
+        """Return the beginning of an answer for a message: in one line, without credentials."""
+        return self.tell(answer.content[: 4 * self._looked_at].decode(errors="replace"))
 
     async def _all(self, bodies: Mapping[Key, bytes | None], found: dict[Key, HttpAnswer | HttpFailure]) -> None:
         async def keep(key: Key, body: bytes | None) -> None:
@@ -244,7 +275,13 @@ class HttpClient:
     def __getstate__(self) -> dict[str, Any]:
         """Leave credentials and connections behind: what is pickled may be stored or sent anywhere."""
         bare: dict[str, Any]
-        bare = {"_url": _bare(self._url), "_proxy": self._proxy and _bare(self._proxy), "_headers": {}, "_secrets": ()}
+        bare = {
+            "_url": _bare(self._url),
+            "_proxy": self._proxy and _bare(self._proxy),
+            "_headers": {},
+            "_secrets": (),
+            "_certain": (),
+        }
         return {**vars(self), **bare, "_opened": None}
 
 
@@ -308,14 +345,25 @@ def _checked(headers: Mapping[str, str]) -> dict[str, str]:
     return dict(headers)
 
 
-def _secrets(urls: list[SplitResult], headers: Mapping[str, str]) -> tuple[str, ...]:
-    """Return what no text may show: values of headers, whole and by word, passwords and named keys of the URLs."""
-    words = [word for value in headers.values() for word in (value, *value.split())]
-    found = [word for word in words if len(word) >= _SHORTEST_SECRET and word.lower() not in ("bearer", "basic")]
+def _secrets(urls: list[SplitResult], headers: Mapping[str, str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what no message may show, and what of it no answer may hold.
+
+    These are the values of headers, whole and by word, and of the URLs user, password and named keys.
+    """
+    found, certain = [], []
+    for name, value in headers.items():
+        words = [word for word in (value, *value.split()) if word.lower() not in ("bearer", "basic")]
+        found += [word for word in words if len(word) >= _SHORTEST_SECRET]
+        certain += [word for word in words if _CREDENTIAL.search(name) or not word.isalpha()]
     for url in urls:
-        named = [value for name, value in parse_qsl(url.query) if redact(f"{name}={value}") != f"{name}={value}"]
-        found += [each for each in (url.username, url.password, *named) if each]
-    return tuple(found)
+        keys = [value for name, value in parse_qsl(url.query) if redact(f"{name}={value}") != f"{name}={value}"]
+        user, password = url.username or "", url.password or ""
+        if user or password:  # sent as "Basic", in base64
+            keys += [password, f"{unquote(user)}:{unquote(password)}"]
+        found += [user, *keys]
+        certain += [*keys, *([] if password and user.isalpha() else [user])]
+    kept = [each for each in certain if len(each) > _SHORTEST_SECRET + 1]
+    return tuple(dict.fromkeys(filter(None, found))), tuple(dict.fromkeys(kept))
 
 
 def _retry_after(value: str) -> float | None:

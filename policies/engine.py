@@ -8,7 +8,9 @@ is an error.
 
 from __future__ import annotations
 
+import itertools
 import math
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -106,7 +108,7 @@ class EngineSampler:
         if len(found) != len(prompts):
             raise EngineError(f"the engine gave {len(found)} completions for {len(prompts)} prompts")
         for place, one in enumerate(found):
-            check_completion(one, place, decoding)
+            check_completion(one, place, decoding, self.vocabulary)
         self.prove(prompts, found, decoding)
         return found
 
@@ -117,6 +119,12 @@ class EngineSampler:
                 f"{type(self).__name__} cannot restrict replies to admissible commands: leave sampler=None, or "
                 "admissible=False"
             )
+
+    @property
+    def vocabulary(self) -> int | None:
+        """How many tokens the trainer's model knows; None where it does not say."""
+        known = getattr(self._model, "get_input_embeddings", lambda: None)()
+        return getattr(known, "num_embeddings", None)
 
     def prove(self, prompts: Sequence[Prompt], found: Sequence[Completion], decoding: Decoding) -> None:
         """Compare some completions with the trainer, if none was since the weights changed; see `prove`."""
@@ -148,7 +156,7 @@ class _EngineQueue:
             prompt = self._prompts.pop(name)
             try:
                 if isinstance(one, Completion):
-                    check_completion(one, name, self._decoding)
+                    check_completion(one, name, self._decoding, self._sampler.vocabulary)
                     sound.append((prompt, one))
             except EngineError as error:
                 found.append((name, error))
@@ -166,12 +174,25 @@ def seed_of(draws: NDArray[np.float64]) -> int:
     return int(draws[0] * 2**53)
 
 
-def check_completion(one: Completion, place: int, decoding: Decoding) -> None:
+def check_completion(one: Completion, place: int, decoding: Decoding, vocabulary: int | None = None) -> None:
     """End a completion where the loop would have, and check that it can be trained on.
 
+    Args:
+        one: the completion, which is cut.
+        place: of it, for the message.
+        decoding: how it was asked for.
+        vocabulary: how many tokens the model knows; None: it is not asked.
+
     Raises:
-        EngineError: it has no tokens, or no finite log-probability for each; the message names its place.
+        EngineError: it has no tokens, one that the model does not know, or no finite log-probability for each; the
+            message names its place.
     """
+    unknown = [token for token in one.token_ids if token < 0 or (vocabulary is not None and token >= vocabulary)]
+    if unknown:
+        raise EngineError(
+            f"completion {place} has the token id {unknown[0]!s:.40}, and the trainer's model knows "
+            f"{'ids from 0' if vocabulary is None else f'0 to {vocabulary - 1}'}: the engine has another model"
+        )
     _cut(one, decoding)
     if not one.token_ids or len(one.token_ids) != len(one.logprobs) or not all(map(math.isfinite, one.logprobs)):
         raise EngineError(
@@ -232,6 +253,37 @@ def prove(
             "leave out the temperature (logprobs_mode must be 'processed_logprobs'), another model"
         )
     return mean
+
+
+class WeightFolder:
+    """Weights on their way to an engine, each time in a new folder; nothing else in there is touched.
+
+    Args:
+        work: a folder that the engine can read, or none yet.
+
+    Raises:
+        ValueError: it is a file.
+    """
+
+    def __init__(self, work: str | Path) -> None:
+        self._work = Path(work)
+        if self._work.exists() and not self._work.is_dir():
+            raise ValueError(f"work must be a folder, for weights on their way to the engine: {self._work} is a file")
+        self._written: list[Path] = []
+
+    def write(self, model: Any, version: int) -> tuple[Path, Literal["adapter", "whole"]]:
+        """Write the weights of a version, see `save_weights`; return where, and which."""
+        folder = self._work / str(version)
+        again = itertools.count(2)
+        while folder.exists():
+            folder = self._work / f"{version}-{next(again)}"
+        self._written.append(folder)
+        return folder, save_weights(model, folder)
+
+    def remove_older(self) -> None:
+        """Remove what was written here before the newest."""
+        while len(self._written) > 1:
+            shutil.rmtree(self._written.pop(0), ignore_errors=True)
 
 
 def save_weights(model: Any, folder: Path) -> Literal["adapter", "whole"]:

@@ -9,16 +9,15 @@ Needs the extra `http`.
 from __future__ import annotations
 
 import json
-import shutil
 import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
-from agentgym.foreign_text import DataError, read_json
+from agentgym.foreign_text import DataError
 from agentgym.http_client import HttpAnswer, HttpClient, HttpFailure
-from policies.engine import CompletionStream, EngineError, EngineSampler, save_weights
+from policies.engine import CompletionStream, EngineError, EngineSampler, WeightFolder
 from policies.prompts import Prompt
 from policies.sampler import Completion, Decoding
 
@@ -31,11 +30,15 @@ class ServerSampler(EngineSampler):
     Args:
         url: of the server, such as "http://localhost:8000".
         model: the name of the model there.
-        work: a folder that the server can read, for adapters; None where the weights stay as they are.
+        work: a folder that the server can read, for adapters; None where the weights stay as they are. The sampler
+            makes a folder of its own there, `weights-...`, in which the newest adapter stays; the rest is not touched.
         timeout: seconds per try.
         retries: further tries.
         concurrency: most requests at a time.
-        headers: sent along, for credentials.
+        headers: sent along, for credentials, which no error shows.
+
+    Raises:
+        ValueError: `work` is a file; or as of `agentgym.http_client.HttpClient`.
     """
 
     def __init__(
@@ -59,8 +62,11 @@ class ServerSampler(EngineSampler):
         self._unused = HttpClient(f"{url.rstrip('/')}/v1/unload_lora_adapter", **given)
         self._name = model
         # A server outlives a run, and refuses a name that it knows.
-        self._run = uuid.uuid4().hex[:8]
-        self._work = None if work is None else Path(work)
+        self._run, self._loaded = uuid.uuid4().hex[:8], 0
+        self._weights = None
+        if work is not None:
+            WeightFolder(work)  # says at once what is wrong with it
+            self._weights = WeightFolder(Path(work) / f"weights-{self._run}")
 
     def send(self, model: Any, version: int) -> None:
         """Load the adapter under a fresh name.
@@ -70,22 +76,19 @@ class ServerSampler(EngineSampler):
         """
         if not hasattr(model, "peft_config"):
             raise EngineError("a server takes no whole weights: train an adapter (policies.lora.add_lora)")
-        if self._work is None:
+        if self._weights is None:
             raise EngineError(
                 "the adapter has changed: name a folder that the server can read, ServerSampler(work=...)"
             )
-        folder = self._work / str(version)
-        save_weights(model, folder)
-        name = f"version-{version}-{self._run}"
+        folder, _ = self._weights.write(model, version)
+        name = f"version-{version}-{self._run}.{self._loaded}"
         answer = _post(self._adapters, {"lora_name": name, "lora_path": str(folder.resolve())})
         if isinstance(answer, HttpFailure):
             raise EngineError(f"{self._adapters.url} does not load the adapter: {answer.reason}")
-        if self._name.endswith(self._run):  # else it is the base
+        if self._loaded:  # else it is the base
             _post(self._unused, {"lora_name": self._name})
-        self._name = name
-        for old in self._work.iterdir():
-            if old != folder:
-                shutil.rmtree(old)
+        self._name, self._loaded = name, self._loaded + 1
+        self._weights.remove_older()
 
     def generate(self, prompts: Sequence[Prompt], seeds: Sequence[int | None], decoding: Decoding) -> list[Completion]:
         """Write one completion per prompt."""
@@ -116,28 +119,41 @@ class ServerSampler(EngineSampler):
         return json.dumps(body).encode()
 
     def read(self, answer: HttpAnswer | HttpFailure, prompt: Prompt) -> Completion:
-        """Return the completion of an answer; an EngineError says why it is none."""
-        url = self._completions.url
+        """Return the completion of an answer; an EngineError says why it is none, and shows no credential."""
+        client, url = self._completions, self._completions.url
         if isinstance(answer, HttpFailure):
             raise EngineError(f"{url} gave no answer: {answer.reason}")
         try:
-            choice = read_json(answer.content)["choices"][0]
+            choice = client.read(answer)["choices"][0]
             tokens, prompt_ids, listed = (choice.get(name) for name in ("token_ids", "prompt_token_ids", "logprobs"))
-            logprobs = None if listed is None else [float(each) for each in listed["token_logprobs"]]
-        except (DataError, KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
-            raise EngineError(f"{url}: the answer is no completion ({error}): {answer.content!r:.200}") from error
-        if not isinstance(tokens, list) or not all(type(token) is int for token in tokens):
+            logprobs = None if listed is None else [_number(each) for each in listed["token_logprobs"]]
+        except (DataError, KeyError, IndexError, TypeError, AttributeError) as error:
+            why = client.tell(f"{error}): {client.beginning(answer)}")
+            raise EngineError(f"{url}: the answer is no completion ({why}") from None
+        if not _are_ids(tokens):
             raise EngineError(
                 f"{url} returns no token ids, and without them nothing can be trained: use a server that knows "
                 "return_token_ids, such as vLLM, or a policy that is only evaluated (policies.chat_api)"
             )
         if logprobs is None:
             raise EngineError(f"{url} returns no log-probabilities (logprobs=0 was asked for)")
+        if prompt_ids is not None and not _are_ids(prompt_ids):
+            shown = client.tell(repr(prompt_ids))
+            raise EngineError(f"{url}: expected a list of token ids in 'prompt_token_ids', got {shown:.80}")
         if prompt_ids is not None and tuple(prompt_ids) != prompt:
-            raise EngineError(
-                f"{url} read another prompt than it was sent: {prompt_ids!r:.80}, expected {prompt!r:.80}"
-            )
+            shown = client.tell(repr(prompt_ids))
+            raise EngineError(f"{url} read another prompt than it was sent: {shown:.80}, expected {prompt!r:.80}")
         return Completion(tokens, logprobs, "length" if choice.get("finish_reason") == "length" else "stop")
+
+
+def _number(value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"a log-probability must be a number, got {value!r:.40}")
+    return float(value)
+
+
+def _are_ids(value: object) -> TypeGuard[list[int]]:
+    return isinstance(value, list) and all(type(each) is int for each in value)
 
 
 def _post(client: HttpClient, body: Mapping[str, str]) -> HttpAnswer | HttpFailure:

@@ -14,12 +14,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from policies.engine import CompletionStream, EngineError, EngineSampler, save_weights
+from policies.engine import CompletionStream, EngineError, EngineSampler, WeightFolder
 from policies.prompts import Prompt
 from policies.sampler import Completion, Decoding
 
@@ -72,6 +71,7 @@ class VllmSampler(EngineSampler):
 
     Raises:
         FileExistsError: the folder holds something.
+        ValueError: it is a file.
         ImportError: see `check_version`.
     """
 
@@ -80,10 +80,11 @@ class VllmSampler(EngineSampler):
         super().__init__(holds)
         self._vllm = importlib.import_module("vllm")
         self._engine = engine
-        self._work = Path(work)
-        if self._work.is_dir() and any(self._work.iterdir()):
-            raise FileExistsError(f"{self._work} is not empty: name a folder for the weights on their way")
+        self._weights = WeightFolder(work)
+        if Path(work).is_dir() and any(Path(work).iterdir()):
+            raise FileExistsError(f"{work} is not empty: name a folder for the weights on their way")
         self._adapter: Any = None
+        self._adapters = 0
 
     @classmethod
     def start(
@@ -104,17 +105,16 @@ class VllmSampler(EngineSampler):
         return cls(importlib.import_module("vllm").LLM(model=str(folder), **given), work, holds)
 
     def send(self, model: Any, version: int) -> None:
-        """Send an adapter as a file under a fresh id, or whole weights; older files are removed."""
-        folder = self._work / str(version)
-        if save_weights(model, folder) == "adapter":
+        """Send an adapter as a file under a fresh id, or whole weights; files of its own from before are removed."""
+        folder, kind = self._weights.write(model, version)
+        if kind == "adapter":
             request = importlib.import_module("vllm.lora.request").LoRARequest
-            self._adapter = request(f"version-{version}", version + 1, str(folder))  # ids begin at 1
+            self._adapters += 1  # an id that the engine knows would be taken for the adapter it has
+            self._adapter = request(f"version-{version}", self._adapters, str(folder))
         else:
             send_whole(self._engine, folder)
         self._engine.reset_prefix_cache()
-        for old in self._work.iterdir():
-            if old != folder:
-                shutil.rmtree(old)
+        self._weights.remove_older()
 
     def generate(self, prompts: Sequence[Prompt], seeds: Sequence[int | None], decoding: Decoding) -> list[Completion]:
         """Write one completion per prompt."""

@@ -19,7 +19,7 @@ from agentgym.chat.answer_cache import AnswerCache
 from agentgym.chat.budget import Budget, Usage
 from agentgym.chat.wire import Body, ChatAnswer, ChatFailure, ChatRequest, key_of, make_answer, read_answer
 from agentgym.disk_cache import cache_folder
-from agentgym.foreign_text import clean_json
+from agentgym.foreign_text import DataError, clean_json
 from agentgym.http_client import HttpAnswer, HttpClient, HttpFailure
 from agentgym.redaction import redact
 
@@ -252,17 +252,19 @@ class ChatEndpoint:
         if isinstance(came, HttpFailure):
             return ChatFailure(f"{self.model} at {self.base_url}: {came.reason}", came.attempts)
         try:
-            answer = read_answer(came.content)
-        except ValueError as error:
-            return ChatFailure(f"{self.model} at {self.base_url}: {self._client.tell(str(error))}", came.attempts)
-        return dataclasses.replace(answer, text=self._client.without_keys(answer.text), attempts=came.attempts)
+            answer = read_answer(self._client.read(came))
+        except DataError as error:
+            reason = f"{error}: {self._client.beginning(came)}"
+            return ChatFailure(f"{self.model} at {self.base_url}: {self._client.tell(reason)}", came.attempts)
+        return dataclasses.replace(answer, attempts=came.attempts)
 
     def _cached(self, value: Any) -> ChatAnswer:
         """Return an answer of the cache; the file may be anybody's."""
         fields = [field.name for field in dataclasses.fields(ChatAnswer)][:-1]
+        value = self._client.without_keys(value)
         answer = make_answer(*map(value.get, fields)) if isinstance(value, dict) else None
         if answer is None:
-            raise ValueError(f"{self._cache.path if self._cache else ''} holds what is no answer: remove it")
+            raise DataError(f"{self._cache.path if self._cache else ''} holds what is no answer: remove it")
         return dataclasses.replace(answer, attempts=0)
 
     def _keep(self, answers: Mapping[str, ChatAnswer]) -> None:

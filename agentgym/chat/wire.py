@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentgym.foreign_text import clean, read_json
+from agentgym.foreign_text import DataError, clean
 
 #: A count of as many tokens is none.
 _MOST_TOKENS = 10**12
@@ -88,27 +88,23 @@ def key_of(url: str, body: Body) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def read_answer(content: bytes) -> ChatAnswer:
-    """Read the body of an answer.
+def read_answer(given: Any) -> ChatAnswer:
+    """Read the JSON value of an answer's body.
 
     Raises:
-        ValueError: when it is not one; the message ends with the body, whole, because it may hold a secret that is
-            to be taken out before anything is cut.
+        DataError: when it is not one.
     """
     try:
-        given = read_json(content)
         choice = given["choices"][0]
         text = choice["message"]["content"]
-    except ValueError as error:
-        raise ValueError(f"the answer cannot be read, {error}: {_shown(content)}") from None
     except (KeyError, IndexError, TypeError):
-        raise ValueError(f"the answer has no choices[0].message.content: {_shown(content)}") from None
+        raise DataError("the answer has no choices[0].message.content") from None
     usage = given.get("usage")
     tokens = usage if isinstance(usage, dict) else {}
     counts = tokens.get("prompt_tokens"), tokens.get("completion_tokens")
     answer = make_answer("" if text is None else text, choice.get("finish_reason"), *counts)
     if answer is None:
-        raise ValueError(f"the answer's content is no text: {_shown(content)}")
+        raise DataError("the answer's content is no text")
     return answer
 
 
@@ -120,10 +116,6 @@ def make_answer(
         return None
     ended = clean(finish, _LONGEST_FINISH) if isinstance(finish, str) else ""
     return ChatAnswer(clean(text), ended, _count(prompt_tokens), _count(completion_tokens))
-
-
-def _shown(content: bytes) -> str:
-    return content.decode(errors="replace")
 
 
 def _count(value: object) -> int:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentgym.foreign_text import DataError, read_json
 from agentgym.http_client import HttpAnswer, HttpClient
 from agentgym.redaction import redact
 
@@ -123,8 +122,8 @@ def _served(url: str) -> str:
     try:
         if not isinstance(answer, HttpAnswer):
             raise ValueError(answer.reason)
-        return str(read_json(answer.content)["data"][0]["id"])
-    except (ValueError, DataError, KeyError, IndexError, TypeError) as error:
+        return str(client.read(answer)["data"][0]["id"])
+    except (ValueError, KeyError, IndexError, TypeError) as error:
         raise ValueError(
             f"{client.url} names no model ({error}): start a server there, as docs/samplers.md says"
         ) from error

@@ -1,5 +1,6 @@
 """Credentials do not survive, whatever writes them down; ordinary text does."""
 
+import base64
 import json
 from urllib.parse import quote, urlencode
 
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym.redaction import HIDDEN, hide, redact, refuse_credential
+from agentgym.redaction import HIDDEN, hide, hide_all, redact, refuse_credential
 
 KEY = "sk-Zq9/+='\"<&ü7"
 
@@ -83,3 +84,67 @@ def test_an_argument_with_a_credential_is_refused_without_showing_it() -> None:
     refuse_credential("judge", "m@http://host:80/v1", "it")
     with pytest.raises(ValueError, match=r"^judge='m@http://\*\*\*@host/v1' holds a credential.* instead, it, "):
         refuse_credential("judge", "m@http://me:pw@host/v1", "it")
+
+
+def every(form, text):
+    """Write each character in a form."""
+    return "".join(form(ord(letter)) for letter in text)
+
+
+PLAIN = "sk-Zq9abcdefgh_7"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        every("\\u{:04x}".format, PLAIN),
+        every("\\\\u{:04X}".format, PLAIN),
+        every("\\x{:02x}".format, PLAIN),
+        every("%{:02X}".format, PLAIN),
+        every("%25{:02x}".format, PLAIN),
+        every("&#{};".format, PLAIN),
+        every("&#x{:x};".format, PLAIN),
+        "%73k-Z\\u00719abc&#100;efgh_7",
+        json.dumps(["sk-", "Zq9abc", "defgh_7"]),
+        repr(["sk-Zq9", "abcdefgh_7"]),
+        json.dumps(json.dumps(list(PLAIN))),
+        json.dumps(json.dumps(PLAIN + "\"/'")),
+        PLAIN.encode().hex(),
+        PLAIN.encode().hex().upper(),
+        base64.b64encode(PLAIN.encode()).decode(),
+        *(base64.b64encode(b"x" * n + PLAIN.encode() + b"tail").decode() for n in range(4)),
+        base64.urlsafe_b64encode(b"Authorization: Bearer " + PLAIN.encode()).decode(),
+    ],
+)
+def test_a_known_key_is_taken_out_however_it_is_escaped_or_encoded(text: str) -> None:
+    found = hide(f"before {text} after, \\u0041 %41", [PLAIN])
+    assert found.startswith("before ")
+    assert found.endswith(" after, \\u0041 %41")
+    assert HIDDEN in found
+    kept = found.removeprefix("before ").removesuffix(" after, \\u0041 %41").replace(HIDDEN, "")
+    assert len(kept) <= 32  # of base64, the text beside the key; else quotation marks
+    for piece in ("Zq9", "cdef", "5a7139", "5A7139", "u005a", "u005A", "x5a", "%5A", "%5a", "#90;"):
+        assert piece not in kept
+
+
+def test_base64_leaves_nothing_of_a_key() -> None:
+    for n in range(4):
+        whole = base64.b64encode(b"x" * n + PLAIN.encode() + b"tail!").decode()
+        left = "".join(hide(whole, [PLAIN]).split(HIDDEN))
+        assert len(left) < len(whole) - len(PLAIN)
+
+
+def test_a_json_value_is_hidden_in_names_too_and_keeps_its_numbers() -> None:
+    value = {PLAIN: [{"id": f"by {PLAIN}"}, 5, None, True, 1.5], "logprobs": [{"token": PLAIN}]}
+    assert hide_all(value, [PLAIN]) == {"***": [{"id": "by ***"}, 5, None, True, 1.5], "logprobs": [{"token": "***"}]}
+
+
+def test_escapes_without_a_key_are_left_as_they_are() -> None:
+    text = 'a %41 \\u0042 "x", "y" &amp; \\\\" %zz &#12 sk%2DZq9'
+    assert hide(text, [PLAIN]) == text
+
+
+def test_the_beginning_of_a_key_is_taken_out_where_a_text_is_cut_short() -> None:
+    assert hide(f"it is {PLAIN[:-1]}", [PLAIN]) == hide(f"it is {PLAIN[:8]}", [PLAIN]) == "it is ***"
+    assert hide(f"it is {PLAIN[:7]}", [PLAIN]) == f"it is {PLAIN[:7]}"
+    assert hide(f"{PLAIN[:8]}, it is", [PLAIN]) == f"{PLAIN[:8]}, it is"

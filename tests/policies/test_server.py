@@ -1,8 +1,10 @@
 """The sampler over an HTTP server, against one on the loopback that answers as vLLM's does."""
 
+import base64
 import json
 import shutil
 import threading
+import traceback
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import numpy as np
@@ -26,14 +28,17 @@ class Server:
 
     def __init__(self, policy):
         self.policy, self.change, self.bodies, self.loaded, self.unloaded = policy, dict, [], [], []
-        self.lock, outer = threading.Lock(), self
+        self.raw, self.lock, outer = None, threading.Lock(), self
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self):
                 body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
                 answer = outer.answer(self.path, body)
-                content = json.dumps(answer).encode()
-                self.send_response(200)
+                status, content = outer.raw or (200, json.dumps(answer).encode())
+                said = self.headers.get("Authorization", "OK")
+                self.send_response(status, said)
+                for name in ("Location", "Retry-After", "X-Request-Id", "Set-Cookie", "WWW-Authenticate"):
+                    self.send_header(name, said)
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)
@@ -114,6 +119,12 @@ def test_a_server_that_returns_token_ids_is_a_sampler(policy, server):
         (lambda choice: {name: choice[name] for name in ("text", "logprobs")}, "returns no token ids"),
         (lambda choice: {**choice, "logprobs": None}, "returns no log-probabilities"),
         (lambda choice: {**choice, "prompt_token_ids": [1]}, "read another prompt"),
+        (lambda choice: {**choice, "prompt_token_ids": 5}, r"a list of token ids in 'prompt_token_ids', got 5"),
+        (lambda choice: {**choice, "prompt_token_ids": [[1]]}, r"'prompt_token_ids', got \[\[1\]\]"),
+        (lambda choice: {**choice, "token_ids": [-1]}, r"completion 0 has the token id -1, and .* knows 0 to \d+"),
+        (lambda choice: {**choice, "token_ids": [10**9]}, "the token id 1000000000, and .*another model"),
+        (lambda choice: {**choice, "logprobs": {"token_logprobs": ["-0.5"]}}, "must be a number, got '-0.5'"),
+        (lambda choice: {**choice, "logprobs": 5}, "no completion"),
         (lambda choice: [], "no completion"),
         (
             lambda choice: {**choice, "logprobs": {"token_logprobs": [-9.0] * len(choice["token_ids"])}},
@@ -155,8 +166,9 @@ def test_adapters_follow_under_a_fresh_name_and_whole_weights_do_not(policy, ser
     act(player_of(adapted, server, work=tmp_path / "resumed"))
     assert server.loaded[-1]["lora_name"] not in names  # another run with the same server
     shutil.rmtree(tmp_path / "resumed")
-    assert [path.name for path in tmp_path.iterdir()] == ["1"]
-    assert (tmp_path / "1" / "adapter_config.json").is_file()
+    (own,) = tmp_path.iterdir()
+    assert [path.name for path in own.iterdir()] == ["1"]
+    assert (own / "1" / "adapter_config.json").is_file()
     server.policy = plain = tiny_policy(["look up down"], seed=0, layers=1)
     whole = player_of(plain, server, work=tmp_path / "whole")
     act(whole)
@@ -201,3 +213,77 @@ def test_the_first_single_replies_prove_the_weights(policy, server):
     queue.put([0], ["look"], {}, [np.random.default_rng(0)])
     with pytest.raises(EngineError, match="does not sample"):
         queue.get()
+
+
+def adapter_policy(policy):
+    pytest.importorskip("peft")
+    from policies.lora import LoraSettings, add_lora
+
+    return add_lora(policy, LoraSettings(rank=2, alpha=4.0), seed=0)
+
+
+def test_nothing_of_others_in_the_folder_for_adapters_is_touched(policy, server, tmp_path):
+    adapted = adapter_policy(policy)
+    (tmp_path / "0").mkdir()
+    (tmp_path / "0" / "thesis.txt").write_text("years of work")
+    (tmp_path / "notes.txt").write_text("mine")
+    sampler = ServerSampler(server.url, "mine", retries=0, work=tmp_path)
+    for version in (0, 1, 1, 0):  # a version may come again
+        sampler.send(adapted.model, version)
+    assert (tmp_path / "0" / "thesis.txt").read_text() == "years of work"
+    assert (tmp_path / "notes.txt").read_text() == "mine"
+    (own,) = tmp_path.glob("weights-*")
+    assert [path.name for path in own.iterdir()] == ["0"]
+    assert len({each["lora_name"] for each in server.loaded}) == 4
+    assert server.unloaded == [each["lora_name"] for each in server.loaded[:3]]
+
+
+def test_a_file_in_the_place_of_the_folder_for_adapters_is_refused(server, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match=r"work must be a folder.*file is a file"):
+        ServerSampler(server.url, "mine", work=tmp_path / "file")
+
+
+KEY = "sk-Zq9abcdefgh_7"
+CODED = base64.b64encode(f"Authorization: Bearer {KEY}".encode()).decode()
+ESCAPED = "".join(f"%{ord(letter):02x}" for letter in KEY)
+FIELDS = ["text", "finish_reason", "stop_reason", "role", "index", "token_ids", "prompt_token_ids", "logprobs"]
+
+
+@pytest.mark.parametrize("secret", [KEY, CODED, ESCAPED, f"Bearer {KEY}"])
+@pytest.mark.parametrize("field", [*FIELDS, "names", "tokens", "broken", "error", "head"])
+def test_a_server_that_echoes_the_key_does_not_get_it_shown(policy, server, field, secret):
+    def change(choice):
+        if field in FIELDS:
+            return {**choice, field: secret if field != "prompt_token_ids" else [secret]}
+        if field == "names":
+            return {secret: secret}
+        if field == "tokens":
+            return {**choice, "logprobs": {"token_logprobs": [secret], "tokens": [KEY[:5], KEY[5:]]}}
+        if field == "broken":
+            server.raw = (200, json.dumps({"choices": secret}).encode()[:-2])
+        elif field == "error":
+            content = {"error": {"message": secret, "type": secret, "code": secret, "param": [KEY[:5], KEY[5:]]}}
+            server.raw = (401, json.dumps(content).encode())
+        else:
+            server.raw = (302, secret.encode())
+        return choice
+
+    server.change = change
+    player = player_of(policy, server, headers={"Authorization": f"Bearer {KEY}"})
+    try:
+        shown = repr(act(player))
+    except EngineError as error:
+        shown = "".join(traceback.format_exception(error))
+        assert "***" in shown or field in ("token_ids", "names")  # of which nothing is shown
+    for piece in ("Zq9", "cdefgh", CODED[24:36], "%63%64", "%5a%71"):
+        assert piece not in shown
+
+
+def test_adapters_that_a_server_refuses_do_not_show_the_key(policy, server, tmp_path):
+    adapted = adapter_policy(policy)
+    server.raw = (400, json.dumps({"detail": KEY, "seen": {"authorization": f"Bearer {KEY}"}}).encode())
+    sampler = ServerSampler(server.url, "mine", retries=0, work=tmp_path, headers={"Authorization": f"Bearer {KEY}"})
+    with pytest.raises(EngineError, match="does not load the adapter: status 400") as caught:
+        sampler.send(adapted.model, 0)
+    assert "Zq9" not in str(caught.value)

@@ -135,9 +135,11 @@ REPLIES: dict[str, Parser] = {
     "JSON": refusing(read_json),
     "JSON of a text": refusing(lambda text: read_json(f'{{"a": "{text}"}}')),
     "redact": lambda text: redact(text, ["sk-123456", "key"]),
-    "answer": refusing(lambda text: read_answer(text.encode("utf-8", "replace"))),
-    "answer of a text": refusing(lambda text: read_answer(completion(text))),
-    "answer of choices": refusing(lambda text: read_answer(b'{"choices": ' + text.encode("utf-8", "replace"))),
+    "answer": refusing(lambda text: read_answer(read_json(text.encode("utf-8", "replace")))),
+    "answer of a text": refusing(lambda text: read_answer(read_json(completion(text)))),
+    "answer of choices": refusing(
+        lambda text: read_answer(read_json(b'{"choices": ' + text.encode("utf-8", "replace")))
+    ),
     "reply": parse_reply,
     "thought": lambda text: parse_reply(f"<think>{text}</think><action>up</action>"),
     "labels": lambda text: parse_reply(text, form="labels"),

@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentgym.checks import check_name
-from agentgym.foreign_text import DataError, read_json
+from agentgym.foreign_text import DataError
 from agentgym.http_client import HttpAnswer, HttpClient, HttpFailure
 from agentgym.searchqa.retrieval.formats import FORMATS, read_answer, write_request
 from agentgym.searchqa.retriever import Found, SearchFailure, check_search
 
 #: An answer of more bytes is an error.
 _MOST_BYTES = 256_000_000
-#: Characters of an answer that are looked at for credentials before a failure shows the first of them.
-_MOST_REASON = 100_000
 
 
 class HttpRetriever:
@@ -89,10 +87,9 @@ class HttpRetriever:
             tries = f"; {came.attempts} tries of at most {self._client.timeout:g} s" if came.attempts > 1 else ""
             return [SearchFailure(f"{self.url}: {came.reason}{tries}")] * queries
         try:
-            content = read_json(came.content, spare=True)
+            content = self._client.read(came, spare=True)
         except DataError as error:
-            beginning = came.content[:_MOST_REASON].decode(errors="replace")
-            return [self._failure(f"the answer is not JSON ({error}): {beginning}")] * queries
+            return [self._failure(f"the answer is not JSON ({error}): {self._client.beginning(came)}")] * queries
         try:
             found = read_answer(content, queries, k)
         except ValueError as error:

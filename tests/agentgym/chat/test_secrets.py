@@ -1,5 +1,6 @@
 """Keys and credentials are nowhere but in the requests."""
 
+import base64
 import copy
 import json
 import multiprocessing
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 
 from agentgym.chat.endpoint import ChatEndpoint
-from tests.agentgym.chat.chat_server import chat_server, echo, raw, say
+from tests.agentgym.chat.chat_server import Handler, Play, chat_server, completion, echo, raw, say
 from tests.agentgym.chat.test_endpoint import endpoint, failure, request, texts
 
 pytest.importorskip("aiohttp")
@@ -143,3 +144,89 @@ def test_a_redirection_is_not_followed_and_gets_no_key() -> None:
     with chat_server(echo) as elsewhere, chat_server(raw(b"{}", 307, Location=elsewhere.url)) as server:
         assert "status 307" in failure(endpoint(server.url, api_key=KEY).ask([request("q")])[0]).reason
         assert elsewhere.requests == []
+
+
+def _echoes(secret: str) -> list[tuple[str, Play]]:
+    """Answers that hold a secret in one place each."""
+    whole = json.loads(completion("fine"))
+    choice = whole["choices"][0]
+    message = choice["message"]
+    calls = [{"id": secret, "type": secret, "function": {"name": secret, "arguments": json.dumps({secret: secret})}}]
+    logprobs = {"content": [{"token": secret, "bytes": [1], "top_logprobs": [{"token": secret}]}]}
+    error = {"error": {"message": secret, "type": secret, "code": secret, "param": [secret[:6], secret[6:]]}}
+
+    def answer(**changed: Any) -> Play:
+        return raw(json.dumps({**whole, **changed}).encode())
+
+    def choose(**changed: Any) -> Play:
+        return answer(choices=[{**choice, **changed}])
+
+    def everywhere(handler: Handler) -> None:
+        handler.send_response(200, secret)
+        content = json.dumps(whole).encode()
+        for name in ("Retry-After", "Location", "Server", "Set-Cookie", "X-Request-Id", secret.split("=")[0]):
+            handler.send_header(name, secret)
+        handler.send_header("Content-Length", str(len(content)))
+        handler.end_headers()
+        handler.wfile.write(content)
+
+    def refused(status: int) -> Play:
+        return raw(json.dumps(error).encode(), status, Retry_After=secret, Location=secret, X_Error=secret)
+
+    return [
+        ("finish_reason", choose(finish_reason=secret)),
+        ("content", choose(message={**message, "content": f"key {secret}."})),
+        ("content cut into pieces", choose(message={**message, "content": json.dumps([secret[:12], secret[12:]])})),
+        ("role", choose(message={**message, "role": secret})),
+        ("refusal", choose(message={**message, "refusal": secret, "tool_calls": calls})),
+        ("no content", choose(message={"role": secret, "tool_calls": calls})),
+        ("content of parts", choose(message={**message, "content": [{"type": secret, "text": secret}]})),
+        ("logprobs", choose(logprobs=logprobs)),
+        ("model", answer(model=secret)),
+        ("id", answer(id=secret, object=secret, system_fingerprint=secret)),
+        ("usage", answer(usage={secret: 5, "prompt_tokens": secret})),
+        ("names", raw(json.dumps({secret: {secret: secret}}).encode())),
+        ("no JSON", raw(f"<html>{secret}".encode())),
+        ("cut short", raw(json.dumps({"choices": secret}).encode()[:-2])),
+        ("headers", everywhere),
+        *((f"status {status}", refused(status)) for status in (302, 400, 401, 429, 503)),
+    ]
+
+
+SECRETS = {
+    "the key": KEY,
+    "its header": f"Bearer {KEY}",
+    "escaped as in JSON": "".join(f"\\u{ord(letter):04x}" for letter in KEY),
+    "escaped as in a URL": "".join(f"%{ord(letter):02X}" for letter in KEY),
+    "in base64": base64.b64encode(f"Authorization: Bearer {KEY}".encode()).decode(),
+}
+PIECES = ("0123456789", "cdef", "u0064", "%64", SECRETS["in base64"][26:40])
+
+
+@pytest.mark.parametrize("written", list(SECRETS))
+def test_an_endpoint_that_echoes_the_key_anywhere_does_not_get_it_shown(written: str, tmp_path: Path) -> None:
+    for name, play in _echoes(SECRETS[written]):
+        with chat_server(play) as server:
+            model = endpoint(server.url, api_key=KEY, cache=tmp_path / name, retries=0)
+            answers = model.ask([request("q")])
+            again = endpoint(server.url, api_key=KEY, cache=tmp_path / name, retries=0).ask([request("q")])
+        shown = f"{answers!r} {again!r} {model!r} {model.usage!r} {pickle.dumps((answers, model))!r}"
+        kept = b"".join(path.read_bytes() for path in (tmp_path / name).iterdir())
+        for piece in PIECES:
+            assert piece not in shown, name
+            assert piece.encode() not in kept, name
+
+
+def test_user_and_password_are_hidden_as_basic_writes_them() -> None:
+    written = base64.b64encode(b"me:hunter2").decode()
+    with chat_server(say("fine", f"Basic {written}"), say(f"{{{written}}}")) as server:
+        model = ChatEndpoint("m", server.url.replace("://", "://me:hunter2@"), retries=0)
+        answers = model.ask([request("a")]) + model.ask([request("b")])
+    assert [(each.finish, each.text) for each in answers] == [("Basic ***", "fine"), ("stop", "{***}")]  # type: ignore[union-attr]
+
+
+def test_a_cache_of_before_with_a_key_in_it_is_read_without(tmp_path: Path) -> None:
+    with chat_server(say("fine", f"stop {KEY}")) as server:
+        endpoint(server.url, cache=tmp_path).ask([request("q")])  # knows no key: what it is told stays
+        (found,) = endpoint(server.url, api_key=KEY, cache=tmp_path).ask([request("q")])
+    assert found.finish == "stop ***"  # type: ignore[union-attr]
