@@ -23,14 +23,14 @@ from wrappers.credit.segments import by_count
 def tables() -> dict[str, StepTable]:
     """The tables: invalid steps, looks and loops in most of them; wins, defeats and limits; forks in the last three."""
     return {
-        "usual": random_table(1, groups=3, size=4, steps=8),
-        "many won": random_table(2, groups=2, size=6, steps=8, win=0.8, goals=3),
+        "usual": random_table(13, groups=3, size=4, steps=8, win=0.6),
+        "many won": random_table(10, groups=2, size=6, win=0.9, goals=3),
         "none won": random_table(3, groups=2, size=4, steps=6, win=0.0),
-        "clean": random_table(4, groups=2, size=5, steps=8, clean=True),
+        "clean": random_table(0, groups=2, size=5, steps=8, win=0.6, clean=True),
         "alone": random_table(5, groups=3, size=1, steps=6),
-        "paid": paid(random_table(6, groups=2, size=4, steps=8)),
-        "star": SHAPES["star"](40),
-        "forked": random_trees(1, groups=2, size=3, steps=6, branches=6),
+        "paid": paid(random_table(4, groups=2, size=4, steps=8, win=0.6)),
+        "loops": SHAPES["one group"](120),
+        "forked": random_trees(1, groups=2, size=3, steps=6, branches=6, win=0.5),
         "forked, won": random_trees(2, groups=2, size=3, steps=6, branches=8, win=0.7),
         "comb": FORKED["comb"](24),
     }
@@ -55,7 +55,7 @@ def inputs(table: StepTable, tokens: bool = False) -> dict[str, Any]:
         "scores": scores, "mask": np.arange(3) < rng.integers(1, 4, (n, 1)), "values": rng.uniform(size=n),
         "last_values": rng.uniform(size=table.n_trajectories), "beliefs": rng.uniform(size=n),
         "entropies": rng.uniform(0, 2, n), "hindsight": -rng.exponential(size=n), "plain": -rng.exponential(size=n),
-        "contributions": rng.normal(size=n), "importance": rng.uniform(0.5, 1.5, n), "segments": by_count(table, 3),
+        "contributions": rng.normal(size=n), "importance": rng.uniform(0.5, 1.5, n), "segments": None if table.has_forks else by_count(table, 3),
     }  # fmt: skip
 
 
@@ -75,8 +75,9 @@ def given(method: Callable[..., Any], table: StepTable) -> dict[str, Any]:
 
 def answer(method: Callable[..., Any], table: StepTable, options: dict[str, Any]) -> Any:
     """Return advantages, or what is refused: by the name of the exception, for its words may change."""
+    arguments = given(method, table)
     try:
-        return method(table, **given(method, table), **options)
+        return method(table, **arguments, **options)
     except (ValueError, TypeError) as error:
         return type(error).__name__
 

@@ -33,6 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default="*", help="names, with wildcards; default: all")
     parser.add_argument("--cheap", action="store_true", help="leave out what takes long")
     parser.add_argument("--check", action="store_true", help="write nothing, and print what differs from what is kept")
+    parser.add_argument("--once", action="store_true", help="make each in one process only, without looking for luck")
     parser.add_argument("--jobs", type=int, default=2, help="processes (default 2)")
     parser.add_argument("--list", action="store_true", help="print the names and end")
     parser.add_argument("--stream", action="store_true", help=argparse.SUPPRESS)
@@ -51,7 +52,7 @@ def main(arguments: list[str] | None = None) -> int:
         cheap = [golden for golden in chosen if golden.name.startswith(f"{kind}/") and not golden.dear]
         parts += [cheap] if cheap else []
     with ThreadPoolExecutor(given.jobs) as pool:
-        wrong = sum(pool.map(lambda part: _settle(part, given.check), parts))
+        wrong = sum(pool.map(lambda part: _settle(part, given.check, given.check or given.once), parts))
     if not given.check and given.only == "*" and not given.cheap:
         for file in {*DATA.rglob("*.jsonl")} - {golden.file for golden in GOLDENS.values()}:
             print(f"{file.relative_to(DATA)}: is no more")
@@ -59,10 +60,10 @@ def main(arguments: list[str] | None = None) -> int:
     return int(bool(wrong))
 
 
-def _settle(part: list[Golden], check: bool) -> int:
+def _settle(part: list[Golden], check: bool, once: bool) -> int:
     """Make goldens in processes of their own, and write or compare them; return how many differ."""
     first = _made(part, 1)
-    second = {} if check else _made(part, 2)
+    second = first if once else _made(part, 2)
     wrong = 0
     for golden in part:
         found, seconds = first[golden.name]

@@ -68,6 +68,11 @@ def dry_prompts() -> dict[str, str]:
     }  # fmt: skip
 
 
+#: Sizes below those of `--quick`, for all environments but the first.
+_SMALL = (
+    "--quick --jobs 1 --steps 1 --groups 2 --group-size 4 --clone-tasks 8 --clone-epochs 1 --eval-tasks 4 "
+    "--validation-tasks 2"
+)
 #: Name: options, files to read, whether it takes long. A study has the name by which it is asked for.
 _QUICK: dict[str, tuple[str, str, bool]] = {
     "league": ("league --quick --out OUT", "league.json", False),
@@ -82,18 +87,21 @@ _QUICK: dict[str, tuple[str, str, bool]] = {
     "merging": ("merging --questions 6 --group-size 4 --out OUT", "", False),
     "crossplay": ("crossplay --tasks 6 --out OUT", "", False),
     "head-to-head": ("head-to-head --quick --jobs 1 --out OUT", "sokoban.json", True),
-    "head-to-head-alfworld": ("head-to-head --env alfworld --quick --jobs 1 --out OUT", "alfworld.json", True),
-    "head-to-head-sotopia": ("head-to-head --env sotopia --quick --jobs 1 --out OUT", "sotopia.json", True),
-    "head-to-head-searchqa": ("head-to-head --env searchqa --quick --jobs 1 --out OUT", "searchqa.json", True),
+    **{
+        f"head-to-head-{env}": (
+            f"head-to-head --env {env} --quick --jobs 1 --tokens 400 --settings 1 --out OUT", f"{env}.json", True,
+        )
+        for env in ("alfworld", "sotopia", "searchqa")
+    },
     "learning": ("--quick --jobs 1 --out OUT", "results.json", True),
     "learning-imitation": (
-        "--quick --jobs 1 --methods sft,rft,dpo,eto,ipr,stepagent,spear --out OUT", "results.json", True,
+        f"{_SMALL} --methods sft,rft,hindsight,dpo,eto,ipr,stepagent,spear --out OUT", "results.json", True,
     ),
     "learning-search-rows": (
-        "--env searchqa --quick --jobs 1 --methods r1,search_r1,zerosearch,stepsearch --out OUT", "results.json", True,
+        f"--env searchqa {_SMALL} --methods r1,search_r1,zerosearch,stepsearch --out OUT", "results.json", True,
     ),
     **{
-        f"learning-{env}": (f"--env {env} --quick --jobs 1 --methods grpo,rft --out OUT", "results.json", True)
+        f"learning-{env}": (f"--env {env} {_SMALL} --methods grpo,rft --out OUT", "results.json", True)
         for env in ("visualsokoban", "alfworld", "virtualhome", "webshop", "sotopia")
     },
     "train": ("train --quick --method graphgpo --out OUT", "log.jsonl samples.jsonl", False),
@@ -125,7 +133,7 @@ _QUICK: dict[str, tuple[str, str, bool]] = {
 }  # fmt: skip
 #: The same, of what measures time: its figures are there, whatever they are.
 _TIMED: dict[str, tuple[str, str, bool]] = {
-    "throughput": ("throughput --quick --out OUT", "", True),
+    "throughput": ("throughput --quick --only sokoban,sotopia --out OUT", "", True),
     "endpoint": ("endpoint --dialogues 4 --delay .01 --turns 4 --repeats 1 --out OUT", "", False),
     "search": ("search --passages 1000 --queries 50 --out OUT", "", False),
     "shop-scale": ("shop-scale --products 2000 --queries 20 --out OUT", "*.json", False),

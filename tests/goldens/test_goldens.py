@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from agentgym.registry import ROWS
 from tests.goldens.catalogue import GOLDENS
 from tests.goldens.freeze import main
 from tests.goldens.records import DATA, circumstances, columns, computed, differences, encode, read, without_clock
@@ -40,6 +41,28 @@ def test_every_file_is_of_a_golden_and_all_are_small() -> None:
     files = {*DATA.rglob("*")} - {path for path in DATA.rglob("*") if path.is_dir()}
     assert files == {golden.file for golden in GOLDENS.values()}
     assert sum(file.stat().st_size for file in files) < 1_500_000
+
+
+@pytest.mark.parametrize("name", [name for name in GOLDENS if name.startswith("training/recipe-")])
+def test_every_update_of_a_recipe_has_something_to_learn_from(name: str) -> None:
+    found = read(GOLDENS[name])[0]
+    assert len(found["rows/grad_norm"]["numbers"]) == 3
+    assert min(found["rows/grad_norm"]["numbers"]) > 0
+    assert min(found["rows/signal"]["numbers"]) > 0
+
+
+@pytest.mark.parametrize("name", [name for name in GOLDENS if name.startswith("credit/")])
+def test_credit_is_given_in_most_tables(name: str) -> None:
+    found = read(GOLDENS[name])[0].values()
+    given = [column for column in found if any(value not in (0, "nan") for value in column.get("numbers", ()))]
+    assert len(given) > len(found) / 2
+
+
+@pytest.mark.parametrize("name", [row.id.removeprefix("AgentRL/").removesuffix("-v0") for row in ROWS])
+def test_episodes_are_won_and_lost(name: str) -> None:
+    ends = read(GOLDENS[f"environments/{name}"])[0]["ends"]["texts"]
+    assert len(ends) == 20
+    assert {end.split(", ")[1] for end in ends} == {"won True", "won False"}
 
 
 def kept(record: Any) -> dict[str, Any]:
