@@ -35,10 +35,10 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
-from agentgym import single_branching
+from agentgym.branching import single as single_branching
 from agentgym.checks import whole
 from agentgym.core import Info, TextEnv
-from agentgym.gym_answers import asking, flag, number, read_reset, read_step
+from agentgym.outside.gym_answers import asking, flag, number, read_reset, read_step
 from agentgym.vector import COLUMN_DTYPE, TextVectorEnv
 from agentgym.worker import Worker
 
@@ -89,12 +89,12 @@ def adapt(
 
     What a sub-environment answers is checked, and its number stands in the error: flags (`terminated`, `truncated`,
     `is_action_valid`, `won`, `success`) must be bools, 0 or 1, rewards and scores finite numbers
-    (`agentgym.gym_answers`).
+    (`agentgym.outside.gym_answers`).
 
     Luck: `collect` gives each episode of a group random numbers of its own. They reach what an environment draws from
     Gymnasium's `np_random`, or what its own method `reseed(seed)` seeds; an environment that draws from the module
     `random`, from numpy's global functions or from another generator of its own cannot be reseeded
-    (`agentgym.single_branching.reseed`).
+    (`agentgym.branching.single.reseed`).
 
     >>> class Guess(gym.Env):
     ...     observation_space = action_space = gym.spaces.Text(10)

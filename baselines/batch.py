@@ -21,8 +21,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from agentgym.forks import chain_sums
 from agentgym.trajectory import Bools, Floats, Ints, Reply, StepTable
+from agentgym.trajectory.forks import chain_sums
 from wrappers.credit.forest import Forest
 from wrappers.credit.forks import over_forks
 

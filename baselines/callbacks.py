@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from agentgym.disk_cache import write_file
-from agentgym.foreign_text import clean, read_json_lines
+from agentgym.outside.files import write_file
+from agentgym.outside.text import clean, read_json_lines
 from agentgym.trajectory import StepTable
 from baselines.metrics import Row
 

@@ -32,8 +32,8 @@ from typing import Any
 
 from torch import Tensor
 
-from agentgym.disk_cache import damage, new_folder, seal
-from agentgym.foreign_text import DataError, read_json
+from agentgym.outside.files import damage, new_folder, seal
+from agentgym.outside.text import DataError, read_json
 from baselines.config import TRAINING_RULES
 from baselines.experience import Experience
 from baselines.tensor_folder import join, read_tensors, split, write_tensors

@@ -33,7 +33,7 @@ class TrainerConfig:
         groups: tasks drawn per iteration (all distinct where there are enough).
         group_size: episodes per task.
         branches: how often each chosen step is played anew, to the end of the episode, on top of the group's episodes,
-            see `agentgym.tree.collect_tree`; 0: no step is.
+            see `agentgym.rollout.collect_tree`; 0: no step is.
         branch_at: which steps are chosen, see `baselines.rollouts.steps_to_branch_at`.
         common_numbers: whether the k-th continuations of a group's steps meet the same luck.
         resample_rounds: how many times tasks whose group has no contrast may be replaced by newly drawn ones, see
@@ -53,9 +53,9 @@ class TrainerConfig:
             accumulated, so this changes memory only.
         microbatch_tokens: tokens (prompts and replies) per pass, with and without gradients; a row that is longer
             alone has a pass to itself. Rows that continue each other share their tokens and go into the same
-            mini-batch, see `policies.packed`. None: no such limit.
-        share_prefixes: rows that begin alike read their common beginning once, see `policies.prefix_tree`: for CPUs,
-            where arithmetic is what an update costs. Needs `microbatch_tokens`.
+            mini-batch, see `policies.scoring.packed`. None: no such limit.
+        share_prefixes: rows that begin alike read their common beginning once, see `policies.scoring.prefix_tree`: for
+            CPUs, where arithmetic is what an update costs. Needs `microbatch_tokens`.
         activation_checkpointing: keep only what each layer begins with and compute the rest again in the backward
             pass: a thirtieth of the memory per token for a third more arithmetic.
         epochs: passes over the batch per iteration.

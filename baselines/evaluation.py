@@ -10,9 +10,10 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.lanes import play_lanes
-from agentgym.recorder import TableBuilder
-from agentgym.rollout import Policy, play_groups, playable, warn_of_unscored
+from agentgym.rollout import Policy
+from agentgym.rollout.groups import play_groups, playable, warn_of_unscored
+from agentgym.rollout.lanes import play_lanes
+from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import StepTable
 from wrappers.credit.group import TOLERANCE
 
@@ -120,7 +121,7 @@ def evaluate(
 
     Args:
         envs: as `agentgym.rollout.collect` takes them: autoreset DISABLED, wrapped for the policy; several are lanes,
-            see `agentgym.lanes.collect_lanes`.
+            see `agentgym.rollout.lanes.collect_lanes`.
         policy: who plays.
         tasks: reset options, one mapping per task.
         seed: of the episodes and the draws.

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from agentgym.adapter import adapt
-from agentgym.foreign_text import read_json
+from agentgym.outside.text import read_json
 from agentgym.trajectory import StepTable
 from baselines.config import TrainerConfig
 from baselines.dynamic_sampling import sample_groups

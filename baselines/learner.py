@@ -23,7 +23,7 @@ from baselines.metrics import Row
 from baselines.reply_costs import cut_off, less_divergence, less_overlong, without_cut_off, written
 from baselines.scorers.scorer import SHARED, Estimate, StepScorer
 from baselines.update import make_optimizer, sequences, update
-from policies.head import check_finite
+from policies.scoring.head import check_finite
 from policies.training import frozen
 from wrappers.credit.forks import refuse_forks
 

@@ -8,8 +8,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from agentgym.disk_cache import write_file
-from agentgym.foreign_text import DataError, read_json
+from agentgym.outside.files import write_file
+from agentgym.outside.text import DataError, read_json
 
 Row = dict[str, float]
 

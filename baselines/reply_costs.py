@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.forks import counts_so_far
 from agentgym.trajectory import Bools, StepTable
+from agentgym.trajectory.forks import counts_so_far
 from baselines.batch import make_batch, reply_lengths
 from baselines.config import TrainerConfig
 from baselines.losses import divergence

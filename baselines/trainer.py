@@ -20,7 +20,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol
 
-from agentgym.disk_cache import fingerprint, locked
+from agentgym.outside.files import fingerprint, locked
 from agentgym.trajectory import Floats, StepTable
 from baselines.checkpoint import (
     OLD_FILE,
@@ -45,7 +45,7 @@ from baselines.rollouts import Envs, steps_to_branch_at
 from baselines.scorers.scorer import StepScorer
 from baselines.utilisation import PeakMemory, update_figures
 from baselines.watch import kept_in, unfinished, watch
-from policies.head import check_finite
+from policies.scoring.head import check_finite
 from policies.training import at_rest, check_trainable, load_trained_state, trained_state
 from policies.training import fingerprint as fingerprint_of_weights
 from wrappers.reply import parses_replies
@@ -112,12 +112,13 @@ class Trainer:
         policy: a policy with `model`, `score`, `with_settings` and `act`, such as
             `policies.huggingface.HuggingFacePolicy`; trained in place, mixed precision as the policy has it.
         envs: as `agentgym.rollout.collect` takes them: autoreset DISABLED, wrapped for the policy; several of them are
-            lanes that do not wait for each other, see `agentgym.lanes.collect_lanes`.
+            lanes that do not wait for each other, see `agentgym.rollout.lanes.collect_lanes`.
         credit: advantages of a table, (N,) or, per reply token, (N, K); nan = not scored. A
-            `baselines.recipe.Recipe`, or any function. One with a `score_level` ("turn" or "token") is asked for
-            `estimate(table, scores)` instead, see `baselines.scorers.scorer.Estimate`. Its own `contrasting(table)`,
-            where it has one, says which groups dynamic sampling keeps; its own `schedule(iteration, iterations)`,
-            which reset options training tasks get in this iteration besides their own.
+            `baselines.recipes.definition.Recipe`, or any function. One with a `score_level` ("turn" or "token") is
+            asked for `estimate(table, scores)` instead, see `baselines.scorers.scorer.Estimate`. Its own
+            `contrasting(table)`, where it has one, says which groups dynamic sampling keeps; its own
+            `schedule(iteration, iterations)`, which reset options training tasks get in this iteration besides their
+            own.
         tasks: reset options to draw training tasks from.
         config: see `TrainerConfig`.
         scorer: gives the scores for a credit that wants them, and learns beside the policy, such as

@@ -25,9 +25,9 @@ from baselines.losses import (
     importance_ratio,
     normaliser,
 )
-from policies.head import check_finite, not_finite
-from policies.packed import merge_chains, rows_per_pass
-from policies.prefix_tree import merge_trees, tree_rows_per_pass
+from policies.scoring.head import check_finite, not_finite
+from policies.scoring.packed import merge_chains, rows_per_pass
+from policies.scoring.prefix_tree import merge_trees, tree_rows_per_pass
 from policies.training import recomputed_activations
 
 
@@ -93,8 +93,8 @@ def score_batch(
         batch: whose prompts and replies are scored.
         temperature: divides the logits.
         rows: most rows per pass, where `tokens` is None.
-        tokens: most tokens per pass, see `policies.packed.score_packed`.
-        share_prefixes: see `policies.prefix_tree.score_trees`; with `tokens`.
+        tokens: most tokens per pass, see `policies.scoring.packed.score_packed`.
+        share_prefixes: see `policies.scoring.prefix_tree.score_trees`; with `tokens`.
     """
     result = torch.zeros(batch.mask.shape)
     if tokens is not None:

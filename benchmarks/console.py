@@ -28,8 +28,8 @@ from rich.progress import (
 from rich.table import Column, Table
 from rich.text import Text
 
-from agentgym.disk_cache import LockedError
-from agentgym.foreign_text import DataError, clean
+from agentgym.outside.files import LockedError
+from agentgym.outside.text import DataError, clean
 from benchmarks.json_files import OtherConfigurationError, write_json
 from benchmarks.machine import missing_package
 from benchmarks.processes import Job, JobFailedError

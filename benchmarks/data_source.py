@@ -20,7 +20,8 @@ import gymnasium as gym
 
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.panels import BESIDE_TASKS, digest
-from benchmarks.config import Config, EnvSettings
+from baselines.environments.settings import EnvSettings
+from benchmarks.config import Config
 from benchmarks.json_files import CONFIG, OtherConfigurationError, encode, load, write_json
 
 SOURCE_FILE = "data.json"

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.disk_cache import locked
+from agentgym.outside.files import locked
 from baselines.checkpoint import Checkpoint, checkpoints, deferred, describe_run, load_checkpoint, save_checkpoint
 from baselines.evaluation import evaluate
 from baselines.imitation.method import Imitation, Progress, Round, Setting
 from baselines.metrics import MetricsLog, Row
-from policies.head import check_finite
+from policies.scoring.head import check_finite
 from policies.training import check_trainable, fingerprint, load_trained_state, trained_beside, trained_state
 
 #: Held while a run is at work.
@@ -41,7 +41,7 @@ def train_in_rounds(
 
     Args:
         policy: the clone, with `model` and `score`, such as `policies.huggingface.HuggingFacePolicy`.
-        method: what is done, for instance `baselines.methods.method("rft")`.
+        method: what is done, for instance `baselines.recipes.methods.method("rft")`.
         setting: where, and with which updates.
         validation_tasks: reset options of the tasks to validate on before the first round and after each.
         folder: of log and checkpoints, from which the same call goes on; None: nowhere.

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentgym.trajectory import StepTable
+from baselines.environments.settings import TINY
 from benchmarks import json_files
-from benchmarks.config import TINY
 from benchmarks.data_source import DataSource
 from benchmarks.head_to_head.results import FINAL, SEARCH, VERSION, Point, Record, Study, StudyConfig, check, choose
 from benchmarks.head_to_head.space import Setting, draw

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.disk_cache import write_file
+from agentgym.outside.files import write_file
 from benchmarks.head_to_head.results import FINAL, Record, Study
 from benchmarks.head_to_head.table import (
     COST_CAPTION,

@@ -7,9 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from baselines.environments.registry import settings_of
+from baselines.environments.settings import TINY
 from benchmarks import json_files
-from benchmarks.config import TINY, Config
-from benchmarks.environments.registry import settings_of
+from benchmarks.config import Config
 from benchmarks.head_to_head.space import Setting
 from benchmarks.json_files import ResultsError
 from benchmarks.learning.results import CLONE, GREEDY, SAMPLED

@@ -23,9 +23,10 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from benchmarks.config import TINY, EnvSettings, make_config
+from baselines.environments.registry import settings_of
+from baselines.environments.settings import TINY, EnvSettings
+from benchmarks.config import make_config
 from benchmarks.console import arguments, explained, parse_seeds, say, shown
-from benchmarks.environments.registry import settings_of
 from benchmarks.head_to_head.jobs import Plan, gather, record_path, run_one, search_job
 from benchmarks.head_to_head.report import write_reports
 from benchmarks.head_to_head.results import FINAL, SEARCH, Study, StudyConfig, load, load_folder, merge, save
@@ -56,7 +57,7 @@ def run_study(plan: Plan, out: Path, *, processes: int, console: Console) -> Stu
         console: where progress is shown.
 
     Raises:
-        agentgym.disk_cache.LockedError: another process works on the study.
+        agentgym.outside.files.LockedError: another process works on the study.
         benchmarks.json_files.OtherConfigurationError: the folder holds another configuration.
         benchmarks.processes.JobFailedError: a run failed.
         ResultsError: records do not belong together.

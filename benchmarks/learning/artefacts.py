@@ -14,10 +14,10 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from agentgym import foreign_text
-from agentgym.foreign_text import DataError
+from agentgym.outside import text as foreign_text
+from agentgym.outside.text import DataError
 from baselines.imitation.method import Imitation
-from baselines.methods import method as method_of
+from baselines.recipes.methods import method as method_of
 from benchmarks.json_files import read_json
 from benchmarks.learning.jobs import all_jobs
 from benchmarks.learning.results import Results, load

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 
 from agentgym.checks import nearest, suggest
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from benchmarks.console import arguments, explained, parse_seeds, say, stop
 from benchmarks.machine import missing_package, usable_cores
 
@@ -41,7 +41,7 @@ def named_methods(values: str, *, imitation: bool = False) -> list[str]:
         imitation: whether methods of imitation are taken besides credit recipes.
     """
     from baselines.imitation.method import Imitation
-    from baselines.methods import method as method_of
+    from baselines.recipes.methods import method as method_of
     from benchmarks.processes import Job
 
     try:
@@ -73,7 +73,7 @@ def check_model(model: str, *, download: bool = False) -> str:
     Raises:
         ImportError: what SmolLM2 is read with is not installed.
     """
-    from benchmarks.config import SMOLLM2, TINY
+    from baselines.environments.settings import SMOLLM2, TINY
     from benchmarks.json_files import ResultsError
     from benchmarks.learning.stack import find_model
     from policies.smollm2 import check_smollm2
@@ -99,7 +99,7 @@ def known_env(env: str, *, pictures: bool = False) -> str:
 
     import agentgym.registry
     from agentgym.core import TextSpace
-    from benchmarks.environments.registry import SETTINGS, settings_of
+    from baselines.environments.registry import SETTINGS, settings_of
 
     short = {row.name: row.id for row in SETTINGS}
     names = _choices(env, [*short, *(row.id for row in agentgym.registry.ROWS)], "--env")
@@ -124,9 +124,9 @@ def check_sight(env: str, model: str, *, download: bool = False) -> None:
     import gymnasium as gym
 
     from agentgym.core import TextSpace
-    from benchmarks.config import TINY
-    from benchmarks.environments.registry import settings_of
-    from policies.vision import sees
+    from baselines.environments.registry import settings_of
+    from baselines.environments.settings import TINY
+    from policies.vision.policy import sees
 
     if model == TINY:  # it is made to see; no environment is built to ask
         return
@@ -265,9 +265,9 @@ def learning(
     """
     if context.invoked_subcommand is not None:
         return
+    from baselines.environments.registry import settings_of
+    from baselines.environments.sokoban import SOKOBAN
     from benchmarks.config import make_config
-    from benchmarks.environments.registry import settings_of
-    from benchmarks.environments.sokoban import SOKOBAN
 
     given = arguments(option or ())
     row = settings_of(known_env(env, pictures=True))
@@ -305,9 +305,9 @@ def learning(
 
 def _check_envs(config: Any) -> None:
     """Refuse a method that these environments are not for, or that asks what they do not know, before any training."""
-    from agentgym.hindsight import relabelling_env
+    from agentgym.rollout.hindsight import relabelling_env
     from baselines.imitation.method import Imitation
-    from baselines.methods import method as method_of
+    from baselines.recipes.methods import method as method_of
     from benchmarks.learning.stack import make_envs
 
     for method in map(method_of, config.methods):
@@ -362,7 +362,7 @@ def _learn(config: Any, folder: Path, processes: int, source: Any) -> None:
 
 
 def _show(found: Any, folder: Path, console: Console) -> None:
-    from benchmarks.environments.registry import settings_of
+    from baselines.environments.registry import settings_of
     from benchmarks.learning.report import write_report
     from benchmarks.learning.table import learned_tables, rich_table
 

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym.rollout import Policy
 from agentgym.trajectory import Floats, StepTable
+from baselines.environments.settings import TINY, tasks
 from baselines.evaluation import Evaluation, evaluate
 from benchmarks import json_files
-from benchmarks.config import TINY, Config, tasks
+from benchmarks.config import Config
 from benchmarks.data_source import hand_on, noted
 from benchmarks.learning.results import (
     CLONE,
@@ -47,7 +48,7 @@ from benchmarks.learning.stack import (
 from benchmarks.processes import Job, Progress
 
 if TYPE_CHECKING:
-    from baselines.recipe import OwnEnv
+    from baselines.recipes.definition import OwnEnv
 
 FINISHED = "finished.json"
 _EVALUATION_SEED = 10_000
@@ -106,7 +107,7 @@ def cloned(config: Config, folder: Path, seed: int, tell: Callable[[str], None] 
         tell: is told that it is learned.
 
     Raises:
-        agentgym.disk_cache.LockedError: another process works in the folder.
+        agentgym.outside.files.LockedError: another process works in the folder.
         benchmarks.json_files.OtherConfigurationError: the folder holds another configuration.
     """
     job = Job("clone", seed)
@@ -221,10 +222,10 @@ def _looking(config: Config, policy: Any, seed: int) -> Callable[[int], bool] | 
 
 def _method(config: Config, folder: Path, job: Job, progress: Progress) -> Found:
     from baselines.imitation.method import Imitation
-    from baselines.methods import method as method_of
+    from baselines.recipes.methods import method as method_of
     from baselines.watch import kept_in, told
     from policies.lora import LoraSettings, add_lora, merge_lora
-    from policies.vision import load_policy
+    from policies.vision.policy import load_policy
 
     start, method = Job("clone", job.seed), method_of(job.method)
     device = "cpu" if config.model == TINY else None

@@ -10,12 +10,12 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from baselines.environments.registry import settings_of
 from baselines.imitation.method import Imitation
-from baselines.methods import method as method_of
+from baselines.recipes.methods import method as method_of
 from benchmarks.config import Config
 from benchmarks.console import NONE
 from benchmarks.data_source import DataSource, noted
-from benchmarks.environments.registry import settings_of
 from benchmarks.learning.curves import band_words, curve_series, draw_curves
 from benchmarks.learning.layout import layered_positions
 from benchmarks.learning.results import CLONE, EXPERT, RANDOM, Graph, Results

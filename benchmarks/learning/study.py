@@ -46,7 +46,7 @@ def run_learning(
         source: the data that it plays, noted in the folder.
 
     Raises:
-        agentgym.disk_cache.LockedError: another process works in the folder.
+        agentgym.outside.files.LockedError: another process works in the folder.
         benchmarks.json_files.OtherConfigurationError: the folder holds a benchmark with another configuration, or on
             other data.
         benchmarks.processes.JobFailedError: a job failed.

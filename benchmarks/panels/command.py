@@ -23,12 +23,12 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from agentgym.foreign_text import clean
+from agentgym.outside.redaction import redact
+from agentgym.outside.text import clean
 from agentgym.panels import BESIDE_TASKS, OpenPanel, Panel, find_panel, open_panel, panel_names
-from agentgym.redaction import redact
-from benchmarks.config import SIDE_BY_SIDE, EnvSettings
+from baselines.environments.registry import settings_of
+from baselines.environments.settings import SIDE_BY_SIDE, EnvSettings
 from benchmarks.console import arguments, explained, say, stop, telling
-from benchmarks.environments.registry import settings_of
 from benchmarks.json_files import ResultsError, claimed, read_json, write_json
 from benchmarks.learning.command import known_env
 from benchmarks.learning.results import RANDOM
@@ -38,7 +38,7 @@ from benchmarks.panels.play import Unscored, UnscoredError, play
 from benchmarks.panels.players import Player, Sampling, find_player, fingerprint, scripted
 from benchmarks.panels.results import RESULTS, PanelResults, PolicyInfo, results_of, save
 from benchmarks.panels.table import print_anchors, print_panel, print_panels
-from policies.chat_api import sent_messages
+from policies.engines.chat_api import sent_messages
 
 _PROMPT = "prompt.json"
 #: Arguments of environments that say where data are.

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from agentgym.foreign_text import clean
+from agentgym.outside.text import clean
 from agentgym.panels import OpenPanel
 from benchmarks.console import arguments, explained, save_figures, say, stop
 from benchmarks.json_files import ResultsError

@@ -24,9 +24,9 @@ from huggingface_hub import HfApi
 from huggingface_hub.utils import validate_repo_id
 from rich.console import Console
 
-from agentgym.disk_cache import write_file
-from agentgym.foreign_text import DataError, read_json_lines
-from agentgym.table_file import write_lines
+from agentgym.outside.files import write_file
+from agentgym.outside.text import DataError, read_json_lines
+from agentgym.trajectory.file import write_lines
 from benchmarks.console import explained, say
 from benchmarks.json_files import ResultsError, write_json
 from benchmarks.panels.comparison import check_same

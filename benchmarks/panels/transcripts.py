@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from agentgym.foreign_text import DataError, read_json_lines, read_text
+from agentgym.outside.text import DataError, read_json_lines, read_text
 from benchmarks.json_files import ResultsError
 
 #: Formats by name, with what they look like.
@@ -219,7 +219,8 @@ def _verl(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[LoggedEpisode
             won = None if score not in (0.0, _VERL_WON) else score == _VERL_WON
             episode = _Reading(number, opening=now, won=won)
         if episode is None:
-            raise ResultsError(f"{where}: expected the first step of an episode, got one after {taken[1]:.40}")
+            before = "" if taken is None else f"{taken[1]:.40}"
+            raise ResultsError(f"{where}: expected the first step of an episode, got one after {before}")
         if episode.steps:
             episode.show(now)
         episode.steps.append(LoggedStep(_verl_action(row["output"]), None, number))

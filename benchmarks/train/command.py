@@ -122,10 +122,9 @@ def train(
     With [bold]--paper[/] it says before it starts what differs from the paper. Ctrl-C and the same command again: it
     goes on where it was.
     """
-    from baselines import papers
     from baselines.config import TrainerConfig
-    from baselines.recipes import recipe
-    from benchmarks.environments.registry import settings_of
+    from baselines.environments.registry import settings_of
+    from baselines.recipes import papers, recipe
     from benchmarks.train.engine import Engine
     from benchmarks.train.settings import run_settings
 
@@ -166,7 +165,7 @@ def train(
     except NotImplementedError as error:
         raise stop(str(error), 2) from None
     from benchmarks.train.run import run_training
-    from policies.engine import EngineError
+    from policies.engines.engine import EngineError
 
     folder = out or Path("runs") / "train" / f"{row.name}-{method}-seed{seed}"
     with explained("stopped; the same command continues where it was", "The same command continues."):

@@ -9,7 +9,7 @@ from typing import Any
 
 import markupsafe
 
-from agentgym.foreign_text import read_json_lines
+from agentgym.outside.text import read_json_lines
 from baselines.callbacks import SAMPLES_FILE
 from baselines.metrics import LOG_FILE, Row, read_log
 from baselines.watch import kept_in, told

@@ -13,9 +13,9 @@ from rich.console import Console
 from agentgym.trajectory import StepTable
 from baselines.callbacks import Samples, Tracker
 from baselines.checkpoint import checkpoints
+from baselines.environments.settings import SMOLLM2, TINY
 from baselines.metrics import Row
 from baselines.trainer import FINAL_FOLDER, Callback, Trainer
-from benchmarks.config import SMOLLM2, TINY
 from benchmarks.console import Report, shown
 from benchmarks.data_source import hand_on
 from benchmarks.learning.stack import keep_pictures, make_envs, make_lanes, new_policy, training_tasks, validation_tasks
@@ -54,7 +54,7 @@ def run_training(
         OtherConfigurationError: the folder holds a run on other data.
     """
     from policies.lora import LoraSettings, add_lora, merge_lora
-    from policies.vision import VisionPolicy
+    from policies.vision.policy import VisionPolicy
 
     transformers.utils.logging.disable_progress_bar()  # whoever writes models here shows the run's progress
     config, engine = settings.config, engine or Engine()

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any, get_args
 
 from baselines.config import TrainerConfig
-from baselines.papers import DATA, Paper
-from baselines.recipe import Recipe
+from baselines.environments.settings import EnvSettings
 from baselines.recipes import recipe
-from benchmarks.config import Config, EnvSettings, make_config
+from baselines.recipes.definition import Recipe
+from baselines.recipes.papers import DATA, Paper
+from benchmarks.config import Config, make_config
 from benchmarks.data_source import GENERATED, DataSource
 from benchmarks.learning.stack import trainer_config
 from policies.pretrained import Truncate

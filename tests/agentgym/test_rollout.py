@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from agentgym.recorder import TableBuilder, UnscoredError
 from agentgym.rollout import collect
+from agentgym.rollout.recorder import TableBuilder, UnscoredError
 from agentgym.trajectory import Reply, StepTable
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 

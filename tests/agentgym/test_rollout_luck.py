@@ -18,12 +18,12 @@ from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
 import agentgym  # noqa: F401  # registers the ids
 from agentgym.adapter import adapt
-from agentgym.lanes import collect_lanes
 from agentgym.registry import ROWS
-from agentgym.reply_queue import InTurn
 from agentgym.rollout import collect
+from agentgym.rollout.lanes import collect_lanes
+from agentgym.rollout.queue import InTurn
+from agentgym.rollout.tree import collect_tree
 from agentgym.trajectory import Reply, StepTable
-from agentgym.tree import collect_tree
 from baselines.dynamic_sampling import sample_groups
 from baselines.evaluation import evaluate
 from policies.scripted import RandomPolicy

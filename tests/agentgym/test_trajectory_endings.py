@@ -10,8 +10,8 @@ import pytest
 from gymnasium.vector import AutoresetMode
 
 from agentgym.adapter import adapt
-from agentgym.recorder import TableBuilder
 from agentgym.rollout import collect
+from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import Reply, StepTable
 from wrappers.credit import graphgpo, rewardflow
 

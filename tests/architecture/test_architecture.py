@@ -196,8 +196,10 @@ def test_environments_do_not_know_each_other() -> None:
         for other in others if own else ():
             foreign = [each for each in environments - {own} if f"{other}.".startswith(f"{each}.")]
             assert not foreign, f"{module} imports {other}"
-    core = [module for module, folder in FOLDER_OF.items() if folder == "agentgym"]
-    assert all(FOLDER_OF[other] == "agentgym" for module in core for other in GRAPH[module])
+    shared = {module for module in GRAPH if module.partition(".")[0] == "agentgym"} - {
+        module for module in GRAPH for each in environments if f"{module}.".startswith(f"{each}.")
+    }
+    assert {other for module in shared for other in GRAPH[module]} <= shared
 
 
 #: Tests that are about no single source file, but about everything in the folder they lie in.

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from agentgym import forks
-from agentgym.trajectory import Reply, StepTable
+from agentgym.trajectory import Reply, StepTable, forks
 from baselines.batch import Batch, TokenColumns, make_batch, reply_lengths
 from baselines.losses import (
     aggregate,

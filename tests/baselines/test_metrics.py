@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from baselines.metrics import MetricsLog, read_about, read_log, without_times
 
 

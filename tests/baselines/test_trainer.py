@@ -23,8 +23,8 @@ from baselines.batch import make_batch
 from baselines.checkpoint import checkpoints, describe_credit
 from baselines.evaluation import evaluate
 from baselines.metrics import LOG_FILE, Row, read_log, without_times
-from baselines.recipe import Recipe
 from baselines.recipes import RECIPES
+from baselines.recipes.definition import Recipe
 from baselines.trainer import Trainer
 from baselines.update import score_batch
 from policies.huggingface import HuggingFacePolicy

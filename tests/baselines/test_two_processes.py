@@ -22,7 +22,7 @@ from baselines.config import TrainerConfig
 from baselines.losses import normaliser
 from baselines.update import _backward
 from policies.huggingface import HuggingFacePolicy
-from policies.packed import rows_per_pass
+from policies.scoring.packed import rows_per_pass
 from policies.tiny import tiny_policy
 
 ROOT = Path(__file__).resolve().parents[2]

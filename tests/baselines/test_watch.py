@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agentgym.disk_cache import seal
+from agentgym.outside.files import seal
 from baselines.config import TRAINING_RULES
 from baselines.evaluation import Evaluation
 from baselines.metrics import LOG_FILE, Row, read_log

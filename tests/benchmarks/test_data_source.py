@@ -15,9 +15,9 @@ pytest.importorskip("typer")
 import gymnasium as gym
 from typer.testing import CliRunner
 
+from baselines.environments.registry import SETTINGS, settings_of
 from benchmarks.config import Config, make_config
 from benchmarks.data_source import DataSource, hand_on, noted, open_data
-from benchmarks.environments.registry import SETTINGS, settings_of
 from benchmarks.head_to_head.results import load as load_study
 from benchmarks.head_to_head.study import plan_study
 from benchmarks.json_files import OtherConfigurationError

@@ -174,8 +174,8 @@ def _messages(messages: Any) -> list[str]:
 def learned_from() -> dict[str, Any]:
     """The first prompts of the learning benchmark: each environment as the tiny policy and as others see it."""
     # These settings are no public name; this function follows them where they go.
+    from baselines.environments.registry import SETTINGS
     from benchmarks.config import make_config
-    from benchmarks.environments.registry import SETTINGS
     from benchmarks.learning.stack import make_envs
 
     record: dict[str, Any] = {}

@@ -16,9 +16,9 @@ import torch
 import agentgym  # noqa: F401  registers the environments
 from baselines.config import TrainerConfig
 from baselines.imitation.rounds import train_in_rounds
-from baselines.methods import method
-from baselines.recipe import Recipe
 from baselines.recipes import RECIPES, recipe
+from baselines.recipes.definition import Recipe
+from baselines.recipes.methods import method
 from baselines.scorers.action_value import ActionValueConfig
 from baselines.scorers.contribution import ContributionConfig
 from baselines.scorers.critic import CriticConfig

@@ -15,10 +15,10 @@ import gymnasium as gym
 
 from agentgym.alfworld.official.problem import read_game as read_problem
 from agentgym.alfworld.player import ALFWorldPlayer, Beliefs, read_task
-from agentgym.chat.quoting import quote
-from agentgym.chat.wire import read_answer
-from agentgym.foreign_text import clean, one_line, read_json
-from agentgym.redaction import redact
+from agentgym.outside.chat.quoting import quote
+from agentgym.outside.chat.wire import read_answer
+from agentgym.outside.redaction import redact
+from agentgym.outside.text import clean, one_line, read_json
 from agentgym.registry import ROWS
 from agentgym.searchqa.official.corpus import PassageReader
 from agentgym.searchqa.official.questions import read_questions
@@ -63,11 +63,11 @@ from agentgym.webshop.search.bm25_build import build
 from agentgym.webshop.search.search import documents
 from agentgym.webshop.session import parse as parse_shop
 from benchmarks.panels.transcripts import read_log
-from policies.judge import read_scores
-from policies.step_lines import Story, ToldStep, step_lines
+from policies.engines.judge import read_scores
+from policies.engines.step_lines import Story, ToldStep, step_lines
 from tests.agentgym.alfworld.game_files import GOALS, PROBLEM, content, grammar
 from tests.agentgym.alfworld.small_games import small_game
-from tests.agentgym.chat.chat_server import completion
+from tests.agentgym.outside.chat.chat_server import completion
 from tests.agentgym.sotopia.made_up import ADA, BEN, first, say
 from tests.agentgym.webshop.small_shop import product, shop_of, visit
 from tests.robustness.chores import HOUSE

@@ -16,8 +16,8 @@ from typing import Any, Concatenate, ParamSpec
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.forks import unfolds
 from agentgym.trajectory import Floats, Ints, StepTable
+from agentgym.trajectory.forks import unfolds
 
 Parameters = ParamSpec("Parameters")
 Method = Callable[Concatenate[StepTable, Parameters], Floats]
@@ -32,7 +32,8 @@ def over_forks(
         *columns: keyword arguments of the function that hold one entry per row of the table. One that is None or a
             word is left alone.
         shared: the same from the table with forks itself, in time and memory linear in its rows. It is asked where
-            the unfolded table would have more than `agentgym.forks.MOST_UNFOLDED` rows; the two differ by rounding.
+            the unfolded table would have more than `agentgym.trajectory.forks.MOST_UNFOLDED` rows; the two differ by
+            rounding.
 
     Returns:
         A decorator. The function returns float64 (N,) or (N, K); nan, not scored, has no part in a mean. Without

@@ -12,8 +12,8 @@ from typing import Annotated, Literal, Unpack
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agentgym.forks import counts_so_far
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
+from agentgym.trajectory.forks import counts_so_far
 from wrappers.credit.group import number_pairs, others_factor, visit_advantages
 from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
 from wrappers.credit.returns import episode_level, mean_returns, penalties

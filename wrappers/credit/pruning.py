@@ -6,8 +6,8 @@ from typing import Annotated, Literal, NamedTuple, TypedDict
 
 import numpy as np
 
-from agentgym.forks import counts_so_far, latest
 from agentgym.trajectory import Bools, Ints, StepTable
+from agentgym.trajectory.forks import counts_so_far, latest
 from wrappers.credit.options import option
 
 Invalid = Literal["bypass", "self_loop", "keep"]

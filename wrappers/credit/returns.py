@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agentgym.forks import chain_sums
 from agentgym.trajectory import Floats, Ints, StepTable
+from agentgym.trajectory.forks import chain_sums
 from wrappers.credit.forest import Forest, discounted_sums
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import episode_advantages, standardise

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.checks import whole as whole_number
-from agentgym.forks import counts_so_far
 from agentgym.trajectory import Bools, Ints, StepTable
+from agentgym.trajectory.forks import counts_so_far
 from wrappers.credit.forks import refuse_forks
 
 #: Whether something happened in a step: `changed(state, action, next_state)`.

@@ -12,8 +12,8 @@ from typing import Annotated, Literal, Unpack
 
 import numpy as np
 
-from agentgym.forks import chain_sums
 from agentgym.trajectory import Floats, Ints, StepTable
+from agentgym.trajectory.forks import chain_sums
 from wrappers.credit.branches import spread, step_rewards
 from wrappers.credit.forest import Forest
 from wrappers.credit.group import standardise
@@ -62,8 +62,8 @@ def tree_grpo(table: StepTable, *, preset: str = "paper", **options: Unpack[Tree
     """Return the advantage of every step, those of branches included.
 
     Args:
-        table: N steps of finished groups, with branches such as `agentgym.tree.collect_tree` plays. Without any, every
-            tree has one episode and what is left is the comparison in the group: `wrappers.credit.grpo`.
+        table: N steps of finished groups, with branches such as `agentgym.rollout.collect_tree` plays. Without any,
+            every tree has one episode and what is left is the comparison in the group: `wrappers.credit.grpo`.
         preset: "paper" or "authors".
         **options: instead of the preset's; listed below.
 

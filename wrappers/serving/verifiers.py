@@ -27,10 +27,10 @@ from pydantic import Field
 from verifiers.v1.cli.eval.main import main as vf_eval
 from verifiers.v1.dialects.chat import message_to_wire
 
-from agentgym.episode import plain_steps
 from agentgym.panels import Panel, open_panel
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply, Trajectory
+from agentgym.trajectory.episode import plain_steps
 from wrappers.reply import ReplyParser, VectorReplyParser
 from wrappers.transcript import Transcript, VectorTranscript
 
@@ -98,7 +98,7 @@ class GymEnv(vf.Env[GymConfig]):
     """Plays an episode of a Gymnasium environment with verifiers' model, one user message an observation."""
 
     async def run(self, task: PanelTask, agents: vf.Agents) -> None:
-        """Play one episode and write its steps to `trace.info["episode"]`, as `agentgym.episode.plain_steps` has them.
+        """Play one episode and write its plain steps to `trace.info["episode"]` (`agentgym.trajectory.episode`).
 
         It is cut where verifiers ends the conversation, at a limit of turns for instance. A task has one seed, and so
         one start; what the environment draws in a step is each episode's own.

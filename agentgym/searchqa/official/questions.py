@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agentgym.foreign_text import DataError, clean_json, read_json_lines
+from agentgym.outside.text import DataError, clean_json, read_json_lines
 from agentgym.searchqa.question import MOST_TEXT, Question
 from agentgym.searchqa.retriever import MOST_ID
 from agentgym.searchqa.scoring import countable

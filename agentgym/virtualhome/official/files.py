@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from agentgym.foreign_text import DataError, read_file, read_json, read_json_lines
+from agentgym.outside.text import DataError, read_file, read_json, read_json_lines
 from agentgym.virtualhome.goals import Goal
 from agentgym.virtualhome.official import goals
 from agentgym.virtualhome.scene import Edge, Node, Scene

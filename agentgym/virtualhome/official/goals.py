@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.virtualhome.goals import Deed, Goal
 from agentgym.virtualhome.scene import RELATION_NAMES, STATE_NAMES, Edge, Scene
 

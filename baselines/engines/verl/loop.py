@@ -15,16 +15,16 @@ from typing import Any
 from omegaconf import OmegaConf
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput, register
 
-from agentgym.recorder import UnscoredError
 from agentgym.rollout import collect
+from agentgym.rollout.recorder import UnscoredError
 from agentgym.trajectory import StepTable
 from baselines.engine_rows import steps_of
 from baselines.engines import check_release, prompting
 from baselines.sequences import token_sequences
-from policies.engine import EngineSampler
+from policies.decode.sampler import Completion, Decoding
+from policies.engines.engine import EngineSampler
 from policies.huggingface import HuggingFacePolicy
 from policies.prompts import Prompt
-from policies.sampler import Completion, Decoding
 
 # verl would warn once per episode that it joins texts by general rules: they are not used.
 logging.getLogger("verl.utils.tokenizer.continuous_token_wiring").setLevel(logging.ERROR)

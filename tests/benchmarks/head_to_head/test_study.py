@@ -19,8 +19,8 @@ pytest.importorskip("jinja2")
 import typer
 from typer.testing import CliRunner
 
+from baselines.environments.registry import settings_of
 from baselines.recipes import RECIPES
-from benchmarks.environments.registry import settings_of
 from benchmarks.head_to_head.jobs import gather, record_path, run_one, search_job
 from benchmarks.head_to_head.report import section
 from benchmarks.head_to_head.results import Record, check, choose, load, load_folder, merge, save

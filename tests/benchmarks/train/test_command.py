@@ -10,10 +10,10 @@ import pytest
 from transformers import AutoModelForCausalLM
 from typer.testing import CliRunner
 
+from baselines.environments.registry import settings_of
 from baselines.metrics import read_log, without_times
-from baselines.papers import paper
 from baselines.recipes import RECIPES
-from benchmarks.environments.registry import settings_of
+from baselines.recipes.papers import paper
 from benchmarks.run import app
 from benchmarks.train.settings import run_settings
 from tests.agentgym.alfworld.official_games import unpack

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import wrappers.credit
-from agentgym import forks
-from agentgym.trajectory import Reply, StepTable
+from agentgym.trajectory import Reply, StepTable, forks
 from tests.wrappers.credit.hard_tables import ladder
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.random_trees import random_trees

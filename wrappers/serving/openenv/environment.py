@@ -10,8 +10,8 @@ from openenv.core.env_server import Environment
 from openenv.core.env_server.types import EnvironmentMetadata
 
 import agentgym
+from agentgym.branching.single import restore, snapshot
 from agentgym.checks import whole
-from agentgym.single_branching import restore, snapshot
 from wrappers.serving.openenv.client import EpisodeState, TextAction, TextObservation
 
 

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.searchqa.official.questions import read_questions
 from agentgym.searchqa.question import Question, check_questions
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.virtualhome.official.dataset import OfficialActivities
 from tests.agentgym.virtualhome.official.small_folder import DIFFERENCE, GOALS, GRAPH, PROGRAM, write
 
