@@ -26,6 +26,7 @@ import gymnasium as gym
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.checks import suggest
 from agentgym.core import TextEnv
+from agentgym.outside.text import DataError
 
 #: Arguments whose data decide how an episode goes without being part of what a task is: the passages that Search-QA
 #: searches. No digest of a task holds them, so whoever compares results compares these data too.
@@ -129,8 +130,8 @@ def open_panel(panel: str | Panel, arguments: Mapping[str, Any] | None = None) -
         arguments: of the environment: where the data are, and what the panel leaves open, such as a retriever.
 
     Raises:
-        PanelError: an unknown name, an argument that the panel has fixed, data that are missing, or data of another
-            version, with the first task that differs.
+        PanelError: an unknown name, or an argument that the panel has fixed.
+        DataError: data that are missing, or of another version, with the first task that differs.
         ValueError: the environment refuses an argument or its data.
     """
     rule = find_panel(panel) if isinstance(panel, str) else panel
@@ -144,7 +145,7 @@ def open_panel(panel: str | Panel, arguments: Mapping[str, Any] | None = None) -
     for name, variable in rule.data.items():
         if given.get(name) is None and not (variable and os.environ.get(variable)):
             instead = f", or set the variable {variable}" if variable else ""
-            raise PanelError(f"{rule.name} needs data: give the argument {name!r} (--option {name}=PATH){instead}")
+            raise DataError(f"{rule.name} needs data: give the argument {name!r} (--option {name}=PATH){instead}")
     env: TextEnv[Any] = gym.make(rule.env, **rule.options, **given).unwrapped  # type: ignore[assignment]
     with contextlib.closing(env):
         ids = islice(env.task_ids(rule.split), rule.most)
@@ -190,13 +191,11 @@ def _check(found: OpenPanel) -> bool:
     rule, pin = found.panel, _pins().get(found.panel.name)
     if pin is None:
         if rule.tasks is not None and len(found.tasks) != rule.tasks:
-            raise PanelError(
-                f"{rule.name} has {rule.tasks} tasks, these data ({_where(found)}) have {len(found.tasks)}"
-            )
+            raise DataError(f"{rule.name} has {rule.tasks} tasks, these data ({_where(found)}) have {len(found.tasks)}")
         return False
     if pin["hash"] == found.hash:
         return True
-    raise PanelError(f"{rule.name}: these data ({_where(found)}) are of another version; {_difference(found, pin)}")
+    raise DataError(f"{rule.name}: these data ({_where(found)}) are of another version; {_difference(found, pin)}")
 
 
 def _difference(found: OpenPanel, pin: Mapping[str, str]) -> str:

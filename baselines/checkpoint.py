@@ -32,8 +32,9 @@ from typing import Any
 
 from torch import Tensor
 
-from agentgym.disk_cache import damage, new_folder, seal
-from agentgym.foreign_text import read_json
+from agentgym.outside.files import damage, new_folder, seal
+from agentgym.outside.text import DataError, read_json
+from baselines.config import TRAINING_RULES
 from baselines.experience import Experience
 from baselines.tensor_folder import join, read_tensors, split, write_tensors
 from policies.training import fingerprint
@@ -62,6 +63,7 @@ class Checkpoint:
         optimizer: state of the optimiser.
         scorer: state of the scorer and its optimiser, None where there is none.
         ahead: what the next iteration learns from, where it is played already (`TrainerConfig.staleness`).
+        training_rules: see `baselines.config.TRAINING_RULES`.
     """
 
     identity: dict[str, Any]
@@ -71,6 +73,7 @@ class Checkpoint:
     optimizer: dict[str, Any]
     scorer: dict[str, Any] | None = None
     ahead: Experience | None = None
+    training_rules: int = TRAINING_RULES
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -100,7 +103,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, keep: int = 2) -> N
                 write_tensors(new, part, tensors)
         if checkpoint.ahead is not None:
             checkpoint.ahead.save(new)
-        plain = {name: getattr(checkpoint, name) for name in ("identity", "iteration", "seconds")}
+        plain = {name: getattr(checkpoint, name) for name in ("identity", "iteration", "seconds", "training_rules")}
         (new / STATE_FILE).write_text(json.dumps({"format": _FORMAT, **plain, "trees": trees}), encoding="utf-8")
         seal(new)
         for file in sorted(new.iterdir()):
@@ -150,23 +153,23 @@ def load_checkpoint(folder: Path, identity: dict[str, Any]) -> Checkpoint:
     """Read the newest checkpoint of a folder, if it belongs to the run described.
 
     Raises:
-        FileNotFoundError: there is none.
-        ValueError: it is damaged, or no checkpoint; the message names the one before. Or it is one of another run; the
-            message names what differs. Or an earlier version of this package wrote it.
+        DataError: there is none; it is damaged, or no checkpoint, and the message names the one before; or an earlier
+            version of this package wrote it.
+        ValueError: it is one of another run; the message names what differs.
     """
     found = checkpoints(folder)
     if not found:
         if (folder / OLD_FILE).exists():
-            raise ValueError(
+            raise DataError(
                 f"{folder / OLD_FILE} is a checkpoint of an earlier version, a file; this version reads folders "
                 "(checkpoint-000010): finish the run with the version it began with, or train into an empty folder"
             )
-        raise FileNotFoundError(f"no checkpoint in {folder}")
+        raise DataError(f"no checkpoint in {folder}")
     path = found[-1]
     try:
         checkpoint = _read(path)
-    except ValueError as error:
-        raise ValueError(f"{error}; {_advice(found)}") from error
+    except DataError as error:
+        raise DataError(f"{error}; {_advice(found)}") from error
     differing = differences(checkpoint.identity, identity)
     if differing:
         shown = "\n".join(f"  {line}" for line in differing[:8])
@@ -181,7 +184,7 @@ def load_checkpoint(folder: Path, identity: dict[str, Any]) -> Checkpoint:
 def _read(path: Path) -> Checkpoint:
     wrong = damage(path)
     if wrong is not None:
-        raise ValueError(f"{path} is damaged, or not a checkpoint of this trainer: {wrong}")
+        raise DataError(f"{path} is damaged, or not a checkpoint of this trainer: {wrong}")
     try:
         state = read_json((path / STATE_FILE).read_bytes())
         found = state["format"]
@@ -194,10 +197,11 @@ def _read(path: Path) -> Checkpoint:
             if _OLD_SCORER in identity:
                 identity["scorer"] = identity.pop(_OLD_SCORER)
             ahead = Experience.load(path)
-            return Checkpoint(identity, int(state["iteration"]), float(state["seconds"]), ahead=ahead, **parts)
+            done, seconds, rules = int(state["iteration"]), float(state["seconds"]), int(state.get("training_rules", 1))
+            return Checkpoint(identity, done, seconds, ahead=ahead, training_rules=rules, **parts)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise ValueError(f"{path} is not a checkpoint of this trainer ({type(error).__name__}: {error})") from error
-    raise ValueError(f"{path} has checkpoint format {found}, this version reads {_FORMAT}")
+        raise DataError(f"{path} is not a checkpoint of this trainer ({type(error).__name__}: {error})") from error
+    raise DataError(f"{path} has checkpoint format {found}, this version reads {_FORMAT}")
 
 
 def _part(path: Path, part: str, tree: Any) -> Any:
@@ -211,7 +215,7 @@ def _advice(found: list[Path]) -> str:
     for before in reversed(found[:-1]):
         try:
             iteration = _read(before).iteration
-        except ValueError:
+        except DataError:
             continue
         return f"the one before, of iteration {iteration}, is whole: remove {found[-1]} to go on from it"
     return "there is no other that could be read: train into an empty folder"

@@ -13,6 +13,8 @@ from typing import Any
 
 from torch import Tensor
 
+from agentgym.outside.text import DataError
+
 #: Bytes of one shard; writing one costs as much memory besides.
 SHARD_BYTES = 2**30
 
@@ -55,7 +57,7 @@ def join(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
     """Put tensors back into their places; the inverse of `split`.
 
     Raises:
-        ValueError: the tree is not one of `split`'s, or a tensor is missing.
+        DataError: the tree is not one of `split`'s, or a tensor is missing.
     """
     if not isinstance(tree, dict):
         return tree
@@ -66,8 +68,10 @@ def join(tree: Any, tensors: Mapping[str, Tensor]) -> Any:
         if kind == "dict":
             return {key: join(item, tensors) for key, item in content}
         return {"list": list, "tuple": tuple}[kind](join(item, tensors) for item in content)
+    except DataError:
+        raise
     except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"no tree of tensors, or not all of them: {error}") from error
+        raise DataError(f"no tree of tensors, or not all of them: {error}") from error
 
 
 def write_tensors(folder: Path, name: str, tensors: Mapping[str, Tensor], *, shard_bytes: int = SHARD_BYTES) -> None:
@@ -104,18 +108,18 @@ def read_tensors(folder: Path, name: str) -> dict[str, Tensor]:
     """Read what `write_tensors` wrote; the tensors are those of the files, mapped into memory.
 
     Raises:
-        ValueError: a file cannot be read, or none is there.
+        DataError: a file cannot be read, or none is there.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     paths = sorted([*folder.glob(f"{name}.safetensors"), *folder.glob(f"{name}-*-of-*.safetensors")])
     if not paths:
-        raise ValueError(f"{folder} holds no {name}.safetensors")
+        raise DataError(f"{folder} holds no {name}.safetensors")
     found: dict[str, Tensor] = {}
     for path in paths:
         try:
             found |= load_file(path)
         except SafetensorError as error:
-            raise ValueError(f"{path} cannot be read: {error}") from error
+            raise DataError(f"{path} cannot be read: {error}") from error
     return found

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentgym import disk_cache, foreign_text
+from agentgym.outside import files as disk_cache
+from agentgym.outside import text as foreign_text
 
 if TYPE_CHECKING:
     import pydantic
@@ -22,8 +23,8 @@ CONFIG = "config.json"
 _LONGEST = 80
 
 
-class ResultsError(ValueError):
-    """A results file is not what this version of the benchmarks writes."""
+class ResultsError(foreign_text.DataError):
+    """Results are missing, damaged or of another version, or what a benchmark was asked for is not there."""
 
 
 class OtherConfigurationError(ValueError):
@@ -60,9 +61,10 @@ def read_json(path: Path) -> Any:
     Raises:
         ResultsError: no such file, or not JSON; names the file.
     """
+    content = _content(path)
     try:
-        return foreign_text.read_json(_content(path))
-    except foreign_text.ForeignError as error:
+        return foreign_text.read_json(content)
+    except foreign_text.DataError as error:
         raise ResultsError(f"{path}: {error}; delete it and run the same command again") from None
 
 
@@ -163,7 +165,7 @@ def claimed(folder: Path, config: Any) -> Iterator[None]:
         config: dataclass of what is asked.
 
     Raises:
-        agentgym.disk_cache.LockedError: another process works in it; the message names it.
+        agentgym.outside.files.LockedError: another process works in it; the message names it.
         OtherConfigurationError: another configuration is noted there; the message names what differs.
     """
     folder.mkdir(parents=True, exist_ok=True)

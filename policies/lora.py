@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from agentgym.foreign_text import ForeignError, read_json, read_text
+from agentgym.outside.text import DataError, read_json, read_text
 from policies.pretrained import load_model
 from policies.training import fingerprint
 
@@ -150,44 +150,41 @@ def load_adapter(
 
     Raises:
         ImportError: peft is not installed.
-        FileNotFoundError: the base is not there.
-        ValueError: the adapter belongs to another base, is damaged, or is no LoRA adapter.
+        DataError: the base is not there, or the adapter belongs to another base, is damaged, or is no LoRA adapter.
     """
     from safetensors import SafetensorError
 
     peft = _peft()
     described = _read(folder / ADAPTER_FILE)
     if described.get("peft_type") != "LORA":
-        raise ValueError(f"{folder} holds an adapter of type {described.get('peft_type')!r}, expected 'LORA'")
+        raise DataError(f"{folder} holds an adapter of type {described.get('peft_type')!r}, expected 'LORA'")
     base = adapter_base(folder, base)
     try:
         model, tokenizer = load_model(base, dtype, download)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(
-            f"the adapter in {folder} needs its base {str(base)!r}: pass base=... ({error})"
-        ) from error
+    except DataError as error:
+        raise DataError(f"the adapter in {folder} needs its base {str(base)!r}: pass base=... ({error})") from error
     mark = _read(folder / BASE_FILE) if (folder / BASE_FILE).is_file() else {}
     if mark and mark.get("fingerprint") != fingerprint(model.named_parameters()):
-        raise ValueError(
+        raise DataError(
             f"the adapter in {folder} was trained on other weights than those in {str(base)!r} (it says "
             f"{mark.get('base')!r}): pass base=... with the model it was trained on"
         )
     try:
         return peft.PeftModel.from_pretrained(model, str(folder), is_trainable=True), tokenizer
     except (RuntimeError, ValueError, OSError, KeyError, TypeError, SafetensorError) as error:
-        raise ValueError(f"the adapter in {folder} does not fit the model in {str(base)!r}: {error}") from error
+        raise DataError(f"the adapter in {folder} does not fit the model in {str(base)!r}: {error}") from error
 
 
 def adapter_base(folder: Path, base: str | Path | None = None) -> str | Path:
     """Return where an adapter's base is; arguments as of `load_adapter`.
 
     Raises:
-        ValueError: nothing says where.
+        DataError: nothing says where.
     """
     beside = folder / BASE_FOLDER
     found: Any = base or (beside if beside.is_dir() else _read(folder / ADAPTER_FILE).get("base_model_name_or_path"))
     if not isinstance(found, (str, Path)) or not found:
-        raise ValueError(f"{folder / ADAPTER_FILE} does not name the adapter's base: pass base=...")
+        raise DataError(f"{folder / ADAPTER_FILE} does not name the adapter's base: pass base=...")
     return found
 
 
@@ -203,10 +200,10 @@ def _base_weights(model: Any) -> list[tuple[str, torch.Tensor]]:
 def _read(file: Path) -> dict[str, Any]:
     try:
         found = read_json(read_text(file))
-    except (ForeignError, OSError) as error:
-        raise ValueError(f"{file} cannot be read as JSON ({error}): save the policy again") from error
+    except (DataError, OSError) as error:
+        raise DataError(f"{file} cannot be read as JSON ({error}): save the policy again") from error
     if not isinstance(found, dict):
-        raise ValueError(f"{file} must hold a JSON object, got {type(found).__name__}: save the policy again")
+        raise DataError(f"{file} must hold a JSON object, got {type(found).__name__}: save the policy again")
     return found
 
 

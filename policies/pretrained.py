@@ -10,12 +10,12 @@ from typing import Any, Literal, get_args
 
 import torch
 
-from agentgym.foreign_text import ForeignError, read_json, read_text
+from agentgym.outside.text import DataError, read_json, read_text
 
 SETTINGS_FILE = "policy.json"
 #: What becomes of a prompt that does not fit.
 Truncate = Literal["raise", "left", "end-episode"]
-#: Architectures that read pictures, by `model_type` of their config; see `policies.vision`.
+#: Architectures that read pictures, by `model_type` of their config; see `policies.vision.policy`.
 SEEING = ("qwen2_5_vl", "qwen3_vl")
 #: Parameters from which a CPU with instructions for bfloat16 gains by it; smaller models lose it in casting.
 _LARGE = 50_000_000
@@ -89,7 +89,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
     """Return the settings stored in a folder, as keyword arguments; empty where there is no file.
 
     Raises:
-        ValueError: the file is not JSON, or holds something else than settings.
+        DataError: the file is not JSON, or holds something else than settings.
     """
     file = folder / SETTINGS_FILE
     if not file.is_file():
@@ -97,18 +97,18 @@ def read_settings(folder: Path) -> dict[str, Any]:
     known = {field.name for field in dataclasses.fields(Settings)}
     try:
         stored = read_json(read_text(file))
-    except ForeignError as error:
-        raise ValueError(f"{file} is not valid JSON ({error}): save the policy again") from error
+    except DataError as error:
+        raise DataError(f"{file} is not valid JSON ({error}): save the policy again") from error
     if not isinstance(stored, dict):
-        raise ValueError(f"{file} must hold a JSON object, got {type(stored).__name__}: save the policy again")
+        raise DataError(f"{file} must hold a JSON object, got {type(stored).__name__}: save the policy again")
     if unknown := sorted(set(stored) - known):
-        raise ValueError(f"{file} must hold an object with keys out of {sorted(known)}, got {unknown!r:.200}")
+        raise DataError(f"{file} must hold an object with keys out of {sorted(known)}, got {unknown!r:.200}")
     if isinstance(stored.get("stop"), list):
         stored["stop"] = tuple(stored["stop"])
     try:
         Settings(**stored)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{file}: {error}") from error
+        raise DataError(f"{file}: {error}") from error
     return stored
 
 
@@ -162,7 +162,7 @@ def load_model(path: str | Path, dtype: torch.dtype | str, download: bool, *, we
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, GenerationConfig
 
     if not Path(path).is_dir() and not download and (Path(path).is_absolute() or str(path).startswith(".")):
-        raise FileNotFoundError(f"no model folder at {path}: train one first, or check the path")
+        raise DataError(f"no model folder at {path}: train one first, or check the path")
     try:
         tokenizer = _tokenizer_class(Path(path)).from_pretrained(path, local_files_only=not download)
         config = AutoConfig.from_pretrained(path, local_files_only=not download)
@@ -177,22 +177,21 @@ def load_model(path: str | Path, dtype: torch.dtype | str, download: bool, *, we
             with contextlib.suppress(OSError):  # a model may have none; it can know more end tokens than the tokenizer
                 loaded[0].generation_config = GenerationConfig.from_pretrained(path, local_files_only=not download)
     except OSError as error:
-        kind = ValueError if Path(path).is_dir() else FileNotFoundError
-        raise kind(
+        raise DataError(
             f"{str(path)!r} holds no complete Hugging Face model (config.json, weights and tokenizer files), "
             f"and the local cache has none of that name; pass download=True to fetch it. Cause: {error}"
         ) from error
     except (ValueError, RuntimeError, KeyError, TypeError, SafetensorError) as error:
         # A TypeError is transformers 4's word for a tokenizer without its files.
-        raise ValueError(
+        raise DataError(
             f"{str(path)!r} cannot be loaded as a causal language model with its tokenizer: {error}"
         ) from error
     model, loading = loaded
     # transformers fills in both without an error: random weights, and a tokenizer that knows nothing.
     if missing := sorted(loading["missing_keys"]):
-        raise ValueError(f"{str(path)!r} lacks {len(missing)} weights of its model, the first is {missing[0]!r}")
+        raise DataError(f"{str(path)!r} lacks {len(missing)} weights of its model, the first is {missing[0]!r}")
     if not tokenizer("a", add_special_tokens=False)["input_ids"]:
-        raise ValueError(f"{str(path)!r} holds no tokenizer that can read text: its tokenizer files are missing")
+        raise DataError(f"{str(path)!r} holds no tokenizer that can read text: its tokenizer files are missing")
     return model, tokenizer
 
 
@@ -206,6 +205,6 @@ def _tokenizer_class(folder: Path) -> Any:
         try:
             saved = json.loads(read_text(file)).get("tokenizer_class")  # with integers of 31 digits: not read_json
         except (ValueError, RecursionError, AttributeError) as error:
-            raise ValueError(f"{file} is no JSON object ({error}): save the tokenizer again") from error
+            raise DataError(f"{file} is no JSON object ({error}): save the tokenizer again") from error
     # AutoTokenizer goes by the model's type: a tokenizer of our own beside a Qwen2 model would be cut as Qwen2 cuts.
     return PreTrainedTokenizerFast if saved in ("TokenizersBackend", "PreTrainedTokenizerFast") else AutoTokenizer

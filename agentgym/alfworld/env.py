@@ -54,6 +54,8 @@ class ALFWorldEnv(TextEnv[str]):
     **End.** `terminated` when the task is done (`won`). The registered time limit is 50 steps (`truncated`). There
     are dead ends: a few things fit nowhere, so that a hand that took one stays full.
 
+    **Luck.** A step draws nothing: a command has one outcome.
+
     **Info.** `admissible_actions`: sorted, as in the original, `help` included; `state_key`: where the agent is,
     what it carries, and everything that differs from the beginning of the game, in words: equal exactly for equal
     states of a task; `task_id`: "<task folder>/<trial folder>"; `won`; `score`: 1.0 when won, else 0.0;
@@ -73,7 +75,7 @@ class ALFWorldEnv(TextEnv[str]):
     "train", "valid_seen", "valid_unseen" and, where it exists, "valid_train". Both versions of the data are known, with
     `put x in/on y` and with `move x to y`; which games count is decided as in the original (not those that cannot be
     solved, with movable receptacles or sliced objects, of other task types, without `traj_data.json`); a file that
-    cannot be read is a `GameError` that names it. A split is read once (the train split takes 10 to 20 seconds) and
+    cannot be read is a `DataError` that names it. A split is read once (the train split takes 10 to 20 seconds) and
     then kept in a cache of a few megabytes.
 
     **Repairs.** The quirks of the original are all there. `repairs` names those to be repaired, or "all":

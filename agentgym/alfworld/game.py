@@ -36,10 +36,6 @@ KNIVES = frozenset({"knife", "butterknife"})
 _MAX_STANDS = 4096
 
 
-class GameError(ValueError):
-    """A game, or a folder of games, that cannot be played; the message says why and what to do."""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Stand:
     """An agent at a location, with some of the receptacles there open; names and commands are sorted in each field."""

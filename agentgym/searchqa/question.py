@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentgym.foreign_text import clean
+from agentgym.outside.text import DataError, clean
 from agentgym.searchqa.retriever import Retriever, SearchFailure, search_all
 from agentgym.searchqa.scoring import CLOSED, normalise
 
@@ -14,10 +14,6 @@ from agentgym.searchqa.scoring import CLOSED, normalise
 MOST_TEXT = 100_000
 #: Questions of a search at a time.
 _BATCH = 1024
-
-
-class QuestionError(ValueError):
-    """A question file that cannot be read, or a row of it that is no question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,16 +49,16 @@ def check_questions(questions: Iterable[Any]) -> tuple[Question, ...]:
     """Return questions that were given as objects, `clean`.
 
     Raises:
-        QuestionError: when one of them holds something else than texts, too long ones, or no golden answer.
+        DataError: when one of them holds something else than texts, too long ones, or no golden answer.
     """
     checked = []
     for position, each in enumerate(questions):
         where = f"question {position} (from 0)"
         if isinstance(each.golds, str) or not any(isinstance(gold, str) and normalise(gold) for gold in each.golds):
-            raise QuestionError(f"{where}: golds must hold at least one answer, such as ('Rome',), got {each!r:.200}")
+            raise DataError(f"{where}: golds must hold at least one answer, such as ('Rome',), got {each!r:.200}")
         texts = (each.id, each.text, each.source, each.split, each.kind)
         if not all(isinstance(text, str) and len(text) <= MOST_TEXT for text in (*texts, *each.golds, *each.supports)):
-            raise QuestionError(f"{where}: expected texts of at most {MOST_TEXT:,} characters, got {each!r:.200}")
+            raise DataError(f"{where}: expected texts of at most {MOST_TEXT:,} characters, got {each!r:.200}")
         named, text, source, split, kind = map(clean, texts)
         golds, supports = tuple(map(clean, each.golds)), tuple(map(clean, each.supports))
         checked.append(Question(named, text, golds, source, split, supports, kind))

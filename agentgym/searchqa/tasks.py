@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from agentgym.checks import suggest
+from agentgym.outside.text import DataError
 from agentgym.searchqa.generated.difficulty import Difficulty, make_harder
 from agentgym.searchqa.official.questions import read_questions
-from agentgym.searchqa.question import Question, QuestionError, check_questions, is_answerable
+from agentgym.searchqa.question import Question, check_questions, is_answerable
 from agentgym.searchqa.retrieval.engines import Corpus, find_retriever
 from agentgym.searchqa.retriever import Passage, Retriever
 
@@ -51,7 +52,7 @@ class Questions:
         if not self.all or len(self.by_id) < len(self.all):
             twice = [named for named, times in Counter(each.id for each in self.all).items() if times > 1]
             got = f"{twice[0]!r} more than once" if twice else "none"
-            raise QuestionError(f"{name}: expected at least one question, with ids that differ, got {got}")
+            raise DataError(f"{name}: expected at least one question, with ids that differ, got {got}")
         self.splits = tuple(sorted({question.split for question in self.all}))
         self.sources = tuple(sorted({question.source for question in self.all}))
         self.kinds = tuple(sorted({question.kind for question in self.all}))

@@ -22,7 +22,7 @@ from numpy.random.bit_generator import ISeedSequence
 from agentgym.checks import suggest
 from agentgym.sokoban.expert.solver import room_table
 from agentgym.sokoban.levels import BUCKETS, split_of
-from agentgym.sokoban.rules import Level, LevelError, cells_of, full_board
+from agentgym.sokoban.rules import Level, cells_of, full_board
 
 _TURN = 90  # of 256: chance that the walker changes direction before a step
 _ROOMS = 2000  # rooms tried for one level before giving up
@@ -102,7 +102,7 @@ def generate_level(spec: LevelSpec, split: str, index: int) -> Level:
 
     Raises:
         ValueError: on an unknown split or a negative index.
-        LevelError: when 2,000 rooms in a row have no fitting start (the lengths are out of reach for this size).
+        ValueError: when 2,000 rooms in a row have no fitting start (the lengths are out of reach for this size).
     """
     if split not in BUCKETS:
         raise ValueError(f"unknown split {split!r} of generated levels; {suggest(split, BUCKETS)}")
@@ -187,7 +187,7 @@ def _generated(spec: LevelSpec, split: str, index: int) -> Level:
         level = None if room is None else _start(room, spec, split, rng)
         if level is not None:
             return level
-    raise LevelError(
+    raise ValueError(
         f"found no {spec.height}x{spec.width} level with {count} boxes and an optimal length of {spec.min_length} to "
         f"{spec.max_length} moves in {_ROOMS} rooms: lower min_length, raise max_length, or choose a larger size"
     )

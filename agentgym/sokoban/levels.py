@@ -9,8 +9,8 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from agentgym.checks import suggest
-from agentgym.foreign_text import ForeignError, clean, read_text
-from agentgym.sokoban.rules import Level, LevelError, box_of_floor
+from agentgym.outside.text import DataError, clean, read_text
+from agentgym.sokoban.rules import Level, box_of_floor
 from agentgym.sokoban.text import MOST_SIDE, board_text, parse_level
 
 #: Hash buckets, out of eight, of each split.
@@ -71,7 +71,7 @@ class LevelFiles:
         path: a .txt or .xsb file, plain or .xz, or a folder.
 
     Raises:
-        LevelError: when the path does not exist, cannot be read or holds no level; later, when a level is malformed.
+        DataError: when the path does not exist, cannot be read or holds no level; later, when a level is malformed.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -83,11 +83,11 @@ class LevelFiles:
         for file in self._files():
             name = clean(file.relative_to(self.path).as_posix() if self.path.is_dir() else file.name)
             if name in names:
-                raise LevelError(f"{self.path}: two files are named {name!r}, one of them not in UTF-8: rename one")
+                raise DataError(f"{self.path}: two files are named {name!r}, one of them not in UTF-8: rename one")
             names.add(name)
             self._entries.extend(_read(file, name))
         if not self._entries:
-            raise LevelError(f"{self.path}: found no Sokoban level; expected rows such as '#@$.#'; {_FETCH}")
+            raise DataError(f"{self.path}: found no Sokoban level; expected rows such as '#@$.#'; {_FETCH}")
         self._by_id = {entry.task_id: i for i, entry in enumerate(self._entries)}
         self._parsed: dict[int, Level] = {}
 
@@ -99,15 +99,15 @@ class LevelFiles:
         """Return a level by its number over all files.
 
         Raises:
-            LevelError: when the level is malformed; names file, line and what is wrong.
+            DataError: when the level is malformed; names file, line and what is wrong.
         """
         level = self._parsed.get(number)
         if level is None:
             entry = self._entries[number]
             try:
                 level = parse_level("\n".join(entry.rows))
-            except LevelError as error:
-                raise LevelError(f"{entry.file}, level starting at line {entry.line}: {error}") from error
+            except DataError as error:
+                raise DataError(f"{entry.file}, level starting at line {entry.line}: {error}") from error
             self._parsed[number] = level
         return level
 
@@ -116,7 +116,7 @@ class LevelFiles:
         """Split of episodes for which nobody names one: "train", or "all" where that holds no level."""
         try:
             return "train" if any(split_of(self[i]) == "train" for i in range(len(self))) else "all"
-        except LevelError:  # said when the level is played
+        except DataError:  # said when the level is played
             return "train"
 
     @cached_property
@@ -130,7 +130,7 @@ class LevelFiles:
         """Numbers of the levels in "train", "validation", "test" or "all".
 
         Raises:
-            LevelError: when a level is malformed (not for "all").
+            DataError: when a level is malformed (not for "all").
         """
         return range(len(self)) if split == "all" else self._hashed[split]
 
@@ -169,14 +169,14 @@ class LevelFiles:
 
     def _files(self) -> list[Path]:
         if not self.path.exists():
-            raise LevelError(f"{self.path}: no such file or folder; {_FETCH}")
+            raise DataError(f"{self.path}: no such file or folder; {_FETCH}")
         if self.path.is_dir():
             files = sorted(file for file in self.path.rglob("*") if file.name.endswith(SUFFIXES) and file.is_file())
             if not files:
-                raise LevelError(f"{self.path}: the folder holds no file ending in {', '.join(SUFFIXES)}; {_FETCH}")
+                raise DataError(f"{self.path}: the folder holds no file ending in {', '.join(SUFFIXES)}; {_FETCH}")
             return files
         if not self.path.name.endswith(SUFFIXES):
-            raise LevelError(f"{self.path}: unknown kind of file; {suggest(''.join(self.path.suffixes), SUFFIXES)}")
+            raise DataError(f"{self.path}: unknown kind of file; {suggest(''.join(self.path.suffixes), SUFFIXES)}")
         return [self.path]
 
 
@@ -196,10 +196,10 @@ def _opened(path: str, stamp: tuple[tuple[str, int], ...]) -> LevelFiles:
 def _read(file: Path, name: str) -> list[_Entry]:
     try:
         text = read_text(file)
-    except ForeignError as error:
-        raise LevelError(str(error)) from error
+    except DataError as error:
+        raise DataError(str(error)) from error
     except OSError as error:
-        raise LevelError(f"{file}: cannot be read ({error.strerror})") from error
+        raise DataError(f"{file}: cannot be read ({error.strerror})") from error
     entries: list[_Entry] = []
     rows: list[str] = []
     # not `splitlines`: it breaks lines where no editor does, and the numbers of lines are told

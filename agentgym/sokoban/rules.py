@@ -20,10 +20,6 @@ MOVES_OF_MASK: tuple[tuple[str, ...], ...] = tuple(
 )
 
 
-class LevelError(ValueError):
-    """A level is malformed, or cannot be had."""
-
-
 def cells_of(bits: int) -> Iterator[int]:
     """Iterate over the cells of a bit set, in increasing order.
 

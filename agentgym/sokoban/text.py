@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agentgym.checks import suggest
-from agentgym.foreign_text import MOST_CHARACTERS
-from agentgym.sokoban.rules import Level, LevelError, full_board
+from agentgym.outside.text import MOST_CHARACTERS, DataError
+from agentgym.sokoban.rules import Level, full_board
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def parse_level(text: str, symbols: str | None = None) -> Level:
         symbols: "default" or "xsb"; found out from the characters when None.
 
     Raises:
-        LevelError: on a text or board that is too large, an unknown symbol, no player or several, no box, other
+        DataError: on a text or board that is too large, an unknown symbol, no player or several, no box, other
             numbers of boxes and targets, a room that is open to the outside, a box or target out of reach, or a level
             that is solved already.
 
@@ -164,17 +164,17 @@ def parse_level(text: str, symbols: str | None = None) -> Level:
     (3, 5, 7, [8])
     """
     if len(text) > MOST_CHARACTERS:
-        raise LevelError(
+        raise DataError(
             f"the level is a text of {len(text):,} characters; at most {MOST_CHARACTERS:,} characters are read"
         )
     rows = text.replace("\r", "").split("\n")
     filled = [r for r, row in enumerate(rows) if row and not row.isspace()]
     if not filled:
-        raise LevelError("the level is empty: expected rows of symbols such as '#####', '#@$.#', '#####'")
+        raise DataError("the level is empty: expected rows of symbols such as '#####', '#@$.#', '#####'")
     rows = rows[filled[0] : filled[-1] + 1]
     height, width = len(rows), max(map(len, rows))
     if max(height, width) > MOST_SIDE:
-        raise LevelError(f"the level has {height} rows and {width} columns; at most {MOST_SIDE} of each are read")
+        raise DataError(f"the level has {height} rows and {width} columns; at most {MOST_SIDE} of each are read")
     return _build(rows, width, _symbols_of(rows) if symbols is None else symbol_set(symbols))
 
 
@@ -188,8 +188,8 @@ def _symbols_of(rows: Sequence[str]) -> Symbols:
     known = " or ".join(f"{str(symbols)!r} ({name})" for name, symbols in SYMBOL_SETS.items())
     unknown = sorted(used - set(str(DEFAULT)) - XSB_ROW_CHARACTERS)
     if unknown:
-        raise LevelError(f"unknown symbol {unknown[0]!r}: expected only {known}")
-    raise LevelError(f"the symbols {''.join(sorted(used))!r} mix two sets: expected only {known}")
+        raise DataError(f"unknown symbol {unknown[0]!r}: expected only {known}")
+    raise DataError(f"the symbols {''.join(sorted(used))!r} mix two sets: expected only {known}")
 
 
 def _build(rows: list[str], width: int, symbols: Symbols) -> Level:
@@ -199,13 +199,13 @@ def _build(rows: list[str], width: int, symbols: Symbols) -> Level:
     for r, row in enumerate(rows, start=1):
         for symbol in row if set(row) - set(kinds) else "":
             if symbol not in kinds:
-                raise LevelError(f"row {r}: unknown symbol {symbol!r}; expected one of {kinds!r}")
+                raise DataError(f"row {r}: unknown symbol {symbol!r}; expected one of {kinds!r}")
     board = "\n".join([row.ljust(width, symbols.floor) for row in rows])
     wall, _, target, box, done, player, above = tuple(kinds)
     players = [at for symbol in (player, above) if (at := board.find(symbol)) >= 0]
     count = board.count(player) + board.count(above)
     if count != 1:
-        raise LevelError(f"expected exactly one player ({player} or {above}), got {count}")
+        raise DataError(f"expected exactly one player ({player} or {above}), got {count}")
     targets, boxes = _cells(board, target + done + above), _cells(board, box + done)
     return _checked(len(rows), width, _cells(board, wall), targets, boxes, players[0])
 
@@ -219,17 +219,17 @@ def _cells(board: str, symbols: str) -> int:
 
 def _checked(height: int, width: int, walls: int, targets: int, boxes: int, player: int) -> Level:
     if not boxes:
-        raise LevelError("the level has no box: expected at least one box, and a target for each")
+        raise DataError("the level has no box: expected at least one box, and a target for each")
     if boxes.bit_count() != targets.bit_count():
-        raise LevelError(f"expected as many boxes as targets, got {boxes.bit_count()} boxes "
+        raise DataError(f"expected as many boxes as targets, got {boxes.bit_count()} boxes "
                          f"and {targets.bit_count()} targets")  # fmt: skip
     room = _flood(height, width, walls, player)
     if room is None:
-        raise LevelError("the room is open: walls must enclose every cell the player can reach; close the gap")
+        raise DataError("the room is open: walls must enclose every cell the player can reach; close the gap")
     if boxes & ~targets & ~room or targets & ~boxes & ~room:
-        raise LevelError("a box or target lies where the player can never get: move it inside the room")
+        raise DataError("a box or target lies where the player can never get: move it inside the room")
     if boxes == targets:
-        raise LevelError("every box is on a target already: expected a level that is still to be solved")
+        raise DataError("every box is on a target already: expected a level that is still to be solved")
     keep = room | boxes | targets
     return Level(height, width, full_board(height, width) & ~keep, targets, boxes, player)
 

@@ -149,8 +149,8 @@ def load_tasks(data: str | Path | None, families: Iterable[str] | str | None, wo
     """Return the official tasks of a folder, or without one the generated tasks; environments share them.
 
     Raises:
-        ValueError: on an unknown family, a `world_seed` that is none, or a file that is not what it should be.
-        FileNotFoundError: when the folder or a file of it is not there.
+        ValueError: on an unknown family, or a `world_seed` that is none.
+        DataError: when the folder or a file of it is not there, or is not what it should be.
     """
     seed = whole("world_seed", world_seed, 0)
     folder = None if data is None else Path(data).expanduser().resolve()

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from agentgym.checks import suggest
-from agentgym.foreign_text import read_file, read_json
+from agentgym.outside.text import DataError, read_file, read_json
 
 #: Returns the nouns of a title, lower-cased, in order, repeats included.
 Tagger = Callable[[str], Sequence[str]]
@@ -76,11 +76,11 @@ def _table(path: Path) -> Tagger:
     try:
         content = read_json(read_file(path), unique=True)
     except (OSError, ValueError) as error:
-        raise ValueError(f"noun_tagger: cannot read the table {path} ({error})") from error
+        raise DataError(f"noun_tagger: cannot read the table {path} ({error})") from error
     if not isinstance(content, dict) or not all(
         isinstance(nouns, list) and all(isinstance(noun, str) for noun in nouns) for nouns in content.values()
     ):
-        raise ValueError(f"noun_tagger: {path} must hold one JSON object, title -> list of its nouns")
+        raise DataError(f"noun_tagger: {path} must hold one JSON object, title -> list of its nouns")
     table: Mapping[str, Sequence[str]] = content
     warned: list[str] = []
 

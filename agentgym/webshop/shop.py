@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agentgym.checks import check_name
-from agentgym.disk_cache import cache_folder, fingerprint, new_folder
+from agentgym.outside.files import cache_folder, fingerprint, new_folder
+from agentgym.outside.text import DataError
 from agentgym.webshop.catalogue import store
 from agentgym.webshop.catalogue.catalogue import Catalogue, MemoryCatalogue, draw_prices, known_prices
 from agentgym.webshop.catalogue.product import Product
@@ -48,7 +49,7 @@ def open_catalogue(data: str, num_products: int | None, seed: int, cache_in: str
         data: folder of the official files, or an items file in it, or `GENERATED`.
         num_products: only the first ones; None for all (2,000 generated ones).
         seed: of the generated shop.
-        cache_in: folder for large catalogues, see `agentgym.disk_cache.cache_folder`; False keeps them in memory.
+        cache_in: folder for large catalogues, see `agentgym.outside.files.cache_folder`; False keeps them in memory.
 
     Raises:
         ValueError: when there are no such files, or they are malformed.
@@ -69,7 +70,7 @@ def open_catalogue(data: str, num_products: int | None, seed: int, cache_in: str
         place = folder / f"webshop-{fingerprint(*facts, store.VERSION, bm25.FORMAT)}"
         found = _kept(place, store.StoredCatalogue, lambda folder: store.build(folder, products))
     if not len(found):
-        raise ValueError(f"WebShop data: {data} holds no product")
+        raise DataError(f"WebShop data: {data} holds no product")
     return found
 
 
@@ -166,7 +167,7 @@ def open_tasks(
     else:
         found = SyntheticGoals(catalogue, prices, rng)
     if not len(found):
-        raise ValueError(f"WebShop data: nobody asks for any product of {data} (goals={goals!r})")
+        raise DataError(f"WebShop data: nobody asks for any product of {data} (goals={goals!r})")
     grader = Grader(catalogue, prices, make_tagger(noun_tagger))
     shop = Shop(catalogue, open_search(catalogue, search), grader, Pages(catalogue))
     reopen = functools.partial(

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.foreign_text import ForeignError, read_json
+from agentgym.outside.text import DataError, read_json
 from agentgym.webshop.expert import wished
 from agentgym.webshop.goals import ORDER_SEED, Goal, Goals, Wish
 from agentgym.webshop.session import Shop
@@ -150,7 +150,7 @@ class Tasks:
         position = self.shop.catalogue.find(asin)
         try:
             given = read_json(mark + options)
-        except ForeignError as error:
+        except DataError as error:
             raise ValueError(f"unknown task_id {task_id!r:.200}: its options are no JSON object, {error}") from None
         if position is None or not all(isinstance(value, str) for value in given.values()):
             raise ValueError(f'unknown task_id {task_id!r:.200}: expected \'<kind>/<asin>{{"<option>":"<value>"}}\'')

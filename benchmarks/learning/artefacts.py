@@ -14,11 +14,11 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from agentgym import foreign_text
-from agentgym.foreign_text import ForeignError
+from agentgym.outside import text as foreign_text
+from agentgym.outside.text import DataError
 from baselines.imitation.method import Imitation
-from baselines.methods import method as method_of
-from benchmarks.json_files import ResultsError, read_json
+from baselines.recipes.methods import method as method_of
+from benchmarks.json_files import read_json
 from benchmarks.learning.jobs import all_jobs
 from benchmarks.learning.results import Results, load
 from benchmarks.learning.study import RESULTS
@@ -29,34 +29,29 @@ LOGGED = (
     "success", "invalid_rate", "policy_loss", "kl", "approx_kl", "clip_fraction", "entropy", "grad_norm",
     "tokens_per_second", "share_environment", "share_generation", "share_credit", "share_update",
 )  # fmt: skip
-
-
-class ArtefactError(ValueError):
-    """A finished benchmark lacks something that learning leaves behind."""
+#: Of these, what is measured on trained rows, and left out where there are none.
+_PER_TOKEN = ("kl", "approx_kl", "clip_fraction", "entropy")
 
 
 def check_artefacts(folder: Path) -> Iterator[str]:
     """Check the folder of a finished benchmark, and yield one line per thing that was found in order.
 
     Raises:
-        ArtefactError: at the first thing that is not; names the file.
+        DataError: at the first thing that is not; names the file.
     """
-    try:
-        found = load(folder / RESULTS)
-        yield f"{RESULTS}: {len(found.scores)} scores on {found.config.eval_tasks} tasks, {len(found.runs)} runs"
-        yield _picture(folder / "curves.png")
-        yield _page(folder / "report.html", found)
-        checks: dict[str, Callable[[Path, Job, Results], str]] = {"clone": _clone, "method": _method}
-        for job in all_jobs(found.config):
-            if job.kind in checks:
-                yield checks[job.kind](folder, job, found)
-    except (ForeignError, ResultsError) as error:
-        raise ArtefactError(str(error)) from None
+    found = load(folder / RESULTS)
+    yield f"{RESULTS}: {len(found.scores)} scores on {found.config.eval_tasks} tasks, {len(found.runs)} runs"
+    yield _picture(folder / "curves.png")
+    yield _page(folder / "report.html", found)
+    checks: dict[str, Callable[[Path, Job, Results], str]] = {"clone": _clone, "method": _method}
+    for job in all_jobs(found.config):
+        if job.kind in checks:
+            yield checks[job.kind](folder, job, found)
 
 
 def _expect(condition: bool, words: str) -> None:
     if not condition:
-        raise ArtefactError(words)
+        raise DataError(words)
 
 
 def _picture(path: Path) -> str:
@@ -72,8 +67,8 @@ def _page(path: Path, found: Results) -> str:
     try:
         shown = foreign_text.read_json(data[1] if data else "")
         episodes, methods = dict(shown["episodes"]), [graph["method"] for graph in shown["graphs"]]
-    except (ForeignError, KeyError, TypeError, ValueError) as error:
-        raise ArtefactError(f"{path}: its data cannot be read ({error})") from None
+    except (DataError, KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{path}: its data cannot be read ({error})") from None
     for policy in ("random", "expert", "clone", *found.config.methods):
         _expect(bool(episodes.get(policy)), f"{path}: no episode of {policy}")
     _expect(
@@ -91,7 +86,7 @@ def _clone(folder: Path, job: Job, found: Results) -> str:
     try:
         losses = [float(epoch["loss"]) for epoch in read_json(path)]
     except (KeyError, TypeError) as error:
-        raise ArtefactError(f"{path}: expected a list of epochs with their losses ({error!r})") from None
+        raise DataError(f"{path}: expected a list of epochs with their losses ({error!r})") from None
     _expect(bool(losses), f"{path}: no epoch")
     _expect(all(map(math.isfinite, losses)), f"{path}: a loss is not finite: {losses}")
     _expect(losses[-1] < losses[0] or len(losses) == 1, f"{path}: the loss did not fall: {losses}")
@@ -111,6 +106,8 @@ def _method(folder: Path, job: Job, found: Results) -> str:
     by_credit = not isinstance(method, Imitation)  # what a method of imitation logs is its own affair
     for row in rows[1:] if by_credit else ():
         for name in LOGGED:
+            if name in _PER_TOKEN and name not in row and not row.get("rows"):
+                continue
             value = row.get(name)
             _expect(
                 isinstance(value, (int, float)) and math.isfinite(value),
@@ -137,6 +134,6 @@ def _distance(one: Path, other: Path) -> float:
         try:
             left, right = load_file(path), load_file(other / path.name)
         except (OSError, SafetensorError) as error:
-            raise ArtefactError(f"{other}: weights cannot be read ({error})") from None
+            raise DataError(f"{other}: weights cannot be read ({error})") from None
         squares += sum(float(((left[name].float() - right[name].float()) ** 2).sum()) for name in left)
     return math.sqrt(squares)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agentgym.outside.text import DataError
 from agentgym.panels import OpenPanel, Panel, PanelError, find_panel, open_panel, panel_names, pin_of
 from agentgym.sokoban.generated import LevelSpec, generate
 from agentgym.sokoban.text import board_text
@@ -97,7 +98,7 @@ def test_unknown_names_fixed_arguments_and_missing_data_are_explained(monkeypatc
         open_panel("alfworld/valid_sen@1")
     with pytest.raises(PanelError, match="'max_episode_steps' belongs to the panel"):
         open_panel("sokoban/generated@1", {"max_episode_steps": 5})
-    with pytest.raises(PanelError, match=r"needs data: give the argument 'data' .*ALFWORLD_DATA"):
+    with pytest.raises(DataError, match=r"needs data: give the argument 'data' .*ALFWORLD_DATA"):
         open_panel("alfworld/valid_seen@1")
 
 
@@ -125,11 +126,11 @@ def test_official_games_are_pinned_and_a_changed_one_is_named(official: Path) ->
     try:
         assert game.read_text(encoding="utf-8") != kept
         open_split.cache_clear()
-        with pytest.raises(PanelError, match=f"1 of 140 tasks .* the first.*{trials[3].name}"):
+        with pytest.raises(DataError, match=f"1 of 140 tasks .* the first.*{trials[3].name}"):
             open_panel("alfworld/valid_seen@1", {"data": official, "cache": "off"})
         shutil.rmtree(trials[3].parent)
         open_split.cache_clear()
-        with pytest.raises(PanelError, match="of the panel's 140 tasks are missing"):
+        with pytest.raises(DataError, match="of the panel's 140 tasks are missing"):
             open_panel("alfworld/valid_seen@1", {"data": official, "cache": "off"})
     finally:
         open_split.cache_clear()
@@ -138,7 +139,7 @@ def test_official_games_are_pinned_and_a_changed_one_is_named(official: Path) ->
 def test_boxoban_levels_are_pinned_and_others_refused() -> None:
     hard = boxoban("hard_000.txt.xz")
     assert open_panel("boxoban/hard-000@1", {"levels": hard}).pinned
-    with pytest.raises(PanelError, match="1000 of 1000 tasks are none of the panel's 1000; the first"):
+    with pytest.raises(DataError, match="1000 of 1000 tasks are none of the panel's 1000; the first"):
         open_panel("boxoban/unfiltered-train-000@1", {"levels": hard})
 
 

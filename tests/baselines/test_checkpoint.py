@@ -16,7 +16,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from agentgym.disk_cache import damage, seal
+from agentgym.outside.files import damage, seal
+from agentgym.outside.text import DataError
 from baselines.checkpoint import (
     Checkpoint,
     deferred,
@@ -205,7 +206,7 @@ def test_a_full_disk_at_any_byte_leaves_the_checkpoint(tmp_path: Path) -> None:
 
 
 def test_missing_broken_and_foreign_folders(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="no checkpoint in"):
+    with pytest.raises(DataError, match="no checkpoint in"):
         load_checkpoint(tmp_path, IDENTITY)
     (tmp_path / "checkpoint-000009").mkdir()
     with pytest.raises(ValueError, match=r"not a checkpoint of this trainer: seal.json cannot be read"):
@@ -224,7 +225,7 @@ def test_missing_broken_and_foreign_folders(tmp_path: Path) -> None:
         load_checkpoint(tmp_path, IDENTITY)
     write({**whole, "trees": {**whole["trees"], "model": {"dict": [["w", {"tensor": "v"}]]}}})
     with pytest.raises(
-        ValueError, match=r"not a checkpoint of this trainer \(ValueError: no tree of tensors, or not all"
+        ValueError, match=r"not a checkpoint of this trainer \(DataError: no tree of tensors, or not all of them: 'v'"
     ):
         load_checkpoint(tmp_path, IDENTITY)
     write({"format": 99, "news": 1})

@@ -15,6 +15,7 @@ import pytest
 typer_testing = pytest.importorskip("typer.testing")
 pytest.importorskip("torch")
 
+from agentgym.outside.text import DataError  # noqa: E402
 from benchmarks.json_files import OtherConfigurationError, ResultsError  # noqa: E402
 from benchmarks.processes import JobFailedError  # noqa: E402
 from benchmarks.run import COMMANDS, app  # noqa: E402
@@ -148,8 +149,8 @@ def test_interrupted_and_continued_equals_uninterrupted(finished_run, small_opti
 
 
 def test_a_pretrained_model_is_not_trained_at_the_tiny_models_rate() -> None:
+    from baselines.environments.sokoban import SOKOBAN
     from benchmarks.config import make_config
-    from benchmarks.environments.sokoban import SOKOBAN
 
     tiny, pretrained = (
         make_config(SOKOBAN, methods=["grpo"], seeds=[0], model=model, history=None, sizes=SOKOBAN.quick)
@@ -194,6 +195,7 @@ def test_the_same_mistake_has_the_same_status_everywhere(name, monkeypatch):
     for error, expected, said in (
         (KeyboardInterrupt(), 130, "stopped"),
         (ResultsError("no such results"), 2, "no such results"),
+        (DataError("no such data"), 2, "no such data"),
         (OtherConfigurationError("another one"), 2, "another one"),
         (ModuleNotFoundError("No module named 'jinja2'", name="jinja2"), 2, "pip install 'stepcredit[bench]'"),
         (ImportError("this needs spaCy"), 2, "this needs spaCy"),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from agentgym.outside.text import DataError
 from policies.huggingface import HuggingFacePolicy
 from policies.lora import BASE_FOLDER, LoraSettings, add_lora, has_adapter, merge_lora
 from policies.tiny import tiny_policy
@@ -180,7 +181,7 @@ def test_an_adapter_of_another_base_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="does not fit the model in"):
         HuggingFacePolicy.from_pretrained(folder, base=tmp_path / "wide", device="cpu")
     base.rename(tmp_path / "gone")
-    with pytest.raises(FileNotFoundError, match=r"needs its base '.*start': pass base="):
+    with pytest.raises(DataError, match=r"needs its base '.*start': pass base="):
         HuggingFacePolicy.from_pretrained(folder, device="cpu")
     assert has_adapter(HuggingFacePolicy.from_pretrained(folder, base=tmp_path / "gone", device="cpu").model)
 

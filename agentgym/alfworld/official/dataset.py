@@ -12,12 +12,12 @@ from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
-from agentgym.alfworld.game import TASK_TYPES, Game, GameError
+from agentgym.alfworld.game import TASK_TYPES, Game
 from agentgym.alfworld.official.cache import PackedGames, cache_file, load, pack, save, unpack
 from agentgym.alfworld.official.problem import read_game
 from agentgym.checks import suggest
-from agentgym.disk_cache import fingerprint
-from agentgym.foreign_text import ForeignError, clean, read_json
+from agentgym.outside.files import fingerprint
+from agentgym.outside.text import DataError, clean, read_json
 
 #: Splits of the official data.
 SPLITS: tuple[str, ...] = ("train", "valid_seen", "valid_unseen", "valid_train")
@@ -73,20 +73,20 @@ def find_folder(data: str | os.PathLike[str]) -> Path:
         data: the folder that holds `json_2.1.1` (or another `json_*`), or that folder itself.
 
     Raises:
-        GameError: when there is no such folder.
+        DataError: when there is no such folder.
     """
     given = Path(os.path.expanduser(data)).absolute()
     if not given.is_dir():
-        raise GameError(f"ALFWorld data: {given} is not a folder; {_HOW}")
+        raise DataError(f"ALFWorld data: {given} is not a folder; {_HOW}")
     for folder in (given, given / "json_2.1.1", *sorted(given.glob("json_*"), reverse=True)):
         if any((folder / split).is_dir() for split in SPLITS):
             return folder
     if given.name in SPLITS:
-        raise GameError(
+        raise DataError(
             f"ALFWorld data: {given} holds no split, it looks like one: pass {given.parent} as data= and "
             f"{given.name!r} as split="
         )
-    raise GameError(f"ALFWorld data: {given} holds no split ({', '.join(SPLITS)}); {_HOW}")
+    raise DataError(f"ALFWorld data: {given} holds no split ({', '.join(SPLITS)}); {_HOW}")
 
 
 class OfficialGames:
@@ -163,11 +163,11 @@ def open_split(folder: Path, split: str, cache_in: Path | None) -> Split:
     Args:
         folder: as from `find_folder`.
         split: one of `SPLITS`.
-        cache_in: folder of the cache file, as from `agentgym.disk_cache.cache_folder`; None for no cache.
+        cache_in: folder of the cache file, as from `agentgym.outside.files.cache_folder`; None for no cache.
 
     Raises:
         ValueError: when there is no such split.
-        GameError: when a game cannot be read, or none is left.
+        DataError: when a game cannot be read, or none is left.
     """
     source = folder / split
     if split not in SPLITS or not source.is_dir():
@@ -184,7 +184,7 @@ def open_split(folder: Path, split: str, cache_in: Path | None) -> Split:
     if not games.task_ids:
         reasons = Counter(reason for _, reason in games.left_out)
         counted = ", ".join(f"{n} {reason}" for reason, n in reasons.items()) or "no trial folders at all"
-        raise GameError(f"ALFWorld data: {source} holds no playable game ({counted}); {_HOW}")
+        raise DataError(f"ALFWorld data: {source} holds no playable game ({counted}); {_HOW}")
     return Split(source, games)
 
 
@@ -208,7 +208,7 @@ def _trials(source: Path) -> Iterator[_Trial]:
                         status = entry.stat()
                         files[entry.name] = (status.st_size, status.st_mtime_ns)
             if not (task.name + trial.name).isprintable() and "\ufffd" in clean(task.name + trial.name):
-                raise GameError(f"{ascii(trial.path)[1:-1]}: the folder's name is not UTF-8; rename it")
+                raise DataError(f"{ascii(trial.path)[1:-1]}: the folder's name is not UTF-8; rename it")
             yield _Trial(f"{task.name}/{trial.name}", trial.path, files)
 
 
@@ -228,8 +228,8 @@ def _import(source: Path, trials: list[_Trial]) -> PackedGames:
     for trial in trials:
         try:
             game = _read(trial)
-        except GameError as error:
-            raise GameError(
+        except DataError as error:
+            raise DataError(
                 f"{trial.folder}: {error}; download the game again, or remove its folder to do without it"
             ) from error
         if isinstance(game, str):
@@ -256,12 +256,12 @@ def _read(trial: _Trial) -> Game | str:
     if isinstance(data, dict) and "solvable" not in data:
         return "without the key 'solvable'"
     if isinstance(data, dict) and not isinstance(data["solvable"], bool):
-        raise GameError(f"'solvable' must be true or false, got {data['solvable']!r:.100}")
+        raise DataError(f"'solvable' must be true or false, got {data['solvable']!r:.100}")
     if isinstance(data, dict) and not data["solvable"]:
         return "that cannot be solved"
     game = read_game(data, trial.task_id)
     if game.task_type != task_type:
-        raise GameError(
+        raise DataError(
             f"{_TRAJECTORY} says {task_type!r}, the goal in {_GAME} is that of {game.task_type!r}: the files do not "
             "belong together"
         )
@@ -277,23 +277,23 @@ def _task_type(trial: _Trial) -> str:
     trajectory = _json(_TRAJECTORY, content)
     kind = trajectory.get("task_type", "") if isinstance(trajectory, dict) else ""
     if not isinstance(kind, str):
-        raise GameError(f"'task_type' in {_TRAJECTORY} must be a text, got {kind!r:.200}")
+        raise DataError(f"'task_type' in {_TRAJECTORY} must be a text, got {kind!r:.200}")
     return kind
 
 
 def _bytes(trial: _Trial, name: str) -> bytes:
     size = trial.files[name][0]
     if size > MOST_BYTES:
-        raise GameError(f"{name} is a file of {size:,} bytes; at most {MOST_BYTES:,} are read")
+        raise DataError(f"{name} is a file of {size:,} bytes; at most {MOST_BYTES:,} are read")
     try:
         with open(os.path.join(trial.folder, name), "rb") as stream:
             return stream.read(MOST_BYTES)
     except OSError as error:
-        raise GameError(f"{name} cannot be read ({error})") from error
+        raise DataError(f"{name} cannot be read ({error})") from error
 
 
 def _json(name: str, content: bytes) -> Any:
     try:
         return read_json(content)
-    except ForeignError as error:
-        raise GameError(f"{name} cannot be read ({error})") from error
+    except DataError as error:
+        raise DataError(f"{name} cannot be read ({error})") from error

@@ -13,8 +13,8 @@ from functools import lru_cache
 from sys import intern
 from typing import Any
 
-from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO, Game, GameError, mask
-from agentgym.foreign_text import ForeignError, read_json
+from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO, Game, mask
+from agentgym.outside.text import DataError, read_json
 
 #: Most receptacles, objects and locations of a game, longest name, and longest sentence of a task, in characters: many
 #: times what official games have (54, 73, 50; 19; 50), so that observations stay of a size that can be shown.
@@ -72,21 +72,21 @@ def read_game(data: Any, task_id: str) -> Game:
         task_id: "<task folder>/<trial folder>".
 
     Raises:
-        GameError: when something is missing, malformed, or of a version whose texts are not known.
+        DataError: when something is missing, malformed, or of a version whose texts are not known.
     """
     if not isinstance(data, Mapping):
-        raise GameError(f"game.tw-pddl must hold a JSON object, got {type(data).__name__}")
+        raise DataError(f"game.tw-pddl must hold a JSON object, got {type(data).__name__}")
     for key in ("pddl_problem", "grammar"):
         if not isinstance(data.get(key), str):
-            raise GameError(f"game.tw-pddl has no text {key!r} (it has {sorted(data)!r:.200})")
+            raise DataError(f"game.tw-pddl has no text {key!r} (it has {sorted(data)!r:.200})")
     walkthrough = data.get("walkthrough") or ()
     if not isinstance(walkthrough, (list, tuple)) or not all(isinstance(command, str) for command in walkthrough):
-        raise GameError(f"'walkthrough' must be a list of commands, got {walkthrough!r:.200}")
+        raise DataError(f"'walkthrough' must be a list of commands, got {walkthrough!r:.200}")
     task, dialect = _read_grammar(data["grammar"])
     problem = data["pddl_problem"].lower()
     start, goal = problem.find("(:init"), problem.find("(:goal")
     if not 0 <= start < goal:
-        raise GameError("pddl_problem has no (:init ...) followed by (:goal ...)")
+        raise DataError("pddl_problem has no (:init ...) followed by (:goal ...)")
     # what a receptacle can contain is said again for each receptacle: a line is read once
     lines = dict.fromkeys(problem[start + len("(:init") : goal].split("\n"))
     facts: Facts = {}
@@ -96,13 +96,13 @@ def read_game(data: Any, task_id: str) -> Game:
         else:
             facts[name] = [(first, second)]
     for name in sorted(_NEVER_AT_FIRST & facts.keys()):
-        raise GameError(f"the game begins with {name!r}; known are games that begin with closed doors and empty hands")
+        raise DataError(f"the game begins with {name!r}; known are games that begin with closed doors and empty hands")
     try:
         return _build(facts, _read_goal(problem[goal:]), task_id, task, dialect, tuple(map(intern, walkthrough)))
     except KeyError as error:
-        raise GameError(f"pddl_problem cannot be understood: it does not say enough about {error!s:.200}") from error
+        raise DataError(f"pddl_problem cannot be understood: it does not say enough about {error!s:.200}") from error
     except ValueError as error:
-        raise GameError(f"pddl_problem cannot be understood: {error!s:.500}") from error
+        raise DataError(f"pddl_problem cannot be understood: {error!s:.500}") from error
 
 
 def _read_grammar(grammar: str) -> tuple[str, str]:
@@ -111,15 +111,15 @@ def _read_grammar(grammar: str) -> tuple[str, str]:
     found = _TASK.match(grammar, start) if start >= 0 else None
     try:
         task = str(read_json(f'"{found[1]}"')) if found else ""
-    except ForeignError:
+    except DataError:
         task = ""
     if not found or not task.endswith("."):
-        raise GameError("the grammar has no sentence 'Your task is to: ... .'")
+        raise DataError("the grammar has no sentence 'Your task is to: ... .'")
     if len(task) > MOST_SENTENCE:
-        raise GameError(f"the sentence of the task has {len(task):,} characters; at most {MOST_SENTENCE:,} are read")
+        raise DataError(f"the sentence of the task has {len(task):,} characters; at most {MOST_SENTENCE:,} are read")
     dialect, missing = _dialect(grammar[: found.start()] + grammar[found.end() :])
     if missing:
-        raise GameError(
+        raise DataError(
             "the texts of this game are of an unknown version; known are those of json_2.1.1 "
             f"('put x in/on y') and json_2.1.2 or later ('move x to y'). Not found in its grammar: {missing}"
         )

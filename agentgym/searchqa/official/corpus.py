@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentgym.foreign_text import ForeignError, Unpacked, clean, read_json
+from agentgym.outside.text import DataError, Unpacked, clean, read_json
 from agentgym.searchqa.retriever import MOST_CONTENTS, MOST_ID, Passage
 
 _FORMATS = ".jsonl, .jsonl.xz, .jsonl.gz or .jsonl.bz2"
@@ -16,10 +16,6 @@ _FIELDS: tuple[tuple[str, tuple[type, ...], str, int], ...] = (
     ("id", (str, int), "a string or an integer", MOST_ID),
     ("contents", (str,), "a string", MOST_CONTENTS),
 )
-
-
-class CorpusError(ValueError):
-    """A corpus file that cannot be read, or a row of it that is no passage."""
 
 
 class PassageReader:
@@ -37,7 +33,7 @@ class PassageReader:
         line: number of the line that has been read last, from 1.
 
     Raises:
-        CorpusError: while iterating, on a file that cannot be read and on a row that is no passage; the message
+        DataError: while iterating, on a file that cannot be read and on a row that is no passage; the message
             names the file, the line and the field.
     """
 
@@ -48,6 +44,9 @@ class PassageReader:
         self.line = 0
 
     def __iter__(self) -> Iterator[Passage]:
+        return map(self._passage, self._rows())
+
+    def _rows(self) -> Iterator[bytes]:
         self.line = seen = 0
         try:
             with Unpacked(self.path) as stream:
@@ -57,10 +56,10 @@ class PassageReader:
                     seen += 1
                     if seen > self._start:
                         self.fraction = stream.fraction
-                        yield self._passage(line)
-        except (OSError, ForeignError) as error:
+                        yield line
+        except (OSError, DataError) as error:
             after = f" after line {self.line}" if self.line else ""
-            raise CorpusError(
+            raise DataError(
                 f"corpus {self.path} cannot be read{after} ({error}); expected a file of JSON lines ({_FORMATS}) with "
                 "the fields 'id' and 'contents'"
             ) from error
@@ -75,20 +74,20 @@ class PassageReader:
         where = f"corpus {self.path}, line {self.line}"
         try:
             row: Any = read_json(line)
-        except ForeignError as error:
-            raise CorpusError(f"{where}: {error}; expected an object with 'id' and 'contents'") from error
+        except DataError as error:
+            raise DataError(f"{where}: {error}; expected an object with 'id' and 'contents'") from error
         if not isinstance(row, dict):
-            raise CorpusError(f"{where}: expected an object with 'id' and 'contents', got {type(row).__name__}")
+            raise DataError(f"{where}: expected an object with 'id' and 'contents', got {type(row).__name__}")
         for field, kinds, words, most in _FIELDS:
             if field not in row:
-                raise CorpusError(f"{where}: no field {field!r}; the row has {sorted(row)!r:.300}")
+                raise DataError(f"{where}: no field {field!r}; the row has {sorted(row)!r:.300}")
             value = row[field]
             if not isinstance(value, kinds) or isinstance(value, bool):
-                raise CorpusError(f"{where}: field {field!r} must be {words}, got {value!r:.100}")
+                raise DataError(f"{where}: field {field!r} must be {words}, got {value!r:.100}")
             if not str(value).strip():
-                raise CorpusError(f"{where}: field {field!r} is blank")
+                raise DataError(f"{where}: field {field!r} is blank")
             if len(str(value)) > most:
-                raise CorpusError(
+                raise DataError(
                     f"{where}: field {field!r} has {len(str(value)):,} characters, at most {most:,} are read"
                 )
         return Passage(str(row["id"]), row["contents"])
@@ -98,7 +97,7 @@ def read_passages(path: str | os.PathLike[str]) -> tuple[Passage, ...]:
     """Return all passages of a corpus file that fits into memory.
 
     Raises:
-        CorpusError: as `PassageReader`, on a file without passages, and when two passages have the same id.
+        DataError: as `PassageReader`, on a file without passages, and when two passages have the same id.
     """
     lines: dict[str, int] = {}
     passages = []
@@ -116,14 +115,14 @@ def check_passages(passages: Sequence[Any]) -> tuple[Passage, ...]:
     """Return passages that were given as objects, `clean`.
 
     Raises:
-        CorpusError: unless there are passages with texts and with unique ids.
+        DataError: unless there are passages with texts and with unique ids.
     """
     check_some(len(passages), "of passages given")
     positions: dict[str, int] = {}
     checked = []
     for position, each in enumerate(passages):
         if not (isinstance(each, Passage) and isinstance(each.id, str) and isinstance(each.contents, str)):
-            raise CorpusError(f"passage {position} (from 0) must be a Passage of two texts, got {each!r:.100}")
+            raise DataError(f"passage {position} (from 0) must be a Passage of two texts, got {each!r:.100}")
         passage = Passage(clean(each.id, MOST_ID), clean(each.contents, MOST_CONTENTS))
         first = positions.setdefault(passage.id, position)
         if first != position:
@@ -133,24 +132,24 @@ def check_passages(passages: Sequence[Any]) -> tuple[Passage, ...]:
 
 
 def check_some(count: int, name: str) -> None:
-    """Raise a CorpusError when there are no passages."""
+    """Raise a DataError when there are no passages."""
     if not count:
-        raise CorpusError(f"corpus {name} holds no passages; expected rows with 'id' and 'contents'")
+        raise DataError(f"corpus {name} holds no passages; expected rows with 'id' and 'contents'")
 
 
-def same_id(where: str, named: str) -> CorpusError:
+def same_id(where: str, named: str) -> DataError:
     """Return the error of two passages with one id."""
-    return CorpusError(f"corpus {where} have the same id {named!r}; ids must be unique")
+    return DataError(f"corpus {where} have the same id {named!r}; ids must be unique")
 
 
 def corpus_state(corpus: Path) -> dict[str, Any]:
     """Return what identifies a file and its state: its name, its size in bytes, when it was last written.
 
     Raises:
-        CorpusError: when there is no such file.
+        DataError: when there is no such file.
     """
     try:
         status = corpus.stat()
     except OSError as error:
-        raise CorpusError(f"corpus {corpus} cannot be read ({error.strerror})") from error
+        raise DataError(f"corpus {corpus} cannot be read ({error.strerror})") from error
     return {"name": corpus.name, "bytes": status.st_size, "written": status.st_mtime_ns}

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agentgym.foreign_text import ForeignError, clean_json, most_unpacked, read_json_lines
-from agentgym.searchqa.question import MOST_TEXT, Question, QuestionError
+from agentgym.outside.text import DataError, clean_json, most_unpacked, read_json_lines
+from agentgym.searchqa.question import MOST_TEXT, Question
 from agentgym.searchqa.retriever import MOST_ID
 from agentgym.searchqa.scoring import countable
 
@@ -37,7 +37,7 @@ def read_questions(path: str | os.PathLike[str]) -> tuple[Question, ...]:
         path: a file of JSON lines (`.xz` and `.gz` are unpacked) or a Parquet file, which needs the package pyarrow.
 
     Raises:
-        QuestionError: when the file cannot be read or a row is no question; the message names file, line (of a Parquet
+        DataError: when the file cannot be read or a row is no question; the message names file, line (of a Parquet
             file the row) and field.
         ImportError: for a Parquet file without pyarrow.
     """
@@ -51,7 +51,7 @@ def read_questions(path: str | os.PathLike[str]) -> tuple[Question, ...]:
             questions.append(question)
             places.append(number)
     if not questions:
-        raise QuestionError(f"questions {path}: no row that is a question; expected rows with 'question' and answers")
+        raise DataError(f"questions {path}: no row that is a question; expected rows with 'question' and answers")
     return _named_apart(questions, places, f"{path}, {unit}s")
 
 
@@ -64,9 +64,9 @@ def _rows(path: Path) -> Iterator[tuple[int, Any]]:
     try:
         for number, row in read_json_lines(path):
             yield number, row
-    except (OSError, ForeignError) as error:
+    except (OSError, DataError) as error:
         after = f" after line {number}" if number else ""
-        raise QuestionError(
+        raise DataError(
             f"questions {path} cannot be read{after} ({error}); expected a file of questions ({_FORMATS})"
         ) from error
 
@@ -90,23 +90,21 @@ def _parquet(path: Path) -> Iterator[Any]:
                     break
                 yield from clean_json(batch.to_pylist())
     except (OSError, ValueError, RecursionError, MemoryError, pyarrow.ArrowException) as error:
-        raise QuestionError(f"questions {path} cannot be read ({error}); expected a Parquet file") from error
+        raise DataError(f"questions {path} cannot be read ({error}); expected a Parquet file") from error
     if size > most:
-        raise QuestionError(
-            f"questions {path}: unpacks to more than {most:,} bytes; write it as .jsonl if you trust it"
-        )
+        raise DataError(f"questions {path}: unpacks to more than {most:,} bytes; write it as .jsonl if you trust it")
 
 
 def _question(row: Any, where: str, stem: str) -> Question | None:
     """Return the question of a row; None where no answer could ever be right."""
     if not isinstance(row, Mapping):
-        raise QuestionError(f"questions {where}: expected an object, got {type(row).__name__}")
+        raise DataError(f"questions {where}: expected an object, got {type(row).__name__}")
     verl = _mapping(_mapping(row.get("reward_model")).get("ground_truth"))
     extra = _mapping(row.get("extra_info"))
     golds = _texts(row.get("golden_answers", verl.get("target")), "golden_answers", where)
     text = _asked(row.get("prompt")) if row.get("question") is None else row["question"]
     if not isinstance(text, str) or not text.strip():
-        raise QuestionError(
+        raise DataError(
             f"questions {where}: no question; expected a text in 'question', or 'Question: ...' ending the 'prompt'; "
             f"the row has {sorted(map(str, row))!r:.300}"
         )
@@ -117,7 +115,7 @@ def _question(row: Any, where: str, stem: str) -> Question | None:
     names = {"id": named, "data_source": source, "split": split, "type": row.get("type") or ""}
     for field, name in names.items():
         if isinstance(name, bool) or not isinstance(name, (str, int)) or len(str(name)) > MOST_ID:
-            raise QuestionError(
+            raise DataError(
                 f"questions {where}: field {field!r} must be a text of at most {MOST_ID:,} characters or an integer, "
                 f"got {name!r:.100}"
             )
@@ -129,7 +127,7 @@ def _question(row: Any, where: str, stem: str) -> Question | None:
 
 def _check_length(text: str, field: str, where: str) -> None:
     if len(text) > MOST_TEXT:
-        raise QuestionError(
+        raise DataError(
             f"questions {where}: field {field!r} has {len(text):,} characters, at most {MOST_TEXT:,} are read"
         )
 
@@ -145,7 +143,7 @@ def _texts(value: Any, field: str, where: str) -> tuple[str, ...]:
     if not isinstance(value, Sequence) or not all(
         isinstance(each, (str, int)) and not isinstance(each, bool) for each in value
     ):
-        raise QuestionError(f"questions {where}: field {field!r} must be a list of texts, got {_brief(value)}")
+        raise DataError(f"questions {where}: field {field!r} must be a list of texts, got {_brief(value)}")
     texts = tuple([str(each) for each in value])
     _check_length(max(texts, key=len, default=""), field, where)
     return texts
@@ -174,7 +172,7 @@ def _named_apart(questions: list[Question], places: list[int], where: str) -> tu
     first: dict[str, int] = {}
     for question, place in zip(questions, places, strict=True):
         if first.setdefault(question.id, place) != place:
-            raise QuestionError(
+            raise DataError(
                 f"questions {where} {first[question.id]} and {place}: the id {question.id!r} occurs more than once; "
                 "ids must be unique"
             )

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.foreign_text import ForeignError, read_json
-from agentgym.searchqa.retrieval.index_folder import IndexFolderError, Progress, run_command, write_json
+from agentgym.outside.text import DataError, read_json
+from agentgym.searchqa.retrieval.index_folder import Progress, run_command, write_json
 from agentgym.searchqa.retrieval.passage_file import PassageFile
 from agentgym.searchqa.retriever import Found, Hit, Passage, check_search
 
@@ -100,7 +100,7 @@ class DenseRetriever:
             self._recipe = folder, device
             return self
         except (OSError, ValueError) as error:
-            raise IndexFolderError(
+            raise DataError(
                 f"{folder} holds no vectors ({error}); "
                 "`python -m agentgym.searchqa.retrieval.dense FOLDER MODEL` makes them"
             ) from error
@@ -160,7 +160,7 @@ def encode_folder(
         stretch: passages between two points that an interrupted encoding can go on from.
 
     Raises:
-        IndexFolderError: when the folder holds vectors of another model.
+        DataError: when the folder holds vectors of another model.
         OSError: when it is no index folder.
     """
     folder = Path(folder).expanduser()
@@ -169,9 +169,7 @@ def encode_folder(
         if (folder / name).exists():
             before = _read_head(folder / name)
             if before["model"] != str(model):
-                raise IndexFolderError(
-                    f"{folder} holds vectors of {before['model']}: remove {folder / name} to replace"
-                )
+                raise DataError(f"{folder} holds vectors of {before['model']}: remove {folder / name} to replace")
             if name == _HEAD:
                 return
     encode = load_encoder(model, device) if encode is None else encode
@@ -199,11 +197,11 @@ def _read_head(path: Path) -> dict[str, Any]:
     """Return what is noted beside vectors: `model`, and `dimensions` when they are complete."""
     try:
         head: Any = read_json(path.read_bytes())
-    except ForeignError as error:
-        raise IndexFolderError(f"{path} is damaged ({error}); remove it and encode again") from error
+    except DataError as error:
+        raise DataError(f"{path} is damaged ({error}); remove it and encode again") from error
     dimensions = head.get("dimensions", 1) if isinstance(head, dict) else 0
     if type(dimensions) is not int or dimensions < 1 or not isinstance(head.get("model"), str):
-        raise IndexFolderError(f"{path} is damaged: expected a model and its dimensions; remove it and encode again")
+        raise DataError(f"{path} is damaged: expected a model and its dimensions; remove it and encode again")
     return dict(head)
 
 

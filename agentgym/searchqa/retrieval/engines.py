@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from agentgym.checks import suggest
-from agentgym.disk_cache import cache_folder
-from agentgym.redaction import refuse_credential
-from agentgym.searchqa.official.corpus import CorpusError, check_passages, corpus_state, read_passages
+from agentgym.outside.files import cache_folder
+from agentgym.outside.redaction import refuse_credential
+from agentgym.outside.text import DataError
+from agentgym.searchqa.official.corpus import check_passages, corpus_state, read_passages
 from agentgym.searchqa.retrieval.index_folder import build_index, default_folder, open_index, print_progress
 from agentgym.searchqa.retrieval.lexical import LexicalRetriever
 from agentgym.searchqa.retriever import Passage, Retriever
@@ -88,7 +89,7 @@ def _lexical(corpus: Path | tuple[Passage, ...]) -> Retriever:
         return LexicalRetriever(read_passages(corpus))
     folder = cache_folder()
     if folder is None:
-        raise CorpusError(
+        raise DataError(
             f"corpus {corpus} is too large to be indexed in memory by every process, and $AGENTGYM_CACHE is off: "
             "make a folder with `python -m agentgym.searchqa.retrieval.index_folder CORPUS FOLDER` and give it as the "
             "corpus"
@@ -108,7 +109,7 @@ def _lucene(corpus: Path | tuple[Passage, ...]) -> Retriever:
     from agentgym.searchqa.retrieval.lucene import LuceneRetriever
 
     if not isinstance(corpus, Path) or not corpus.is_dir():
-        raise CorpusError("the retriever 'lucene' searches a Lucene index: give its folder as the corpus")
+        raise DataError("the retriever 'lucene' searches a Lucene index: give its folder as the corpus")
     return LuceneRetriever(corpus)
 
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentgym.foreign_text import ForeignError, clean
+from agentgym.outside.text import DataError, clean
 from agentgym.searchqa.retriever import MOST_CONTENTS, MOST_ID, MOST_QUERY, Found, Hit, Passage, SearchFailure
 
 FORMATS: tuple[str, ...] = ("searchr1", "verl_agent")
@@ -59,21 +59,21 @@ def read_request(content: Any, default_k: int) -> Request:
         default_k: number of hits when the request does not say (`topk` absent, null or 0, as in Search-R1).
 
     Raises:
-        ForeignError: when it is in neither format.
+        DataError: when it is in neither format.
     """
     if not isinstance(content, dict) or ("query" in content) == ("queries" in content):
-        raise ForeignError("expected an object with 'queries' (a list of strings) or 'query' (a string), and 'topk'")
+        raise DataError("expected an object with 'queries' (a list of strings) or 'query' (a string), and 'topk'")
     queries = [content["query"]] if "query" in content else content["queries"]
     if not isinstance(queries, list) or not all(isinstance(query, str) for query in queries):
-        raise ForeignError("'queries' must be a list of strings, 'query' a string")
+        raise DataError("'queries' must be a list of strings, 'query' a string")
     if len(queries) > MOST_QUERIES:
-        raise ForeignError(f"{len(queries)} queries in one request, at most {MOST_QUERIES} are answered: send several")
+        raise DataError(f"{len(queries)} queries in one request, at most {MOST_QUERIES} are answered: send several")
     k = content.get("topk") or default_k
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MOST_HITS:
-        raise ForeignError(f"'topk' must be an integer from 1 to {MOST_HITS}, got {brief(k)}")
+        raise DataError(f"'topk' must be an integer from 1 to {MOST_HITS}, got {brief(k)}")
     scores = content.get("return_scores", False)
     if not isinstance(scores, bool):
-        raise ForeignError(f"'return_scores' must be true or false, got {brief(scores)}")
+        raise DataError(f"'return_scores' must be true or false, got {brief(scores)}")
     return Request(tuple([clean(query, MOST_QUERY) for query in queries]), k, scores)
 
 
@@ -100,21 +100,21 @@ def read_answer(content: Any, queries: int, k: int) -> list[Found]:
     Servers that search the web leave out the score (0.0 here) and the id (then a digest of the contents).
 
     Raises:
-        ForeignError: when it is no answer to that many queries; the message says where it departs.
+        DataError: when it is no answer to that many queries; the message says where it departs.
     """
     result = content.get("result") if isinstance(content, dict) else None
     if not isinstance(result, list) or not all(isinstance(hits, list) for hits in result):
         got = f"an object with {sorted(content)[:5]!r:.100}" if isinstance(content, dict) else brief(content)
-        raise ForeignError(f"expected {{'result': [[...], ...]}}, got {got}")
+        raise DataError(f"expected {{'result': [[...], ...]}}, got {got}")
     if len(result) != queries:
-        raise ForeignError(f"'result' has {len(result)} lists for {queries} queries")
+        raise DataError(f"'result' has {len(result)} lists for {queries} queries")
     return [_read_hits(hits[:k]) for hits in result]
 
 
 def _read_hits(hits: Sequence[Any]) -> Found:
     try:
         return tuple([_read_hit(hit) for hit in hits])
-    except ForeignError as error:
+    except DataError as error:
         return SearchFailure(str(error))
 
 
@@ -122,15 +122,15 @@ def _read_hit(hit: Any) -> Hit:
     document = hit.get("document", hit) if isinstance(hit, dict) else None
     contents = document.get("contents") if isinstance(document, dict) else None
     if not isinstance(document, dict) or not isinstance(contents, str):
-        raise ForeignError(f"a hit has no document with 'contents': {brief(hit)}")
+        raise DataError(f"a hit has no document with 'contents': {brief(hit)}")
     contents = clean(contents, MOST_CONTENTS)
     name = document.get("id")
     if name is None:
         name = hashlib.blake2b(contents.encode(), digest_size=8).hexdigest()
     if isinstance(name, bool) or not isinstance(name, (str, int)):
-        raise ForeignError(f"the 'id' of a document must be a string or an integer, got {brief(name)}")
+        raise DataError(f"the 'id' of a document must be a string or an integer, got {brief(name)}")
     score = hit.get("score", 0.0)
     # Of numbers, only those that are finite come through `read_json`; this asks the same of any other value.
     if isinstance(score, bool) or not isinstance(score, (int, float)) or not abs(score) <= _LARGEST:
-        raise ForeignError(f"'score' must be a finite number, got {brief(score)}")
+        raise DataError(f"'score' must be a finite number, got {brief(score)}")
     return Hit(Passage(clean(str(name), MOST_ID), contents), float(score))

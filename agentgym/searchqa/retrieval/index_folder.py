@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.disk_cache import fingerprint, locked, write_file
-from agentgym.searchqa.official.corpus import CorpusError, PassageReader, check_some, corpus_state, same_id
+from agentgym.outside.files import fingerprint, locked, write_file
+from agentgym.outside.text import DataError
+from agentgym.searchqa.official.corpus import PassageReader, check_some, corpus_state, same_id
 from agentgym.searchqa.retrieval.lexical import HEAP, INDEX, LexicalRetriever, document, load_tantivy, new_index
 from agentgym.searchqa.retrieval.passage_file import PassageFile, PassageWriter
 
@@ -33,10 +34,6 @@ _STRETCH = 100_000
 
 #: Called now and then with the number of passages done and the share of the corpus file that has been read.
 Progress = Callable[[int, float], None]
-
-
-class IndexFolderError(ValueError):
-    """A folder that is no index, or the index of something else."""
 
 
 def build_index(
@@ -58,8 +55,7 @@ def build_index(
         The folder.
 
     Raises:
-        IndexFolderError: when the folder is something else, or the index of another corpus.
-        CorpusError: when the corpus cannot be read.
+        DataError: when the folder is something else, or the index of another corpus, or the corpus cannot be read.
     """
     load_tantivy()
     corpus, folder = Path(corpus).expanduser(), Path(folder).expanduser()
@@ -69,7 +65,7 @@ def build_index(
         if folder.exists():
             found = _read_head(folder)
             if found["corpus"] != head["corpus"]:
-                raise IndexFolderError(
+                raise DataError(
                     f"{folder} is the index of {found['corpus']['name']} in another state than {corpus} is in now; "
                     "name another folder, or remove it"
                 )
@@ -84,16 +80,16 @@ def open_index(folder: str | os.PathLike[str], *, threads: int | None = None) ->
     """Return the retriever of an index folder; nothing of it is read before it is needed.
 
     Raises:
-        IndexFolderError: when it is none, damaged, or of another version.
+        DataError: when it is none, damaged, or of another version.
     """
     folder = Path(folder).expanduser()
     head = _read_head(folder)
     try:
         retriever = LexicalRetriever.from_folder(folder, threads)
     except (OSError, ValueError) as error:
-        raise IndexFolderError(f"{folder} is damaged ({error}); remove it and build it again") from error
+        raise DataError(f"{folder} is damaged ({error}); remove it and build it again") from error
     if len(retriever.passages) != head["passages"]:
-        raise IndexFolderError(
+        raise DataError(
             f"{folder} is damaged: {len(retriever.passages)} passages, expected {head['passages']}; "
             "remove it and build it again"
         )
@@ -110,11 +106,11 @@ def _read_head(folder: Path) -> dict[str, Any]:
     try:
         head: Any = json.loads((folder / _HEAD).read_bytes())
     except (OSError, ValueError, RecursionError) as error:
-        raise IndexFolderError(f"{folder / _HEAD} cannot be read ({error}); {what}") from error
+        raise DataError(f"{folder / _HEAD} cannot be read ({error}); {what}") from error
     if not isinstance(head, dict) or not {"version", "corpus", "passages"} <= set(head):
-        raise IndexFolderError(f"{folder / _HEAD} is something else; {what}")
+        raise DataError(f"{folder / _HEAD} is something else; {what}")
     if head["version"] != VERSION:
-        raise IndexFolderError(
+        raise DataError(
             f"{folder} has version {head['version']} of the format, this program reads {VERSION}; build it again"
         )
     return head
@@ -170,7 +166,7 @@ def _started(path: Path) -> Any:
 
 
 def _check_ids(passages: PassageFile, corpus: Path) -> None:
-    """Raise a CorpusError when two passages have the same id; eight bytes of memory a passage."""
+    """Raise a DataError when two passages have the same id; eight bytes of memory a passage."""
     hashes = np.fromiter((hash(passage.id) for passage in passages), np.int64, len(passages))
     ordered = np.sort(hashes)
     twice = ordered[1:][ordered[1:] == ordered[:-1]]
@@ -231,7 +227,7 @@ def run_command(
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command."""
-    known = (CorpusError, IndexFolderError, ImportError, OSError)
+    known = (DataError, ImportError, OSError)
     return run_command(arguments, "index_folder CORPUS FOLDER", (2,), build_index, known)
 
 

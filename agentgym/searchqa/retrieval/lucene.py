@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agentgym.foreign_text import ForeignError, clean, read_json
+from agentgym.outside.text import DataError, clean, read_json
 from agentgym.searchqa.retriever import MOST_CONTENTS, Found, Hit, Passage, SearchFailure, check_search
 
 
@@ -67,7 +67,7 @@ class LuceneRetriever:
 def _contents(raw: str) -> str:
     try:
         row = read_json(raw, spare=True)
-    except ForeignError:
+    except DataError:
         row = None
     contents = row["contents"] if isinstance(row, dict) and isinstance(row.get("contents"), str) else raw
     return clean(contents, MOST_CONTENTS)

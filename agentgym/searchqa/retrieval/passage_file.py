@@ -11,6 +11,7 @@ from typing import IO, overload
 
 import numpy as np
 
+from agentgym.outside.text import DataError
 from agentgym.searchqa.retriever import Passage
 
 _ROWS, _ENDS = "passages.jsonl", "passages.ends"
@@ -26,7 +27,7 @@ class PassageFile(Sequence[Passage]):
 
     Raises:
         OSError: when a file is missing.
-        ValueError: when the two files do not belong together.
+        DataError: when the two files do not belong together.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -34,11 +35,11 @@ class PassageFile(Sequence[Passage]):
         with open(folder / _ENDS, "rb") as ends, open(folder / _ROWS, "rb") as rows:
             size = os.fstat(ends.fileno()).st_size
             if size == 0 or size % _INT.itemsize:
-                raise ValueError(f"{folder / _ENDS} is damaged: {size} bytes")
+                raise DataError(f"{folder / _ENDS} is damaged: {size} bytes")
             self._ends = np.frombuffer(mmap.mmap(ends.fileno(), 0, access=mmap.ACCESS_READ), _INT)
             expected, found = int(self._ends[-1]), os.fstat(rows.fileno()).st_size
             if found != expected:
-                raise ValueError(f"{folder / _ROWS} is damaged: {found} bytes, expected {expected}")
+                raise DataError(f"{folder / _ROWS} is damaged: {found} bytes, expected {expected}")
             self._rows = mmap.mmap(rows.fileno(), 0, access=mmap.ACCESS_READ)
 
     def __len__(self) -> int:
@@ -61,7 +62,7 @@ class PassageFile(Sequence[Passage]):
                 raise TypeError(f"{type(named).__name__} and {type(contents).__name__}")
             return Passage(named, contents)
         except (ValueError, TypeError, RecursionError) as error:
-            raise ValueError(f"{self.folder} is damaged: passage {position} is no row of two texts ({error})") from None
+            raise DataError(f"{self.folder} is damaged: passage {position} is no row of two texts ({error})") from None
 
     def __iter__(self) -> Iterator[Passage]:
         return (self[position] for position in range(len(self)))

@@ -7,21 +7,19 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentgym.checks import check_name
-from agentgym.foreign_text import ForeignError, read_json
-from agentgym.http_client import HttpAnswer, HttpClient, HttpFailure
+from agentgym.outside.http import HttpAnswer, HttpClient, HttpFailure
+from agentgym.outside.text import DataError
 from agentgym.searchqa.retrieval.formats import FORMATS, read_answer, write_request
 from agentgym.searchqa.retriever import Found, SearchFailure, check_search
 
 #: An answer of more bytes is an error.
 _MOST_BYTES = 256_000_000
-#: Characters of an answer that are looked at for credentials before a failure shows the first of them.
-_MOST_REASON = 100_000
 
 
 class HttpRetriever:
     """A retrieval server, such as Search-R1's, verl-agent's, or `python -m agentgym.searchqa.retrieval.serve`.
 
-    A search that fails, after all its tries (see `agentgym.http_client.HttpClient`), gives a `SearchFailure` for its
+    A search that fails, after all its tries (see `agentgym.outside.http.HttpClient`), gives a `SearchFailure` for its
     queries and leaves the others alone. Credentials (values of `headers`, user and password and keys in the URL) are
     sent and shown nowhere, and a pickle leaves them out: a client that comes out of one, where the server wants some,
     has to be made anew.
@@ -89,10 +87,9 @@ class HttpRetriever:
             tries = f"; {came.attempts} tries of at most {self._client.timeout:g} s" if came.attempts > 1 else ""
             return [SearchFailure(f"{self.url}: {came.reason}{tries}")] * queries
         try:
-            content = read_json(came.content, spare=True)
-        except ForeignError as error:
-            beginning = came.content[:_MOST_REASON].decode(errors="replace")
-            return [self._failure(f"the answer is not JSON ({error}): {beginning}")] * queries
+            content = self._client.read(came, spare=True)
+        except DataError as error:
+            return [self._failure(f"the answer is not JSON ({error}): {self._client.beginning(came)}")] * queries
         try:
             found = read_answer(content, queries, k)
         except ValueError as error:

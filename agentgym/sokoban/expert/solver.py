@@ -7,7 +7,7 @@ from math import inf, nan
 
 from agentgym.sokoban.expert.search import BUDGET, solve
 from agentgym.sokoban.expert.tables import MAX_STATES, BitTable, RankTable
-from agentgym.sokoban.rules import DIRECTIONS, Level, LevelError, successor
+from agentgym.sokoban.rules import DIRECTIONS, Level, successor
 
 _WIDE_INTEGER_BITS = 1 << 18  # up to here BitTable is the faster one
 _SMALL_BITS = 1 << 13
@@ -22,13 +22,13 @@ def room_table(level: Level, depth: int | None = None) -> Table:
         depth: search only this many moves deep for now; None for the whole room.
 
     Raises:
-        LevelError: when the room has too many states for a table (more than 33 million).
+        ValueError: when the room has too many states for a table (more than 33 million).
     """
     if BitTable.bits(level) <= _WIDE_INTEGER_BITS:
         return BitTable(level, depth)
     states = RankTable.size(level)
     if states > MAX_STATES:
-        raise LevelError(
+        raise ValueError(
             f"a room with {level.floor.bit_count()} floor cells and {level.targets.bit_count()} boxes has {states} "
             f"states, and a distance table at most {MAX_STATES}: use fewer boxes or a smaller room"
         )
@@ -39,7 +39,7 @@ def shared_table(level: Level) -> Table:
     """Return the complete table of the level's room; the latest rooms are kept, so a group of episodes shares one.
 
     Raises:
-        LevelError: when the room has too many states for a table.
+        ValueError: when the room has too many states for a table.
     """
     room = Level(level.height, level.width, level.walls, level.targets, 0, 0)  # the same for all starts of a room
     return _small_table(room) if BitTable.bits(room) <= _SMALL_BITS else _large_table(room)

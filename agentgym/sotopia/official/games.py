@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from agentgym.outside.text import DataError
 from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain
 from agentgym.sotopia.games.divide import Divide, Pool
 from agentgym.sotopia.games.friend import Friend, MutualFriend
@@ -29,16 +30,12 @@ _ATTRIBUTE = re.compile(r"(\w[\w ]*+): (.*)", re.DOTALL)
 _COMMON = re.compile(r"common friends?: (\w+)")
 
 
-class ScenarioError(ValueError):
-    """A scenario that looks like one with numbers, but cannot be read."""
-
-
 @lru_cache(maxsize=256)
 def read_game(scenario: Scenario) -> Game | None:
     """Return the game of a scenario, always the same; None for one whose outcome only a judge can tell.
 
     Raises:
-        ScenarioError: when a sale, a division or a search for a friend lacks a number.
+        DataError: when a sale, a division or a search for a friend lacks a number.
     """
     reader = _READERS.get(scenario.source)
     if reader is None:
@@ -46,7 +43,7 @@ def read_game(scenario: Scenario) -> Game | None:
     try:
         return reader(scenario)
     except (ValueError, LookupError, AttributeError) as error:
-        raise ScenarioError(
+        raise DataError(
             f"scenario {scenario.id} ({scenario.codename}) of source {scenario.source!r} cannot be read: {error}"
         ) from error
 

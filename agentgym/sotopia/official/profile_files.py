@@ -9,8 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agentgym.disk_cache import fingerprint
-from agentgym.foreign_text import ForeignError, one_line, read_json_lines
+from agentgym.outside.files import fingerprint
+from agentgym.outside.text import DataError, one_line, read_json_lines
 from agentgym.sotopia.official.games import read_game
 from agentgym.sotopia.profiles import Person, Relationship, Scenario, Task
 from agentgym.sotopia.text import JUDGE, ROLES, render
@@ -33,10 +33,6 @@ HARD_SCENARIOS = frozenset(f"01H7VFH{tail}" for tail in _HARD)
 MOST_TEXT, MOST_NAME = 20_000, 200
 
 
-class DataError(ValueError):
-    """A file that is not what it should be; the message names file and line."""
-
-
 _RecordT = TypeVar("_RecordT", Scenario, Person, Task)
 
 
@@ -44,8 +40,8 @@ def read_official(folder: Path) -> tuple[Task, ...]:
     """Return the pairings in the order of their file, whose numbers are their seeds; unchanged files are read once.
 
     Raises:
-        FileNotFoundError: when the folder or one of `FILES` is not there.
-        DataError: on a line that is not such a record, has the id of another, or names a record that is not there.
+        DataError: when the folder or one of `FILES` is not there, or a line is not such a record, has the id of
+            another, or names a record that is not there; the message names file and line.
     """
     return _read(folder, state_of(folder))
 
@@ -54,11 +50,11 @@ def state_of(folder: Path) -> str:
     """Return a text that differs when one of `FILES` does, by name, size or time.
 
     Raises:
-        FileNotFoundError: when the folder or one of the files is not there.
+        DataError: when the folder or one of the files is not there.
     """
     for name in FILES:
         if not (folder / name).is_file():
-            raise FileNotFoundError(
+            raise DataError(
                 f"no {name} in {folder}: data must be the folder that holds {', '.join(FILES)} of SOTOPIA's profiles"
             )
     return fingerprint(*[folder / name for name in FILES])
@@ -86,19 +82,16 @@ def _records(path: Path, read: Callable[[Any], _RecordT]) -> dict[str, _RecordT]
     """Return the records of a file by their ids, in its order."""
     records: dict[str, _RecordT] = {}
     lines: dict[str, int] = {}
-    try:
-        for number, row in read_json_lines(path):
-            try:
-                record = read(row)
-            except KeyError as error:
-                raise DataError(f"{path}, line {number}: there is no {error}") from error
-            except (ValueError, TypeError, AttributeError) as error:
-                raise DataError(f"{path}, line {number}: not a record of this file ({error})") from error
-            if record.id in records:
-                raise DataError(f"{path}, line {number}: the id {record.id!r} is that of line {lines[record.id]} too")
-            records[record.id], lines[record.id] = record, number
-    except ForeignError as error:
-        raise DataError(str(error)) from None
+    for number, row in read_json_lines(path):
+        try:
+            record = read(row)
+        except KeyError as error:
+            raise DataError(f"{path}, line {number}: there is no {error}") from error
+        except (ValueError, TypeError, AttributeError) as error:
+            raise DataError(f"{path}, line {number}: not a record of this file ({error})") from error
+        if record.id in records:
+            raise DataError(f"{path}, line {number}: the id {record.id!r} is that of line {lines[record.id]} too")
+        records[record.id], lines[record.id] = record, number
     return records
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from agentgym.checks import check_name, suggest
-from agentgym.disk_cache import fingerprint
-from agentgym.foreign_text import ForeignError
+from agentgym.outside.files import fingerprint
+from agentgym.outside.text import DataError
 from agentgym.virtualhome.activity import Activity
 from agentgym.virtualhome.goals import Goal
 from agentgym.virtualhome.hindsight import Chore, goal_of, split_id, with_chore
@@ -33,7 +33,7 @@ class OfficialActivities:
         goal: one of `official.KINDS`.
 
     Raises:
-        ForeignError: when there is no such folder, or a file in it cannot be understood.
+        DataError: when there is no such folder, or a file in it cannot be understood.
     """
 
     first = "train"
@@ -42,7 +42,7 @@ class OfficialActivities:
     def __init__(self, data: str | os.PathLike[str], goal: str = "either") -> None:
         given = Path(os.path.expanduser(data)).absolute()
         if not given.is_dir():
-            raise ForeignError(f"VirtualHome data: {given} is not a folder; {HOW}")
+            raise DataError(f"VirtualHome data: {given} is not a folder; {HOW}")
         self.goal = check_name(goal, KINDS, "goal")
         files = sorted(path for part in PARTS for path in (given / part).glob("*") if path.is_file())
         self._folder = _folder(given, fingerprint(*files))
@@ -114,14 +114,14 @@ def _activity(folder: Folder, task_id: str, kind: str) -> Activity:
     entry = folder.entries[task_id]
     scene, goal = _read(folder, entry, kind)
     if goal is None:
-        raise ForeignError(f"{entry.where}: there is no goal of the kind {kind!r}")
+        raise DataError(f"{entry.where}: there is no goal of the kind {kind!r}")
     lexicon = Lexicon(scene)
     program = []
     for number, line in enumerate(entry.program):
         try:
             program.append(lexicon.words.said(parse_line(line)))
         except (LineError, KeyError) as error:
-            raise ForeignError(f"{entry.where}: line {number} of the program, {line!r:.100}: {error!s:.200}") from None
+            raise DataError(f"{entry.where}: line {number} of the program, {line!r:.100}: {error!s:.200}") from None
     return Activity(task_id, entry.title, entry.title, entry.description, lexicon, goal, tuple(program))
 
 
@@ -136,7 +136,7 @@ def _read(folder: Folder, entry: Entry, kind: str) -> tuple[Scene, Goal | None]:
         try:
             goal.tests(scene)
         except ValueError as error:
-            raise ForeignError(f"{where}: {error}") from None
+            raise DataError(f"{where}: {error}") from None
     if kind == "either" and (goal is None or flaw(goal, scene)):
         goal = object_goal
     return scene, goal

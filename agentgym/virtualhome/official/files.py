@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from agentgym.foreign_text import ForeignError, read_file, read_json, read_json_lines
+from agentgym.outside.text import DataError, read_file, read_json, read_json_lines
 from agentgym.virtualhome.goals import Goal
 from agentgym.virtualhome.official import goals
 from agentgym.virtualhome.scene import INSIDE, WIDTH, Edge, Node, Scene
@@ -77,7 +77,7 @@ class Folder:
         folder: where they lie.
 
     Raises:
-        ForeignError: when a file is missing or cannot be understood; it names file, row and field.
+        DataError: when a file is missing or cannot be understood; it names file, row and field.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -87,22 +87,22 @@ class Folder:
         self.entries: dict[str, Entry] = {}
         programs = self._read(_PROGRAMS)
         if not isinstance(programs, dict):
-            raise ForeignError(f"{self._path(_PROGRAMS)}: expected an object, got {programs!r:.100}")
+            raise DataError(f"{self._path(_PROGRAMS)}: expected an object, got {programs!r:.100}")
         rows = self._read(_DIFFERENCES)
         for number, row in enumerate(_listed(rows, str(self._path(_DIFFERENCES)))):
             where = f"{self._path(_DIFFERENCES)}, row {number}"
             name = row.get("id") if isinstance(row, dict) else None
             if not isinstance(name, str) or not name:
-                raise ForeignError(f"{where}, field 'id': expected a text, got {name!r:.100}")
+                raise DataError(f"{where}, field 'id': expected a text, got {name!r:.100}")
             told = programs.get(name)
             if not isinstance(told, dict):
-                raise ForeignError(f"{self._path(_PROGRAMS)}: no program {name!r:.100}, which {where} names")
+                raise DataError(f"{self._path(_PROGRAMS)}: no program {name!r:.100}, which {where} names")
             self._add(f"s1/{name}", told, told.get("description"), 1, row, where)
         tasks = self._find(_SCENE_TASKS)
         for number, row in read_json_lines(tasks) if tasks else ():
             where = f"{tasks}, line {number}"
             if not isinstance(row, dict):
-                raise ForeignError(f"{where}: expected an object, got {row!r:.100}")
+                raise DataError(f"{where}: expected an object, got {row!r:.100}")
             if row.get("status") == "ok":
                 titles = _listed(row.get("tasks"), f"{where}, field 'tasks'") or [None]
                 scene, plan = goals.whole(row, "scene", where), goals.whole(row, "plan", where)
@@ -117,7 +117,7 @@ class Folder:
             try:
                 self._scenes[number] = Scene.from_graph(self._graphs[number])
             except ValueError as error:
-                raise ForeignError(f"{self._path(name)}: {error}") from None
+                raise DataError(f"{self._path(name)}: {error}") from None
         return self._scenes[number]
 
     @property
@@ -134,26 +134,26 @@ class Folder:
         content = self._read(_GOALS)
         titles = content.get("scene_1") if isinstance(content, dict) else None
         if not isinstance(titles, dict) or not all(isinstance(rows, dict) for rows in titles.values()):
-            raise ForeignError(f"{path}, field 'scene_1': expected an object of objects, got {titles!r:.100}")
+            raise DataError(f"{path}, field 'scene_1': expected an object of objects, got {titles!r:.100}")
         found: dict[str, Any] = {}
         for title, rows in titles.items():
             for name, row in rows.items():
                 if f"s1/{name}" in found:
-                    raise ForeignError(f"{path}, title {title!r:.100}: the goal of {name!r:.100} is there twice")
+                    raise DataError(f"{path}, title {title!r:.100}: the goal of {name!r:.100} is there twice")
                 found[f"s1/{name}"] = row.get("vh_goal") if isinstance(row, dict) else row
         return found
 
     def _add(self, task_id: str, told: dict[str, Any], description: Any, scene: int, row: Any, where: str) -> None:
         for field, text in (("task", told.get("task")), ("description", description)):
             if not isinstance(text, str):
-                raise ForeignError(f"{where}, field {field!r}: expected a text, got {text!r:.100}")
+                raise DataError(f"{where}, field {field!r}: expected a text, got {text!r:.100}")
         if scene not in _SCENES:
-            raise ForeignError(f"{where}, field 'scene': expected 1 to 7, got {scene}")
+            raise DataError(f"{where}, field 'scene': expected 1 to 7, got {scene}")
         lines = _listed(told.get("program"), f"{where}, field 'program'")
         if not all(isinstance(line, str) for line in lines):
-            raise ForeignError(f"{where}, field 'program': expected texts, got {lines!r:.100}")
+            raise DataError(f"{where}, field 'program': expected texts, got {lines!r:.100}")
         if task_id in self.entries:
-            raise ForeignError(f"{where}: the task {task_id!r:.100} is there twice")
+            raise DataError(f"{where}: the task {task_id!r:.100} is there twice")
         program = tuple([_LINE.sub(r"(\1)", line) for line in lines])
         packed = json.dumps(row, separators=(",", ":")).encode()
         self.entries[task_id] = Entry(task_id, told["task"], description, scene, program, packed, where)
@@ -165,7 +165,7 @@ class Folder:
     def _path(self, name: str) -> Path:
         path = self._find(name)
         if path is None:
-            raise ForeignError(f"VirtualHome data: {self.folder} holds no {name}; {HOW}")
+            raise DataError(f"VirtualHome data: {self.folder} holds no {name}; {HOW}")
         return path
 
     def _read(self, name: str) -> Any:
@@ -173,29 +173,29 @@ class Folder:
         try:
             return read_json(read_file(path), unique=True)
         except OSError as error:
-            raise ForeignError(f"{path}: cannot be read ({error.strerror})") from None
-        except ForeignError as error:
-            raise ForeignError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
+            raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+        except DataError as error:
+            raise DataError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
 
 
 def build(folder: Folder, entry: Entry, kind: str) -> tuple[Scene, Goal]:
     """Return the scene of a task at its start, and the goal of its difference: "strict", "loose" or "object".
 
     Raises:
-        ForeignError: when the task's row cannot be understood; it names file, row and field.
+        DataError: when the task's row cannot be understood; it names file, row and field.
     """
     where, base = entry.where, folder.scene(entry.scene)
     try:
         row = read_json(entry.row)
-    except ForeignError as error:  # nesting that was within the limit where the file was read
-        raise ForeignError(f"{where}: {error}") from None
+    except DataError as error:  # nesting that was within the limit where the file was read
+        raise DataError(f"{where}: {error}") from None
     if row.get("rem_nodes"):
-        raise ForeignError(f"{where}, field 'rem_nodes': tasks that remove nodes of a scene are not known")
+        raise DataError(f"{where}, field 'rem_nodes': tasks that remove nodes of a scene are not known")
     nodes = []
     for number, node in enumerate(_listed(row.get("add_nodes"), f"{where}, field 'add_nodes'")):
         place = f"{where}, field 'add_nodes', entry {number}"
         if not isinstance(node, dict):
-            raise ForeignError(f"{place}: expected an object, got {node!r:.100}")
+            raise DataError(f"{place}: expected an object, got {node!r:.100}")
         texts = [_texts(node.get(field), f"{place}, field {field!r}") for field in ("properties", "states")]
         nodes.append(Node(goals.whole(node, "id", place), node.get("class_name", ""), node.get("category", ""), *texts))
     states, goal_states = (_states(row.get(field), f"{where}, field {field!r}") for field in ("states", "goal_states"))
@@ -210,19 +210,19 @@ def build(folder: Folder, entry: Entry, kind: str) -> tuple[Scene, Goal]:
         goal = goals.difference(kind, goal_states, goal_add, goal_rem, scene.ids[scene.character])
         goal.tests(scene)
     except ValueError as error:
-        raise ForeignError(f"{where}: {error}") from None
+        raise DataError(f"{where}: {error}") from None
     return scene, goal
 
 
 def _listed(value: Any, where: str) -> list[Any]:
     if not isinstance(value, list):
-        raise ForeignError(f"{where}: expected a list, got {value!r:.100}")
+        raise DataError(f"{where}: expected a list, got {value!r:.100}")
     return value
 
 
 def _texts(value: Any, where: str) -> tuple[str, ...]:
     if not all(isinstance(text, str) for text in _listed(value, where)):
-        raise ForeignError(f"{where}: expected texts, got {value!r:.100}")
+        raise DataError(f"{where}: expected texts, got {value!r:.100}")
     return tuple(value)
 
 
@@ -230,9 +230,9 @@ def _states(value: Any, where: str) -> dict[int, tuple[str, ...]]:
     states = {}
     for number, pair in enumerate(_listed(value, where)):
         if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) is not int:
-            raise ForeignError(f"{where}, entry {number}: expected [id, [states]], got {pair!r:.100}")
+            raise DataError(f"{where}, entry {number}: expected [id, [states]], got {pair!r:.100}")
         if pair[0] in states:
-            raise ForeignError(f"{where}, entry {number}: the states of {pair[0]} are there twice")
+            raise DataError(f"{where}, entry {number}: the states of {pair[0]} are there twice")
         states[pair[0]] = _texts(pair[1], f"{where}, entry {number}")
     return states
 
@@ -241,6 +241,6 @@ def _edges(value: Any, where: str) -> list[Edge]:
     edges: list[Edge] = []
     for number, edge in enumerate(_listed(value, where)):
         if not isinstance(edge, list) or list(map(type, edge)) != [int, str, int]:
-            raise ForeignError(f"{where}, entry {number}: expected [id, relation, id], got {edge!r:.100}")
+            raise DataError(f"{where}, entry {number}: expected [id, relation, id], got {edge!r:.100}")
         edges.append((edge[0], edge[1], edge[2]))
     return edges

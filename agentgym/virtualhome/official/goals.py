@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from agentgym.foreign_text import ForeignError
+from agentgym.outside.text import DataError
 from agentgym.virtualhome.goals import Deed, Goal
 from agentgym.virtualhome.scene import RELATION_NAMES, STATE_NAMES, Edge, Scene
 from agentgym.virtualhome.script import PARAMETERS
@@ -50,23 +50,23 @@ def read_eai(goal: Any, where: str) -> Goal:
         where: file and task, for messages.
 
     Raises:
-        ForeignError: when it is something else.
+        DataError: when it is something else.
     """
     if not isinstance(goal, dict) or not all(isinstance(goal.get(field), list) for field in ("actions", "goal")):
-        raise ForeignError(f"{where}: expected {{'actions': [...], 'goal': [...]}}, got {goal!r:.200}")
+        raise DataError(f"{where}: expected {{'actions': [...], 'goal': [...]}}, got {goal!r:.200}")
     deeds, states, edges = [], [], []
     for number, action in enumerate(goal["actions"]):
         if not isinstance(action, str) or not action:
-            raise ForeignError(f"{where}, field 'actions', entry {number}: expected a text, got {action!r:.100}")
+            raise DataError(f"{where}, field 'actions', entry {number}: expected a text, got {action!r:.100}")
         names = tuple(action.upper().split("|"))
         for name in names:
             if name not in PARAMETERS:
-                raise ForeignError(f"{where}, field 'actions', entry {number}: unknown action {name!r:.100}")
+                raise DataError(f"{where}, field 'actions', entry {number}: unknown action {name!r:.100}")
         deeds.append(Deed(names))
     for number, row in enumerate(goal["goal"]):
         place = f"{where}, field 'goal', entry {number}"
         if not isinstance(row, dict):
-            raise ForeignError(f"{place}: expected an object, got {row!r:.100}")
+            raise DataError(f"{place}: expected an object, got {row!r:.100}")
         if "state" in row:
             states.append((whole(row, "id", place), one_of(row, "state", STATE_NAMES, place)))
         else:
@@ -87,16 +87,16 @@ def flaw(goal: Goal, scene: Scene) -> str:
 
 
 def whole(row: Mapping[str, Any], field: str, where: str) -> int:
-    """Return the id in a field, or raise a ForeignError that names it."""
+    """Return the id in a field, or raise a DataError that names it."""
     value = row.get(field)
     if type(value) is not int:
-        raise ForeignError(f"{where}, field {field!r}: expected an id, got {value!r:.100}")
+        raise DataError(f"{where}, field {field!r}: expected an id, got {value!r:.100}")
     return value
 
 
 def one_of(row: Mapping[str, Any], field: str, known: Sequence[str], where: str) -> str:
-    """Return the name in a field, or raise a ForeignError that names it."""
+    """Return the name in a field, or raise a DataError that names it."""
     value = row.get(field)
     if not isinstance(value, str) or value not in known:
-        raise ForeignError(f"{where}, field {field!r}: expected one of {', '.join(known)}, got {value!r:.100}")
+        raise DataError(f"{where}, field {field!r}: expected one of {', '.join(known)}, got {value!r:.100}")
     return value

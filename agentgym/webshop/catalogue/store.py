@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.disk_cache import damage, new_folder, seal
+from agentgym.outside.files import damage, new_folder, seal
+from agentgym.outside.text import DataError
 from agentgym.webshop.catalogue.product import Product, ends
 
 #: Raise it whenever the content of a store changes.
@@ -98,16 +99,16 @@ class StoredCatalogue:
         folder: where.
 
     Raises:
-        ValueError: when a file is damaged or missing, or another version wrote it.
+        DataError: when a file is damaged or missing, or another version wrote it.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         if problem := damage(folder):
-            raise ValueError(f"{folder} holds no whole catalogue ({problem}): remove it, and it is made anew")
+            raise DataError(f"{folder} holds no whole catalogue ({problem}): remove it, and it is made anew")
         names = json.loads((folder / _NAMES).read_text(encoding="ascii"))
         if names["version"] != VERSION:
-            raise ValueError(f"{folder} was written by version {names['version']} of the store: remove it")
+            raise DataError(f"{folder} was written by version {names['version']} of the store: remove it")
         self._names = {name: {value: i for i, value in enumerate(names[name])} for name in _COLUMNS[-2:]}
         self._columns: dict[str, NDArray[Any]] = {
             name: np.load(folder / f"{name}.npy", mmap_mode="r").view(np.ndarray) for name in _COLUMNS

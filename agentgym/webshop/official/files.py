@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from agentgym.outside.text import DataError
 from agentgym.webshop.catalogue.product import Options, Product, read_tag
 from agentgym.webshop.goals import HumanRequest
 from agentgym.webshop.official.json_stream import entries
@@ -32,10 +33,6 @@ _HOW = (
     "the official files are items_shuffle.json, items_ins_v2.json and items_human_ins.json, or the small set "
     "items_shuffle_1000.json, items_ins_v2_1000.json: download them with the setup script of princeton-nlp/WebShop"
 )
-
-
-class ProductError(ValueError):
-    """A record of a product file is not as expected; the message names file, product and field."""
 
 
 @dataclass(frozen=True)
@@ -57,21 +54,21 @@ def find_files(data: str | os.PathLike[str]) -> ProductFiles:
     """Return the files of a folder (the 1,000-product set where both are there), or those beside an items file.
 
     Raises:
-        ValueError: when there is no such file.
+        DataError: when there is no such file.
     """
     given = Path(data).expanduser()
     if given.is_dir():
         found = sorted(given.glob(f"{_ITEMS}*.json"), reverse=True)  # "_1000.json" before ".json"
         if not found:
-            raise ValueError(f"WebShop data: {given} holds no {_ITEMS}*.json; {_HOW}")
+            raise DataError(f"WebShop data: {given} holds no {_ITEMS}*.json; {_HOW}")
         items = found[0]
     elif given.is_file() and given.name.startswith(_ITEMS):
         items = given
     else:
-        raise ValueError(f"WebShop data: {given} is neither a folder nor an {_ITEMS}*.json; {_HOW}")
+        raise DataError(f"WebShop data: {given} is neither a folder nor an {_ITEMS}*.json; {_HOW}")
     files = ProductFiles(items, items.with_name(items.name.replace(_ITEMS, _REQUESTS)), items.with_name(_HUMAN))
     if not files.requests.is_file():
-        raise ValueError(f"WebShop data: {files.requests} is missing beside {items.name}; {_HOW}")
+        raise DataError(f"WebShop data: {files.requests} is missing beside {items.name}; {_HOW}")
     return files
 
 
@@ -87,14 +84,14 @@ def read_products(items: Path, request_of: Callable[[str], Any | None], limit: i
         limit: the file is cut to so many records before anything is left out.
 
     Raises:
-        ProductError: naming file, product and field.
+        DataError: naming file, product and field.
     """
     seen: set[str] = set()
     for number, record in entries(items):
         if limit is not None and isinstance(number, int) and number >= limit:
             return
         if not isinstance(number, int):
-            raise ProductError(f"{items}: expected a list of products, found an object; {_HOW}")
+            raise DataError(f"{items}: expected a list of products, found an object; {_HOW}")
         fields = _Fields(items, f"product {number}", record)
         asin = fields.text("asin")
         if not asin.isprintable():
@@ -119,7 +116,7 @@ def requests_of(path: Path) -> Callable[[str], Any | None]:
     rows = ((_key(path, asin), json.dumps(entry).encode()) for asin, entry in entries(path))
     database.executemany("INSERT INTO entries VALUES (?, ?)", rows)
     for (asin,) in database.execute("SELECT asin FROM entries GROUP BY asin HAVING count(*) > 1 LIMIT 1"):
-        raise ProductError(f"{path}: the asin {asin.decode()!r} stands twice; the official files name each once")
+        raise DataError(f"{path}: the asin {asin.decode()!r} stands twice; the official files name each once")
     database.execute("CREATE UNIQUE INDEX asins ON entries (asin)")
 
     def get(asin: str) -> Any | None:
@@ -131,7 +128,7 @@ def requests_of(path: Path) -> Callable[[str], Any | None]:
 
 def _key(path: Path, asin: str | int) -> bytes:
     if isinstance(asin, int):
-        raise ProductError(f"{path}: expected an object, asin -> entry, found a list; {_HOW}")
+        raise DataError(f"{path}: expected an object, asin -> entry, found a list; {_HOW}")
     return asin.encode("utf-8", "surrogatepass")
 
 
@@ -139,16 +136,16 @@ def read_human(path: Path) -> dict[str, tuple[HumanRequest, ...]]:
     """Return the human requests of every asin, in the order of the file.
 
     Raises:
-        ProductError: naming file, product and field.
+        DataError: naming file, product and field.
     """
     if not path.is_file():
-        raise ValueError(f"WebShop data: {path} is missing, goals='human' needs it; {_HOW}")
+        raise DataError(f"WebShop data: {path} is missing, goals='human' needs it; {_HOW}")
     found: dict[str, tuple[HumanRequest, ...]] = {}
     for asin, listed in entries(path):
         if asin in found:
-            raise ProductError(f"{path}: entry {len(found)}: product {asin} stands twice")
+            raise DataError(f"{path}: entry {len(found)}: product {asin} stands twice")
         if not isinstance(listed, list):
-            raise ProductError(f"{path}: product {asin}: expected a list of requests, got {listed!r:.200}")
+            raise DataError(f"{path}: product {asin}: expected a list of requests, got {listed!r:.200}")
         rows = [_Fields(path, f"product {asin}, request {i}", row) for i, row in enumerate(listed)]
         names = ("instruction_attributes", "instruction_options")
         found[str(asin)] = tuple([HumanRequest(row.text("instruction"), *map(row.texts, names)) for row in rows])
@@ -165,11 +162,11 @@ class _Fields:
 
     def __post_init__(self) -> None:
         if not isinstance(self.record, dict):
-            raise ProductError(f"{self.path}: {self.who}: expected an object with fields, got {self.record!r:.200}")
+            raise DataError(f"{self.path}: {self.who}: expected an object with fields, got {self.record!r:.200}")
 
-    def fail(self, name: str, expected: str) -> ProductError:
+    def fail(self, name: str, expected: str) -> DataError:
         got = repr(self.record[name]) if name in self.record else "nothing"
-        return ProductError(f"{self.path}: {self.who}: field {name!r} must be {expected}, got {got:.200}")
+        return DataError(f"{self.path}: {self.who}: field {name!r} must be {expected}, got {got:.200}")
 
     def text(self, name: str, most: int = LONGEST_TEXT) -> str:
         value = self.record.get(name)
@@ -195,7 +192,7 @@ def _product(fields: _Fields, asin: str, request: Any) -> Product:
     try:
         prices, price_text = read_tag(pricing)
     except ValueError as error:
-        raise ProductError(f"{fields.path}: {fields.who}: field 'pricing': {error}") from error
+        raise DataError(f"{fields.path}: {fields.who}: field 'pricing': {error}") from error
     asked = _Fields(fields.path, f"{fields.who}, its entry in the requests file", {} if request is None else request)
     has_request = asked.record.get("instruction") is not None
     instruction_attributes = asked.texts("instruction_attributes") if has_request else ()

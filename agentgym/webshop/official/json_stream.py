@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from agentgym.foreign_text import NUMBERS, ForeignError, clean_json
+from agentgym.outside.text import NUMBERS, DataError, clean_json
 
 _CHUNK = 1 << 20
 #: An entry longer than this (in characters) is taken for a damaged file, not for a reason to read all of it.
@@ -30,10 +30,10 @@ class _Text:
         self.number = 0
         self._ended = False
 
-    def fail(self, what: str) -> ForeignError:
+    def fail(self, what: str) -> DataError:
         """Return the exception that says what is wrong at the current place."""
         place = f"at character {self._before + self._at} (entry {self.number})"
-        return ForeignError(f"{self._name} is no such JSON file: {what} {place}; get the file again")
+        return DataError(f"{self._name} is no such JSON file: {what} {place}; get the file again")
 
     def _more(self) -> bool:
         chunk = "" if self._ended else self._stream.read(max(_CHUNK, len(self._buffer) - self._at))
@@ -69,7 +69,7 @@ class _Text:
             try:
                 value, end = _DECODER.raw_decode(self._buffer, self._at)
                 value = clean_json(value)
-            except (json.JSONDecodeError, ForeignError) as error:
+            except (json.JSONDecodeError, DataError) as error:
                 # What is not whole yet may look damaged; what is damaged is soon longer than any entry.
                 if len(self._buffer) - self._at > _LONGEST_ENTRY or not self._more():
                     what = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
@@ -91,7 +91,7 @@ def entries(path: str | os.PathLike[str]) -> Iterator[tuple[str | int, Any]]:
         path: UTF-8 JSON file of any size.
 
     Raises:
-        ForeignError: when it is no JSON list or object, or holds what `foreign_text.read_json` refuses; the message
+        DataError: when it is no JSON list or object, or holds what `foreign_text.read_json` refuses; the message
             names file, entry and character.
         OSError: when it cannot be read.
     """

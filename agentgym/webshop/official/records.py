@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentgym.foreign_text import ForeignError, read_file, read_json
+from agentgym.outside.text import DataError, read_file, read_json
 from agentgym.webshop.goals import Goal
 from agentgym.webshop.official.files import LONGEST_TEXT, LONGEST_VALUE, MOST_WISHES
 
@@ -32,23 +32,23 @@ def read_record(path: str | os.PathLike[str]) -> Record:
         path: JSON file, or the same packed by xz, gzip or bzip2.
 
     Raises:
-        ValueError: when the file is not as expected; the message names file, goal and field.
+        DataError: when the file is not as expected; the message names file, goal and field.
         OSError: when it cannot be read.
     """
     path = Path(path).expanduser()
     try:
         data = read_json(read_file(path), unique=True)
-    except ForeignError as error:
-        raise ForeignError(f"{path} cannot be read as JSON ({error})") from error
+    except DataError as error:
+        raise DataError(f"{path} cannot be read as JSON ({error})") from error
     prices = data.get("prices") if isinstance(data, dict) else None
     if not isinstance(prices, dict):
-        raise ValueError(f"{path}: expected an object with 'prices' (asin -> price) and, optionally, 'goals'")
+        raise DataError(f"{path}: expected an object with 'prices' (asin -> price) and, optionally, 'goals'")
     for asin, price in prices.items():
         if isinstance(price, bool) or not isinstance(price, (int, float)):
-            raise ValueError(f"{path}: the price of {asin!r} must be a number, got {price!r:.200}")
+            raise DataError(f"{path}: the price of {asin!r} must be a number, got {price!r:.200}")
     goals = data.get("goals")
     if goals is not None and not isinstance(goals, list):
-        raise ValueError(f"{path}: 'goals' must be a list, got {goals!r:.200}")
+        raise DataError(f"{path}: 'goals' must be a list, got {goals!r:.200}")
     return Record(prices, None if goals is None else tuple([_goal(path, i, goal) for i, goal in enumerate(goals)]))
 
 
@@ -56,7 +56,7 @@ def _goal(path: Path, number: int, data: Any) -> Goal:
     def get(name: str, kind: type | tuple[type, ...]) -> Any:
         value = data.get(name) if isinstance(data, dict) else None
         if not isinstance(value, kind) or isinstance(value, bool) or not texts_fit(value):
-            raise ValueError(f"{path}: goal {number}: field {name!r} is not as expected, got {value!r:.200}")
+            raise DataError(f"{path}: goal {number}: field {name!r} is not as expected, got {value!r:.200}")
         return value
 
     def texts_fit(value: Any) -> bool:

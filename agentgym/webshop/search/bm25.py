@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.disk_cache import damage, seal
+from agentgym.outside.files import damage, seal
+from agentgym.outside.text import DataError
 from agentgym.webshop.search.analyser import terms
 
 K1, B = np.float32(0.9), np.float32(0.4)
@@ -90,18 +91,17 @@ def load(folder: str | Path) -> Index:
     """Open an index that was built in a folder; its arrays stay on the disk, mapped into memory.
 
     Raises:
-        FileNotFoundError: when the folder holds no index.
-        ValueError: when a file is damaged or missing, or another version wrote it.
+        DataError: when the folder holds no index, a file is damaged or missing, or another version wrote it.
     """
     folder = Path(folder)
     facts = folder / "index.json"
     if not facts.is_file():
-        raise FileNotFoundError(f"{folder} holds no search index (index.json): build one with bm25_build.build(...)")
+        raise DataError(f"{folder} holds no search index (index.json): build one with bm25_build.build(...)")
     if problem := damage(folder):
-        raise ValueError(f"{folder} holds no whole search index ({problem}): remove it and build it again")
+        raise DataError(f"{folder} holds no whole search index ({problem}): remove it and build it again")
     content = json.loads(facts.read_text())
     if content.get("format") != FORMAT:
-        raise ValueError(f"{facts} has format {content.get('format')!r}, expected {FORMAT}: build the index again")
+        raise DataError(f"{facts} has format {content.get('format')!r}, expected {FORMAT}: build the index again")
     arrays = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in _ROWS + _TERMS}
     return Index(**arrays, filled=content["filled"])
 

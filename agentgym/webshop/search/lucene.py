@@ -16,6 +16,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from agentgym.outside.text import DataError
 from agentgym.webshop.catalogue.catalogue import Catalogue
 
 _FIRST_WITH_JAVA_21 = (0, 35)
@@ -48,16 +49,14 @@ class Lucene:
         folder: a Lucene index of the catalogue, from `build` or from the original's own program.
 
     Raises:
-        FileNotFoundError: when the folder holds no Lucene index.
+        DataError: when the folder holds no Lucene index.
         ImportError: without pyserini.
         RuntimeError: without a Java that fits it.
     """
 
     def __init__(self, catalogue: Catalogue, folder: str | Path) -> None:
         if not any(Path(folder).glob("segments_*")):
-            raise FileNotFoundError(
-                f"{folder} holds no Lucene index: make one with agentgym.webshop.search.lucene.build(...)"
-            )
+            raise DataError(f"{folder} holds no Lucene index: make one with agentgym.webshop.search.lucene.build(...)")
         self._catalogue = catalogue
         self._searcher = _load("pyserini.search.lucene").LuceneSearcher(str(folder))
 

@@ -10,7 +10,6 @@ import pytest
 
 from agentgym.sokoban.generated import LevelSpec, generate, generate_level
 from agentgym.sokoban.levels import canonical_form, split_of
-from agentgym.sokoban.rules import LevelError
 from agentgym.sokoban.text import board_text, parse_level
 from tests.agentgym.sokoban import naive
 
@@ -117,7 +116,7 @@ def test_impossible_specs(arguments: dict[str, object], message: str) -> None:
 
 
 def test_lengths_out_of_reach_end_with_advice() -> None:
-    with pytest.raises(LevelError, match="lower min_length"):
+    with pytest.raises(ValueError, match="lower min_length"):
         generate_level(LevelSpec(4, 4, (1,), 30, 40), "train", 0)
 
 

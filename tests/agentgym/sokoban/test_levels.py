@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agentgym.outside.text import DataError
 from agentgym.sokoban.board import Board
 from agentgym.sokoban.expert.tables import BitTable
 from agentgym.sokoban.levels import LevelFiles, canonical_form, open_levels, split_of
 from agentgym.sokoban.picture import Painter
-from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Level, LevelError
+from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Level
 from agentgym.sokoban.text import MOST_SIDE, board_text, parse_level
 from agentgym.tasks import check_split
 from tests.agentgym.sokoban.boxoban import FILES, boxoban
@@ -73,22 +74,22 @@ def test_malformed_level_names_file_and_line(tmp_path: Path) -> None:
     path.write_text(TWO + "; 2\n#####\n#@@$.#\n#####\n")
     files = LevelFiles(path)  # the good levels are usable
     assert files[0].width == 5
-    with pytest.raises(LevelError, match=r"bad\.txt, level starting at line 11: .*one player .* got 2"):
+    with pytest.raises(DataError, match=r"bad\.txt, level starting at line 11: .*one player .* got 2"):
         files[2]
-    with pytest.raises(LevelError, match="line 11"):
+    with pytest.raises(DataError, match="line 11"):
         files.numbers("train")
 
 
 def test_wrong_paths(tmp_path: Path) -> None:
-    with pytest.raises(LevelError, match=r"no such file or folder; .*boxoban-levels"):
+    with pytest.raises(DataError, match=r"no such file or folder; .*boxoban-levels"):
         LevelFiles(tmp_path / "none.txt")
-    with pytest.raises(LevelError, match=r"no file ending in \.txt"):
+    with pytest.raises(DataError, match=r"no file ending in \.txt"):
         LevelFiles(tmp_path)
     (tmp_path / "x.zip").write_bytes(b"")
-    with pytest.raises(LevelError, match="unknown kind of file"):
+    with pytest.raises(DataError, match="unknown kind of file"):
         LevelFiles(tmp_path / "x.zip")
     (tmp_path / "empty.txt").write_text("no level here")
-    with pytest.raises(LevelError, match="found no Sokoban level"):
+    with pytest.raises(DataError, match="found no Sokoban level"):
         LevelFiles(tmp_path / "empty.txt")
 
 
@@ -105,9 +106,9 @@ def test_wrong_paths(tmp_path: Path) -> None:
 )
 def test_damaged_files_are_named(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(LevelError, match=message):
+    with pytest.raises(DataError, match=message):
         LevelFiles(tmp_path / name)
-    with pytest.raises(LevelError, match=message):
+    with pytest.raises(DataError, match=message):
         LevelFiles(tmp_path)
 
 
@@ -117,7 +118,7 @@ def test_a_compressed_file_may_not_unpack_to_a_hundred_times_more_than_it_should
     content = b"".join(packer.compress(rows) for _ in range(80)) + packer.flush()
     assert len(content) < 20_000
     (tmp_path / "bomb.txt.xz").write_bytes(content)
-    with pytest.raises(LevelError, match=r"bomb\.txt\.xz: unpacks to more than 67,108,864 bytes"):
+    with pytest.raises(DataError, match=r"bomb\.txt\.xz: unpacks to more than 67,108,864 bytes"):
         LevelFiles(tmp_path / "bomb.txt.xz")
 
 
@@ -127,7 +128,7 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytes
 
     (tmp_path / "locked.txt").write_text(TWO)
     monkeypatch.setattr(Path, "read_bytes", refuse)
-    with pytest.raises(LevelError, match=r"locked\.txt: .*Permission denied"):
+    with pytest.raises(DataError, match=r"locked\.txt: .*Permission denied"):
         LevelFiles(tmp_path)
 
 
@@ -138,14 +139,14 @@ def test_boards_beyond_the_limit_are_refused_when_played_and_do_not_count_for_th
     files = LevelFiles(tmp_path / "mixed.txt")
     assert (len(files), files.size) == (4, (3, 6))
     for number, line in ((2, 11), (3, 15)):
-        with pytest.raises(LevelError, match=rf"mixed\.txt, level starting at line {line}: .*at most {MOST_SIDE}"):
+        with pytest.raises(DataError, match=rf"mixed\.txt, level starting at line {line}: .*at most {MOST_SIDE}"):
             files[number]
 
 
 def test_lines_are_counted_as_editors_do(tmp_path: Path) -> None:
     path = tmp_path / "odd.txt"
     path.write_bytes("a\u2028b\x0bc\x85\r\n#####\r\n#@@.#\r\n#####\r\n".encode())
-    with pytest.raises(LevelError, match=r"odd\.txt, level starting at line 2"):
+    with pytest.raises(DataError, match=r"odd\.txt, level starting at line 2"):
         LevelFiles(path)[0]
 
 
@@ -155,7 +156,7 @@ def test_names_that_are_no_text_are_cleaned_and_stay_different(tmp_path: Path) -
     files = LevelFiles(tmp_path)
     assert files.by_index("all", 0)[0] == "a\ufffd.txt#0"
     Path(os.fsdecode(os.fsencode(tmp_path / "a") + b"\xfe.txt")).write_text(TWO)
-    with pytest.raises(LevelError, match=r"two files are named .*: rename one"):
+    with pytest.raises(DataError, match=r"two files are named .*: rename one"):
         LevelFiles(tmp_path)
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from agentgym.sokoban.rules import LevelError, cells_of
+from agentgym.outside.text import DataError
+from agentgym.sokoban.rules import cells_of
 from agentgym.sokoban.text import MOST_SIDE, Style, board_text, parse_level
 from tests.agentgym.hard_inputs import MAZES
 
@@ -62,7 +63,7 @@ def test_dashes_and_underscores_are_floor_in_xsb() -> None:
     ],
 )
 def test_malformed_levels_say_what_is_wrong(text: str, message: str) -> None:
-    with pytest.raises(LevelError, match=message):
+    with pytest.raises(DataError, match=message):
         parse_level(text)
 
 
@@ -81,7 +82,7 @@ def test_the_largest_board_and_what_is_larger() -> None:
     assert board_text(level).replace("_", " ").translate(str.maketrans("PXO", "@$.")) == "\n".join(rows)
     for larger in ([*rows, rows[0]], [row + "#" for row in rows]):
         height, width = len(larger), len(larger[0])
-        with pytest.raises(LevelError, match=rf"{height} rows and {width} columns; at most {side} of each"):
+        with pytest.raises(DataError, match=rf"{height} rows and {width} columns; at most {side} of each"):
             parse_level("\n".join(larger))
 
 
@@ -91,5 +92,5 @@ def test_a_board_of_the_largest_size_is_read_or_refused(name: str) -> None:
     if name != "players":
         assert board_text(parse_level(text)).count("P") == 1
         return
-    with pytest.raises(LevelError):
+    with pytest.raises(DataError):
         parse_level(text)

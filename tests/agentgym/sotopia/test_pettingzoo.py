@@ -227,7 +227,7 @@ def test_an_agent_that_there_is_not() -> None:
     aec.reset(seed=0)
     for agent in ("bob", 0, None):
         for call in (env.observation_space, env.action_space, aec.observe, lambda agent: env.step({agent: HI})):
-            with pytest.raises(KeyError, match="unknown agent .*known: 'agent_0', 'agent_1'"):
+            with pytest.raises(KeyError, match=r"unknown agent .*known: 'agent_0', 'agent_1'"):
                 call(agent)
 
 

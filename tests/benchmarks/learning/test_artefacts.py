@@ -5,9 +5,11 @@ import shutil
 
 import pytest
 
+from agentgym.outside.text import DataError
+
 pytest.importorskip("torch")
 
-from benchmarks.learning.artefacts import ArtefactError, check_artefacts
+from benchmarks.learning.artefacts import check_artefacts
 
 
 @pytest.fixture
@@ -72,5 +74,5 @@ def with_untrained_weights(folder):
 )
 def test_what_is_missing_is_named(copy, damage, expected):
     damage(copy)
-    with pytest.raises(ArtefactError, match=expected):
+    with pytest.raises(DataError, match=expected):
         list(check_artefacts(copy))

@@ -10,11 +10,11 @@ import gymnasium as gym
 import pytest
 
 from agentgym.alfworld.env import ALFWorldEnv
-from agentgym.alfworld.game import GameError
 from agentgym.alfworld.official import cache, dataset
 from agentgym.alfworld.official.dataset import find_folder, open_split
 from agentgym.alfworld.tasks import check_task_types
-from agentgym.disk_cache import VARIABLE, cache_folder
+from agentgym.outside.files import VARIABLE, cache_folder
+from agentgym.outside.text import DataError
 from tests.agentgym.alfworld.game_files import content, grammar, write_trial
 from tests.agentgym.alfworld.official_games import files
 
@@ -81,11 +81,11 @@ def test_another_version_folder_is_found(data: Path) -> None:
 
 
 def test_missing_folders_are_explained(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(GameError, match=r"nowhere is not a folder; .*alfworld-download.*\$ALFWORLD_DATA"):
+    with pytest.raises(DataError, match=r"nowhere is not a folder; .*alfworld-download.*\$ALFWORLD_DATA"):
         ALFWorldEnv(data=tmp_path / "nowhere")
-    with pytest.raises(GameError, match=r"holds no split.*pass .*json_2.1.1 as data= and 'train' as split="):
+    with pytest.raises(DataError, match=r"holds no split.*pass .*json_2.1.1 as data= and 'train' as split="):
         ALFWorldEnv(data=data / "json_2.1.1" / "train", split="train")
-    with pytest.raises(GameError, match="~nobody_of_this_name/x is not a folder"):
+    with pytest.raises(DataError, match="~nobody_of_this_name/x is not a folder"):
         ALFWorldEnv(data="~nobody_of_this_name/x")
     with pytest.raises(ValueError, match=r"unknown split 'valid_sen'.*did you mean 'valid_seen'"):
         ALFWorldEnv(data=data, split="valid_sen")
@@ -107,7 +107,7 @@ def test_a_relative_folder_stays_the_same_when_the_process_moves(data: Path, mon
 def test_a_split_without_a_playable_game_is_explained(tmp_path: Path) -> None:
     write_trial(tmp_path / "train", "c/unsolvable", game=content(solvable=False))
     write_trial(tmp_path / "train", "c/film", trajectory=None)
-    with pytest.raises(GameError, match=r"no playable game \(1 without traj_data.json, 1 that cannot be solved\)"):
+    with pytest.raises(DataError, match=r"no playable game \(1 without traj_data.json, 1 that cannot be solved\)"):
         ALFWorldEnv(data=tmp_path)
 
 
@@ -135,7 +135,7 @@ def test_a_split_without_a_playable_game_is_explained(tmp_path: Path) -> None:
 )
 def test_damaged_games_are_named(data: Path, game: object, trajectory: object, message: str) -> None:
     folder = write_trial(data / "json_2.1.1" / "train", "x/y", game=game, trajectory=trajectory)
-    with pytest.raises(GameError, match=f"(?s){message}") as caught:
+    with pytest.raises(DataError, match=f"(?s){message}") as caught:
         fresh(data)
     assert str(folder) in str(caught.value)
     assert "remove its folder to do without it" in str(caught.value)
@@ -144,7 +144,7 @@ def test_damaged_games_are_named(data: Path, game: object, trajectory: object, m
 def test_files_too_large_for_a_game_are_not_read(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dataset, "MOST_BYTES", 10_000)
     folder = write_trial(data / "json_2.1.1" / "valid_seen", "x/y", game=content(more="x" * 10_000))
-    with pytest.raises(GameError, match=r"game.tw-pddl is a file of 1\d,\d+ bytes; at most 10,000 are read") as caught:
+    with pytest.raises(DataError, match=r"game.tw-pddl is a file of 1\d,\d+ bytes; at most 10,000 are read") as caught:
         fresh(data, "valid_seen")
     assert str(folder) in str(caught.value)
 
@@ -152,7 +152,7 @@ def test_files_too_large_for_a_game_are_not_read(data: Path, monkeypatch: pytest
 @pytest.mark.skipif(os.name != "posix", reason="names of folders are bytes")
 def test_folders_whose_names_are_no_text_are_named(data: Path) -> None:
     write_trial(data / "json_2.1.1" / "valid_seen", os.fsdecode(b"x\xff/y"))
-    with pytest.raises(GameError, match=r"valid_seen/x\\udcff/y: the folder's name is not UTF-8"):
+    with pytest.raises(DataError, match=r"valid_seen/x\\udcff/y: the folder's name is not UTF-8"):
         fresh(data, "valid_seen")
 
 

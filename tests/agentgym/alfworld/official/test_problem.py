@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from agentgym.alfworld.game import LOOK, TASK_TYPES, GameError
+from agentgym.alfworld.game import LOOK, TASK_TYPES
 from agentgym.alfworld.official.problem import read_game
+from agentgym.outside.text import DataError
 from tests.agentgym.alfworld.game_files import GOALS, HELP, PROBLEM, content, grammar
 
 
@@ -100,7 +101,7 @@ def test_a_sentence_in_other_words() -> None:
     ],
 )  # fmt: skip
 def test_files_that_cannot_be_read_are_explained(data: Any, message: str) -> None:
-    with pytest.raises(GameError, match=f"(?s){message}"):
+    with pytest.raises(DataError, match=f"(?s){message}"):
         read_game(data, "task/trial")
 
 
@@ -117,6 +118,6 @@ def test_files_that_cannot_be_read_are_explained(data: Any, message: str) -> Non
     ],
 )
 def test_messages_stay_short(data: Any) -> None:
-    with pytest.raises(GameError) as caught:
+    with pytest.raises(DataError) as caught:
         read_game(data, "task/trial")
     assert len(str(caught.value)) < 1000

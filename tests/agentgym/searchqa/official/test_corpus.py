@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentgym.searchqa.official.corpus import CorpusError, PassageReader, check_passages, read_passages
+from agentgym.outside.text import DataError
+from agentgym.searchqa.official.corpus import PassageReader, check_passages, read_passages
 from agentgym.searchqa.retriever import Passage
 from tests.agentgym.searchqa.corpus_files import find
 
@@ -56,14 +57,14 @@ def test_rows_of_all_formats_are_read_in_order(tmp_path: Path, name: str, pack: 
 def test_a_bad_row_is_named_by_line_and_field(tmp_path: Path, row: bytes, words: str) -> None:
     path = tmp_path / "c.jsonl"
     path.write_bytes(b'{"id": "a", "contents": "A"}\n\n' + row + b"\n")
-    with pytest.raises(CorpusError, match=words):
+    with pytest.raises(DataError, match=words):
         read_passages(path)
 
 
 def test_files_that_cannot_be_read_say_why(tmp_path: Path) -> None:
-    with pytest.raises(CorpusError, match="No such file"):
+    with pytest.raises(DataError, match="No such file"):
         read_passages(tmp_path / "none.jsonl")
-    with pytest.raises(CorpusError, match="Is a directory"):
+    with pytest.raises(DataError, match="Is a directory"):
         read_passages(tmp_path)
     for name, content in (
         ("short.xz", lzma.compress(ROWS * 99)[:-20]),
@@ -72,18 +73,18 @@ def test_files_that_cannot_be_read_say_why(tmp_path: Path) -> None:
         ("none.gz", ROWS),
     ):
         (tmp_path / name).write_bytes(content)
-        with pytest.raises(CorpusError, match="cannot be read"):
+        with pytest.raises(DataError, match="cannot be read"):
             list(PassageReader(tmp_path / name))
     for name in ("empty.jsonl", "blank.jsonl"):
         (tmp_path / name).write_bytes(b"\n" * (name == "blank.jsonl"))
-        with pytest.raises(CorpusError, match="holds no passages"):
+        with pytest.raises(DataError, match="holds no passages"):
             read_passages(tmp_path / name)
 
 
 def test_an_id_belongs_to_one_passage(tmp_path: Path) -> None:
     path = tmp_path / "c.jsonl"
     path.write_text('{"id": "1", "contents": "A"}\n{"id": 1, "contents": "B"}\n', encoding="utf-8")
-    with pytest.raises(CorpusError, match="lines 1 and 2 have the same id '1'"):
+    with pytest.raises(DataError, match="lines 1 and 2 have the same id '1'"):
         read_passages(path)
 
 
@@ -100,14 +101,14 @@ def test_surrogates_and_control_characters_are_cleaned(tmp_path: Path) -> None:
     assert read_passages(path) == (Passage("\ufffd", "T\n\ufffd \ufffd[2J \ufffd"),)
     with open(path, "ab") as stream:
         stream.write(b'\n{"id": "\\udffe", "contents": "B"}\n')  # the same id once it is clean
-    with pytest.raises(CorpusError, match="lines 1 and 3 have the same id"):
+    with pytest.raises(DataError, match="lines 1 and 3 have the same id"):
         read_passages(path)
     assert check_passages([Passage("\ud800", "a\udfff")]) == (Passage("\ufffd", "a\ufffd"),)
 
 
 @pytest.mark.parametrize("given", [[Passage("1", 2)], [Passage(None, "x")], ["text"], [("1", "x")]])  # type: ignore[arg-type]
 def test_passages_given_are_texts(given: list[Any]) -> None:
-    with pytest.raises(CorpusError, match="passage 0 \\(from 0\\) must be a Passage of two texts"):
+    with pytest.raises(DataError, match="passage 0 \\(from 0\\) must be a Passage of two texts"):
         check_passages(given)
 
 
@@ -115,8 +116,8 @@ def test_passages_given_are_texts(given: list[Any]) -> None:
 def test_what_a_small_file_unpacks_to_is_limited(tmp_path: Path, name: str, pack: Callable[[bytes], bytes]) -> None:
     path = tmp_path / name
     path.write_bytes(pack(ROWS + b" " * 80_000_000))
-    with pytest.raises(CorpusError, match="unpacks to more than"):
+    with pytest.raises(DataError, match="unpacks to more than"):
         read_passages(path)
     path.write_bytes(pack(ROWS * 1000)[:-9] + b"?" * 9)
-    with pytest.raises(CorpusError, match=r"lines 1 and 4|cannot be read"):
+    with pytest.raises(DataError, match=r"lines 1 and 4|cannot be read"):
         read_passages(path)

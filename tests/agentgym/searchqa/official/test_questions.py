@@ -8,8 +8,9 @@ import re
 import numpy as np
 import pytest
 
+from agentgym.outside.text import DataError
 from agentgym.searchqa.official.questions import read_questions
-from agentgym.searchqa.question import Question, QuestionError, check_questions
+from agentgym.searchqa.question import Question, check_questions
 
 FLASHRAG = {"id": "dev_0", "question": "Who?", "golden_answers": ["Ada", "The"], "metadata": {"x": 1}}
 VERL = {
@@ -45,7 +46,7 @@ def test_parquet_is_read_like_json(tmp_path):
     parquet.write_table(arrow.Table.from_pylist([VERL]), tmp_path / "train.parquet")
     assert read_questions(tmp_path / "train.parquet") == (Question("3", "Where?", ("Ulm",), "nq", "train"),)
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 not")
-    with pytest.raises(QuestionError, match="expected a Parquet file"):
+    with pytest.raises(DataError, match="expected a Parquet file"):
         read_questions(tmp_path / "bad.parquet")
 
 
@@ -63,7 +64,7 @@ def test_a_parquet_file_is_unpacked_up_to_a_limit(tmp_path, what):
         answers = arrow.DictionaryArray.from_arrays(alike.indices, arrow.array(["Ulm"]))
         table = arrow.table({"question": alike, "golden_answers": answers})
     parquet.write_table(table, tmp_path / "x.parquet", store_schema=False)
-    with pytest.raises(QuestionError, match=r"x\.parquet: unpacks to more than 67,108,864 bytes"):
+    with pytest.raises(DataError, match=r"x\.parquet: unpacks to more than 67,108,864 bytes"):
         read_questions(tmp_path / "x.parquet")
 
 
@@ -80,7 +81,7 @@ def test_own_columns_and_separated_answers(tmp_path):
 def test_a_row_that_an_empty_answer_would_win_is_left_out(tmp_path):
     rows = [{**FLASHRAG, "golden_answers": ["The", "?"]}, {**FLASHRAG, "id": "2"}]
     assert [question.id for question in read_questions(write(tmp_path / "q.jsonl", rows))] == ["2"]
-    with pytest.raises(QuestionError, match="no row that is a question"):
+    with pytest.raises(DataError, match="no row that is a question"):
         read_questions(write(tmp_path / "q.jsonl", rows[:1]))
 
 
@@ -89,7 +90,7 @@ def test_equal_ids_of_different_sources_are_told_apart(tmp_path):
     assert [each.id for each in read_questions(write(tmp_path / "q.jsonl", rows))] == ["nq/3", "popqa/3"]
     rows = [{**VERL, "extra_info": {"split": split, "index": 3}} for split in ("train", "test")]
     assert [each.id for each in read_questions(write(tmp_path / "q.jsonl", rows))] == ["train/nq/3", "test/nq/3"]
-    with pytest.raises(QuestionError, match="the id 'train/nq/3' occurs more than once"):
+    with pytest.raises(DataError, match="the id 'train/nq/3' occurs more than once"):
         read_questions(write(tmp_path / "q.jsonl", [VERL, VERL]))
 
 
@@ -105,21 +106,21 @@ def test_equal_ids_of_different_sources_are_told_apart(tmp_path):
     ],
 )
 def test_a_bad_row_is_named(tmp_path, row, message):
-    with pytest.raises(QuestionError, match=re.escape(message)):
+    with pytest.raises(DataError, match=re.escape(message)):
         read_questions(write(tmp_path / "q.jsonl", [FLASHRAG, row]))
 
 
 def test_bad_files_are_named(tmp_path):
     path = tmp_path / "q.jsonl"
     path.write_text('{"id": 1\n')
-    with pytest.raises(QuestionError, match="line 1: not JSON"):
+    with pytest.raises(DataError, match="line 1: not JSON"):
         read_questions(path)
-    with pytest.raises(QuestionError, match="cannot be read"):
+    with pytest.raises(DataError, match="cannot be read"):
         read_questions(tmp_path / "missing.jsonl")
     (tmp_path / "q.jsonl.xz").write_bytes(lzma.compress(b"{}" * 5000)[:-20])
-    with pytest.raises(QuestionError, match="cannot be read"):
+    with pytest.raises(DataError, match="cannot be read"):
         read_questions(tmp_path / "q.jsonl.xz")
-    with pytest.raises(QuestionError, match="cannot be read"):
+    with pytest.raises(DataError, match="cannot be read"):
         read_questions(tmp_path)
 
 
@@ -146,25 +147,25 @@ def test_bad_files_are_named(tmp_path):
 def test_every_damage_is_named_by_file_and_line(tmp_path, row, message):
     path = tmp_path / "q.jsonl"
     path.write_text(json.dumps(FLASHRAG) + "\n\n" + row + "\n")
-    with pytest.raises(QuestionError, match=f"{re.escape(str(path))}, line 3: .*{message}"):
+    with pytest.raises(DataError, match=f"{re.escape(str(path))}, line 3: .*{message}"):
         read_questions(path)
 
 
 def test_files_that_are_no_text_or_too_much_are_named(tmp_path):
     path = tmp_path / "q.jsonl"
     path.write_bytes(json.dumps(FLASHRAG).encode() + b'\n{"question": "\xff"}\n')
-    with pytest.raises(QuestionError, match="line 2: not UTF-8"):
+    with pytest.raises(DataError, match="line 2: not UTF-8"):
         read_questions(path)
     path = tmp_path / "q.jsonl.gz"
     path.write_bytes(gzip.compress(json.dumps(FLASHRAG).encode() + b"\n" * 80_000_000))
-    with pytest.raises(QuestionError, match=r"q\.jsonl\.gz cannot be read.*unpacks to more than"):
+    with pytest.raises(DataError, match=r"q\.jsonl\.gz cannot be read.*unpacks to more than"):
         read_questions(path)
 
 
 def test_equal_ids_are_named_with_their_lines(tmp_path):
     path = tmp_path / "q.jsonl"
     path.write_text("\n".join(["", json.dumps(VERL), "", json.dumps({**VERL, "question": "x"})]))
-    with pytest.raises(QuestionError, match=r"q\.jsonl, lines 2 and 4: the id 'train/nq/3' occurs more than once"):
+    with pytest.raises(DataError, match=r"q\.jsonl, lines 2 and 4: the id 'train/nq/3' occurs more than once"):
         read_questions(path)
 
 
@@ -175,11 +176,11 @@ def test_texts_are_cleaned(tmp_path):
     assert read_questions(tmp_path / "q.jsonl") == (expected,)
     given = Question("\ud800", "Who \udfff\x07?", ("\ud801",), "questions", "test", (), "\x00")
     assert check_questions([given]) == (expected,)
-    with pytest.raises(QuestionError, match=r"question 0 .* expected texts"):
+    with pytest.raises(DataError, match=r"question 0 .* expected texts"):
         check_questions([Question(3, "Who?", ("x",), "s", "test")])
 
 
 @pytest.mark.parametrize("golds", ["Rome", (), ("the", "?"), (3,)])
 def test_a_question_needs_a_golden_answer(golds: object) -> None:
-    with pytest.raises(QuestionError, match=r"question 0 \(from 0\)"):
+    with pytest.raises(DataError, match=r"question 0 \(from 0\)"):
         check_questions([Question("q", "Where?", golds, "s", "test")])  # type: ignore[arg-type]

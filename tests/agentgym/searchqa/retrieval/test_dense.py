@@ -5,9 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from agentgym.outside.text import DataError
 from agentgym.searchqa.retrieval.dense import DenseRetriever, encode_folder, main, normalised
 from agentgym.searchqa.retrieval.engines import find_retriever
-from agentgym.searchqa.retrieval.index_folder import IndexFolderError, build_index
+from agentgym.searchqa.retrieval.index_folder import build_index
 from agentgym.searchqa.retriever import Passage, Retriever
 from tests.agentgym.searchqa.corpus_files import WORDS, random_passages, write_corpus
 
@@ -107,7 +108,7 @@ def test_a_folder_is_encoded_once_and_goes_on_after_an_interruption(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = build_index(write_corpus(tmp_path / "c.jsonl", PASSAGES), tmp_path / "index")
-    with pytest.raises(IndexFolderError, match="holds no vectors"):
+    with pytest.raises(DataError, match="holds no vectors"):
         find_retriever("dense", folder)
 
     def interrupt(done: int, share: float) -> None:
@@ -118,7 +119,7 @@ def test_a_folder_is_encoded_once_and_goes_on_after_an_interruption(
         encode_folder(folder, "counts", encode=counts, progress=interrupt, stretch=10)
     with open(folder / "dense.f32", "ab") as stream:
         stream.write(b"half a vector")
-    with pytest.raises(IndexFolderError, match="holds vectors of counts"):
+    with pytest.raises(DataError, match="holds vectors of counts"):
         encode_folder(folder, "another", encode=counts)
     done: list[int] = []
     for _ in range(2):
@@ -127,7 +128,7 @@ def test_a_folder_is_encoded_once_and_goes_on_after_an_interruption(
     monkeypatch.setattr("agentgym.searchqa.retrieval.dense.load_encoder", lambda model, device: counts)
     dense = find_retriever("dense", folder)
     assert dense.search(list(WORDS), 4) == DenseRetriever(PASSAGES, counts).search(list(WORDS), 4)
-    with pytest.raises(IndexFolderError, match="holds vectors of counts"):
+    with pytest.raises(DataError, match="holds vectors of counts"):
         encode_folder(folder, "another", encode=counts)
 
 
@@ -140,7 +141,7 @@ def test_a_damaged_note_beside_vectors_is_named(tmp_path: Path, head: str) -> No
     folder = build_index(write_corpus(tmp_path / "c.jsonl", PASSAGES), tmp_path / "index")
     np.ones((40, 8), np.float32).tofile(folder / "dense.f32")
     (folder / "dense.json").write_text(head)
-    with pytest.raises(IndexFolderError, match=f"{folder} holds no vectors"):
+    with pytest.raises(DataError, match=f"{folder} holds no vectors"):
         DenseRetriever.from_folder(folder)
 
 

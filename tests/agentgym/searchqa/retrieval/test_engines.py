@@ -6,7 +6,7 @@ import gymnasium as gym
 import pytest
 
 import agentgym  # noqa: F401  # registers the environments
-from agentgym.searchqa.official.corpus import CorpusError
+from agentgym.outside.text import DataError
 from agentgym.searchqa.question import Question
 from agentgym.searchqa.retrieval import engines
 from agentgym.searchqa.retrieval.engines import find_retriever
@@ -56,7 +56,7 @@ def test_a_large_corpus_is_indexed_into_the_cache(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(engines, "_MOST_IN_MEMORY", 10)
     path = write_corpus(tmp_path / "c.jsonl", PASSAGES)
     monkeypatch.setenv("AGENTGYM_CACHE", "off")
-    with pytest.raises(CorpusError, match="index_folder CORPUS FOLDER"):
+    with pytest.raises(DataError, match="index_folder CORPUS FOLDER"):
         find_retriever("lexical", path)
     monkeypatch.setenv("AGENTGYM_CACHE", str(tmp_path / "cache"))
     retriever = find_retriever("lexical", path)
@@ -71,15 +71,15 @@ def test_what_cannot_be_is_named(tmp_path: Path) -> None:
         find_retriever("lexicl", PASSAGES)
     with pytest.raises(ValueError, match=r"must have search\(queries, k\)"):
         find_retriever(3, PASSAGES)  # type: ignore[arg-type]
-    with pytest.raises(CorpusError, match="No such file"):
+    with pytest.raises(DataError, match="No such file"):
         find_retriever("lexical", tmp_path / "none.jsonl")
-    with pytest.raises(CorpusError, match="holds no passages"):
+    with pytest.raises(DataError, match="holds no passages"):
         find_retriever("lexical", ())
-    with pytest.raises(CorpusError, match="same id 'a'"):
+    with pytest.raises(DataError, match="same id 'a'"):
         find_retriever("lexical", [Passage("a", "x"), Passage("a", "y")])
     with pytest.raises(ValueError, match="expected an index folder"):
         find_retriever("lexical", tmp_path)
-    with pytest.raises(CorpusError, match="give its folder as the corpus"):
+    with pytest.raises(DataError, match="give its folder as the corpus"):
         find_retriever("lucene", PASSAGES)
 
 

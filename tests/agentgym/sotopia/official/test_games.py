@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from agentgym.outside.text import DataError
 from agentgym.sotopia.games.bargain import Bargain
 from agentgym.sotopia.games.divide import Divide
 from agentgym.sotopia.games.friend import MutualFriend
 from agentgym.sotopia.games.game import Game
 from agentgym.sotopia.judges.rules import RulesJudge
-from agentgym.sotopia.official.games import ScenarioError, read_game
+from agentgym.sotopia.official.games import read_game
 from agentgym.sotopia.official.profile_files import read_official
 from agentgym.sotopia.players.scripted import PLAYERS
 from agentgym.sotopia.profiles import Relationship, Scenario, Task
@@ -83,7 +84,7 @@ def test_a_sale_from_its_texts() -> None:
     ("text", "first"), [("A lamp is offered.", "You are the buyer; target $900."), ("A lamp for $9.", "Buy it.")]
 )
 def test_a_scenario_without_its_numbers_is_an_error(text: str, first: str) -> None:
-    with pytest.raises(ScenarioError, match=r"scenario s \(sale\) of source 'craigslist_bargains' cannot be read"):
+    with pytest.raises(DataError, match=r"scenario s \(sale\) of source 'craigslist_bargains' cannot be read"):
         read_game(sale(text, first, "You sell it; target $1,000.0."))
 
 
@@ -95,5 +96,5 @@ def test_friends_must_share_whom_the_scenario_names() -> None:
     game = read_game(made)
     assert isinstance(game, MutualFriend)
     assert game.friends[1][1].values == ("Elmstead", "judge")
-    with pytest.raises(ScenarioError, match="not who the scenario names"):
+    with pytest.raises(DataError, match="not who the scenario names"):
         read_game(replace(made, text=text.format("Ann")))

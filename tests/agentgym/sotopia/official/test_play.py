@@ -8,6 +8,7 @@ import gymnasium as gym
 import pytest
 
 import agentgym
+from agentgym.outside.text import DataError
 from agentgym.sotopia import parallel_env
 from agentgym.sotopia.acts import LEAVE, write
 from agentgym.sotopia.env import SotopiaEnv, SotopiaVectorEnv
@@ -85,7 +86,7 @@ def test_families_of_official_scenarios() -> None:
 
 
 def test_a_folder_without_the_files_is_explained(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match="data must be the folder that holds"):
+    with pytest.raises(DataError, match="data must be the folder that holds"):
         gym.make("AgentRL/SOTOPIA-v0", data=tmp_path)
 
 

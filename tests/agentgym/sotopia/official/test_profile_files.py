@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agentgym.sotopia.official.profile_files import FILES, HARD_SCENARIOS, DataError, read_official
+from agentgym.outside.text import DataError
+from agentgym.sotopia.official.profile_files import FILES, HARD_SCENARIOS, read_official
 from agentgym.sotopia.profiles import Relationship, Task
 from agentgym.sotopia.tasks import load_tasks
 from agentgym.sotopia.text import opening
@@ -153,5 +154,5 @@ def test_replaced_files_are_read_anew(tmp_path: Path) -> None:
 
 
 def test_another_folder_is_explained(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError, match=r"no environment_profiles.jsonl in .*data must be the folder"):
+    with pytest.raises(DataError, match=r"no environment_profiles.jsonl in .*data must be the folder"):
         read_official(tmp_path)

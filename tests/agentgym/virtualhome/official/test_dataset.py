@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentgym.foreign_text import ForeignError
+from agentgym.outside.text import DataError
 from agentgym.virtualhome.official.dataset import OfficialActivities
 from agentgym.virtualhome.official.files import UNSEEN_TITLES
 from agentgym.virtualhome.rules import World
@@ -107,9 +107,9 @@ def test_tasks_of_other_scenes(folder: Path) -> None:
 
 
 def test_a_folder_that_is_none(tmp_path: Path) -> None:
-    with pytest.raises(ForeignError, match="is not a folder; expected a folder that holds TrimmedTestScene1"):
+    with pytest.raises(DataError, match="is not a folder; expected a folder that holds TrimmedTestScene1"):
         OfficialActivities(tmp_path / "none")
-    with pytest.raises(ForeignError, match=r"holds no scene1_518_programs\.json"):
+    with pytest.raises(DataError, match=r"holds no scene1_518_programs\.json"):
         OfficialActivities(tmp_path)
     with pytest.raises(ValueError, match=r"unknown goal 'best'; .*either"):
         OfficialActivities(tmp_path, "best")
@@ -124,9 +124,9 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
 def test_a_goal_that_cannot_be_read_is_told_with_its_file(tmp_path: Path) -> None:
     misspelt = json.loads(json.dumps(GOALS).replace("relation_type", "relation_uype"))
     activities = OfficialActivities(write(tmp_path, goals=misspelt), "eai")
-    with pytest.raises(ForeignError, match=r"accurate.json, task s1/1_1, .* entry 0, field 'relation_type'"):
+    with pytest.raises(DataError, match=r"accurate.json, task s1/1_1, .* entry 0, field 'relation_type'"):
         activities.count("all")
     unknown = json.loads(json.dumps(GOALS).replace('"from_id": 30', '"from_id": 77'))
     activities = OfficialActivities(write(tmp_path, goals=unknown), "eai")
-    with pytest.raises(ForeignError, match=r"accurate.json, task s1/1_1: the goal names the id 77"):
+    with pytest.raises(DataError, match=r"accurate.json, task s1/1_1: the goal names the id 77"):
         activities.count("all")

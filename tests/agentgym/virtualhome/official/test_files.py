@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from agentgym.foreign_text import ForeignError
+from agentgym.outside.text import DataError
 from agentgym.virtualhome.official.dataset import OfficialActivities
 from tests.agentgym.virtualhome.official.small_folder import DIFFERENCE, GOALS, GRAPH, PROGRAM, write
 
@@ -29,7 +29,7 @@ def test_packed_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "scene1_518_diffs.json.gz").write_bytes(packed)
     assert OfficialActivities(tmp_path, "strict").count("all") == 1
     (tmp_path / "scene1_518_diffs.json.gz").write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(ForeignError, match=r"scene1_518_diffs\.json\.gz: damaged compressed file"):
+    with pytest.raises(DataError, match=r"scene1_518_diffs\.json\.gz: damaged compressed file"):
         OfficialActivities(tmp_path, "strict")
 
 
@@ -61,7 +61,7 @@ def bad(*path: Any, to: Any) -> dict[str, Any]:
     ],
 )
 def test_a_bad_list_of_tasks_is_refused_at_once(tmp_path: Path, files: dict[str, Any], words: str) -> None:
-    with pytest.raises(ForeignError, match=words):
+    with pytest.raises(DataError, match=words):
         OfficialActivities(write(tmp_path, **files), "strict")
 
 
@@ -91,7 +91,7 @@ def test_a_bad_list_of_tasks_is_refused_at_once(tmp_path: Path, files: dict[str,
     ],
 )
 def test_a_bad_task_is_refused_when_it_is_built(tmp_path: Path, files: dict[str, Any], words: str) -> None:
-    with pytest.raises(ForeignError, match=words):
+    with pytest.raises(DataError, match=words):
         OfficialActivities(write(tmp_path, **files), "strict").by_id("s1/1_1", None)
 
 
@@ -109,40 +109,40 @@ def test_a_bad_task_is_refused_when_it_is_built(tmp_path: Path, files: dict[str,
     ],
 )
 def test_bad_goals(tmp_path: Path, path: tuple[Any, ...], to: Any, words: str) -> None:
-    with pytest.raises(ForeignError, match=words):
+    with pytest.raises(DataError, match=words):
         OfficialActivities(write(tmp_path, goals=changed(GOALS, *path, to=to)), "eai").by_id("s1/1_1", None)
 
 
 def test_what_is_no_json_is_named_with_its_file(tmp_path: Path) -> None:
     write(tmp_path)
     (tmp_path / "scene1_518_programs.json").write_text(json.dumps({"a": 1})[:-1])
-    with pytest.raises(ForeignError, match=r"scene1_518_programs\.json: not JSON"):
+    with pytest.raises(DataError, match=r"scene1_518_programs\.json: not JSON"):
         OfficialActivities(tmp_path)
 
 
 def test_nothing_is_overwritten_by_what_has_its_name(tmp_path: Path) -> None:
     """Of two programs, goals or lists of states of one name the last one counted, without a word."""
     twice = {"scene_1": {"Serve": GOALS["scene_1"]["Serve"], "Other": GOALS["scene_1"]["Serve"]}}
-    with pytest.raises(ForeignError, match=r"accurate\.json, title 'Other': the goal of '1_1' is there twice"):
+    with pytest.raises(DataError, match=r"accurate\.json, title 'Other': the goal of '1_1' is there twice"):
         OfficialActivities(write(tmp_path, goals=twice), "eai").count("all")
     states = [[12, ["DIRTY"]], [12, ["CLEAN"]]]
-    with pytest.raises(ForeignError, match=r"row 0, field 'states', entry 1: the states of 12 are there twice"):
+    with pytest.raises(DataError, match=r"row 0, field 'states', entry 1: the states of 12 are there twice"):
         OfficialActivities(write(tmp_path, **bad("states", to=states)), "strict").count("all")
     path = write(tmp_path) / "scene1_518_programs.json"
     path.write_text(f'{{"1_1": {json.dumps(PROGRAM)}, "1_1": {json.dumps(PROGRAM)}}}')
-    with pytest.raises(ForeignError, match=r"scene1_518_programs\.json: the name '1_1' stands twice in one object"):
+    with pytest.raises(DataError, match=r"scene1_518_programs\.json: the name '1_1' stands twice in one object"):
         OfficialActivities(tmp_path, "strict")
 
 
 def test_a_goal_of_an_action_that_there_is_not(tmp_path: Path) -> None:
     """Nobody could ever do it, and the task was played all the same."""
     goals = changed(GOALS, "scene_1", "Serve", "1_1", "vh_goal", "actions", to=["GRAB", "WASH|RINZE"])
-    with pytest.raises(ForeignError, match=r"task s1/1_1, field 'actions', entry 1: unknown action 'RINZE'"):
+    with pytest.raises(DataError, match=r"task s1/1_1, field 'actions', entry 1: unknown action 'RINZE'"):
         OfficialActivities(write(tmp_path, goals=goals), "eai").count("all")
 
 
 def test_a_character_in_no_room(tmp_path: Path) -> None:
-    with pytest.raises(ForeignError, match=r"row 0: the character is in no room"):
+    with pytest.raises(DataError, match=r"row 0: the character is in no room"):
         OfficialActivities(write(tmp_path, **bad("rem_edges", to=[[4, "INSIDE", 1]])), "strict").count("all")
 
 
@@ -158,10 +158,10 @@ def test_nesting_at_the_limit_is_named_with_its_file(tmp_path: Path) -> None:
         (write(tmp_path) / "scene1_518_diffs.json").write_text(f"[{nested}]")
         try:
             tasks = OfficialActivities(tmp_path, "strict")
-        except ForeignError:
+        except DataError:
             continue
         try:
             deeper(60, tasks)
-        except ForeignError as error:
+        except DataError as error:
             words.append(str(error).removeprefix(str(tmp_path)))
     assert set(words) == {"/scene1_518_diffs.json, row 0: nested too deeply"}

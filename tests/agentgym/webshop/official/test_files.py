@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from agentgym.outside.text import DataError
 from agentgym.webshop.catalogue.product import Product
-from agentgym.webshop.official.files import ProductError, find_files, read_human, read_products, requests_of
+from agentgym.webshop.official.files import find_files, read_human, read_products, requests_of
 from tests.agentgym.webshop.oracles import catalogue
 
 RECORD: dict[str, Any] = {
@@ -88,7 +89,7 @@ def test_which_records_count(tmp_path: Path) -> None:
 )
 def test_malformed_products_are_named_with_the_field(tmp_path: Path, field: str, value: Any) -> None:
     who = "product 1" if field == "asin" else r"product 1 \(B02\)"
-    with pytest.raises(ProductError, match=rf"items_shuffle_1000.json: {who}: field '{field}'"):
+    with pytest.raises(DataError, match=rf"items_shuffle_1000.json: {who}: field '{field}'"):
         read(tmp_path, [RECORD, {**RECORD, "asin": "B02", field: value}], {})
 
 
@@ -102,16 +103,16 @@ def test_malformed_products_are_named_with_the_field(tmp_path: Path, field: str,
     ],
 )
 def test_malformed_requests_are_named_with_the_field(tmp_path: Path, request_: Any, field: str) -> None:
-    with pytest.raises(ProductError, match=rf"product 0 \(B01\), its entry in the requests file: field '{field}'"):
+    with pytest.raises(DataError, match=rf"product 0 \(B01\), its entry in the requests file: field '{field}'"):
         read(tmp_path, [RECORD], {"B01": request_})
 
 
 def test_files_of_another_shape(tmp_path: Path) -> None:
-    with pytest.raises(ProductError, match="product 0: expected an object"):
+    with pytest.raises(DataError, match="product 0: expected an object"):
         read(tmp_path, ["sock"], {})
     path = tmp_path / "items_shuffle.json"
     path.write_text('{"a": 1}')
-    with pytest.raises(ProductError, match="expected a list of products"):
+    with pytest.raises(DataError, match="expected a list of products"):
         list(read_products(path, {}.get))
 
 
@@ -132,10 +133,10 @@ def test_human_requests(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="goals='human' needs it"):
         read_human(path)
     path.write_text('{"B01": [{"instruction": "x.", "instruction_attributes": [], "instruction_options": "s"}]}')
-    with pytest.raises(ProductError, match="product B01, request 0: field 'instruction_options'"):
+    with pytest.raises(DataError, match="product B01, request 0: field 'instruction_options'"):
         read_human(path)
     path.write_text('{"B01": {}}')
-    with pytest.raises(ProductError, match="product B01: expected a list"):
+    with pytest.raises(DataError, match="product B01: expected a list"):
         read_human(path)
 
 

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentgym.outside.text import DataError
 from agentgym.webshop.search import bm25
 from agentgym.webshop.search.analyser import terms
 from agentgym.webshop.search.bm25 import Bm25, load
@@ -176,7 +177,7 @@ def test_an_index_is_the_same_in_memory_and_in_a_folder_whatever_the_blocks(tmp_
 
 
 def test_folders_without_an_index_are_named(tmp_path, monkeypatch):
-    with pytest.raises(FileNotFoundError, match="holds no search index"):
+    with pytest.raises(DataError, match="holds no search index"):
         load(tmp_path)
     build([("a", "x")], tmp_path)
     monkeypatch.setattr(bm25, "FORMAT", 99)

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from agentgym.outside.text import DataError
 from agentgym.webshop.catalogue import store
 from agentgym.webshop.catalogue.catalogue import MemoryCatalogue
 from agentgym.webshop.env import WebShopEnv
@@ -106,7 +107,7 @@ def test_long_and_broken_queries_are_answered(pyserini, tmp_path):
 
 
 def test_a_folder_without_an_index_is_named(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no Lucene index"):
+    with pytest.raises(DataError, match="no Lucene index"):
         Lucene(CATALOGUE, tmp_path)
 
 
