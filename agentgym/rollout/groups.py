@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Protocol, get_args
 from weakref import WeakSet
 
@@ -169,6 +169,9 @@ def act_each(
         observations: n, as `Policy.act` takes them.
         infos: n entries in each column.
         rngs: n generators.
+
+    Raises:
+        TypeError, ValueError: a policy that is asked one by one does not answer one reply each, see `one_each`.
     """
     together = getattr(policy, "act_each", None)
     # A subclass that overrides only `act` does not mean the one of its parent.
@@ -177,7 +180,23 @@ def act_each(
         return together(observations, infos, rngs)  # type: ignore[no-any-return]
     replies: list[Reply] = []
     for i, rng in enumerate(rngs):
-        replies += policy.act(observations[i : i + 1], {key: column[i : i + 1] for key, column in infos.items()}, rng)
+        shown = {key: column[i : i + 1] for key, column in infos.items()}
+        replies += one_each(policy, policy.act(observations[i : i + 1], shown, rng), 1)
+    return replies
+
+
+def one_each(policy: Policy, answers: Any, count: int) -> list[Reply]:
+    """Return what a policy answered to some observations as a list of that length.
+
+    Raises:
+        TypeError: it is no list.
+        ValueError: there are more answers or fewer.
+    """
+    if isinstance(answers, (str, bytes, Mapping)) or not isinstance(answers, Iterable):
+        raise no_reply(policy, answers)
+    replies = list(answers)
+    if len(replies) != count:
+        raise ValueError(f"{type(policy).__name__}.act answered {len(replies)} replies to {count} observations")
     return replies
 
 
@@ -211,18 +230,16 @@ class Stage:
         """Ask all active sub-environments and play their replies; returns these."""
         envs, active, policy = self.envs, self.active, self.policy
         playing = np.flatnonzero(active)
-        answers = self.ask(observations_of(self.observations, playing), infos_of(self.infos, playing), playing)
-        if len(answers) != len(playing):
-            raise ValueError(
-                f"{type(policy).__name__}.act answered {len(answers)} replies to {len(playing)} observations"
-            )
+        shown = observations_of(self.observations, playing), infos_of(self.infos, playing)
+        answers = one_each(policy, self.ask(*shown, playing), len(playing))
         replies: list[Reply | None] = [None] * envs.num_envs
         for i, reply in zip(playing, answers, strict=True):
             replies[i] = reply
         try:
-            actions = ["" if reply is None else reply.text for reply in replies]
+            texts = iter([reply.text for reply in answers])
         except AttributeError:
             raise no_reply(policy, next(reply for reply in answers if not isinstance(reply, Reply))) from None
+        actions = [next(texts) if one else "" for one in active]
         for i, reply in zip(playing, answers, strict=True):
             if getattr(reply, "finish", "") == "prompt-too-long":
                 self.builder.give_up(int(i), reply)
@@ -240,8 +257,8 @@ class Stage:
 def no_reply(policy: Policy, answer: Any) -> TypeError:
     """Return the error of a policy that answered something else than a reply."""
     return TypeError(
-        f"{type(policy).__name__}.act must answer Reply objects, such as agentgym.trajectory.Reply('left'), "
-        f"got {answer!r:.120}"
+        f"{type(policy).__name__}.act must answer Reply objects, one for each observation, such as "
+        f"agentgym.trajectory.Reply('left'), got {answer!r:.120}"
     )
 
 

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.branching.vector import inside
+from agentgym.checks import whole
 from agentgym.rollout.branch_points import Select, selected
-from agentgym.rollout.groups import Policy, Stage, act_each, play_groups, playable, warn_of_unscored
+from agentgym.rollout.groups import Policy, Stage, act_each, one_each, play_groups, playable, warn_of_unscored
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import Reply, StepTable
 
@@ -186,8 +187,8 @@ def collect_tree(
     >>> print(TreeCost.of(table))  # nobody solved the level in 20 steps: 5 episodes of 20, 2 of them cut after 5
     5 episodes, 90 environment steps, 0 generated tokens, 10.0% of all steps shared
     """
-    if branches < 1 or rounds < 1:
-        raise ValueError(f"collect_tree needs branches and rounds of at least 1, got {branches} and {rounds}")
+    branches, rounds = whole("branches", branches, 1), whole("rounds", rounds, 1)
+    seed = whole("seed", seed, 0)
     if common not in (True, False, "siblings"):
         raise ValueError(f"common must be True, False or 'siblings', got {common!r}")
     envs = playable(envs)
@@ -298,7 +299,7 @@ def _play(
         rngs = [(later if age[places[k]] else first)[places[k]].of(int(age[places[k]])) for k in asked]
         if len(asked) < len(places):
             observations, infos = [observations[k] for k in asked], {name: of[asked] for name, of in infos.items()}
-        answers = iter(act_each(policy, observations, infos, rngs) if asked else ())
+        answers = iter(one_each(policy, act_each(policy, observations, infos, rngs), len(asked)) if asked else ())
         return [given.pop(i) if i in given else next(answers) for i in places]
 
     stage = Stage(envs, builder, policy, ask)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -369,9 +370,9 @@ def test_continuations_that_cannot_be_scored_are_left_out_and_unscored_episodes_
 
 
 def test_wrong_calls() -> None:
-    for wrong in ({"branches": 0}, {"rounds": 0}):
-        with pytest.raises(ValueError, match="branches and rounds of at least 1"):
-            tree(**wrong)
+    for name, wrong, least in (("branches", 0, 1), ("rounds", 1.5, 1), ("branches", math.nan, 1), ("seed", None, 0)):
+        with pytest.raises(ValueError, match=f"{name} must be an integer of at least {least}, got {wrong}"):
+            tree(**{name: wrong})
     with pytest.raises(ValueError, match="common must be True, False or 'siblings', got 'both'"):
         tree(common="both")
     with pytest.raises(ValueError, match=r"unknown select 'al'; .*did you mean 'all'"):
@@ -387,6 +388,57 @@ def test_wrong_calls() -> None:
 
     with pytest.raises(TypeError, match="cannot be branched through Foreign"):
         collect_tree(Foreign(corridors(2)), Coin(), tasks=TASKS, branches=1, seed=0)
+
+
+class Answers(OneByOne):
+    """Asked for one observation, answers as many replies as it is the turn of, again and again."""
+
+    def __init__(self, counts: Sequence[int]) -> None:
+        super().__init__()
+        self.counts = itertools.cycle(counts)
+
+    def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> Any:
+        return super().act(observations, infos, rng) * (next(self.counts) if len(observations) == 1 else 1)
+
+
+@pytest.mark.parametrize("counts", [[0], [2], [2, 0]])
+def test_a_policy_that_answers_one_observation_twice_and_another_never(counts: list[int]) -> None:
+    """What was too much for one observation was played for the next one, or dropped, without a word."""
+    with pytest.raises(ValueError, match=f"Answers.act answered {counts[0]} replies to 1 observations"):
+        tree(policy=Answers(counts))
+
+
+def test_a_policy_that_answers_all_at_once_too_often() -> None:
+    class Twice(Coin):
+        def act(self, observations: Any, infos: Any, rng: np.random.Generator) -> list[Reply]:
+            return Coin().act(observations, infos, rng)
+
+        def act_each(self, observations: Any, infos: Any, rngs: Any) -> list[Reply]:
+            return Coin().act_each(observations, infos, rngs) * 2
+
+    with pytest.raises(ValueError, match=r"Twice\.act answered \d+ replies to \d+ observations"):
+        tree(policy=Twice())
+
+
+@pytest.mark.parametrize("answer", [None, 5, "left", {"left": 1}, b"left"])
+def test_a_policy_whose_answer_is_no_list_is_told_of_replies(answer: Any) -> None:
+    class One(Coin):
+        def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> Any:
+            return answer
+
+    with pytest.raises(TypeError, match=r"One\.act must answer Reply objects, one for each observation"):
+        tree(policy=One())
+
+
+def test_none_is_no_reply() -> None:
+    """It was played as the empty action."""
+
+    class Silent(Coin):
+        def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> Any:
+            return [None] * len(observations)
+
+    with pytest.raises(TypeError, match=r"Silent\.act must answer Reply objects, .*, got None"):
+        tree(policy=Silent())
 
 
 def test_tagged_replies_reach_every_scripted_player_with_numbers_of_its_own() -> None:
