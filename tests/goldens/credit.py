@@ -55,7 +55,8 @@ def inputs(table: StepTable, tokens: bool = False) -> dict[str, Any]:
         "scores": scores, "mask": np.arange(3) < rng.integers(1, 4, (n, 1)), "values": rng.uniform(size=n),
         "last_values": rng.uniform(size=table.n_trajectories), "beliefs": rng.uniform(size=n),
         "entropies": rng.uniform(0, 2, n), "hindsight": -rng.exponential(size=n), "plain": -rng.exponential(size=n),
-        "contributions": rng.normal(size=n), "importance": rng.uniform(0.5, 1.5, n), "segments": None if table.has_forks else by_count(table, 3),
+        "contributions": rng.normal(size=n), "importance": rng.uniform(0.5, 1.5, n),
+        "segments": None if table.has_forks else by_count(table, 3),
     }  # fmt: skip
 
 
