@@ -10,6 +10,7 @@ from __future__ import annotations
 import bz2
 import contextlib
 import gzip
+import io
 import json
 import lzma
 import math
@@ -26,6 +27,9 @@ MOST_CHARACTERS: Final = 100_000
 MOST_DIGITS: Final = 18
 #: A compressed file may unpack to this many bytes, or to `MOST_RATIO` times its own size where that is more.
 MOST_UNPACKED, MOST_RATIO = 1 << 26, 100
+#: Bytes that are unpacked at a time.
+_BLOCK: Final = 1 << 20
+_LINE_END: Final = 0x0A
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 #: Lone surrogates and control characters; tabulator and the line breaks \n, \r, \x0b, \x0c, \x85 stay.
@@ -172,6 +176,11 @@ def packed(path: Path, file: IO[bytes]) -> contextlib.AbstractContextManager[IO[
     return _PACKED[path.suffix](file, "wb") if path.suffix in _PACKED else contextlib.nullcontext(file)
 
 
+def most_unpacked(size: int) -> int:
+    """Return how many bytes a compressed file of some bytes may unpack to."""
+    return max(MOST_UNPACKED, MOST_RATIO * size)
+
+
 class Unpacked:
     """A file, unpacked on the way where its name ends in .xz, .gz or .bz2; what it unpacks to is limited.
 
@@ -184,7 +193,7 @@ class Unpacked:
         self._path = path
         self._raw = open(path, "rb")  # noqa: SIM115  # closed at the end of the caller's block
         self._size = os.fstat(self._raw.fileno()).st_size
-        self._left = self._most = max(MOST_UNPACKED, MOST_RATIO * self._size)
+        self._left = self._most = most_unpacked(self._size)
         self._stream: IO[bytes] = _PACKED[path.suffix](self._raw) if path.suffix in _PACKED else self._raw
 
     def __enter__(self) -> Unpacked:
@@ -203,21 +212,38 @@ class Unpacked:
 
     def read(self) -> bytes:
         """Return everything."""
-        return self._counted(lambda: self._stream.read(self._left + 1))
+        # Asked for all at once, a stream sets aside as much as it may read, a hundred times the file.
+        return b"".join(iter(self._block, b""))
 
     def __iter__(self) -> Iterator[bytes]:
         """Yield the lines."""
         if self._stream is self._raw:
             yield from self._raw
-        else:
-            while line := self._counted(lambda: self._stream.readline(self._left + 1)):
+            return
+        begun: list[bytes] = []  # a line that goes on in the next block
+        while block := self._block():
+            for line in io.BytesIO(block):
+                if begun or line[-1] != _LINE_END:
+                    begun.append(line)
+                    if line[-1] != _LINE_END:
+                        continue
+                    line = b"".join(begun)
+                    begun.clear()
                 yield line
+        if begun:
+            yield b"".join(begun)
+
+    def _block(self) -> bytes:
+        """Return what comes next, at most `_BLOCK` bytes; b"" at the end."""
+        return self._counted(lambda: self._stream.read(min(_BLOCK, self._left + 1)))
 
     def _counted(self, read: Callable[[], bytes]) -> bytes:
         try:
             content = read()
         except (EOFError, lzma.LZMAError, zlib.error, OSError, ValueError) as error:
             raise DataError(f"{self._path}: damaged compressed file ({error})") from None
+        except MemoryError:  # the head of an .xz file may ask for 4 GiB
+            raise DataError(f"{self._path}: unpacking it takes more memory than there is") from None
         self._left -= len(content)
         if self._left < 0:
             raise DataError(

@@ -1,10 +1,12 @@
 """All trials, in the order in which they are told."""
 
-from tests.robustness import crashes, files, growing, linear, network, pages, playing, tables
+from tests.robustness import crashes, files, growing, homes, linear, network, pages, paired, playing, tables
 
 TRIALS = [
     *playing.TRIALS,
+    *paired.TRIALS,
     *files.TRIALS,
+    *homes.TRIALS,
     *linear.TRIALS,
     *growing.TRIALS,
     *network.TRIALS,

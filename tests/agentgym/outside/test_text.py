@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import io
 import json
 import lzma
 from pathlib import Path
@@ -149,6 +150,38 @@ def test_a_compressed_file_is_unpacked_up_to_a_limit(tmp_path: Path, suffix: str
     content = np.random.default_rng(0).bytes(3000)  # does not shrink: twice its own size is allowed
     path.write_bytes(PACK[suffix](content))
     assert read_file(path) == content
+
+
+def test_a_compressed_file_is_unpacked_a_block_at_a_time(tmp_path: Path, monkeypatch) -> None:
+    """A stream that is asked for all it may unpack sets aside that much: 100 GB for a file of one."""
+    asked = []
+
+    class Asked(io.BytesIO):
+        def read(self, size=-1):
+            asked.append(size)
+            return super().read(size)
+
+    monkeypatch.setitem(foreign_text._PACKED, ".gz", lambda raw: Asked(b"a" * 3_000_000))
+    path = tmp_path / "x.gz"
+    path.write_bytes(b"")
+    assert read_file(path) == b"a" * 3_000_000
+    # 3,000,000 bytes are two blocks of 1,048,576, a rest, and the end
+    assert asked == [1 << 20] * 4
+
+
+def test_a_compressed_file_that_asks_for_more_memory_than_there_is(tmp_path: Path, monkeypatch) -> None:
+    class Greedy(io.BytesIO):
+        def read(self, size=-1):
+            raise MemoryError
+
+        readline = read
+
+    monkeypatch.setitem(foreign_text._PACKED, ".xz", lambda raw: Greedy())
+    path = tmp_path / "x.xz"
+    path.write_bytes(b"")
+    for read in (read_file, lambda path: list(read_json_lines(path))):
+        with pytest.raises(DataError, match=r"x\.xz: unpacking it takes more memory than there is"):
+            read(path)
 
 
 @pytest.mark.parametrize("suffix", PACK)
