@@ -1,7 +1,7 @@
 """Which tasks a run plays, and where they come from: found as `gym.make` finds them, noted, and compared on going on.
 
 open_data    a configuration on the data that variables and options name: splits and numbers of tasks that there are
-DataSource   what was found, with a fingerprint: printed first, and `data_source.json` in the folder of a run and its models
+DataSource   what was found, with a fingerprint; `data_source.json` in the folder of a run and beside its models
 """
 
 from __future__ import annotations

@@ -266,7 +266,7 @@ def test_a_folder_that_replaces_another_leaves_nothing_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchanged: bool
 ) -> None:
     if not exchanged:  # as on systems that cannot
-        monkeypatch.setattr("agentgym.disk_cache._exchange", lambda one, other: False)
+        monkeypatch.setattr("agentgym.outside.files._exchange", lambda one, other: False)
     folder = tmp_path / "model"
     for name in ("first", "second"):
         with new_folder(folder, replace=True) as new:
@@ -282,7 +282,7 @@ def test_a_folder_that_replaces_another_leaves_nothing_of_it(
 
 #: Kills itself before the step of this number of those that change what names there are.
 _KILLED = """
-import os, signal, shutil, agentgym.disk_cache as cache
+import os, signal, shutil, agentgym.outside.files as cache
 left = int(sys.argv[2])
 def counted(step):
     def call(*given, **options):
