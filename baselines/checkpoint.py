@@ -17,12 +17,13 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
-import os
 import re
 import shutil
 import signal
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -32,7 +33,7 @@ from typing import Any
 
 from torch import Tensor
 
-from agentgym.outside.files import damage, new_folder, seal
+from agentgym.outside.files import damage, new_folder, restore_folder, seal
 from agentgym.outside.text import DataError, read_json
 from baselines.config import TRAINING_RULES
 from baselines.experience import Experience
@@ -45,6 +46,16 @@ STATE_FILE = "state.json"
 _FORMAT = 2
 _NAME = re.compile(r"checkpoint-(\d{6,9})")
 _PARTS = ("model", "optimizer", "scorer")
+#: What a process that was killed may leave beside folders of a run.
+_LEFT = re.compile(r"\.(checkpoint-\d{6,9}|best-\d{6,9}|final)\.(replaced|.+\.partial)")
+#: What `save_pretrained` writes: of models, tokenizers, image processors and adapters, and of `policies`.
+_MODEL_FILE = re.compile(
+    r"(model|adapter_model|head)(-\d{5}-of-\d{5})?\.(safetensors|bin)(\.index\.json)?|README\.md|\w+\.jinja"
+    r"|(data_source|policy|adapter_base|config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|adapter_config"
+    r"|preprocessor_config|processor_config|video_preprocessor_config|chat_template)\.json"
+    r"|(merges|vocab)\.txt|tokenizer\.model|spiece\.model|sentencepiece\.bpe\.model"
+)
+_MODEL_FOLDERS = ("base", "additional_chat_templates")
 #: What an earlier version called the last.
 _OLD_SCORER = "critic"
 
@@ -93,10 +104,8 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, keep: int = 2) -> N
         keep: how many stay, at least 1.
     """
     path = folder / f"checkpoint-{checkpoint.iteration:06d}"
-    if path.exists():  # damaged, or of a future that is played again
-        remove_folder(path)
     trees = {}
-    with new_folder(path) as new:
+    with new_folder(path, replace=True) as new:  # an older one is damaged, or of a future that is played again
         for part in _PARTS:
             trees[part], tensors = split(getattr(checkpoint, part))
             if trees[part] is not None:
@@ -106,26 +115,49 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, keep: int = 2) -> N
         plain = {name: getattr(checkpoint, name) for name in ("identity", "iteration", "seconds", "training_rules")}
         (new / STATE_FILE).write_text(json.dumps({"format": _FORMAT, **plain, "trees": trees}), encoding="utf-8")
         seal(new)
-        for file in sorted(new.iterdir()):
-            _to_disk(file)
-    _to_disk(folder)
     _keep_newest(folder, keep)
 
 
 def save_policy(policy: Any, path: Path) -> None:
-    """Write a policy as an ordinary model folder that is there whole or not at all, in the place of an older one."""
-    if path.exists():
-        remove_folder(path)
-    with new_folder(path) as new:
+    """Write a policy as an ordinary model folder, in the place of an older one.
+
+    It is written beside it, and then the two are swapped: after a kill at any moment the older one is there or the new
+    one, whole. Where the older one holds what no policy writes, it is kept under another name, with a warning.
+
+    Args:
+        policy: has `save_pretrained`.
+        path: of the model folder.
+    """
+    _keep_foreign(path)
+    with new_folder(path, replace=True) as new:
         policy.save_pretrained(new)
 
 
-def _to_disk(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def remove_policy(path: Path) -> None:
+    """Remove a model folder, if there is one; where it holds what no policy writes, it is kept under another name."""
+    _keep_foreign(path)
+    if path.exists():
+        remove_folder(path)
+
+
+def _keep_foreign(path: Path) -> None:
+    """Give another name to what stands in the place of a model folder, where something in it is not of a policy."""
+    restore_folder(path)
+    if not path.exists() or (path.is_dir() and not (foreign := _foreign(path))):
+        return
+    kept = next(other for n in itertools.count(1) if not (other := path.with_name(f"{path.name}.kept-{n}")).exists())
+    path.rename(kept)
+    what = f"held {foreign}, which no policy writes" if kept.is_dir() else "was a file"
+    warnings.warn(f"{path} {what}: what was there is kept as {kept.name}", stacklevel=3)
+
+
+def _foreign(folder: Path) -> str | None:
+    """Return the name of something in a folder that `save_pretrained` does not write, None where there is nothing."""
+    for path in sorted(folder.rglob("*")):
+        folder_of_ours = path.is_dir() and not path.is_symlink() and path.name in _MODEL_FOLDERS
+        if not folder_of_ours and not (path.is_file() and _MODEL_FILE.fullmatch(path.name)):
+            return str(path.relative_to(folder))
+    return None
 
 
 def remove_folder(path: Path) -> None:
@@ -144,9 +176,12 @@ def _keep_newest(folder: Path, keep: int) -> None:
 def remove_leftovers(folder: Path, *, keep: int = 2) -> None:
     """Remove what a process that was killed has half written or not yet removed; call it while no trainer is here."""
     _keep_newest(folder, keep)
-    for name in ("checkpoint-*", "best-*", "final"):
-        for path in folder.glob(f".{name}.*.partial"):
-            shutil.rmtree(path, ignore_errors=True)
+    for path in folder.iterdir():
+        if found := _LEFT.fullmatch(path.name):
+            if found[2] == "replaced":
+                restore_folder(folder / found[1])
+            else:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def load_checkpoint(folder: Path, identity: dict[str, Any]) -> Checkpoint:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import re
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -31,8 +32,8 @@ from baselines.checkpoint import (
     describe_credit,
     describe_run,
     load_checkpoint,
-    remove_folder,
     remove_leftovers,
+    remove_policy,
     save_checkpoint,
     save_policy,
 )
@@ -52,6 +53,7 @@ from wrappers.reply import parses_replies
 
 #: The policy at the end of a run.
 FINAL_FOLDER = "final"
+_BEST_FOLDER = re.compile(r"best-\d{6,9}")
 #: What the best policy is chosen by.
 _BEST = "validation_greedy_success"
 #: Held while a trainer runs; says which process it is.
@@ -240,8 +242,8 @@ class Trainer:
         self.tokens = int(sum(row.get("tokens", 0.0) for row in self.log.rows))
         if not self.is_over and self.log.rows:  # of a run that was shorter
             self.log.amend(unfinished(self.log.rows))
-        if self.folder is not None and not self.is_over and (self.folder / FINAL_FOLDER).exists():
-            remove_folder(self.folder / FINAL_FOLDER)  # likewise
+        if self.folder is not None and not self.is_over:
+            remove_policy(self.folder / FINAL_FOLDER)  # likewise
         try:
             with deferred() as interruption:
                 start: Row = {"iteration": 0, "training_rules": TRAINING_RULES}
@@ -404,8 +406,8 @@ class Trainer:
             path = self.folder / f"best-{self.iteration:06d}"
             save_policy(self.policy, path)
             for other in self.folder.glob("best-*"):
-                if other != path:
-                    remove_folder(other)
+                if other != path and _BEST_FOLDER.fullmatch(other.name) and other.is_dir():
+                    remove_policy(other)
 
     def _load(self, checkpoint: Checkpoint) -> None:
         load_trained_state(self.policy.model, checkpoint.model)

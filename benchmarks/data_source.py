@@ -1,7 +1,7 @@
 """Which tasks a run plays, and where they come from: found as `gym.make` finds them, noted, and compared on going on.
 
 open_data    a configuration on the data that variables and options name: splits and numbers of tasks that there are
-DataSource   what was found, with a fingerprint: printed before a run, and `data.json` in its folder and beside models
+DataSource   what was found, with a fingerprint; `data_source.json` in the folder of a run and beside its models
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from baselines.environments.settings import EnvSettings
 from benchmarks.config import Config
 from benchmarks.json_files import CONFIG, OtherConfigurationError, encode, load, write_json
 
-SOURCE_FILE = "data.json"
+SOURCE_FILE = "data_source.json"
 GENERATED = "generated"
 #: Names of splits to validate and to test on in data of others, the best first.
 _VALIDATION, _TEST = ("validation", "valid_seen", "dev"), ("test", "valid_unseen", "dev")

@@ -354,8 +354,16 @@ class HuggingFacePolicy:
 
         Of a policy with an adapter the adapter is written, and where its base is; `policies.lora.merge_lora` makes an
         ordinary model of it.
+
+        Raises:
+            FileExistsError: the folder holds an adapter, which would be read in the place of this model.
         """
         folder = Path(folder)
+        if not has_adapter(self.model) and (folder / ADAPTER_FILE).exists():
+            raise FileExistsError(
+                f"{folder} holds an adapter ({ADAPTER_FILE}), which would be read in the place of this model: "
+                "name another folder, or remove it"
+            )
         folder.mkdir(parents=True, exist_ok=True)
         if has_adapter(self.model):
             save_adapter(folder, self)

@@ -27,8 +27,7 @@ def test_inside():
 def test_free(tmp_path): write(tmp_path), files.write(tmp_path), other(tmp_path)
 """,
     "tests.a.test_marked": "from tests.a.more import load\npytestmark = skipif(not load())\ndef test_all(): ...\n",
-    "tests.a.test_auto": "from tests.a.more import load as l\n@fixture(autouse=True)\ndef f(): l()\n"
-    "def test_all(): ...\n",
+    "tests.a.test_auto": "from tests.a.more import load\n@fix(autouse=True)\ndef f(): load()\ndef test_all(): 0\n",
     "tests.a.test_free": "from tests.a.files import find\ndef test_none(find_all): ...\n",
 }
 

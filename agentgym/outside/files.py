@@ -6,6 +6,7 @@ A file or folder appears whole or not at all, whatever is killed meanwhile and h
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import fcntl
 import glob
 import hashlib
@@ -108,21 +109,76 @@ def write_file(path: Path, content: bytes, *, lasting: bool = True) -> None:
 
 
 @contextlib.contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
-    """Give a folder to fill, which takes its name when the block ends well; who comes second finds it there."""
+def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
+    """Give a folder to fill, which takes its name when the block ends well.
+
+    Args:
+        folder: its name.
+        replace: an older folder of that name gives way, all of it; at every moment one of the two is there, or after a
+            kill at the worst moment the older one beside its name, where `restore_folder` finds it. Otherwise who comes
+            second finds the older one, and it stays.
+
+    Raises:
+        OSError: when the folder cannot be written.
+    """
+    if replace:
+        folder = folder.resolve()  # a link stays a link
+        restore_folder(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     _sweep(folder)
     temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=_PARTIAL, dir=folder.parent))
     try:
         yield temporary
         _give_rights(temporary, 0o777)
+        if replace:
+            for path in sorted(temporary.rglob("*")):
+                to_disk(path)
         try:
             temporary.rename(folder)
         except OSError:
-            if not folder.is_dir():  # else another process was faster, with the same content
+            if not folder.is_dir():
                 raise
+            if replace and not _exchange(temporary, folder):
+                folder.rename(_aside(folder))
+                temporary.rename(folder)
+        if replace:
+            to_disk(folder.parent)
+            shutil.rmtree(_aside(folder), ignore_errors=True)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)  # also what it was exchanged for
+
+
+def restore_folder(folder: Path) -> None:
+    """Give a folder its name back after a kill between the two steps of a replacement, where it took two."""
+    if not _aside(folder).is_dir():
+        return
+    if folder.exists():
+        shutil.rmtree(_aside(folder), ignore_errors=True)
+    else:
+        _aside(folder).rename(folder)
+
+
+def to_disk(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _aside(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.replaced")
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two names of a folder swap what they name in one step; False where the system cannot."""
+    try:
+        swap = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError):
+        return False
+    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE
+    return bool(swap(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0)
 
 
 _SEAL = "seal.json"

@@ -6,7 +6,7 @@ folder holds, per environment,
 
     sokoban.json            every record so far, from which table, pictures and page are made
     sokoban/config.json     what was asked; another configuration needs another folder
-    sokoban/data.json       which tasks are played, see `benchmarks.data_source`
+    sokoban/data_source.json       which tasks are played, see `benchmarks.data_source`
     sokoban/records/        one record per finished run: the same command goes on with the others
     sokoban/<run>/          clones, and checkpoints of the run at hand
 """

@@ -6,7 +6,6 @@ command goes on where it was interrupted.
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from agentgym.rollout import Policy
 from agentgym.trajectory import Floats, StepTable
+from baselines.checkpoint import save_policy
 from baselines.environments.settings import TINY, tasks
 from baselines.evaluation import Evaluation, evaluate
 from benchmarks import json_files
@@ -194,8 +194,7 @@ def _clone(config: Config, folder: Path, job: Job, progress: Progress) -> Found:
         json_files.write_json(history, folder / job.name / "cloning.json")
     seconds = time.perf_counter() - started
     model = folder / job.name / "model"
-    shutil.rmtree(model, ignore_errors=True)
-    policy.save_pretrained(model)
+    save_policy(policy, model)
     hand_on(folder, model)
     found = _scores(config, policy, CLONE, job.seed, seconds)
     progress(1, 1, _both(found))
@@ -240,9 +239,9 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> Found
     else:
         rows, estimate = _by_credit(config, folder, job, policy, method, progress)
     if config.lora:
-        policy.save_pretrained(folder / job.name / "adapter")
+        save_policy(policy, folder / job.name / "adapter")
         policy = merge_lora(policy)
-    policy.save_pretrained(folder / job.name / "model")
+    save_policy(policy, folder / job.name / "model")
     hand_on(folder, folder / job.name / "model")
     seconds = float(rows[-1].get("seconds", 0.0))
     own = getattr(method, "own_env", None)

@@ -6,7 +6,7 @@ For each seed one clone is learned and shared by all methods of that seed. Every
 process of its own; the same command continues an interrupted benchmark. The folder then holds
 
     config.json   what was asked; another configuration needs another folder
-    data.json     which tasks it plays, see `benchmarks.data_source`; beside each model too
+    data_source.json     which tasks it plays, see `benchmarks.data_source`; beside each model too
     results.json  everything that was found, see `benchmarks.learning.results`
     curves.png    learning curves
     report.html   table, curves, episodes and state graphs in one self-contained page

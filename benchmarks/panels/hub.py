@@ -44,10 +44,16 @@ def write_folder(results: Mapping[str, PanelResults], folder: Path) -> None:
         folder: made where it is missing.
 
     Raises:
-        ResultsError: there are none, or results that lie under one panel's name are not of the same tasks.
+        ResultsError: there are none, results that lie under one panel's name are not of the same tasks, or the folder
+            holds a README.md of something else or other results, which would be sent with these.
     """
     if not results:
         raise ResultsError("no results to write: expected files results.json, which `panel` writes")
+    if (folder / "README.md").exists() and not (folder / "panels").is_dir():
+        raise ResultsError(f"{folder / 'README.md'} is of something else: name an empty folder with --out")
+    if others := sorted(_names(folder / "results") - results.keys()):
+        path = folder / "results" / others[0]
+        raise ResultsError(f"{path} is of an earlier data set: remove it, or name another folder with --out")
     results = dict(sorted(results.items()))
     first: dict[str, str] = {}
     for name, one in results.items():
@@ -87,7 +93,9 @@ def read_folder(folder: Path) -> dict[str, PanelResults]:
 
 
 def upload(folder: Path, repository: str, *, private: bool = True) -> str:
-    """Send a data set's folder to the Hub, by the token of `hf auth login`, and return its address.
+    """Send a data set's files to the Hub, by the token of `hf auth login`, and return its address.
+
+    Nothing else that lies in the folder is sent.
 
     Args:
         folder: as `write_folder` made it.
@@ -96,7 +104,10 @@ def upload(folder: Path, repository: str, *, private: bool = True) -> str:
     """
     api = HfApi()
     address = api.create_repo(repository, repo_type="dataset", private=private, exist_ok=True)
-    api.upload_folder(repo_id=repository, repo_type="dataset", folder_path=folder, commit_message="Results on panels")
+    api.upload_folder(
+        repo_id=repository, repo_type="dataset", folder_path=folder, commit_message="Results on panels",
+        allow_patterns=["README.md", "panels/*.jsonl", f"results/*/*/{RESULTS}", "results/*/*/outcomes.jsonl"],
+    )  # fmt: skip
     return str(address)
 
 
@@ -122,8 +133,11 @@ def hub(
 
 
 def _load_all(folder: Path) -> dict[str, PanelResults]:
-    paths = sorted(folder.glob(f"*/*/{RESULTS}"))
-    return {path.parent.relative_to(folder).as_posix(): load(path) for path in paths}
+    return {name: load(folder / name / RESULTS) for name in sorted(_names(folder))}
+
+
+def _names(folder: Path) -> set[str]:
+    return {path.parent.relative_to(folder).as_posix() for path in folder.glob(f"*/*/{RESULTS}")}
 
 
 def _tasks(one: PanelResults) -> list[dict[str, Any]]:

@@ -212,15 +212,15 @@ def _verl(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[LoggedEpisode
         if not (begun and ended):
             raise ResultsError(f"{where}: the prompt has no 'current observation is: ... Your admissible actions'")
         now, taken = shown.strip(), _TAKEN.search(row["input"])
+        before = taken[1] if taken else "0"
         score = _number(row, "score", where)
-        if taken is None or taken[1] == "0":
+        if before == "0":
             if episode is not None:
                 yield episode.done()
             won = None if score not in (0.0, _VERL_WON) else score == _VERL_WON
             episode = _Reading(number, opening=now, won=won)
         if episode is None:
-            before = "" if taken is None else f"{taken[1]:.40}"
-            raise ResultsError(f"{where}: expected the first step of an episode, got one after {before}")
+            raise ResultsError(f"{where}: expected the first step of an episode, got one after {before:.40}")
         if episode.steps:
             episode.show(now)
         episode.steps.append(LoggedStep(_verl_action(row["output"]), None, number))

@@ -11,7 +11,7 @@ from agentgym.outside.http import HttpAnswer, HttpClient
 from agentgym.outside.redaction import redact
 
 #: In a run's folder: the start that an engine reads, and weights on their way to it.
-ENGINE_FOLDER = "engine"
+ENGINE_FOLDER = ".engine.partial"
 _DEFAULT_URL = "http://localhost:8000"
 _MOST_BYTES = 1_000_000
 

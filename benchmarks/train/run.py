@@ -12,7 +12,7 @@ from rich.console import Console
 
 from agentgym.trajectory import StepTable
 from baselines.callbacks import Samples, Tracker
-from baselines.checkpoint import checkpoints
+from baselines.checkpoint import checkpoints, save_policy
 from baselines.environments.settings import SMOLLM2, TINY
 from baselines.metrics import Row
 from baselines.trainer import FINAL_FOLDER, Callback, Trainer
@@ -102,7 +102,7 @@ def run_training(
         finally:
             shutil.rmtree(folder / ENGINE_FOLDER, ignore_errors=True)
     if config.lora:
-        merge_lora(policy).save_pretrained(folder / MERGED_FOLDER)
+        save_policy(merge_lora(policy), folder / MERGED_FOLDER)
     for model in (folder / FINAL_FOLDER, folder / MERGED_FOLDER, *folder.glob("best-*")):
         hand_on(folder, model)
     return write_report(folder, settings)

@@ -26,6 +26,7 @@ from baselines.checkpoint import (
     load_checkpoint,
     remove_leftovers,
     save_checkpoint,
+    save_policy,
 )
 from tests.baselines.corridor_learning import CONFIG, TASKS, small_policy
 
@@ -318,3 +319,87 @@ def test_other_threads_leave_the_handlers_alone() -> None:
     thread.start()
     thread.join()
     assert seen == [(None, before)]
+
+
+class Saved:
+    """A policy of one file, which ends in the middle where it is told to."""
+
+    def __init__(self, text: str, error: BaseException | None = None) -> None:
+        self.text, self.error = text, error
+
+    def save_pretrained(self, folder: Path) -> None:
+        (folder / "config.json").write_text(self.text)
+        if self.error is not None:
+            raise self.error
+        (folder / "model.safetensors").write_text(self.text)
+
+
+def texts(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in sorted(folder.iterdir())}
+
+
+@pytest.mark.parametrize("error", [OSError("No space left on device"), KeyboardInterrupt()])
+def test_a_policy_that_cannot_be_written_leaves_the_one_before(tmp_path: Path, error: BaseException) -> None:
+    path = tmp_path / "final"
+    save_policy(Saved("old"), path)
+    with pytest.raises(type(error)):
+        save_policy(Saved("new", error), path)
+    assert texts(path) == {"config.json": "old", "model.safetensors": "old"}
+    assert names(tmp_path) == ["final"]
+    save_policy(Saved("new"), path)
+    assert texts(path) == {"config.json": "new", "model.safetensors": "new"}
+    assert names(tmp_path) == ["final"]
+
+
+def test_what_is_not_of_a_policy_is_kept_and_not_mixed_in(tmp_path: Path) -> None:
+    path = tmp_path / "final"
+    save_policy(Saved("old"), path)
+    (path / "notes.txt").write_text("mine")
+    with pytest.warns(UserWarning, match=r"final held notes\.txt, .* kept as final\.kept-1$"):
+        save_policy(Saved("new"), path)
+    assert names(path) == ["config.json", "model.safetensors"]
+    kept = {"config.json": "old", "model.safetensors": "old", "notes.txt": "mine"}
+    assert texts(tmp_path / "final.kept-1") == kept
+    (path / "base").mkdir()
+    (path / "base" / "thesis.tex").write_text("mine")
+    with pytest.warns(UserWarning, match=r"held base/thesis\.tex, .* kept as final\.kept-2$"):
+        save_policy(Saved("newer"), path)
+    assert (tmp_path / "final.kept-2" / "base" / "thesis.tex").read_text() == "mine"
+    shutil.rmtree(path)
+    path.write_text("a file")
+    with pytest.warns(UserWarning, match=r"final was a file: .* kept as final\.kept-3$"):
+        save_policy(Saved("newest"), path)
+    assert (tmp_path / "final.kept-3").read_text() == "a file"
+    assert texts(tmp_path / "final.kept-1") == kept
+    assert texts(path)["config.json"] == "newest"
+
+
+def test_what_a_kill_between_two_steps_left_beside_its_name_is_put_back(tmp_path: Path) -> None:
+    save_policy(Saved("old"), tmp_path / "final")
+    (tmp_path / "final").rename(tmp_path / ".final.replaced")
+    for rest in (".final.x1.partial", ".best-000010.removed.partial", ".best-photos.x.partial", ".final.mine"):
+        (tmp_path / rest).mkdir()
+    remove_leftovers(tmp_path)
+    assert names(tmp_path) == [".best-photos.x.partial", ".final.mine", "final"]
+    assert texts(tmp_path / "final")["config.json"] == "old"
+
+
+def test_a_policy_that_is_a_link_stays_one(tmp_path: Path) -> None:
+    (tmp_path / "disk").mkdir()
+    save_policy(Saved("old"), tmp_path / "disk" / "model")
+    (tmp_path / "final").symlink_to(tmp_path / "disk" / "model")
+    save_policy(Saved("new"), tmp_path / "final")
+    assert (tmp_path / "final").is_symlink()
+    assert texts(tmp_path / "disk" / "model")["config.json"] == "new"
+
+
+def test_every_file_that_a_policy_writes_is_known_as_its_own(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    pytest.importorskip("peft")
+    from policies.lora import LoraSettings, add_lora
+
+    adapted = add_lora(small_policy(), LoraSettings(rank=2, alpha=4.0), seed=0)
+    for policy in (small_policy(), adapted, small_policy()):
+        for _ in range(2):
+            save_policy(policy, tmp_path / "model")
+    assert not [each for each in recwarn if "no policy writes" in str(each.message)]
+    assert names(tmp_path) == ["model"]

@@ -175,6 +175,20 @@ def test_the_best_policy_and_the_final_one_are_models_of_plain_transformers(tmp_
     assert not (tmp_path / "final").exists()  # it goes on: what was final is not
 
 
+def test_what_others_have_put_into_the_folder_of_a_run_stays(tmp_path: Path) -> None:
+    for name in ("final", "best-photos"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "thesis.txt").write_text("mine")
+    (tmp_path / "best-of.txt").write_text("mine")
+    with pytest.warns(UserWarning, match=r"final held thesis\.txt, .* kept as final\.kept-1$"):
+        trainer(folder=tmp_path, iterations=3, validate_every=1, validation_tasks=TASKS).run()
+    assert (tmp_path / "final" / "config.json").is_file()
+    assert (tmp_path / "final.kept-1" / "thesis.txt").read_text() == "mine"
+    assert (tmp_path / "best-photos" / "thesis.txt").read_text() == "mine"
+    assert (tmp_path / "best-of.txt").read_text() == "mine"
+    assert len([path for path in tmp_path.glob("best-0*") if path.is_dir()]) == 1
+
+
 def test_a_run_is_resumed_with_the_policy_that_it_began_with(tmp_path: Path) -> None:
     trainer(folder=tmp_path, iterations=1).run()
     with pytest.raises(ValueError, match=r"start: checkpoint [0-9a-f]{16}, here [0-9a-f]{16}"):

@@ -180,8 +180,8 @@ def test_a_run_goes_on_with_its_own_data_alone(games: Path, tmp_path: Path) -> N
         generated.note(tmp_path)
     with pytest.raises(OtherConfigurationError, match=r"'reward': 2"):
         opened("alfworld", {"data": str(games), "reward": 2})[1].note(tmp_path)
-    (tmp_path / "data.json").unlink()  # as runs were begun before they noted any
-    with pytest.raises(OtherConfigurationError, match=r"there generated tasks \(it has no data.json\)"):
+    (tmp_path / "data_source.json").unlink()  # as runs were begun before they noted any
+    with pytest.raises(OtherConfigurationError, match=r"there generated tasks \(it has no data_source.json\)"):
         official.note(tmp_path)
     generated.note(tmp_path)
     (tmp_path / "model").mkdir()

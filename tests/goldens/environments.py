@@ -59,10 +59,10 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
 _RESET = {"simulated": {"noise": 0.5}}
 
 
-def chosen(info: dict[str, Any], rng: np.random.Generator) -> str:
+def chosen(info: dict[str, Any], rng: np.random.Generator, expert: float = 0.55) -> str:
     """The expert's action more often than not, else an admissible one, now and then nonsense."""
     luck, actions = rng.random(), info["admissible_actions"]
-    if luck < 0.55 and info.get("expert_action"):
+    if luck < expert and info.get("expert_action"):
         return str(info["expert_action"])
     if luck < 0.9 and len(actions):
         return str(actions[rng.integers(len(actions))])
@@ -74,7 +74,7 @@ def shown(observation: Any) -> Any:
 
 
 def episodes(name: str, variant: str, count: int) -> dict[str, Any]:
-    """Play single episodes; every third step is taken once more from a snapshot."""
+    """Play single episodes, each fourth without the expert; every third step is taken once more from a snapshot."""
     options = {**_GENERATED.get(name, {}), **VARIANTS.get(name, {}).get(variant, {})}
     env: Any = gym.make(f"AgentRL/{name}-v0", expert=True, disable_env_checker=True, **options)
     rng = np.random.default_rng(7)
@@ -88,7 +88,7 @@ def episodes(name: str, variant: str, count: int) -> dict[str, Any]:
         steps: list[Any] = [[shown(observation), info]]
         total, over, restored = 0.0, False, []
         while not over:
-            action = chosen(info, rng)
+            action = chosen(info, rng, 0.0 if number % 4 == 3 else 0.55)
             if len(steps) % 3 == 1:
                 snapshot = env.unwrapped.snapshot()
                 env.unwrapped.step(chosen(info, rng))

@@ -68,6 +68,30 @@ def dry_prompts() -> dict[str, str]:
     }  # fmt: skip
 
 
+def settings() -> dict[str, str]:
+    """What is trained with: as each paper prints it and its script has it, and as every environment's settings say."""
+    from agentgym.registry import ROWS
+
+    envs = [row.module.split(".")[1] for row in ROWS]
+    record = {}
+    for env in dict.fromkeys(envs):
+        for method in ("grpo", "dapo", "vine", "bpo"):
+            record[f"{env}, {method}"] = printed("train", "--env", env, "--method", method, "--print")
+        for method in ("graphgpo", "hisr", "istar", "rewardflow", "search_r1", "stepsearch"):
+            for source in ([], ["--script"]):
+                title = " ".join([env, method, *source])
+                record[title] = printed("train", "--env", env, "--method", method, "--paper", *source, "--print")
+    return record
+
+
+def printed(*arguments: str) -> str:
+    """Return what a command prints, or that it refuses."""
+    try:
+        return played(*arguments)
+    except RuntimeError:
+        return "refused"
+
+
 #: Sizes below those of `--quick`, for all environments but the first.
 _SMALL = (
     "--quick --jobs 1 --steps 1 --groups 2 --group-size 4 --clone-tasks 8 --clone-epochs 1 --eval-tasks 4 "
@@ -106,7 +130,7 @@ _QUICK: dict[str, tuple[str, str, bool]] = {
     },
     "train": ("train --quick --method graphgpo --out OUT", "log.jsonl samples.jsonl", False),
     "train-paper": (
-        "train --quick --paper --method gigpo --env alfworld --steps 1 --groups 2 --group-size 2 "
+        "train --quick --paper --method graphgpo --env alfworld --steps 1 --groups 2 --group-size 2 "
         "--validation-tasks 2 --out OUT", "log.jsonl samples.jsonl", True,
     ),
     **{
@@ -150,4 +174,5 @@ GOLDENS = [
         for name, (options, read, dear) in _TIMED.items()
     ),
     Golden("studies/prompt", dry_prompts),
+    Golden("studies/settings", settings),
 ]

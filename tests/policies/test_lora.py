@@ -219,3 +219,9 @@ def test_targets_name_layers() -> None:
     with pytest.raises(ValueError, match=r"no adapter can be added for targets=\('nothing',\)"):
         add_lora(plain(), dataclasses.replace(SMALL, targets=("nothing",)), seed=0)
     assert copy.deepcopy(policy).settings == policy.settings
+
+
+def test_a_whole_model_is_not_written_where_an_adapter_would_be_read(tmp_path: Path) -> None:
+    saved(tmp_path / "adapter", None)
+    with pytest.raises(FileExistsError, match=r"adapter holds an adapter .*: name another folder"):
+        plain().save_pretrained(tmp_path / "adapter")

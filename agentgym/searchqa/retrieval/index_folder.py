@@ -24,7 +24,7 @@ from agentgym.outside.files import fingerprint, locked, write_file
 from agentgym.outside.text import DataError
 from agentgym.searchqa.official.corpus import PassageReader, check_some, corpus_state, same_id
 from agentgym.searchqa.retrieval.lexical import HEAP, INDEX, LexicalRetriever, document, load_tantivy, new_index
-from agentgym.searchqa.retrieval.passage_file import PassageFile, PassageWriter
+from agentgym.searchqa.retrieval.passage_file import PASSAGE_FILES, PassageFile, PassageWriter
 
 #: Raise it whenever the files in a folder or what is indexed of a passage change.
 VERSION = 1
@@ -120,6 +120,9 @@ def _build(corpus: Path, unfinished: Path, head: dict[str, Any], progress: Progr
     """Fill the folder of an unfinished build, from where it stands."""
     started = unfinished / "started.json"
     if _started(started) != head:
+        names = sorted(path.name for path in unfinished.iterdir()) if unfinished.is_dir() else []
+        if foreign := [name for name in names if name not in (INDEX, started.name, *PASSAGE_FILES)]:
+            raise DataError(f"{unfinished} holds {foreign[0]!r}, which is of no index: name another folder")
         shutil.rmtree(unfinished, ignore_errors=True)
         (unfinished / INDEX).mkdir(parents=True)
         write_json(started, head)

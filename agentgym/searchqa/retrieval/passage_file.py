@@ -14,7 +14,7 @@ import numpy as np
 from agentgym.outside.text import DataError
 from agentgym.searchqa.retriever import Passage
 
-_ROWS, _ENDS = "passages.jsonl", "passages.ends"
+_ROWS, _ENDS = PASSAGE_FILES = "passages.jsonl", "passages.ends"
 _INT = np.dtype("<i8")
 
 

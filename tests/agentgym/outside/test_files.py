@@ -21,6 +21,7 @@ from agentgym.outside.files import (
     locked,
     new_file,
     new_folder,
+    restore_folder,
     write_file,
 )
 
@@ -258,3 +259,66 @@ def test_a_seal_that_names_what_is_no_file_of_the_folder_says_so(tmp_path: Path,
     digest = hashlib.blake2b(b"here", digest_size=16).hexdigest()
     (folder / "seal.json").write_text(json.dumps({name: [4, digest]}))
     assert (damage(folder) or "").endswith("is missing")
+
+
+@pytest.mark.parametrize("exchanged", [True, False])
+def test_a_folder_that_replaces_another_leaves_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchanged: bool
+) -> None:
+    if not exchanged:  # as on systems that cannot
+        monkeypatch.setattr("agentgym.outside.files._exchange", lambda one, other: False)
+    folder = tmp_path / "model"
+    for name in ("first", "second"):
+        with new_folder(folder, replace=True) as new:
+            (new / name).write_text(name)
+            assert not folder.exists() or (folder / "first").exists()
+    assert [path.name for path in folder.iterdir()] == ["second"]
+    with contextlib.suppress(RuntimeError), new_folder(folder, replace=True) as new:
+        (new / "third").write_text("x")
+        raise RuntimeError
+    assert [path.name for path in folder.iterdir()] == ["second"]
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+#: Kills itself before the step of this number of those that change what names there are.
+_KILLED = """
+import os, signal, shutil, agentgym.outside.files as cache
+left = int(sys.argv[2])
+def counted(step):
+    def call(*given, **options):
+        global left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return step(*given, **options)
+    return call
+swap = cache._exchange if sys.argv[3] == "exchanged" else (lambda one, other: False)
+cache._exchange, Path.rename, shutil.rmtree = counted(swap), counted(Path.rename), counted(shutil.rmtree)
+with cache.new_folder(Path(sys.argv[1]), replace=True) as new:
+    for name in "ab":
+        (new / name).write_text("new")
+print("done")
+"""
+
+
+@pytest.mark.parametrize("how", ["exchanged", "in two steps"])
+def test_a_kill_at_any_step_of_a_replacement_leaves_the_old_folder_or_the_new_one(tmp_path: Path, how: str) -> None:
+    seen = []
+    for step in range(9):
+        folder = tmp_path / str(step) / "model"
+        folder.mkdir(parents=True)
+        for name in "ab":
+            (folder / name).write_text("old")
+        writer = start(_KILLED, folder, str(step), how)
+        done = writer.wait() == 0
+        if how == "exchanged":
+            assert folder.is_dir()
+        restore_folder(folder)
+        texts = {path.read_text() for path in folder.iterdir()}
+        assert sorted(path.name for path in folder.iterdir()) == ["a", "b"]
+        assert texts in ({"old"}, {"new"})
+        seen += texts
+        if done:
+            break
+    assert done
+    assert set(seen) == {"old", "new"}

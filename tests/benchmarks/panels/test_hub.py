@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from pathlib import Path
 from unittest.mock import create_autospec
 
@@ -92,3 +93,21 @@ def test_the_folder_is_sent_as_a_private_data_set(played, tmp_path, monkeypatch)
     }  # fmt: skip
     sent = api.upload_folder.call_args.kwargs
     assert (sent["folder_path"], sent["repo_id"], sent["repo_type"]) == (tmp_path, "me/results", "dataset")
+    allowed = sent["allow_patterns"]
+    written = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file()]
+    assert sorted(huggingface_hub.utils.filter_repo_objects(written, allow_patterns=allowed)) == sorted(written)
+    assert not list(huggingface_hub.utils.filter_repo_objects([".env", "panels/key", "x.py"], allow_patterns=allowed))
+
+
+def test_files_of_something_else_are_neither_written_over_nor_mixed_in(played, tmp_path):
+    results = {path.parent.relative_to(played).as_posix(): load(path) for path in played.glob("*/*/results.json")}
+    (tmp_path / "README.md").write_text("mine")
+    with pytest.raises(ResultsError, match=r"README\.md is of something else: name an empty folder"):
+        hub.write_folder(results, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["README.md"]
+    out = tmp_path / "out"
+    hub.write_folder(results, out)
+    hub.write_folder(results, out)
+    first = min(results)
+    with pytest.raises(ResultsError, match=rf"results/{re.escape(first)} is of an earlier data set: remove it"):
+        hub.write_folder({name: one for name, one in results.items() if name != first}, out)

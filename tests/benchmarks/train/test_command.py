@@ -101,7 +101,7 @@ def test_official_games_stand_in_all_that_a_run_leaves(tmp_path: Path, monkeypat
     first = json.loads((out / "log.jsonl").read_text().splitlines()[0])
     assert (first["data"], first["data_fingerprint"]) == (f"ALFWORLD_DATA={games}", mark)
     assert mark in (out / "report.html").read_text()
-    assert json.loads((out / "final" / "data.json").read_text())["fingerprint"] == mark
+    assert json.loads((out / "final" / "data_source.json").read_text())["fingerprint"] == mark
     played = {json.loads(line)["group"] for line in (out / "samples.jsonl").read_text().splitlines()}
     assert played
     assert all((games / "json_2.1.1" / "train" / game.partition(" ")[0]).is_dir() for game in played)

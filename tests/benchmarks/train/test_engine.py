@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 
 from baselines.metrics import read_log, without_times
 from benchmarks.run import app
-from benchmarks.train.engine import Engine
+from benchmarks.train.engine import ENGINE_FOLDER, Engine
 from policies.decode.sampler import Decoding, LoopSampler
 from policies.tiny import tiny_policy
 
@@ -81,6 +81,7 @@ def rows(folder: Path) -> list[dict[str, float]]:
 
 
 def test_an_engine_of_the_same_weights_makes_the_same_run(tmp_path: Path, module: ModuleType) -> None:
+    (tmp_path / "vllm" / "engine").mkdir(parents=True)  # somebody's
     for engine, steps in (("loop", "2"), ("vllm", "1"), ("vllm", "2")):  # the last one goes on from a checkpoint
         result = run(*SMALL, "--engine", engine, "--steps", steps, "--out", str(tmp_path / engine), "--set",
                      "schedule=constant", "--set", "validate_every=1", "--set", "learning_rate=0.01")  # fmt: skip
@@ -92,7 +93,8 @@ def test_an_engine_of_the_same_weights_makes_the_same_run(tmp_path: Path, module
     assert loop[1]["success"] == vllm[1]["success"]
     assert loop[2]["grad_norm"] > 0
     assert [options["dtype"] for options in FakeLLM.started] == ["float32"] * 2
-    assert not (tmp_path / "vllm" / "engine").exists()
+    assert not (tmp_path / "vllm" / ENGINE_FOLDER).exists()
+    assert (tmp_path / "vllm" / "engine").is_dir()
 
 
 def test_an_engine_that_keeps_old_weights_ends_the_run_and_says_so(

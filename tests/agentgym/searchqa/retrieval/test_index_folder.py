@@ -227,3 +227,12 @@ def test_the_command(corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture
     assert "No such file" in capsys.readouterr().err
     assert main([]) == 2
     assert "usage" in capsys.readouterr().err
+
+
+def test_a_folder_of_others_in_the_place_of_an_unfinished_build_is_left_alone(corpus: Path, tmp_path: Path) -> None:
+    unfinished = tmp_path / "index.building"
+    unfinished.mkdir()
+    (unfinished / "thesis.txt").write_text("mine")
+    with pytest.raises(DataError, match=r"index\.building holds 'thesis\.txt', which is of no index"):
+        build_index(corpus, tmp_path / "index")
+    assert (unfinished / "thesis.txt").read_text() == "mine"
