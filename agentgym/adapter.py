@@ -18,21 +18,27 @@ needs it says which function to give.
 Gymnasium's vector environments give all sub-environments the same reset options, and step those that have finished.
 Therefore the sub-environments are taken out of them: here `TextVectorEnv` steps them, in its three autoreset modes,
 with seeds and options of their own. Those of an `AsyncVectorEnv` stay in their processes and step in parallel.
+
+An environment that no `TimeLimit` ends is cut off after `MOST_STEPS` steps, as by one.
 """
 
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
-from agentgym import single_branching
+from agentgym.branching import single as single_branching
+from agentgym.checks import whole
 from agentgym.core import Info, TextEnv
+from agentgym.outside.gym_answers import asking, flag, number, read_reset, read_step
 from agentgym.vector import COLUMN_DTYPE, TextVectorEnv
 from agentgym.worker import Worker
 
@@ -40,7 +46,11 @@ Key = Callable[[Any, Info], Hashable]
 Task = Callable[[Info], Hashable]
 Success = Callable[[float, bool, Info], bool]
 _Stock = (SyncVectorEnv, AsyncVectorEnv)
-_OF_AN_EPISODE = ("_seed", "_resets", "_task_id", "_observation", "_info", "_won", "_cut")
+_OF_AN_EPISODE = ("_seed", "_resets", "_task_id", "_observation", "_info", "_won", "_cut", "_steps")
+#: Steps after which an episode is cut off where no `TimeLimit` does so.
+MOST_STEPS = 1000
+#: Environments that were warned of: one warning each.
+_endless: WeakSet[Any] = WeakSet()
 
 
 def takes_text(envs: Any) -> bool:
@@ -55,6 +65,7 @@ def adapt(
     key: Key | None = None,
     task: Task | None = None,
     success: Success | None = None,
+    max_episode_steps: int | None = None,
 ) -> gym.vector.VectorEnv[Any, Any, Any]:
     """Return the environment with our info keys in our vector form; see the module for what they are by default.
 
@@ -64,13 +75,26 @@ def adapt(
     Args:
         envs: one environment (which becomes a vector environment of one, with autoreset DISABLED) or a stock vector
             environment; its actions are strings, and so are its observations unless `key` is given.
-        key: `key(observation, info)`, the name of a state.
+        key: `key(observation, info)`, the name of a state, never None.
         task: `task(info)` after a reset, the name of the episode's task: episodes of the same task are one group.
         success: `success(reward, terminated, info)` of an episode's last step, whether the episode was won.
+        max_episode_steps: steps after which an episode is truncated; None: `MOST_STEPS` (1,000) where the
+            sub-environment is in no `TimeLimit`, with one warning when that happens; -1: no limit but that of a
+            `TimeLimit`.
 
     Raises:
-        TypeError: when actions are not text, or functions are given for an environment that follows the contract.
-        ValueError: when an `AsyncVectorEnv` has shared memory, which holds no text.
+        TypeError: when actions are not text, or functions or a limit are given for an environment that follows the
+            contract.
+        ValueError: when an `AsyncVectorEnv` has shared memory, which holds no text, or the limit is no number of steps.
+
+    What a sub-environment answers is checked, and its number stands in the error: flags (`terminated`, `truncated`,
+    `is_action_valid`, `won`, `success`) must be bools, 0 or 1, rewards and scores finite numbers
+    (`agentgym.outside.gym_answers`).
+
+    Luck: `collect` gives each episode of a group random numbers of its own. They reach what an environment draws from
+    Gymnasium's `np_random`, or what its own method `reseed(seed)` seeds; an environment that draws from the module
+    `random`, from numpy's global functions or from another generator of its own cannot be reseeded
+    (`agentgym.branching.single.reseed`).
 
     >>> class Guess(gym.Env):
     ...     observation_space = action_space = gym.spaces.Text(10)
@@ -84,7 +108,8 @@ def adapt(
     array([ True, False])
     """
     if not isinstance(envs, (gym.Env, *_Stock)):
-        given = [name for name, value in (("key", key), ("task", task), ("success", success)) if value is not None]
+        arguments = {"key": key, "task": task, "success": success, "max_episode_steps": max_episode_steps}
+        given = [name for name, value in arguments.items() if value is not None]
         if given:
             raise TypeError(
                 f"{given[0]}= is for a single environment, SyncVectorEnv or AsyncVectorEnv, got {envs}: adapt it first "
@@ -99,7 +124,7 @@ def adapt(
         )
     if isinstance(envs, gym.Env):
         envs = SyncVectorEnv([partial(_itself, envs)], autoreset_mode=AutoresetMode.DISABLED)
-    return AdaptedVectorEnv(envs, key, task, success)
+    return AdaptedVectorEnv(envs, key, task, success, max_episode_steps)
 
 
 def _itself(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
@@ -112,18 +137,36 @@ class AdaptedEnv(TextEnv[Any]):
 
     Args:
         env: the environment, or a worker that has it.
-        key: see `adapt`, as the other two.
+        key: see `adapt`, as the other ones.
         task: see `adapt`.
         success: see `adapt`.
+        limit: see `adapt`, where it is `max_episode_steps`.
+        index: of the sub-environment, for errors.
+        owner: for whom there is one warning of episodes without an end; by default the environment itself.
     """
 
-    def __init__(self, env: Any, key: Key | None, task: Task | None, success: Success | None) -> None:
+    def __init__(
+        self,
+        env: Any,
+        key: Key | None,
+        task: Task | None,
+        success: Success | None,
+        limit: int | None = None,
+        index: int = 0,
+        owner: Any = None,
+    ) -> None:
         self.metadata = {"render_modes": [], **env.metadata}
         super().__init__()
         self.env = env
         self.render_mode = env.render_mode
         self.observation_space, self.action_space = env.observation_space, env.action_space
         self._key, self._task, self._success = key, task, success
+        self._where = f"sub-environment {index} ({env.envs if isinstance(env, Worker) else env})"
+        self._owner = env if owner is None else owner
+        limited = env.has_wrapper_attr("_max_episode_steps")  # of a `TimeLimit`
+        self._assumed = limit is None and not limited
+        self._limit = MOST_STEPS if self._assumed else None if limit in (None, -1) else limit
+        self._steps = 0
         self._seed: int | None = None
         self._resets = 0
         self._task_id = ""
@@ -142,18 +185,26 @@ class AdaptedEnv(TextEnv[Any]):
     def begin(self, options: dict[str, Any]) -> None:
         """Reset the environment and name its task."""
         self._resets += 1
-        self._observation, info = self.env.reset(seed=self._seed, options=options or None)
-        self._info = dict(info)
+        with asking("reset", self._where):
+            answer = self.env.reset(seed=self._seed, options=options or None)
+        self._observation, self._info = read_reset(answer, self._where)
+        self._steps = 0
         self._task_id = str(self._name_of_task(options))
         self._won, self._cut = False, False
 
     def act(self, command: str) -> tuple[float, bool, bool]:
         """Play a command."""
-        self._observation, reward, terminated, truncated, info = self.env.step(command)
-        self._info, self._cut = dict(info), bool(truncated)
-        over = bool(terminated or truncated)
-        self._won = self._is_success(float(reward), bool(terminated)) if over else False
-        return float(reward), bool(terminated), bool(info.get("is_action_valid", True))
+        where = self._where
+        with asking("step", where):
+            answer = self.env.step(command)
+        self._observation, reward, terminated, self._cut, self._info = read_step(answer, where)
+        self._steps += 1
+        if self._limit is not None and self._steps >= self._limit and not (terminated or self._cut):
+            self._cut = True
+            if self._assumed:
+                self._warn_of_no_end()
+        self._won = self._is_success(reward, terminated) if terminated or self._cut else False
+        return reward, terminated, flag(self._info.get("is_action_valid", True), "info['is_action_valid']", where)
 
     def is_cut(self) -> bool:
         """Say whether the environment, or a time limit around it, truncated the episode."""
@@ -171,10 +222,17 @@ class AdaptedEnv(TextEnv[Any]):
         else:
             info["won"] = self._won
         if self._key is not None:
-            info["state_key"] = str(self._key(self._observation, self._info))
-        elif "state_key" in info or isinstance(self._observation, str):
-            info["state_key"] = str(info.get("state_key", self._observation))
-        return {**info, "score": float(info.get("score", bool(self._won)))}
+            info["state_key"] = self._key(self._observation, self._info)
+        elif isinstance(self._observation, str):
+            info.setdefault("state_key", self._observation)
+        if "state_key" in info:
+            if info["state_key"] is None:
+                raise ValueError(
+                    f"{self._where}: the key of a state is None: give each state a name of its own, in "
+                    "info['state_key'] or by adapt(envs, key=lambda observation, info: ...)"
+                )
+            info["state_key"] = str(info["state_key"])
+        return {**info, "score": number(info.get("score", bool(self._won)), "info['score']", self._where)}
 
     def get_state(self) -> Any:
         """Return the state of the environment and all its wrappers, and what is known of the episode here.
@@ -197,7 +255,7 @@ class AdaptedEnv(TextEnv[Any]):
         vars(self).update(copy.deepcopy(known))
 
     def reseed(self, seed: int) -> None:
-        """Seed the environment's `np_random`; generators that it has beside it go on."""
+        """Seed what the environment draws from here on, as far as it can be reached: see `single_branching.reseed`."""
         super().reseed(seed)
         if isinstance(self.env, Worker):
             self.env.reseed(seed)
@@ -209,7 +267,7 @@ class AdaptedEnv(TextEnv[Any]):
             return self._task(self._info)
         named = {name: value for name, value in options.items() if value is not None}
         for source in (self._info, named):
-            if "task_id" in source:
+            if source.get("task_id") is not None:
                 found: Hashable = source["task_id"]
                 return found
         parts = [f"{name}={named[name]}" for name in sorted(named)]
@@ -219,9 +277,20 @@ class AdaptedEnv(TextEnv[Any]):
 
     def _is_success(self, reward: float, terminated: bool) -> bool | None:
         if self._success is not None:
-            return bool(self._success(reward, terminated, self._info))
-        known = [self._info[name] for name in ("won", "success") if name in self._info]
-        return bool(known[0]) if known else None
+            return flag(self._success(reward, terminated, self._info), "what success= returns", self._where)
+        known = [name for name in ("won", "success") if name in self._info]
+        return flag(self._info[known[0]], f"info[{known[0]!r}] of an episode's end", self._where) if known else None
+
+    def _warn_of_no_end(self) -> None:
+        if self._owner not in _endless:
+            _endless.add(self._owner)
+            warnings.warn(
+                f"{self._where} has not ended an episode after {MOST_STEPS:,} steps and is in no TimeLimit: it is "
+                "truncated, as by one. Say how many steps an episode has: gymnasium.wrappers.TimeLimit(env, steps) or "
+                "agentgym.adapter.adapt(envs, max_episode_steps=steps); -1 for no limit",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
 
 class AdaptedVectorEnv(TextVectorEnv):
@@ -231,9 +300,10 @@ class AdaptedVectorEnv(TextVectorEnv):
 
     Args:
         inner: the stock vector environment; it is closed with this one.
-        key: see `adapt`, as the other two.
+        key: see `adapt`, as the other ones.
         task: see `adapt`.
         success: see `adapt`.
+        limit: see `adapt`, where it is `max_episode_steps`.
     """
 
     env_class = AdaptedEnv
@@ -244,7 +314,10 @@ class AdaptedVectorEnv(TextVectorEnv):
         key: Key | None = None,
         task: Task | None = None,
         success: Success | None = None,
+        limit: int | None = None,
     ) -> None:
+        if limit is not None and limit != -1:
+            whole("max_episode_steps", limit, 1)
         self.inner = inner
         self._workers: list[Worker] = []
         if isinstance(inner, AsyncVectorEnv):
@@ -259,6 +332,7 @@ class AdaptedVectorEnv(TextVectorEnv):
             key=key,
             task=task,
             success=success,
+            limit=limit,
         )
         self.spec = inner.spec
         self.instructions = self._attribute("instructions", "")
@@ -266,7 +340,10 @@ class AdaptedVectorEnv(TextVectorEnv):
 
     def make_envs(self, **functions: Any) -> list[TextEnv[Any]]:
         """Return the sub-environments of the stock vector environment."""
-        return [AdaptedEnv(env, **functions) for env in self._workers or self.inner_envs]
+        # Not `inner`: a single environment gets a new one each time it is adapted.
+        owner = self.inner if self._workers else self.inner_envs[0].unwrapped
+        inside = self._workers or self.inner_envs
+        return [AdaptedEnv(env, index=i, owner=owner, **functions) for i, env in enumerate(inside)]
 
     def columns(self, infos: Sequence[Info]) -> dict[str, Any]:
         """Return one array per key, and a mask for those that are not everywhere."""

@@ -17,9 +17,9 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.vector.utils import create_shared_memory
 
-from agentgym.branching import load_random_state, random_state, seed_random_state
+from agentgym.branching.vector import load_random_state, random_state, seed_random_state
 from agentgym.checks import keywords_checked, suggest
-from agentgym.foreign_text import clean
+from agentgym.outside.text import clean
 from agentgym.tasks import Tasks, check_split
 
 ObsT = TypeVar("ObsT")
@@ -181,7 +181,7 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
         """Play one command and return `(reward, terminated, is_action_valid)`."""
 
     def fulfilled(self) -> tuple[str, ...]:
-        """Return the ids of other tasks that this episode has done as it stands: the hindsight of `agentgym.hindsight`.
+        """Return the ids of other tasks that this episode has done as it stands, for `agentgym.rollout.hindsight`.
 
         They are tasks of this world with the same beginning, in which the commands played so far come to the same
         state, and win. What was so at the beginning counts for none, and none is in another split than this episode's.
@@ -275,7 +275,7 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
         return self.observe(), self.describe(True)
 
     def step(self, action: str) -> tuple[ObsT, float, bool, bool, Info]:
-        """Play one command, cleaned (`agentgym.foreign_text.clean`); `truncated` is what `is_cut` says.
+        """Play one command, cleaned (`agentgym.outside.text.clean`); `truncated` is what `is_cut` says.
 
         Raises:
             TypeError: when the action is not a string (any string is fine, the worst it can be is invalid).
@@ -318,7 +318,7 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
         """Return the episode as it stands as a small picklable value, for branching and tree search.
 
         It holds the exact state and that of `np_random`. Wrappers around the environment have counters and histories of
-        their own, a time limit for instance: `agentgym.single_branching.snapshot` saves these too.
+        their own, a time limit for instance: `agentgym.branching.single.snapshot` saves these too.
         """
         self.need_episode("snapshot")
         return self.get_state(), self._running, self._accepted, random_state(self)

@@ -26,7 +26,7 @@ import gymnasium as gym
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.checks import suggest
 from agentgym.core import TextEnv
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 
 #: Arguments whose data decide how an episode goes without being part of what a task is: the passages that Search-QA
 #: searches. No digest of a task holds them, so whoever compares results compares these data too.

@@ -19,7 +19,7 @@ import gymnasium as gym
 
 from agentgym.checks import nearest, suggest
 from agentgym.core import TextEnv
-from agentgym.foreign_text import clean
+from agentgym.outside.text import clean
 from agentgym.registry import ROWS
 
 WORDS = {

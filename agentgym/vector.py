@@ -19,10 +19,10 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from agentgym.branching import Branching, Saved, check_index, read_restore
+from agentgym.branching.vector import Branching, Saved, check_index, read_reseed, read_restore
 from agentgym.checks import keywords_of, nearest, suggest
 from agentgym.core import Info, TextEnv
-from agentgym.foreign_text import clean_all
+from agentgym.outside.text import clean_all
 
 Array = NDArray[Any]
 _OWN = ("num_envs", "max_episode_steps", "autoreset_mode")
@@ -171,7 +171,7 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
 
         Args:
             actions: `num_envs` strings as a list, a tuple or an array; each is cleaned once, see
-                `agentgym.foreign_text.clean`.
+                `agentgym.outside.text.clean`.
 
         Returns:
             observations, rewards (float64), terminated (bool), truncated (bool), infos; arrays of shape (num_envs,).
@@ -259,7 +259,7 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         """
 
     def snapshot(self, i: int) -> Saved:
-        """Return sub-environment i as it stands; see `agentgym.branching.Branching`, as for the other verbs."""
+        """Return sub-environment i as it stands; see `agentgym.branching.vector.Branching`, as for the other verbs."""
         i = check_index(i, self.num_envs)
         if not self._begun:
             raise gym.error.ResetNeeded(f"{type(self).__name__}.snapshot: no episodes yet; call reset() first")
@@ -281,6 +281,14 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         self._settle(chosen)
         self._begun = True
         return self._batch_observations(), self.columns(self._infos)
+
+    def reseed(self, indices: Any, seeds: Any) -> None:
+        """Seed what sub-environments draw from here on; see `agentgym.branching.vector.Branching`."""
+        given = read_reseed(self.num_envs, indices, seeds)
+        if not self._begun:
+            raise gym.error.ResetNeeded(f"{type(self).__name__}.reseed: no episodes yet; call reset() first")
+        for i, seed in given:
+            self.envs[i].reseed(seed)
 
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Call a method (or read an attribute) of every sub-environment."""

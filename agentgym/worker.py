@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 import gymnasium as gym
 from gymnasium.error import ClosedEnvironmentError
 from gymnasium.utils.seeding import np_random
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
+from agentgym.branching.single import STOCK
 from agentgym.core import Info
-from agentgym.single_branching import STOCK
 
+#: Seconds to wait for a process that has closed its end, for its exit code.
+_PATIENCE = 5
 _STOCK = frozenset(kind.__name__ for kind in STOCK)
 
 
@@ -26,7 +28,8 @@ class Worker:
         self.envs, self.index = envs, index
         self.metadata, self.render_mode = envs.metadata, envs.render_mode
         self.observation_space, self.action_space = envs.single_observation_space, envs.single_action_space
-        self._asked = False
+        self._asked = ""
+        self._has: dict[str, bool] = {}
         self._begun: tuple[Any, Info] | None = None  # SAME_STEP: its worker has reset it already
         self._resets_next = False  # NEXT_STEP: so will its worker, whatever it is asked to step
 
@@ -39,8 +42,14 @@ class Worker:
             raise ClosedEnvironmentError(f"{self.envs} is closed")
         if self._asked:
             self._answer()
-        self.envs.parent_pipes[self.index].send((command, data))
-        self._asked = True
+        pipe = self.envs.parent_pipes[self.index]
+        if pipe is None:
+            raise RuntimeError(f"{self} has failed before and its process has ended: make the vector environment anew")
+        self._asked = command
+        try:
+            pipe.send((command, data))
+        except ConnectionError:
+            self._mourn()
 
     def start(self, seed: int | None, options: dict[str, Any] | None) -> None:
         """Ask for an episode, unless its worker has begun one."""
@@ -74,13 +83,19 @@ class Worker:
             self._resets_next = self.envs.autoreset_mode is AutoresetMode.NEXT_STEP
         return observation, reward, terminated, truncated, info
 
+    def has_wrapper_attr(self, name: str) -> bool:
+        """Say whether the environment in the process, or a wrapper around it, has an attribute."""
+        if name not in self._has:
+            self._has[name] = bool(self._call("has_wrapper_attr", name))
+        return self._has[name]
+
     def snapshot(self) -> Any:
         """Return the state of the environment in the process, as it says it, and of the wrappers of `gym.make`.
 
         Raises:
             TypeError: when the environment has no snapshot() and restore(snapshot), or another wrapper is around it.
         """
-        missing = [name for name in ("snapshot", "restore") if not self._call("has_wrapper_attr", name)]
+        missing = [name for name in ("snapshot", "restore") if not self.has_wrapper_attr(name)]
         shown = str(self._call("__str__"))  # <Wrapper<Environment<id>>>, or <Wrapper<Environment instance>>
         names = re.findall(r"<([^<>]+)", shown)
         unknown = [
@@ -108,8 +123,11 @@ class Worker:
             self._set(name, value)
 
     def reseed(self, seed: int) -> None:
-        """Seed what the environment in the process draws from here on."""
-        if self._call("has_wrapper_attr", "reseed"):
+        """Seed what the environment in the process draws from here on, as `agentgym.branching.single.reseed` does.
+
+        Its `np_random` is replaced: a part of the environment that has kept the old generator goes on with that one.
+        """
+        if self.has_wrapper_attr("reseed"):
             self._call("reseed", seed)
         else:
             self._set("np_random", np_random(seed)[0])
@@ -123,12 +141,35 @@ class Worker:
         self._answer()
 
     def _answer(self) -> Any:
-        answer, worked = self.envs.parent_pipes[self.index].recv()
-        self._asked = False
+        try:
+            answer, worked = self.envs.parent_pipes[self.index].recv()
+        except (EOFError, ConnectionError):
+            self._mourn()
+        asked, self._asked = self._asked, ""
         if not worked:
             _, kind, value, trace = self.envs.error_queue.get()
             gym.logger.error(f"{self} has failed and is shut down:\n{trace}")
-            self.envs.parent_pipes[self.index].close()
-            self.envs.parent_pipes[self.index] = None  # type: ignore[call-overload]  # as Gymnasium does it
-            raise kind(value)
+            self._hang_up()
+            try:
+                error: BaseException = kind(value)
+            except Exception:  # its constructor takes something else than a message
+                error = RuntimeError(f"{kind.__name__}: {value}")
+            error.add_note(f"raised by {asked} of {self}")
+            raise error
         return answer
+
+    def _mourn(self) -> NoReturn:
+        """Raise the error of a process that has ended without an answer."""
+        process, asked = self.envs.processes[self.index], self._asked
+        process.join(_PATIENCE)
+        self._hang_up()
+        raise RuntimeError(
+            f"{self}: its process ended with exit code {process.exitcode} when it was asked to {asked}, and gave no "
+            "answer. The environment called sys.exit() or os._exit(), or the process was killed, for want of memory "
+            "for instance; play the environment in a SyncVectorEnv to see where"
+        )
+
+    def _hang_up(self) -> None:
+        self._asked = ""
+        self.envs.parent_pipes[self.index].close()
+        self.envs.parent_pipes[self.index] = None  # type: ignore[call-overload]  # as Gymnasium does it

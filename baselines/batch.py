@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agentgym.trajectory import Bools, Floats, Ints, Reply, StepTable
+from agentgym.trajectory.forks import chain_sums
+from wrappers.credit.forest import Forest
 from wrappers.credit.forks import over_forks
 
 Weighting = Literal["step", "trajectory"]
@@ -42,6 +44,7 @@ class Batch:
         negative: float32 (n,), weighted sum of their negative advantages, <= 0.
         positive_weight: float32 (n,), summed weight of the raw rows with a positive advantage.
         negative_weight: float32 (n,), summed weight of the raw rows with a negative advantage.
+        trained: bool (n,), the rows that an update reads; the others count in its mean alone, see `make_batch`.
         raw_rows: how many rows of the table went in.
         allowed: `Reply.allowed` of each row, length n; empty where no reply was restricted.
     """
@@ -55,12 +58,24 @@ class Batch:
     negative: Tensor
     positive_weight: Tensor
     negative_weight: Tensor
+    trained: Bools
     raw_rows: int
     allowed: tuple[tuple[tuple[int, ...], ...], ...] = ()
 
     def __len__(self) -> int:
         """Return the number of distinct rows n."""
         return len(self.prompts)
+
+    @property
+    def signal(self) -> Bools:
+        """Bool (n,): some advantage of the row is not 0. The others, silent rows, have no policy gradient."""
+        found = (self.positive != 0) | (self.negative != 0)
+        rows: Bools = (found if found.dim() == 1 else found.any(1)).cpu().numpy()
+        return rows
+
+    def kept(self) -> Batch:
+        """Return the rows that are trained as a batch of their own."""
+        return self if self.trained.all() else self.take(np.flatnonzero(self.trained))
 
     def take(self, rows: Sequence[int] | NDArray[np.int64]) -> Batch:
         """Return the named rows as a batch of their own (`raw_rows` keeps the whole batch's number)."""
@@ -82,6 +97,7 @@ class Batch:
             negative=cut(self.negative),
             positive_weight=cut(self.positive_weight),
             negative_weight=cut(self.negative_weight),
+            trained=self.trained[picked],
             raw_rows=self.raw_rows,
             allowed=tuple(self.allowed[row] for row in picked) if self.allowed else (),
         )
@@ -144,8 +160,9 @@ def make_batch(
         weighting: "step" gives every row weight 1; "trajectory" gives every trajectory the same weight, that is
             1 / (its number of scored rows) per row: the papers' mean over trajectories, then over steps. A row that
             several episodes share has the mean of what they give it, and is trained once.
-        keep_zero: False leaves out merged rows whose advantages are all exactly 0. They carry no policy gradient,
-            only the KL and entropy terms; without them an update is cheaper and the mean is over fewer rows.
+        keep_zero: False trains no merged row whose advantages are all exactly 0 (`Batch.trained`). Such rows carry no
+            policy gradient, only the KL and entropy terms: without them an update is cheaper. They stay in the batch,
+            so that mini-batches are those of all scored rows and the mean goes over all of them.
         merge: False keeps one row per row of the table (to check the merged loss against).
 
     Returns:
@@ -185,9 +202,6 @@ def make_batch(
     parts = (w * a * (a > 0), w * a * (a < 0), w * (a > 0), w * (a < 0))
     sums = np.stack([np.bincount(places, weights=part.ravel(), minlength=n * k) for part in parts]).reshape(4, n, k)
     weight = np.bincount(target, weights=w[:, 0], minlength=n)
-    if not keep_zero:
-        kept = np.flatnonzero((sums[:2] != 0).any(axis=(0, 2)))
-        first, weight, sums = [first[i] for i in kept], weight[kept], sums[:, kept]
     width = max((len(reply.token_ids) for reply in first), default=0)
     old = torch.zeros(len(first), width)
     mask = torch.zeros(len(first), width, dtype=torch.bool)
@@ -197,7 +211,7 @@ def make_batch(
         mask[i, :length] = True
     sums = sums[:, :, 0] if advantages.ndim == 1 else sums[:, :, :width]
     positive, negative, positive_weight, negative_weight = torch.from_numpy(sums).to(torch.float32)
-    return Batch(
+    batch = Batch(
         prompts=tuple(reply.prompt_ids for reply in first),
         replies=tuple(reply.token_ids for reply in first),
         old_logprobs=old,
@@ -207,12 +221,18 @@ def make_batch(
         negative=negative,
         positive_weight=positive_weight,
         negative_weight=negative_weight,
+        trained=np.ones(n, np.bool_),
         raw_rows=len(scored),
         allowed=tuple(reply.allowed for reply in first) if any(reply.allowed for reply in first) else (),
     )
+    return batch if keep_zero else dataclasses.replace(batch, trained=batch.signal)
 
 
-@over_forks("scored")
+def _shared_shares(table: StepTable, *, scored: Bools) -> Floats:
+    return Forest(table).mean(1.0 / np.maximum(chain_sums(table, scored.astype(np.float64)), 1.0))
+
+
+@over_forks("scored", shared=_shared_shares)
 def _shares(table: StepTable, *, scored: Bools) -> Floats:
     """Each row's share of its trajectory: float64 (N,)."""
     scored_steps = np.bincount(table.trajectory[scored], minlength=table.n_trajectories)

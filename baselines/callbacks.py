@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 
-from agentgym.disk_cache import write_file
-from agentgym.foreign_text import clean, read_json_lines
+from agentgym.outside.files import write_file
+from agentgym.outside.text import clean, read_json_lines
 from agentgym.trajectory import StepTable
 from baselines.metrics import Row
 
@@ -119,7 +119,7 @@ class Tracker:
     def __call__(self, trainer: Trainer, table: StepTable | None, row: Row) -> None:
         """Send the finite numbers of a row, at the step of its iteration."""
         if not self._begun:
-            self._package.init(config=dataclasses.asdict(trainer.config), **self._options)
+            self._package.init(config=dataclasses.asdict(trainer.config) | trainer.log.about, **self._options)
             self._begun = True
         numbers = {key: value for key, value in row.items() if key != "iteration" and math.isfinite(value)}
         self._package.log(numbers, step=int(row["iteration"]))

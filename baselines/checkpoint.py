@@ -33,8 +33,9 @@ from typing import Any
 
 from torch import Tensor
 
-from agentgym.disk_cache import damage, new_folder, restore_folder, seal
-from agentgym.foreign_text import DataError, read_json
+from agentgym.outside.files import damage, new_folder, restore_folder, seal
+from agentgym.outside.text import DataError, read_json
+from baselines.config import TRAINING_RULES
 from baselines.experience import Experience
 from baselines.tensor_folder import join, read_tensors, split, write_tensors
 from policies.training import fingerprint
@@ -50,7 +51,7 @@ _LEFT = re.compile(r"\.(checkpoint-\d{6,9}|best-\d{6,9}|final)\.(replaced|.+\.pa
 #: What `save_pretrained` writes: of models, tokenizers, image processors and adapters, and of `policies`.
 _MODEL_FILE = re.compile(
     r"(model|adapter_model|head)(-\d{5}-of-\d{5})?\.(safetensors|bin)(\.index\.json)?|README\.md|\w+\.jinja"
-    r"|(policy|adapter_base|config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|adapter_config"
+    r"|(data_source|policy|adapter_base|config|generation_config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab|adapter_config"
     r"|preprocessor_config|processor_config|video_preprocessor_config|chat_template)\.json"
     r"|(merges|vocab)\.txt|tokenizer\.model|spiece\.model|sentencepiece\.bpe\.model"
 )
@@ -73,6 +74,7 @@ class Checkpoint:
         optimizer: state of the optimiser.
         scorer: state of the scorer and its optimiser, None where there is none.
         ahead: what the next iteration learns from, where it is played already (`TrainerConfig.staleness`).
+        training_rules: see `baselines.config.TRAINING_RULES`.
     """
 
     identity: dict[str, Any]
@@ -82,6 +84,7 @@ class Checkpoint:
     optimizer: dict[str, Any]
     scorer: dict[str, Any] | None = None
     ahead: Experience | None = None
+    training_rules: int = TRAINING_RULES
 
 
 def checkpoints(folder: Path) -> list[Path]:
@@ -109,7 +112,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, *, keep: int = 2) -> N
                 write_tensors(new, part, tensors)
         if checkpoint.ahead is not None:
             checkpoint.ahead.save(new)
-        plain = {name: getattr(checkpoint, name) for name in ("identity", "iteration", "seconds")}
+        plain = {name: getattr(checkpoint, name) for name in ("identity", "iteration", "seconds", "training_rules")}
         (new / STATE_FILE).write_text(json.dumps({"format": _FORMAT, **plain, "trees": trees}), encoding="utf-8")
         seal(new)
     _keep_newest(folder, keep)
@@ -229,7 +232,8 @@ def _read(path: Path) -> Checkpoint:
             if _OLD_SCORER in identity:
                 identity["scorer"] = identity.pop(_OLD_SCORER)
             ahead = Experience.load(path)
-            return Checkpoint(identity, int(state["iteration"]), float(state["seconds"]), ahead=ahead, **parts)
+            done, seconds, rules = int(state["iteration"]), float(state["seconds"]), int(state.get("training_rules", 1))
+            return Checkpoint(identity, done, seconds, ahead=ahead, training_rules=rules, **parts)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise DataError(f"{path} is not a checkpoint of this trainer ({type(error).__name__}: {error})") from error
     raise DataError(f"{path} has checkpoint format {found}, this version reads {_FORMAT}")

@@ -14,6 +14,12 @@ from baselines.losses import Aggregation, Divergence, Objective, RatioLevel, Wei
 
 Overlong = Literal["keep", "mask", "drop"]
 
+#: The number of what an iteration computes from a configuration: runs are comparable where it is the same. Logs (in
+#: their first row, and where it changes) and checkpoints hold it as "training_rules"; those without are of the first.
+#:   1  mini-batches of the rows that are trained, and the mean over those; a step for every mini-batch
+#:   2  mini-batches and mean over all scored rows; no step for a mini-batch without a signal
+TRAINING_RULES = 2
+
 
 @fields_checked
 @dataclass(frozen=True)
@@ -27,7 +33,7 @@ class TrainerConfig:
         groups: tasks drawn per iteration (all distinct where there are enough).
         group_size: episodes per task.
         branches: how often each chosen step is played anew, to the end of the episode, on top of the group's episodes,
-            see `agentgym.tree.collect_tree`; 0: no step is.
+            see `agentgym.rollout.collect_tree`; 0: no step is.
         branch_at: which steps are chosen, see `baselines.rollouts.steps_to_branch_at`.
         common_numbers: whether the k-th continuations of a group's steps meet the same luck.
         resample_rounds: how many times tasks whose group has no contrast may be replaced by newly drawn ones, see
@@ -42,14 +48,14 @@ class TrainerConfig:
         warmup: iterations in which the rate rises linearly to its own; 0: none.
         weight_decay: of AdamW.
         max_grad_norm: gradients are scaled down to this Euclidean norm.
-        minibatch_rows: distinct rows per update.
+        minibatch_rows: distinct scored rows per update, those that `keep_zero` leaves out included.
         microbatch_rows: distinct rows per forward and backward pass; None: a mini-batch at once. Gradients are
             accumulated, so this changes memory only.
         microbatch_tokens: tokens (prompts and replies) per pass, with and without gradients; a row that is longer
             alone has a pass to itself. Rows that continue each other share their tokens and go into the same
-            mini-batch, see `policies.packed`. None: no such limit.
-        share_prefixes: rows that begin alike read their common beginning once, see `policies.prefix_tree`: for CPUs,
-            where arithmetic is what an update costs. Needs `microbatch_tokens`.
+            mini-batch, see `policies.scoring.packed`. None: no such limit.
+        share_prefixes: rows that begin alike read their common beginning once, see `policies.scoring.prefix_tree`: for
+            CPUs, where arithmetic is what an update costs. Needs `microbatch_tokens`.
         activation_checkpointing: keep only what each layer begins with and compute the rest again in the backward
             pass: a thirtieth of the memory per token for a third more arithmetic.
         epochs: passes over the batch per iteration.
@@ -75,7 +81,8 @@ class TrainerConfig:
             `baselines.reply_costs.less_overlong`; 0: none does.
         overlong_penalty: what a reply costs at the limit.
         weighting: see `baselines.batch.make_batch`.
-        keep_zero: whether rows with advantage 0 are trained on (for KL and entropy), see `baselines.batch.make_batch`.
+        keep_zero: whether rows with advantage 0 are trained on (for KL and entropy). Leaving them out makes an update
+            cheaper and changes neither its mean nor its mini-batches, see `baselines.update.update`.
         old_logprobs: "sampler" trusts the log-probabilities that came with the replies (same weights, same code),
             "recompute" scores them again before the update, for samplers with other kernels or precision.
         validate_every: iterations between validations; 0: never. The start and the end are validated as well.

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.episode import plain_steps
 from agentgym.trajectory import Bools, Floats, Reply, StepTable, Trajectory
+from agentgym.trajectory.episode import plain_steps
 from baselines.batch import scored_rows
 from baselines.sequences import TokenSequence
 
@@ -46,7 +46,8 @@ def steps_of(sequence: TokenSequence, episode: Trajectory) -> list[dict[str, Any
         episode: the table's row form.
 
     Returns:
-        For each step what `agentgym.episode.plain_steps` says, and `start` and `stop`, its tokens in the completion.
+        For each step what `agentgym.trajectory.episode.plain_steps` says, and `start` and `stop`, its tokens in the
+        completion.
     """
     plain = plain_steps(episode)
     steps: list[dict[str, Any]] = []

@@ -10,10 +10,12 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.adapter import adapt
-from agentgym.lanes import collect_lanes
-from agentgym.rollout import Policy, collect
+from agentgym.rollout import Policy
+from agentgym.rollout.groups import play_groups, playable, warn_of_unscored
+from agentgym.rollout.lanes import play_lanes
+from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import StepTable
+from wrappers.credit.group import TOLERANCE
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,6 +70,13 @@ class Evaluation:
         """Share of episodes that succeeded."""
         return float(self.success.mean())
 
+    @property
+    def contrast(self) -> float:
+        """Share of the groups whose episodes differ in success or in return."""
+        spread = self.returns.max(1) - self.returns.min(1)
+        differ = spread > TOLERANCE * np.abs(self.returns).max(1)
+        return float((differ | (self.success.any(1) & ~self.success.all(1))).mean())
+
     def success_by(self, column: str) -> dict[Any, NDArray[np.bool_]]:
         """Return the outcomes of the tasks of each kind: value of the column -> bool (tasks of that kind, repeats).
 
@@ -112,7 +121,7 @@ def evaluate(
 
     Args:
         envs: as `agentgym.rollout.collect` takes them: autoreset DISABLED, wrapped for the policy; several are lanes,
-            see `agentgym.lanes.collect_lanes`.
+            see `agentgym.rollout.lanes.collect_lanes`.
         policy: who plays.
         tasks: reset options, one mapping per task.
         seed: of the episodes and the draws.
@@ -120,21 +129,25 @@ def evaluate(
         repeats: episodes per task.
         columns: info entries to be kept for each task, see `Evaluation.success_by`.
 
+    The first episode of a task has the environment's luck of its seed, each further one luck of its own, as in
+    `agentgym.rollout.collect`: with `repeats` a policy that always acts alike shows how its success varies by chance.
+
     Raises:
         KeyError: the infos have no such entry.
         TypeError: a temperature was given and the policy has none.
         ValueError: columns are wanted of lanes.
     """
-    if isinstance(envs, Sequence):
+    player = at_temperature(policy, temperature)
+    if isinstance(envs, Sequence) and len(envs) != 1:
         if columns:
             raise ValueError(f"columns={tuple(columns)} are noted in one environment, and {len(envs)} lanes were given")
-        player = at_temperature(policy, temperature)
-        return Evaluation.from_table(collect_lanes(envs, player, tasks=tasks, group_size=repeats, seed=seed))
-    noted = _Noted(adapt(envs), columns)
-    played = Evaluation.from_table(
-        collect(noted, at_temperature(policy, temperature), tasks=tasks, group_size=repeats, seed=seed)
-    )
-    return replace(played, columns=noted.of_tasks(len(tasks), repeats))
+        return Evaluation.from_table(play_lanes(envs, player, tasks=tasks, group_size=repeats, seed=seed))
+    noted = _Noted(playable(envs[0] if isinstance(envs, Sequence) else envs), columns)
+    builder = TableBuilder(noted.num_envs, noted.metadata["autoreset_mode"])
+    # As `collect` does it, where a policy that always acts alike is a mistake.
+    play_groups(noted, player, builder, tasks=tasks, group_size=repeats, seed=seed, progress=None)
+    warn_of_unscored(builder.unscored, builder.started)
+    return replace(Evaluation.from_table(builder.table()), columns=noted.of_tasks(len(tasks), repeats))
 
 
 class _Noted(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):

@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from agentgym.adapter import adapt
-from agentgym.foreign_text import read_json
+from agentgym.outside.text import read_json
 from agentgym.trajectory import StepTable
 from baselines.config import TrainerConfig
 from baselines.dynamic_sampling import sample_groups
@@ -45,7 +45,8 @@ class Experience:
 
     Attributes:
         table: what is learned from.
-        outcomes: "success", "mean_return", "episode_length", "invalid_rate" of the first round.
+        outcomes: "success", "mean_return", "episode_length", "invalid_rate" of the first round, and "contrast" where a
+            group has several episodes.
         resampling: "groups_resampled" and "groups_flat".
         played: steps of all rounds.
         tokens: reply tokens.
@@ -117,9 +118,10 @@ def gather(
         rounds=config.resample_rounds,
         contrast=getattr(credit, "contrasting", contrasting_groups),
     )
+    first = Evaluation.from_table(episodes_of(sample.first, config.groups * config.group_size))
     return Experience(
         table=sample.table,
-        outcomes=Evaluation.from_table(episodes_of(sample.first, config.groups * config.group_size)).summary(),
+        outcomes=first.summary() | ({"contrast": first.contrast} if config.group_size > 1 else {}),
         resampling={"groups_resampled": float(sample.resampled), "groups_flat": float(sample.flat)},
         played=sample.played,
         tokens=timed.tokens,

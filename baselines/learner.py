@@ -23,7 +23,7 @@ from baselines.metrics import Row
 from baselines.reply_costs import cut_off, less_divergence, less_overlong, without_cut_off, written
 from baselines.scorers.scorer import SHARED, Estimate, StepScorer
 from baselines.update import make_optimizer, sequences, update
-from policies.head import check_finite
+from policies.scoring.head import check_finite
 from policies.training import frozen
 from wrappers.credit.forks import refuse_forks
 
@@ -137,8 +137,9 @@ class Learner:
             learned |= self.scorer.update(table, scores, estimate.targets, rng, rate)
         if self.scorer is not None:
             figures["seconds_scorer"] = scoring + time.perf_counter() - asked
-        figures |= _sizes(table, advantages, batch) | dict(estimate.figures) | {"learning_rate": rate}
-        return Lesson(table, advantages, learned | figures, self._lengths(batch), credited - begin)
+        kept = batch.kept()
+        figures |= _sizes(table, advantages, batch, kept) | dict(estimate.figures) | {"learning_rate": rate}
+        return Lesson(table, advantages, learned | figures, self._lengths(kept), credited - begin)
 
     def _lengths(self, batch: Batch) -> list[int]:
         tokens = self.config.microbatch_tokens
@@ -176,12 +177,12 @@ def _make_scorer(policy: Any, credit: Any, config: TrainerConfig, envs: Any) -> 
     return made
 
 
-def _sizes(table: StepTable, advantages: NDArray[np.float64], batch: Batch) -> Row:
+def _sizes(table: StepTable, advantages: NDArray[np.float64], batch: Batch, kept: Batch) -> Row:
     scored = np.nan_to_num(advantages) != 0
     return {
         "steps": float(len(table)),
-        "rows": float(len(batch)),
+        "rows": float(len(kept)),
         "steps_per_row": batch.raw_rows / max(len(batch), 1),
-        "distinct_prompts": float(len(set(batch.prompts))),
+        "distinct_prompts": float(len(set(kept.prompts))),
         "signal": float(np.mean(scored if scored.ndim == 1 else scored.any(1))) if len(scored) else 0.0,
     }

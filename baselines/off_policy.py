@@ -1,7 +1,7 @@
 """Replies that the policy did not write under their prompts: what an update needs to learn from them.
 
-Relabelled episodes (`agentgym.hindsight`), an expert's, or those of another policy have no log-probabilities under
-these prompts. An importance ratio needs some, and those of another prompt or policy would be wrong ones.
+Relabelled episodes (`agentgym.rollout.hindsight`), an expert's, or those of another policy have no log-probabilities
+under these prompts. An importance ratio needs some, and those of another prompt or policy would be wrong ones.
 """
 
 from __future__ import annotations

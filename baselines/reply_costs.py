@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.trajectory import Bools, StepTable
+from agentgym.trajectory.forks import counts_so_far
 from baselines.batch import make_batch, reply_lengths
 from baselines.config import TrainerConfig
 from baselines.losses import divergence
@@ -62,8 +63,7 @@ def without_cut_off(table: StepTable) -> StepTable:
     rows = cut_off(table)
     if not rows.any():
         return table
-    whole, source = table.unfolded()
-    good = np.bincount(whole.trajectory, weights=rows[source], minlength=table.n_trajectories) == 0
+    good = counts_so_far(table, rows)[table.last] == 0
     if not good.any():
         return dataclasses.replace(StepTable.from_trajectories([]), replies=np.empty(0, object))
     return table.keep(good)

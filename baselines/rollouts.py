@@ -11,13 +11,13 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.branch_points import SELECTIONS, Select, at_random, every, highest_entropy
 from agentgym.checks import suggest
-from agentgym.lanes import collect_lanes
-from agentgym.reply_queue import ReplyQueue, reply_queue
 from agentgym.rollout import Policy, act_each, collect
+from agentgym.rollout.branch_points import SELECTIONS, Select, at_random, every, highest_entropy
+from agentgym.rollout.lanes import collect_lanes
+from agentgym.rollout.queue import ReplyQueue, answers_of, reply_queue
+from agentgym.rollout.tree import collect_tree
 from agentgym.trajectory import Reply, StepTable
-from agentgym.tree import collect_tree
 from baselines.config import TrainerConfig
 
 #: One vector environment, or several as lanes.
@@ -73,14 +73,17 @@ class _TimedQueue:
 
     def __init__(self, timed: Timed, queue: ReplyQueue) -> None:
         self._timed, self._queue = timed, queue
+        self._waiting: set[int] = set()
 
     def put(self, names: Any, observations: Any, infos: Any, rngs: Any) -> None:
         with self._timed.clock():
             self._queue.put(names, observations, infos, rngs)
+        self._waiting.update(names)
 
     def get(self) -> list[tuple[int, Reply | Exception]]:
         with self._timed.clock():
-            found = self._queue.get()
+            found = list(answers_of(self._queue, self._queue.get(), self._waiting))
+        self._waiting.difference_update(name for name, _ in found)
         self._timed.tokens += sum(len(reply.token_ids) for _, reply in found if isinstance(reply, Reply))
         return found
 
@@ -99,8 +102,8 @@ def play_groups(
     """Play `config.group_size` episodes of each task, then `config.branches` continuations of each chosen step.
 
     Args:
-        envs: as `agentgym.rollout.collect` takes them; with branches as `agentgym.tree.collect_tree` does; several are
-            lanes, see `agentgym.lanes.collect_lanes`.
+        envs: as `agentgym.rollout.collect` takes them; with branches as `agentgym.rollout.collect_tree` does; several
+            are lanes, see `agentgym.rollout.lanes.collect_lanes`.
         policy: who acts.
         tasks: reset options, one group each.
         config: `group_size`, `branches`, `branch_at` and `common_numbers` are used.
@@ -141,8 +144,8 @@ def steps_to_branch_at(words: str, seed: int = 0) -> str | Select:
     """Return the selection of steps that words ask for.
 
     Args:
-        words: a name of `agentgym.branch_points.SELECTIONS`; or "every 4", the steps 0, 4, 8, ..; "entropy 2", the two
-            of each trajectory in which the policy was least sure; "random 2", two of each trajectory.
+        words: a name of `agentgym.rollout.branch_points.SELECTIONS`; or "every 4", the steps 0, 4, 8, ..; "entropy 2",
+            the two of each trajectory in which the policy was least sure; "random 2", two of each trajectory.
         seed: of a random selection.
 
     Raises:

@@ -13,7 +13,7 @@ from typing import Any
 
 from torch import Tensor
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 
 #: Bytes of one shard; writing one costs as much memory besides.
 SHARD_BYTES = 2**30

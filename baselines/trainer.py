@@ -21,7 +21,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Any, Protocol
 
-from agentgym.disk_cache import fingerprint, locked
+from agentgym.outside.files import fingerprint, locked
 from agentgym.trajectory import Floats, StepTable
 from baselines.checkpoint import (
     OLD_FILE,
@@ -37,7 +37,7 @@ from baselines.checkpoint import (
     save_checkpoint,
     save_policy,
 )
-from baselines.config import TrainerConfig
+from baselines.config import TRAINING_RULES, TrainerConfig
 from baselines.evaluation import at_temperature, evaluate
 from baselines.experience import Experience, adapted, beside, gather, schedule
 from baselines.learner import Credit, Learner
@@ -45,7 +45,8 @@ from baselines.metrics import LOG_FILE, MetricsLog, Row
 from baselines.rollouts import Envs, steps_to_branch_at
 from baselines.scorers.scorer import StepScorer
 from baselines.utilisation import PeakMemory, update_figures
-from policies.head import check_finite
+from baselines.watch import kept_in, unfinished, watch
+from policies.scoring.head import check_finite
 from policies.training import at_rest, check_trainable, load_trained_state, trained_state
 from policies.training import fingerprint as fingerprint_of_weights
 from wrappers.reply import parses_replies
@@ -81,13 +82,18 @@ class Trainer:
     With a folder, `log.jsonl` holds a row per iteration and `checkpoint-000010` and so on the newest states, both also
     after Ctrl-C or SIGTERM, which end the run after the iteration at hand; `best-000010` is the policy of the best
     greedy validation and `final` the one at the end, both as ordinary model folders. A folder has one trainer at a
-    time, and is resumed with the policy that the run began with. Row 0 is the start before any update. Keys:
+    time, and is resumed with the policy that the run began with. A run that goes nowhere or collapses says so, each
+    thing once: a Python warning that says what to do, and a key in the row, see `baselines.watch`. Row 0 is the start
+    before any update, with "training_rules" (`baselines.config.TRAINING_RULES`). Keys:
 
     - "success", "mean_return", "episode_length", "invalid_rate": of the iteration's episodes, before any group was
-      replaced, without continuations of their steps;
-    - what `baselines.update.update` returns: "kl", "approx_kl", "clip_fraction", "entropy", "grad_norm", ...;
-    - "steps", "rows" (distinct rows trained on), "steps_per_row", "distinct_prompts", "signal" (share of steps
-      whose advantage is not 0), "learning_rate";
+      replaced, without continuations of their steps; with groups of several episodes "contrast", the share of groups
+      whose episodes differ in success or return;
+    - what `baselines.update.update` returns: "kl", "approx_kl", "clip_fraction", "entropy", "grad_norm", "updates",
+      "silent_updates", ...;
+    - "steps", "rows" (distinct rows trained on), "steps_per_row" (of all scored rows), "distinct_prompts", "signal"
+      (share of steps whose advantage is not 0: those that train), "learning_rate";
+    - "warning_*", 1 where a warning was given;
     - with dynamic sampling, "groups_resampled" (groups played beyond the first round) and "groups_flat" (groups
       without contrast that were trained on all the same);
     - with overlong="mask" or "drop", "cut_off" (share of replies that the length limit ended);
@@ -108,12 +114,13 @@ class Trainer:
         policy: a policy with `model`, `score`, `with_settings` and `act`, such as
             `policies.huggingface.HuggingFacePolicy`; trained in place, mixed precision as the policy has it.
         envs: as `agentgym.rollout.collect` takes them: autoreset DISABLED, wrapped for the policy; several of them are
-            lanes that do not wait for each other, see `agentgym.lanes.collect_lanes`.
+            lanes that do not wait for each other, see `agentgym.rollout.lanes.collect_lanes`.
         credit: advantages of a table, (N,) or, per reply token, (N, K); nan = not scored. A
-            `baselines.recipe.Recipe`, or any function. One with a `score_level` ("turn" or "token") is asked for
-            `estimate(table, scores)` instead, see `baselines.scorers.scorer.Estimate`. Its own `contrasting(table)`,
-            where it has one, says which groups dynamic sampling keeps; its own `schedule(iteration, iterations)`,
-            which reset options training tasks get in this iteration besides their own.
+            `baselines.recipes.definition.Recipe`, or any function. One with a `score_level` ("turn" or "token") is
+            asked for `estimate(table, scores)` instead, see `baselines.scorers.scorer.Estimate`. Its own
+            `contrasting(table)`, where it has one, says which groups dynamic sampling keeps; its own
+            `schedule(iteration, iterations)`, which reset options training tasks get in this iteration besides their
+            own.
         tasks: reset options to draw training tasks from.
         config: see `TrainerConfig`.
         scorer: gives the scores for a credit that wants them, and learns beside the policy, such as
@@ -172,6 +179,7 @@ class Trainer:
         self.validation_tasks = validation_tasks
         self.folder = None if folder is None else Path(folder)
         self.iteration, self.tokens, self.seconds = 0, 0, 0.0
+        self._new_rules: Row = {}
         self._ahead: Experience | None = None
         self.advantages: Floats | None = None
         self._sampler = at_temperature(policy, config.temperature)
@@ -232,11 +240,14 @@ class Trainer:
                 "cannot be kept: go on without it, or begin in another folder"
             )
         self.tokens = int(sum(row.get("tokens", 0.0) for row in self.log.rows))
+        if not self.is_over and self.log.rows:  # of a run that was shorter
+            self.log.amend(unfinished(self.log.rows))
         if self.folder is not None and not self.is_over:
-            remove_policy(self.folder / FINAL_FOLDER)  # of a run that was shorter
+            remove_policy(self.folder / FINAL_FOLDER)  # likewise
         try:
             with deferred() as interruption:
-                going = bool(self.log.rows) or self._record({"iteration": 0, **self._validate()}, None, callbacks)
+                start: Row = {"iteration": 0, "training_rules": TRAINING_RULES}
+                going = bool(self.log.rows) or self._record(start | self._validate(), None, callbacks)
                 while going and not self.is_over and interruption.signal is None:
                     before = self.tokens
                     table, row = self._iterate()
@@ -244,9 +255,13 @@ class Trainer:
                     if self._due(self.config.validate_every) or self._passed(before, self.config.validate_tokens):
                         row |= self._validate()
                     self._keep_best(row)
-                    going = self._record(row, table, callbacks)
+                    warned = watch([*self.log.rows, row], over=self.is_over, kept=kept_in(self.folder))
+                    going = self._record(row | self._new_rules | dict.fromkeys(warned, 1.0), table, callbacks)
+                    self._new_rules = {}
                     if self._due(self.config.checkpoint_every) or interruption.signal is not None or not going:
                         self._save()
+                    for words in warned.values():
+                        warnings.warn(f"{self.folder or 'training'}, iteration {self.iteration}: {words}", stacklevel=3)
                 self._finish(begun)
             interruption.raise_if_asked()
         finally:
@@ -400,3 +415,10 @@ class Trainer:
         if self.learner.scorer is not None and checkpoint.scorer is not None:
             self.learner.scorer.load_state_dict(checkpoint.scorer)
         self.iteration, self.seconds, self._ahead = checkpoint.iteration, checkpoint.seconds, checkpoint.ahead
+        if checkpoint.training_rules != TRAINING_RULES:
+            self._new_rules = {"training_rules": TRAINING_RULES}
+            warnings.warn(
+                f"{self.folder} was trained by rules {checkpoint.training_rules} and goes on by {TRAINING_RULES}, see "
+                "baselines.config.TRAINING_RULES: compare it with no run of one alone",
+                stacklevel=3,
+            )

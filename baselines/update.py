@@ -25,9 +25,9 @@ from baselines.losses import (
     importance_ratio,
     normaliser,
 )
-from policies.head import check_finite, not_finite
-from policies.packed import merge_chains, rows_per_pass
-from policies.prefix_tree import merge_trees, tree_rows_per_pass
+from policies.scoring.head import check_finite, not_finite
+from policies.scoring.packed import merge_chains, rows_per_pass
+from policies.scoring.prefix_tree import merge_trees, tree_rows_per_pass
 from policies.training import recomputed_activations
 
 
@@ -93,8 +93,8 @@ def score_batch(
         batch: whose prompts and replies are scored.
         temperature: divides the logits.
         rows: most rows per pass, where `tokens` is None.
-        tokens: most tokens per pass, see `policies.packed.score_packed`.
-        share_prefixes: see `policies.prefix_tree.score_trees`; with `tokens`.
+        tokens: most tokens per pass, see `policies.scoring.packed.score_packed`.
+        share_prefixes: see `policies.scoring.prefix_tree.score_trees`; with `tokens`.
     """
     result = torch.zeros(batch.mask.shape)
     if tokens is not None:
@@ -126,8 +126,13 @@ def update(
 ) -> dict[str, float]:
     """Train the policy on a batch and return what happened.
 
-    Each mini-batch is divided by its fair share of the batch's weight, so the mean of the mini-batch gradients is
-    the gradient of the batch, however unevenly merged rows fell.
+    Mini-batches divide all scored rows, and each loss is divided by its fair share of all their weight, so the mean of
+    the mini-batch gradients is the gradient of the batch, however unevenly merged rows fell. Rows that are not trained
+    (`Batch.trained`) take their place in a mini-batch and in its divisor and cost nothing: without KL and entropy
+    terms every step is the same with and without silent rows.
+
+    A mini-batch whose advantages are all 0, where neither KL nor entropy is in the loss, moves nothing: no step of the
+    optimiser, whose momentum would go on with the gradients of earlier ones, and no decay of the weights.
 
     Args:
         policy: changed in place through the optimiser.
@@ -138,11 +143,13 @@ def update(
         reference: the frozen start policy; needed when `config.kl` is above 0 and in the loss.
 
     Returns:
-        Means over all mini-batches, weighted as the raw rows: "policy_loss", "kl" (to the start, in the form of the
-        loss), "approx_kl" (k3, of the update so far, from the policy before it), "clip_fraction", "entropy" (nats per
-        token), and "grad_norm" (before clipping), "updates". With old_logprobs="recompute" also "mismatch_mean" and
+        "updates", the steps made, and "silent_updates", the share of mini-batches without one (1 where there are none).
+        Means over all mini-batches: "policy_loss" and "grad_norm" (before clipping, 0 where no step was made). Means
+        over the tokens of trained rows, weighted as the raw rows, and left out where there are none: "kl" (to the
+        start, in the form of the loss), "approx_kl" (k3, of the update so far, from the policy before it),
+        "clip_fraction", "entropy" (nats per token). With old_logprobs="recompute" also "mismatch_mean" and
         "mismatch_max": how far the sampler's log-probabilities are from the trainer's; with a correction "tis_weight"
-        (mean) and "tis_clipped" (share of tokens at the limit). An empty batch updates nothing and reports zeros.
+        (mean) and "tis_clipped" (share of tokens at the limit).
 
     Raises:
         ValueError: the divergence is weighted and there is no reference.
@@ -170,33 +177,42 @@ def _update(
     limits: Any = {"tokens": config.microbatch_tokens, "share_prefixes": config.share_prefixes}
     figures: dict[str, float] = {}
     trust: Tensor | None = None
-    if config.old_logprobs == "recompute" and len(batch):
-        sampler, old = batch.old_logprobs, score_batch(policy, batch, config.temperature, **limits)
-        batch = dataclasses.replace(batch, old_logprobs=old)
+    kept, place = batch.kept(), np.cumsum(batch.trained) - 1
+    if config.old_logprobs == "recompute" and len(kept):
+        sampler, old = kept.old_logprobs, score_batch(policy, kept, config.temperature, **limits)
+        kept = dataclasses.replace(kept, old_logprobs=old)
         if config.tis is not None:
-            trust = correction(old, sampler, batch.mask, config.tis_level, config.tis)
-        figures = _mismatch(batch, sampler, trust, config.tis)
+            trust = correction(old, sampler, kept.mask, config.tis_level, config.tis)
+        figures = _mismatch(kept, sampler, trust, config.tis)
     start = None
     if reference is not None and config.kl > 0 and config.kl_in == "loss":
-        start = score_batch(reference, batch, config.temperature, **limits)
+        start = score_batch(reference, kept, config.temperature, **limits)
+    # Rows by which a mini-batch moves the policy: all of them where KL or entropy is in the loss.
+    moving = kept.signal | (start is not None or config.entropy > 0)
     weights = [value for value in policy.model.parameters() if value.requires_grad]
     device = weights[0].device
     # Summed on the device, in double precision: one transfer per update instead of one per figure and pass.
     sums = torch.zeros(5, dtype=torch.float64, device=device)
     norms: list[float] = []
-    tokens = config.epochs * float((batch.mask * batch.weight[:, None]).sum())
+    tokens = config.epochs * float((kept.mask * kept.weight[:, None]).sum())
     together = _sequence_of_row(batch, config)
+    whole = float(normaliser(batch.mask, batch.weight, config.aggregation, config.constant_length or 1))
+    count = 0
     with mode:
         for _ in range(config.epochs):
             minibatches = batch.minibatches(config.minibatch_rows, generator, together)
-            whole = float(normaliser(batch.mask, batch.weight, config.aggregation, config.constant_length or 1))
-            share = whole / max(len(minibatches), 1)
-            for rows in minibatches:
+            count += len(minibatches)
+            for scored in minibatches:
+                rows = place[scored[batch.trained[scored]]]
+                moves = bool(moving[rows].any())
                 optimizer.zero_grad(set_to_none=True)
-                for chosen in _passes(batch, rows, config):
-                    part = batch.take(chosen).to(device)
+                for chosen in _passes(kept, rows, config):
+                    part = kept.take(chosen).to(device)
                     frozen, trusted = (_rows(column, chosen, part) for column in (start, trust))
-                    sums += _backward(policy, part, frozen, trusted, share, config)
+                    with torch.set_grad_enabled(moves):
+                        sums += _backward(policy, part, frozen, trusted, whole / len(minibatches), config)
+                if not moves:
+                    continue
                 norm = float(nn.utils.clip_grad_norm_(weights, config.max_grad_norm))
                 if not math.isfinite(norm):
                     raise FloatingPointError(
@@ -206,17 +222,15 @@ def _update(
                 optimizer.step()
                 norms.append(norm)
     check_finite(policy.model, "the update was too large: the policy's")
-    count = max(len(norms), 1)
     policy_loss, *per_token = sums.tolist()
-    kl, approx_kl, clip_fraction, entropy = (value / max(tokens, 1e-12) for value in per_token)
+    if tokens:
+        names = ("kl", "approx_kl", "clip_fraction", "entropy")
+        figures |= {name: value / tokens for name, value in zip(names, per_token, strict=True)}
     return {
-        "policy_loss": policy_loss / count,
-        "kl": kl,
-        "approx_kl": approx_kl,
-        "clip_fraction": clip_fraction,
-        "entropy": entropy,
-        "grad_norm": sum(norms) / count,
+        "policy_loss": policy_loss / max(count, 1),
+        "grad_norm": sum(norms) / max(count, 1),
         "updates": float(len(norms)),
+        "silent_updates": 1.0 - len(norms) / max(count, 1),
         **figures,
     }
 
@@ -261,7 +275,7 @@ def sequences(batch: Batch, tokens: int, share_prefixes: bool) -> list[tuple[int
 
 def _passes(batch: Batch, rows: NDArray[np.int64], config: TrainerConfig) -> list[NDArray[np.int64]]:
     """Return the rows of a mini-batch in the parts that fit one forward and backward pass."""
-    size = config.microbatch_rows or len(rows)
+    size = config.microbatch_rows or max(len(rows), 1)
     parts = [rows[low : low + size] for low in range(0, len(rows), size)]
     if config.microbatch_tokens is None:
         return parts
@@ -308,7 +322,7 @@ def _blame(model: nn.Module, sums: Tensor) -> str:
 def _backward(
     policy: Scorer, part: Batch, reference: Tensor | None, trust: Tensor | None, divisor: float, config: TrainerConfig
 ) -> Tensor:
-    """Add the gradient of some rows.
+    """Add the gradient of some rows, where gradients are asked for.
 
     Returns:
         float64 (5,): their policy loss, and sums over tokens of kl, approx_kl, clipped weight and entropy.
@@ -338,7 +352,8 @@ def _backward(
         loss = loss + config.kl * aggregate(weight * kl, part.mask, config.aggregation, divisor)
     if config.entropy > 0:
         loss = loss - config.entropy * aggregate(weight * scores.entropy, part.mask, config.aggregation, divisor)
-    loss.backward()
+    if torch.is_grad_enabled():
+        loss.backward()
     with torch.no_grad():
         moved = divergence(part.old_logprobs, logprobs.detach(), limit=None)
         clipped = clipped_weight(ratio.detach(), part.positive_weight, part.negative_weight, **clip)

@@ -37,7 +37,7 @@ BANDWIDTHS = {
 }  # fmt: skip
 
 
-# What transformers calls the vision tower of the models that `policies.vision` plays with.
+# What transformers calls the vision tower of the models that `policies.vision.policy` plays with.
 _TOWER = "visual"
 
 

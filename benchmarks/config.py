@@ -1,6 +1,6 @@
 """Everything that a learning benchmark can be told: what is particular to an environment, sizes, and the whole.
 
-EnvSettings  how one environment is played, a row of `benchmarks.environments.registry`: sizes, setup, training
+EnvSettings  how one environment is played, a row of `baselines.environments.registry`: sizes, setup, training
 Config       what one benchmark was asked, made from a row and from options by `make_config`; its `config.json`
 """
 
@@ -8,177 +8,18 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from baselines.config import TrainerConfig
-    from wrappers.advice import Adviser
-    from wrappers.canonical import Key
+    pass
 
-#: The model that is built from a config, and the one of `policies.smollm2`; any other is the folder of one.
-TINY = "tiny"
-SMOLLM2 = "smollm2"
-#: Learning rate of an adapter, in those of all weights.
-LORA_RATE = 10.0
-#: Episodes that are played side by side, at most.
-SIDE_BY_SIDE = 128
-#: A tiny policy for commands that name what the prompt names; see `policies.tiny`.
-COPYING: dict[str, Any] = {"layers": 3, "heads": 2, "kv_heads": 2, "head_size": 64, "mlp": 128, "copying": True}
+from baselines.environments.settings import LORA_RATE, SMOLLM2, TINY, EnvSettings, Setup, Sizes
+
 #: Settings of `TrainerConfig` that a benchmark chooses itself, or that change nothing of what is learned.
 _OWN = ("iterations", "groups", "group_size", "temperature", "validate_every", "checkpoint_every", "seed")
-
-
-@dataclass(frozen=True)
-class Setup:
-    """Environment, splits, prompt and policy; the defaults are those of Sokoban.
-
-    Attributes:
-        options: keyword arguments of `gymnasium.make_vec`.
-        plenty: further ones, by which splits have as many tasks as a training wants; a split that is played whole has
-            the environment's own number.
-        train: split of cloning and reinforcement learning.
-        validation: split of the learning curve. Where it is the test split, its tasks begin after those of the test.
-        test: split of the table.
-        beside: further splits that the finished policies play, reported beside the test split.
-        kinds: info entry by which episodes are sorted into kinds, such as "task_type"; "": they are all of one kind.
-        adviser: who is cloned: "" for the environment's own expert, else one of the environment's advisers.
-        prompt: options of `wrappers.prompt.PromptStyle` besides history and instructions.
-        policy: keyword arguments of `policies.tiny.tiny_policy`, or of `policies.huggingface.HuggingFacePolicy`.
-        clone: keyword arguments of `baselines.imitation.cloning.clone`, besides epochs and seed.
-        clone_until: greedy success on the validation tasks with which cloning ends; 0: all epochs are read.
-        look_from: updates before the first such look; earlier replies are long and lead nowhere.
-        look_every: updates between two looks.
-    """
-
-    options: dict[str, Any] = field(default_factory=dict)
-    plenty: dict[str, Any] = field(default_factory=dict)
-    train: str = "train"
-    validation: str = "validation"
-    test: str = "test"
-    beside: list[str] = field(default_factory=list)
-    kinds: str = ""
-    adviser: str = ""
-    prompt: dict[str, Any] = field(default_factory=dict)
-    policy: dict[str, Any] = field(default_factory=dict)
-    clone: dict[str, Any] = field(default_factory=dict)
-    clone_until: float = 0.0
-    look_from: int = 24
-    look_every: int = 6
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """The numbers of `Config` that make a benchmark long or short; see there."""
-
-    steps: int
-    groups: int
-    group_size: int
-    clone_tasks: int
-    clone_epochs: int
-    training_tasks: int
-    eval_tasks: int
-    validation_tasks: int
-    validation_every: int
-
-    @classmethod
-    def trained(cls, training: TrainerConfig, **others: int) -> Sizes:
-        """Return sizes with the iterations, groups and validations of a training configuration."""
-        return cls(
-            steps=training.iterations,
-            groups=training.groups,
-            group_size=training.group_size,
-            validation_every=training.validate_every,
-            **others,
-        )
-
-
-#: Every part of a benchmark, small, for CI.
-QUICK = Sizes(
-    steps=2,
-    groups=4,
-    group_size=4,
-    clone_tasks=40,
-    clone_epochs=2,
-    training_tasks=100,
-    eval_tasks=24,
-    validation_tasks=12,
-    validation_every=1,
-)
-
-
-@dataclass(frozen=True)
-class ModelSettings:
-    """How one model of a name plays one environment, where that is not how any model from a folder does.
-
-    Attributes:
-        training: settings of its training.
-        full: sizes of the default run.
-        quick: sizes of `--quick`.
-        setup: environment, splits, prompt, policy and cloning.
-        history: pairs in its prompt.
-        instructions: whether its prompt begins with the task's rules.
-    """
-
-    training: TrainerConfig
-    full: Sizes
-    quick: Sizes
-    setup: Setup
-    history: int = 2
-    instructions: bool = True
-
-
-@dataclass(frozen=True)
-class EnvSettings:
-    """How the learning benchmark plays one environment.
-
-    Attributes:
-        name: what `--env` takes besides the id, and the folder name of the results.
-        id: Gymnasium id.
-        tiny: settings of the tiny policy's training.
-        pretrained: the same for a model from a folder.
-        full: sizes of the default run.
-        quick: sizes of `--quick`.
-        setup: environment, splits, prompt and policy.
-        pretrained_setup: the same for a model from a folder; None: as `setup`.
-        history: pairs in the tiny policy's prompt.
-        words: what the tiny policy's tokenizer must know besides the texts and commands of some training tasks.
-        pieces: what it keeps in one token, see `policies.tiny.tiny_tokenizer`; None for its default.
-        kind_names: kinds of tasks and the heads of their columns, as papers print them.
-        advisers: players that know only what they are told, by name; they can be cloned in place of the
-            environment's own expert, see `Setup.adviser`.
-        key: returns the state key that credit goes by, see `wrappers.canonical`; None: the exact state.
-        return_name: what the tables call the return of an episode.
-        tiles: symbols of a board mapped to tiles of the page; None where observations are shown as they are.
-        models: settings of models that have some of their own, by name.
-    """
-
-    name: str
-    id: str
-    tiny: TrainerConfig
-    pretrained: TrainerConfig
-    full: Sizes
-    quick: Sizes = QUICK
-    setup: Setup = field(default_factory=Setup)
-    pretrained_setup: Setup | None = None
-    history: int = 0
-    words: Callable[[], Sequence[str]] = tuple
-    pieces: Sequence[str] | None = None
-    kind_names: Mapping[str, str] = field(default_factory=dict)
-    advisers: Mapping[str, Callable[[], Adviser]] = field(default_factory=dict)
-    key: Callable[[], Key] | None = None
-    return_name: str = "return"
-    tiles: Callable[[], dict[str, str]] | None = None
-    models: Mapping[str, ModelSettings] = field(default_factory=dict)
-
-    def played_by(self, model: str) -> ModelSettings:
-        """Return how a model plays: its own settings, the tiny policy's, or those of any model from a folder."""
-        if model == TINY:
-            return ModelSettings(self.tiny, self.full, self.quick, self.setup, self.history, instructions=False)
-        found = self.models.get(model)
-        return found or ModelSettings(self.pretrained, self.full, self.quick, self.pretrained_setup or self.setup)
 
 
 @dataclass(frozen=True)
@@ -208,6 +49,7 @@ class Config:
         lora: rank of the adapter that the methods train instead of all weights; 0: all weights.
         transcript: whether prompts are whole conversations, see `wrappers.transcript`, in place of windows; `history`
             counts for nothing then.
+        data: fingerprint of data of others, see `benchmarks.data_source`; None: the tasks are generated.
     """
 
     env: str
@@ -230,6 +72,7 @@ class Config:
     setup: Setup = field(default_factory=Setup)
     lora: int = 0
     transcript: bool = False
+    data: str | None = None
 
 
 def make_config(
@@ -276,12 +119,3 @@ def make_config(
         transcript=transcript,
         **dataclasses.asdict(sizes),
     )
-
-
-def tasks(split: str, count: int, first: int = 0) -> list[dict[str, Any]]:
-    """Reset options of `count` tasks of a split.
-
-    >>> tasks("test", 2)
-    [{'split': 'test', 'index': 0}, {'split': 'test', 'index': 1}]
-    """
-    return [{"split": split, "index": first + i} for i in range(count)]

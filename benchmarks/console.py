@@ -6,6 +6,7 @@ Names and texts from outside are shown as they are: rich reads no markup in them
 from __future__ import annotations
 
 import contextlib
+import json
 import signal
 import threading
 import time
@@ -27,8 +28,8 @@ from rich.progress import (
 from rich.table import Column, Table
 from rich.text import Text
 
-from agentgym.disk_cache import LockedError
-from agentgym.foreign_text import DataError, clean
+from agentgym.outside.files import LockedError
+from agentgym.outside.text import DataError, clean
 from benchmarks.json_files import OtherConfigurationError, write_json
 from benchmarks.machine import missing_package
 from benchmarks.processes import Job, JobFailedError
@@ -136,6 +137,24 @@ def parse_seeds(text: str) -> list[int]:
         raise typer.BadParameter(
             f"expected at most {most} distinct numbers such as 0,1,2 or 0-2, got {text!r}", param_hint="--seeds"
         )
+    return found
+
+
+def arguments(given: Sequence[str], hint: str = "--option") -> dict[str, Any]:
+    """Read "name=value" words; a value that is JSON is what it says, any other is text.
+
+    >>> arguments(["data=~/alfworld", "task_types=[1, 2]", "reward=10"])
+    {'data': '~/alfworld', 'task_types': [1, 2], 'reward': 10}
+    """
+    found: dict[str, Any] = {}
+    for word in given:
+        name, equals, value = word.partition("=")
+        if not (equals and name.isidentifier()):
+            raise typer.BadParameter(f"expected name=value, got {word!r}", param_hint=hint)
+        try:
+            found[name] = json.loads(value)
+        except ValueError:
+            found[name] = value
     return found
 
 

@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentgym import disk_cache, foreign_text
+from agentgym.outside import files as disk_cache
+from agentgym.outside import text as foreign_text
 
 if TYPE_CHECKING:
     import pydantic
@@ -164,7 +165,7 @@ def claimed(folder: Path, config: Any) -> Iterator[None]:
         config: dataclass of what is asked.
 
     Raises:
-        agentgym.disk_cache.LockedError: another process works in it; the message names it.
+        agentgym.outside.files.LockedError: another process works in it; the message names it.
         OtherConfigurationError: another configuration is noted there; the message names what differs.
     """
     folder.mkdir(parents=True, exist_ok=True)

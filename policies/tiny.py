@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from agentgym.foreign_text import clean
+from agentgym.outside.text import clean
 from policies.huggingface import HuggingFacePolicy
 
 PAD, END, UNKNOWN = "<|pad|>", "<|end|>", "<|unknown|>"

@@ -10,6 +10,12 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # No test may reach for a model hub.
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault("MPLBACKEND", "Agg")
+# What the shell of whoever runs the tests is set to: data, endpoints and packages of theirs, and how text is shown.
+for variable in (
+    "ALFWORLD_DATA", "VIRTUALHOME_DATA", "SOTOPIA_PYTHON", "OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENENV_MODE",
+    "FORCE_COLOR", "NO_COLOR", "COLUMNS", "LINES",
+):  # fmt: skip
+    os.environ.pop(variable, None)
 # A shell's background job inherits an ignored Ctrl-C; the tests of interruption send one.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -139,6 +139,11 @@ FAMILIES: dict[str, Family] = {
     "board and blank lines": ("#####\n#@$.#\n#####", "\n", ""), "check marks": ("", "√", "\n?"),
     "walls and blank lines": ("", "#\n\n", ""), "spaces and a wall": ("", " ", "#"), "signs": ("", "-_\t", "#\n"),
     "unknown signs": ("", "\ufffd#", ""), "levels": ("", "; №\n#####\n#@$.#\n#####\n\n", ""),
+    # Logs of other programs
+    "acts": ("", "Act 1: \n", ""), "acts and texts": ("", "Act 1: go\nObs 1: ok\n", ""), "orders": ("", ">\n", ""),
+    "numbered environments": ("", "Environment #1:\n", ""), "names of games": ("", "a-b-c-d-1/trial_a\n", ""),
+    "hyphens between words": ("", "a-", "1/trial_a"), "observations now": ("", "current observation is: ", ""),
+    "steps taken": ("", "already taken 1 ", ""),
     # Commands, addresses and credentials
     "right": ("", "right", ""), "right and spaces": ("", " right ", ""), "URLs": ("", "http://a:b@c/?key=1 ", ""),
     "schemes": ("", "://", ""), "hosts": ("", "://a", ""), "nobody's hosts": ("", "://@", ""), "users": ("", "a@", ""),

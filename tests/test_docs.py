@@ -59,9 +59,9 @@ RUNNABLE = [page for page in PAGES if _blocks(page, "python")]
 def test_the_python_blocks_of_a_page_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if "stable_baselines3" in page.read_text(encoding="utf-8"):
         pytest.importorskip("stable_baselines3")
-    if "policies.tiny_vision" in page.read_text(encoding="utf-8"):
+    if "policies.vision.tiny" in page.read_text(encoding="utf-8"):
         pytest.importorskip("transformers", minversion="5.23")
-    if "agentgym.chat" in page.read_text(encoding="utf-8"):
+    if "agentgym.outside.chat" in page.read_text(encoding="utf-8"):
         pytest.importorskip("aiohttp")
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {"__name__": "__main__"}

@@ -32,7 +32,7 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-from agentgym.single_branching import BranchingWrapper
+from agentgym.branching.single import BranchingWrapper
 from wrappers.prompt import MessageSpace
 from wrappers.vector_wrapper import Array, Shown, Step, SubEnvWrapper
 

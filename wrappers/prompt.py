@@ -17,9 +17,9 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
+from agentgym.branching.single import BranchingWrapper
 from agentgym.checks import fields_checked
-from agentgym.foreign_text import clean
-from agentgym.single_branching import BranchingWrapper
+from agentgym.outside.text import clean
 from wrappers.reply import parses_replies
 from wrappers.vector_wrapper import Shown, Step, SubEnvWrapper
 

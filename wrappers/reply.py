@@ -35,9 +35,9 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 
 from agentgym.adapter import AdaptedVectorEnv
+from agentgym.branching.single import BranchingWrapper
 from agentgym.core import TextSpace
-from agentgym.foreign_text import clean
-from agentgym.single_branching import BranchingWrapper
+from agentgym.outside.text import clean
 from wrappers.labels import read_labels
 from wrappers.vector_wrapper import Array, Shown, SubEnvWrapper, objects
 
@@ -163,7 +163,7 @@ def parse_reply(
     """Read a reply.
 
     Args:
-        text: the reply; it is cleaned and read up to the limit of `agentgym.foreign_text.clean`.
+        text: the reply; it is cleaned and read up to the limit of `agentgym.outside.text.clean`.
         require_think: a think block must come before the action.
         several: what several action blocks mean: an error, or the first or the last of them counts.
         outside: whether text outside the blocks is ignored or an error.

@@ -30,7 +30,7 @@ from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
 from agentgym.adapter import Key, Success, Task
-from agentgym.single_branching import BranchingWrapper
+from agentgym.branching.single import BranchingWrapper
 from wrappers.credit.task_graph import TaskGraphs
 from wrappers.vector_wrapper import Array, Shown, Step, SubEnvWrapper
 

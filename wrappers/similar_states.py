@@ -24,9 +24,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
-from agentgym.columns import intern
-from agentgym.foreign_text import clean
+from agentgym.outside.text import clean
 from agentgym.trajectory import Floats, Ints, StepTable
+from agentgym.trajectory.columns import intern
 from wrappers.canonical import relabel_states
 from wrappers.credit.group import number_pairs
 

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from agentgym.branching import inside
+from agentgym.branching.vector import inside
 from wrappers.vector_wrapper import Array, Shown, SubEnvWrapper, objects
 
 
@@ -20,13 +20,14 @@ class VectorSnapshots(SubEnvWrapper[int]):
     a branch that is restored keeps its episode's number.
 
     Args:
-        env: a vector environment, or wrapper of one, that can be branched (`agentgym.branching.Branching`).
+        env: a vector environment, or wrapper of one, that can be branched (`agentgym.branching.vector.Branching`).
     """
 
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any]) -> None:
         super().__init__(env)
         self._branching: Any = inside(self.env, self)
         self._begun = 0
+        self._shown: Array = objects([])
 
     def begin(self, indices: Sequence[int], shown: Shown) -> None:
         """Number the episodes that begin."""
@@ -41,10 +42,14 @@ class VectorSnapshots(SubEnvWrapper[int]):
 
     def columns(self) -> dict[str, Array]:
         """Return snapshots and numbers, object (num_envs,) and int64 (num_envs,)."""
-        return {
-            "snapshot": objects([self._branching.snapshot(i) for i in range(self.num_envs)]),
-            "episode_number": np.asarray(self.states, np.int64),
-        }
+        self._shown = objects([self._branching.snapshot(i) for i in range(self.num_envs)])
+        return {"snapshot": self._shown, "episode_number": np.asarray(self.states, np.int64)}
+
+    def reseed(self, indices: Any, seeds: Any) -> None:
+        """Seed what is drawn from here on; the snapshots that were shown last are brought up to date."""
+        super().reseed(indices, seeds)
+        for i in np.ravel(indices).tolist():
+            self._shown[i] = self._branching.snapshot(i)
 
     def step(self, actions: Sequence[Any]) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
         """Play one action per sub-environment; `final_info` has no snapshots, as these episodes cannot be continued."""

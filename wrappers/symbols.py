@@ -15,8 +15,8 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import DTypeLike, NDArray
 
+from agentgym.branching.single import BranchingWrapper
 from agentgym.core import TextSpace
-from agentgym.single_branching import BranchingWrapper
 
 
 class SymbolPlanes(BranchingWrapper, gym.ObservationWrapper[NDArray[Any], Any, Any], RecordConstructorArgs):

@@ -13,8 +13,8 @@ from typing import Any, SupportsFloat
 import gymnasium as gym
 from gymnasium.utils import RecordConstructorArgs
 
-from agentgym.foreign_text import clean
-from agentgym.single_branching import BranchingWrapper
+from agentgym.branching.single import BranchingWrapper
+from agentgym.outside.text import clean
 from wrappers.prompt import Episode, Message, Messages, MessageSpace, PromptStyle, text_of
 from wrappers.vector_wrapper import Shown, Step, SubEnvWrapper
 

@@ -18,7 +18,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from agentgym.adapter import adapt, takes_text
-from agentgym.branching import Branching, Saved, inside, read_restore
+from agentgym.branching.vector import Branching, Saved, inside, read_restore
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -164,7 +164,7 @@ class SubEnvWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Any, Any, Arra
         self.states[i] = self.copied(state)
 
     def snapshot(self, i: int) -> Saved:
-        """Return sub-environment i as it stands; see `agentgym.branching.Branching`, as for the other verbs."""
+        """Return sub-environment i as it stands; see `agentgym.branching.vector.Branching`, as for the other verbs."""
         below = inside(self.env, self).snapshot(i)
         return Saved(type(self).__name__, below, (bool(self._over[i]), self.get_state(i)))
 

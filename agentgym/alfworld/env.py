@@ -54,6 +54,8 @@ class ALFWorldEnv(TextEnv[str]):
     **End.** `terminated` when the task is done (`won`). The registered time limit is 50 steps (`truncated`). There
     are dead ends: a few things fit nowhere, so that a hand that took one stays full.
 
+    **Luck.** A step draws nothing: a command has one outcome.
+
     **Info.** `admissible_actions`: sorted, as in the original, `help` included; `state_key`: where the agent is,
     what it carries, and everything that differs from the beginning of the game, in words: equal exactly for equal
     states of a task; `task_id`: "<task folder>/<trial folder>"; `won`; `score`: 1.0 when won, else 0.0;

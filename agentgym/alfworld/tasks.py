@@ -13,7 +13,7 @@ from agentgym.alfworld.generated.games import GeneratedGames
 from agentgym.alfworld.goals import parse_goal, split_id, with_goal
 from agentgym.alfworld.official.dataset import VARIABLE, OfficialGames
 from agentgym.checks import suggest
-from agentgym.disk_cache import cache_folder
+from agentgym.outside.files import cache_folder
 from agentgym.tasks import Tasks, choose, given
 
 #: Value of `data` that asks for generated games whatever the variable ALFWORLD_DATA says.
@@ -65,7 +65,7 @@ def find_games(data: Any, cache: Any, generator: Mapping[str, Any]) -> Games:
 
     Args:
         data: a folder, `GENERATED`, or None.
-        cache: see `agentgym.disk_cache.cache_folder`.
+        cache: see `agentgym.outside.files.cache_folder`.
         generator: arguments of `GeneratedGames`.
 
     Raises:

@@ -57,6 +57,9 @@ class SearchQAEnv(TextEnv[str]):
     **End.** `terminated` after an answer, and after the last turn, which is not a success: by default four turns for
     searching and one for the answer ("extra"), or four in all ("counted"). `max_turns=0` leaves the answer alone.
 
+    **Luck.** A step draws nothing by default. Which answers of the option `noise` are noisy follows from a seed that
+    `np_random` draws: an episode's own in `collect`.
+
     **Info.** `admissible_actions`: some of the commands, not all: to search for the question, to answer yes, to answer
     no; `state_key`: the question, what each turn brought, and at the end the answer: equal exactly for equal states;
     `task_id`: id of the question; `won`: exact match; `score`: F1 of the answer, 0 before; `data_source`; `question`;

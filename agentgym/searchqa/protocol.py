@@ -15,7 +15,7 @@ from itertools import islice
 from typing import Any, Literal, NamedTuple, Protocol
 
 from agentgym.checks import check_name
-from agentgym.foreign_text import clean
+from agentgym.outside.text import clean
 from agentgym.searchqa.retriever import Passage
 
 Kind = Literal["search", "answer", ""]

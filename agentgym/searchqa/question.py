@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentgym.foreign_text import DataError, clean
+from agentgym.outside.text import DataError, clean
 from agentgym.searchqa.retriever import Retriever, SearchFailure, search_all
 from agentgym.searchqa.scoring import CLOSED, normalise
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from agentgym.redaction import redact
+from agentgym.outside.redaction import redact
 
 #: Longest contents of a passage and longest id, in characters.
 MOST_CONTENTS, MOST_ID = 1_000_000, 1_000

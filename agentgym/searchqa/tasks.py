@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agentgym.checks import suggest
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.searchqa.generated.difficulty import Difficulty, make_harder
 from agentgym.searchqa.official.questions import read_questions
 from agentgym.searchqa.question import Question, check_questions, is_answerable

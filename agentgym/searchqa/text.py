@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from agentgym.foreign_text import clean
+from agentgym.outside.text import clean
 from agentgym.searchqa.generated.difficulty import UNKNOWN
 from agentgym.searchqa.protocol import Format, Turns
 from agentgym.searchqa.retriever import MOST_ID, Hit

@@ -189,6 +189,8 @@ class SokobanEnv(SokobanBase[str]):
 
     **End.** `terminated` when all boxes are on targets (`won`). The registered time limit is 20 steps (`truncated`).
 
+    **Luck.** A step draws nothing: a move has one outcome.
+
     **Info.** `admissible_actions`: the moves that change the board, in the order up, down, left, right; `state_key`:
     the board in default symbols, whatever `symbols` is; `task_id`: "train/17" for generated levels,
     "<file name>#<number>" for files, "level:<rows joined by />" for a level given as text; `won`; `score`: share of

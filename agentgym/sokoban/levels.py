@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from agentgym.checks import suggest
-from agentgym.foreign_text import DataError, clean, read_text
+from agentgym.outside.text import DataError, clean, read_text
 from agentgym.sokoban.rules import Level, box_of_floor
 from agentgym.sokoban.text import MOST_SIDE, board_text, parse_level
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from agentgym.checks import suggest
-from agentgym.foreign_text import MOST_CHARACTERS, DataError
+from agentgym.outside.text import MOST_CHARACTERS, DataError
 from agentgym.sokoban.rules import Level, full_board
 
 

@@ -1,7 +1,7 @@
 """What is done in a turn: as a value, as a JSON command, as a line of the observation, and what an agent is told of it.
 
 Kinds of acts, field names and lines are those of SOTOPIA. An utterance is data: it is never read as markup. It is
-cleaned (`agentgym.foreign_text`) and cut after `LONGEST` characters where it comes in, and shown in one line.
+cleaned (`agentgym.outside.text`) and cut after `LONGEST` characters where it comes in, and shown in one line.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from agentgym.foreign_text import MOST_CHARACTERS, DataError, clean, one_line, read_json
+from agentgym.outside.text import MOST_CHARACTERS, DataError, clean, one_line, read_json
 
 #: Kinds of acts, in the order in which they are offered.
 KINDS = ("none", "speak", "non-verbal communication", "action", "leave")

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from agentgym.foreign_text import clean
+from agentgym.outside.text import clean
 from agentgym.sotopia.acts import KINDS, LONGEST, Act, Turn, tell_all
 from agentgym.sotopia.games.game import Outcome, Standing
 from agentgym.sotopia.profiles import Task

@@ -55,6 +55,11 @@ class SotopiaEnv(TextEnv[str]):
     `max_turns` turns of both together, with the reward that the dialogue deserves as it stands. An episode whose
     partner or judge did not answer is `unscored`: its reward is 0 and means nothing. `rollout.collect` leaves it out.
 
+    **Luck.** A partner by rules draws from the task's seed: it belongs to the task, and acts alike where it is treated
+    alike. Who is in turn after the first turn with `order="random"`, and the seeds that a partner's model is asked
+    with, follow from `np_random`: an episode's own in `collect`, but for the first one of a group, which asks with the
+    task's seed alone. What the partner says before the agent's first act belongs to the start.
+
     **Info.** `admissible_actions`: examples, since there is no end of them; `state_key`: a hash of everything done so
     far; `task_id`; `won`: the goal score is above `success_threshold`; `score`: the goal score in 0..1, 0 before the
     end; `goal`, `partner_goal` (0..10) and `dimensions` (see `dialogue.DIMENSIONS`): 0 before the end; `ended`: "left",

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from agentgym.chat.endpoint import ChatEndpoint
-from agentgym.chat.quoting import quote
-from agentgym.chat.wire import ChatAnswer, ChatFailure, ChatRequest
-from agentgym.foreign_text import clean
+from agentgym.outside.chat.endpoint import ChatEndpoint
+from agentgym.outside.chat.quoting import quote
+from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest
+from agentgym.outside.text import clean
 from agentgym.sotopia.acts import Turn
 from agentgym.sotopia.dialogue import Failure
 

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from pettingzoo import AECEnv, ParallelEnv
 
-from agentgym.checks import suggest
+from agentgym.checks import suggest, whole
 from agentgym.core import TextSpace
 from agentgym.sotopia.acts import COMMANDS, INSTRUCTIONS, NONE, Act, parse
 from agentgym.sotopia.dialogue import Judge, ask_judge, check_playable, needs_game
@@ -69,18 +69,26 @@ class PairedEnv:
         self.observation_spaces = {agent: TextSpace() for agent in AGENTS}
         self.action_spaces = {agent: TextSpace(samples=COMMANDS) for agent in AGENTS}
         self._rng: np.random.Generator | None = None
+        self._begun = False
 
     def observation_space(self, agent: str) -> TextSpace:
         """Return an agent's space of observations."""
-        return self.observation_spaces[agent]
+        return self.observation_spaces[AGENTS[_role(agent)]]
 
     def action_space(self, agent: str) -> TextSpace:
         """Return an agent's space of actions."""
-        return self.action_spaces[agent]
+        return self.action_spaces[AGENTS[_role(agent)]]
 
     def render(self) -> str | None:
-        """Return the dialogue so far, as the judge sees it (render mode "ansi")."""
-        return None if self.render_mode is None else self.world.dialogue.text
+        """Return the dialogue so far, as the judge sees it (render mode "ansi").
+
+        Raises:
+            gymnasium.error.ResetNeeded: before the first reset.
+        """
+        if self.render_mode is None:
+            return None
+        self._need_dialogue("render")
+        return self.world.dialogue.text
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -91,23 +99,33 @@ class PairedEnv:
         Options other than `OPTIONS` are left aside with a warning, as PettingZoo's tests expect.
 
         Raises:
-            ValueError: on a task that does not exist, or that the judge cannot score.
+            TypeError: when the options are no dict.
+            ValueError: on a task that does not exist, or that the judge cannot score, and a seed that is none. Nothing
+                has changed then.
         """
-        if seed is not None or self._rng is None:
-            self._rng = np.random.default_rng(seed)
+        if options is not None and not isinstance(options, Mapping):
+            raise TypeError(f"reset: options must be a dict or None, got {type(options).__name__} ({options!r:.200})")
+        rng = self._rng
+        if seed is not None or rng is None:
+            rng = np.random.default_rng(None if seed is None else whole("seed", seed, 0))
         given = dict(options or {})
         unknown = [name for name in given if name not in OPTIONS]
         if unknown:
             message = f"reset: options {unknown} are not known and left aside; known: {', '.join(OPTIONS)}"
             warnings.warn(message, UserWarning, stacklevel=3)
-        task = choose(self.tasks, self.split, {name: given[name] for name in OPTIONS if name in given}, self._rng)
+        task = choose(self.tasks, self.split, {name: given[name] for name in OPTIONS if name in given}, rng)
         check_playable(task, self.judge)
-        self.task = task
-        schedule = draw_schedule(self.order, self.max_turns, self._rng)
+        self.task, self._rng = task, rng
+        schedule = draw_schedule(self.order, self.max_turns, rng)
         self.world = SocialWorld(task, self.order, self.max_turns, schedule)
         self.results = Result(), Result()
         self._valid = [True, True]
         self.agents = list(AGENTS)
+        self._begun = True
+
+    def _need_dialogue(self, method: str) -> None:
+        if not self._begun:
+            raise ResetNeeded(f"{type(self).__name__}.{method}: no dialogue has begun; call reset() first")
 
     def _play(self, commands: Mapping[int, str]) -> None:
         """Play one turn.
@@ -116,12 +134,15 @@ class PairedEnv:
             commands: by role; those of roles out of turn do not count, and a role in turn without one does nothing.
 
         Raises:
-            TypeError: when a command is not a string.
+            TypeError: when a command is not a string; nothing was played then.
         """
-        acts: list[Act] = [NONE, NONE]
         for role, command in commands.items():
             if not isinstance(command, str):
-                raise TypeError(f"{AGENTS[role]}: expected a str command, got {type(command).__name__} ({command!r})")
+                raise TypeError(
+                    f"{AGENTS[role]}: expected a str command, got {type(command).__name__} ({command!r:.200})"
+                )
+        acts: list[Act] = [NONE, NONE]
+        for role, command in commands.items():
             acts[role], self._valid[role] = parse(command)
         self.world.play((acts[0], acts[1]))
         if self.world.ended:
@@ -192,17 +213,21 @@ class SotopiaParallelEnv(PairedEnv, ParallelEnv[str, str, str]):  # type: ignore
     ) -> tuple[dict[str, str], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
         """Play one turn; an agent without an action does nothing.
 
+        After the end it answers empty dicts, as PettingZoo's environments do.
+
         Raises:
             KeyError: when there is no such agent.
-            TypeError: when an action is not a string.
+            TypeError: when the actions are no dict, or one of them is not a string.
+            gymnasium.error.ResetNeeded: before the first reset.
         """
-        for agent in actions:
-            if agent not in AGENTS:
-                raise KeyError(f"unknown agent {agent!r}; {suggest(agent, AGENTS)}")
+        self._need_dialogue("step")
+        if not isinstance(actions, Mapping):
+            raise TypeError(f"expected a dict of actions by agent, got {type(actions).__name__} ({actions!r:.200})")
+        commands = {_role(agent): command for agent, command in actions.items()}
         if not self.agents:
             return {}, {}, {}, {}, {}
         turn = self.world.turn
-        self._play({AGENTS.index(agent): command for agent, command in actions.items()})
+        self._play(commands)
         if self.world.ended:
             self.agents = []
         return (
@@ -245,6 +270,7 @@ class SotopiaAECEnv(PairedEnv, AECEnv[str, str, str]):  # type: ignore[misc]  # 
         if order == "simultaneous":
             raise ValueError("order 'simultaneous' is no order of turns: use agentgym.sotopia.parallel_env")
         super().__init__(order, **kwargs)
+        self.agent_selection = AGENTS[0]
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Start a dialogue; see `SotopiaEnv` for the options `split`, `index` and `task_id`."""
@@ -258,8 +284,15 @@ class SotopiaAECEnv(PairedEnv, AECEnv[str, str, str]):  # type: ignore[misc]  # 
         self.agent_selection = AGENTS[self.world.speakers[0]]
 
     def observe(self, agent: str) -> str:
-        """Return what was done since the agent's last turn, that turn included; from the start before the first."""
-        return self._observation(AGENTS.index(agent), self._acted[agent])
+        """Return what was done since the agent's last turn, that turn included; from the start before the first.
+
+        Raises:
+            KeyError: when there is no such agent.
+            gymnasium.error.ResetNeeded: before the first reset.
+        """
+        role = _role(agent)
+        self._need_dialogue("observe")
+        return self._observation(role, self._acted[AGENTS[role]])
 
     def step(self, action: str | None) -> None:
         """Play the selected agent's act; at the end, None takes an agent out of the dialogue.
@@ -288,3 +321,10 @@ class SotopiaAECEnv(PairedEnv, AECEnv[str, str, str]):  # type: ignore[misc]  # 
 
     def _note(self) -> None:
         self.infos = {agent: self._info(role) for role, agent in enumerate(AGENTS)}
+
+
+def _role(agent: object) -> int:
+    """Return the role of an agent, or raise a KeyError that says which there are."""
+    if agent not in AGENTS:
+        raise KeyError(f"unknown agent {agent!r:.200}; {suggest(agent, AGENTS)}")
+    return AGENTS.index(str(agent))

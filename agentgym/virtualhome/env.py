@@ -53,6 +53,9 @@ class VirtualHomeEnv(TextEnv[str]):
     **End.** `terminated` when the goal is achieved (`won`). The registered time limit is 40 steps (`truncated`), that
     of the papers. There are dead ends: a seat on which somebody has sat is full.
 
+    **Luck.** A step draws nothing, but with `protocol="spa"` which of several things a name stands for, where
+    nothing decides. It is drawn from `np_random`: an episode's own in `collect`.
+
     **Info.** `admissible_actions`: sorted; each of them succeeds, and none that would is missing but for those that
     `agentgym.virtualhome.admissible` names; `state_key`: equal exactly for equal states of a task; `task_id`; `won`;
     `score`: the share of the goal that is achieved, 0 at the start; `task_type`; `location`: room and posture;

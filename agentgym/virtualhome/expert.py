@@ -13,6 +13,7 @@ from typing import Final
 
 from agentgym.virtualhome.activity import Activity
 from agentgym.virtualhome.goals import Test
+from agentgym.virtualhome.household import OriginalError
 from agentgym.virtualhome.rules import World
 from agentgym.virtualhome.scene import (
     CLEAN,
@@ -73,7 +74,7 @@ def plan(activity: Activity, world: World, done: int = 0) -> tuple[str, ...] | N
     attempt = _Attempt(activity, world, done)
     try:
         attempt.run()
-    except _StuckError:
+    except (_StuckError, OriginalError):
         return None
     finally:
         world.undo(mark)

@@ -88,7 +88,8 @@ class Ways:
     def _open_ways(self, state: Household, start: int) -> tuple[int, int]:
         """Return the rooms that can be walked to from a room, and the doors that can be beside what is in these."""
         scene, cells, rooms = self._scene, state.cells, 0
-        doors = (cells[start * WIDTH + SOURCES + BETWEEN] | cells[start * WIDTH + BETWEEN]) & scene.doors
+        beside = (cells[start * WIDTH + SOURCES + BETWEEN] | cells[start * WIDTH + BETWEEN]) & scene.doors
+        doors = sum(1 << door for door in positions(beside) if state.room(door) is not None)
         for room in positions(scene.rooms):
             try:
                 closed = state.closed_doors(start, room)

@@ -87,6 +87,9 @@ class WebShopEnv(TextEnv[str]):
     **End.** `terminated` with the purchase; `won` when its score is 1. The registered time limit is 15 steps
     (`truncated`); the original has none.
 
+    **Luck.** A step draws nothing by default. The adverts of `noise` and the products that the query `<r>` lists follow
+    from a seed that `np_random` draws: an episode's own in `collect`.
+
     **Info.** `admissible_actions`: "search[<your query>]" on the index page, as the papers' prompts have it (played
     literally it searches for these words), then `click[...]` for all that can be clicked; a search is accepted on
     other pages too. `state_key`: page, query, chosen options and, where they are shown, opened products: equal exactly

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from agentgym.checks import suggest
-from agentgym.foreign_text import DataError, read_file, read_json
+from agentgym.outside.text import DataError, read_file, read_json
 
 #: Returns the nouns of a title, lower-cased, in order, repeats included.
 Tagger = Callable[[str], Sequence[str]]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.foreign_text import MOST_CHARACTERS
+from agentgym.outside.text import MOST_CHARACTERS
 from agentgym.webshop.catalogue.catalogue import Catalogue
 from agentgym.webshop.catalogue.product import Product
 from agentgym.webshop.goals import Goal

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agentgym.checks import check_name
-from agentgym.disk_cache import cache_folder, fingerprint, new_folder
-from agentgym.foreign_text import DataError
+from agentgym.outside.files import cache_folder, fingerprint, new_folder
+from agentgym.outside.text import DataError
 from agentgym.webshop.catalogue import store
 from agentgym.webshop.catalogue.catalogue import Catalogue, MemoryCatalogue, draw_prices, known_prices
 from agentgym.webshop.catalogue.product import Product
@@ -49,7 +49,7 @@ def open_catalogue(data: str, num_products: int | None, seed: int, cache_in: str
         data: folder of the official files, or an items file in it, or `GENERATED`.
         num_products: only the first ones; None for all (2,000 generated ones).
         seed: of the generated shop.
-        cache_in: folder for large catalogues, see `agentgym.disk_cache.cache_folder`; False keeps them in memory.
+        cache_in: folder for large catalogues, see `agentgym.outside.files.cache_folder`; False keeps them in memory.
 
     Raises:
         ValueError: when there are no such files, or they are malformed.

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.foreign_text import DataError, read_json
+from agentgym.outside.text import DataError, read_json
 from agentgym.webshop.expert import wished
 from agentgym.webshop.goals import ORDER_SEED, Goal, Goals, Wish
 from agentgym.webshop.session import Shop

@@ -5,7 +5,7 @@ from typing import Any
 
 import gymnasium as gym
 
-from baselines.recipe import Recipe
+from baselines.recipes.definition import Recipe
 from wrappers import VectorPromptWindow, VectorReplyParser, VectorTranscript
 
 

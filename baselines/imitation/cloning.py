@@ -1,7 +1,7 @@
 """Behaviour cloning: the warm start, supervised learning of an expert's actions in the policy's own tokens.
 
 `clone` plays the expert and learns what it does. `imitate` learns any replies: an expert's, those of won episodes alone
-(rejection sampling), or those of episodes that were relabelled with what they did (`agentgym.hindsight`).
+(rejection sampling), or those of episodes that were relabelled with what they did (`agentgym.rollout.hindsight`).
 """
 
 from __future__ import annotations
@@ -96,8 +96,9 @@ def won_steps(table: StepTable) -> list[Reply]:
     """Return the replies of won episodes whose actions were accepted, with their tokens, in the table's order.
 
     Args:
-        table: from `collect`, or from `agentgym.hindsight.relabel_goals` with the policy's `demonstrate`. Of an episode
-            that was cut from another one, only its own rows count; so shared rows are learned once, whoever won.
+        table: from `collect`, or from `agentgym.rollout.hindsight.relabel_goals` with the policy's `demonstrate`. Of an
+            episode that was cut from another one, only its own rows count; so shared rows are learned once, whoever
+            won.
 
     Raises:
         ValueError: such a row has no tokens.

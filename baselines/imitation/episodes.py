@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.hindsight import relabel_goals
 from agentgym.rollout import Policy, collect
+from agentgym.rollout.hindsight import relabel_goals
 from agentgym.trajectory import Bools, Reply, StepTable, Trajectory
 from baselines.evaluation import at_temperature
 from baselines.imitation.cloning import Demonstrator
@@ -61,7 +61,7 @@ def relabelled(part: Round, table: StepTable) -> StepTable:
     """Return the failed episodes of a table as won ones of the hardest task that they did, without detours.
 
     Raises:
-        TypeError: the environment has no exact hindsight, see `agentgym.hindsight.relabel_goals`.
+        TypeError: the environment has no exact hindsight, see `agentgym.rollout.hindsight.relabel_goals`.
     """
     return relabel_goals(table, part.setting.envs, cut_loops=True, demonstrate=part.policy.demonstrate, seed=part.seed)
 

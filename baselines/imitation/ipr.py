@@ -22,19 +22,20 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.branching import inside
+from agentgym.branching.vector import inside
 from agentgym.checks import fields_checked
-from agentgym.recorder import TableBuilder
-from agentgym.rollout import Policy, Stage, play_groups, playable
+from agentgym.rollout import Policy
+from agentgym.rollout.groups import Stage, play_groups, playable
+from agentgym.rollout.recorder import TableBuilder
+from agentgym.rollout.tree import Continuation, continued
 from agentgym.trajectory import Reply, StepTable, Trajectory
-from agentgym.tree import Continuation, continued
 from baselines.imitation.cloning import Demonstrator
 from baselines.imitation.episodes import own_episodes, relabelled, sampler, task_options, written_replies
 from baselines.imitation.method import Imitation, Round
 from baselines.imitation.preferences import Preference, prefer
 from baselines.metrics import Row
 
-# Names of random numbers, see `agentgym.tree.continued`.
+# Names of random numbers, see `agentgym.rollout.tree.continued`.
 _OWN, _VALUE = 3, 4
 
 

@@ -5,7 +5,7 @@
     L = - mean over the tokens of D of  log pi(token | prompt, tokens before)
 
 With `hindsight` the failed samples join D as won episodes of the tasks that they did (HSL's and AgentHER's idea, made
-exact by `agentgym.hindsight`).
+exact by `agentgym.rollout.hindsight`).
 """
 
 from __future__ import annotations

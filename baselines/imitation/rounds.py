@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.disk_cache import locked
+from agentgym.outside.files import locked
 from baselines.checkpoint import Checkpoint, checkpoints, deferred, describe_run, load_checkpoint, save_checkpoint
 from baselines.evaluation import evaluate
 from baselines.imitation.method import Imitation, Progress, Round, Setting
 from baselines.metrics import MetricsLog, Row
-from policies.head import check_finite
+from policies.scoring.head import check_finite
 from policies.training import check_trainable, fingerprint, load_trained_state, trained_beside, trained_state
 
 #: Held while a run is at work.
@@ -34,17 +34,19 @@ def train_in_rounds(
     validation_tasks: Sequence[Mapping[str, Any]] = (),
     folder: str | Path | None = None,
     tensorboard: bool = False,
+    about: Mapping[str, str] | None = None,
     progress: Callable[[int, int, int, str], None] | None = None,
 ) -> list[Row]:
     """Train a policy, in place, and return one row per round, the start's before them.
 
     Args:
         policy: the clone, with `model` and `score`, such as `policies.huggingface.HuggingFacePolicy`.
-        method: what is done, for instance `baselines.methods.method("rft")`.
+        method: what is done, for instance `baselines.recipes.methods.method("rft")`.
         setting: where, and with which updates.
         validation_tasks: reset options of the tasks to validate on before the first round and after each.
         folder: of log and checkpoints, from which the same call goes on; None: nowhere.
         tensorboard: see `baselines.metrics.MetricsLog`.
+        about: see there.
         progress: called with finished rounds, what is done of the round at hand, how much that is, and a few words.
 
     Returns:
@@ -72,6 +74,7 @@ def train_in_rounds(
             load_trained_state(policy.model, found.model)
             done, seconds, state = found.iteration, found.seconds, found.optimizer
         log = MetricsLog(place, tensorboard=tensorboard)
+        log.about = dict(about or {})
         log.resume(done if done else -1)
         try:
             with deferred() as interruption:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from policies.head import not_finite
+from policies.scoring.head import not_finite
 from policies.training import check_trainable
 
 

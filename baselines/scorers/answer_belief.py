@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 
 from agentgym.checks import fields_checked
-from agentgym.rollout import unnumbered
+from agentgym.rollout.groups import unnumbered
 from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.batch import reply_lengths
 from baselines.config import check_numbers

@@ -38,7 +38,7 @@ from baselines.scorers.losses import (
 from baselines.scorers.network import Network, joint_loss
 from baselines.scorers.replies import Replies, reply_logprobs, sampled_logprobs
 from baselines.scorers.scorer import ScoreLevel, ScorerConfig
-from policies.scoring import score_with_divergence
+from policies.scoring.tokens import score_with_divergence
 from policies.training import frozen, load_trained_state, trained_beside, trained_state
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from baselines.scorers.scorer import ScorerConfig
-from policies.head import check_finite, not_finite
+from policies.scoring.head import check_finite, not_finite
 from policies.training import load_trained_state, trained_state
 
 # Inputs per pass where no gradients are kept.

@@ -14,8 +14,8 @@ from torch import Tensor
 from agentgym.trajectory import Bools, Floats, Ints, Reply, StepTable
 from baselines.batch import reply_lengths
 from baselines.scorers.network import Network, shuffled_together
-from policies.head import takes_positions
-from policies.packed import rows_per_pass
+from policies.scoring.head import takes_positions
+from policies.scoring.packed import rows_per_pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ class Replies:
             network: whose limits there are.
             chosen: int64 (m,), row numbers.
             learning: whether gradients are kept.
-            packed: whether rows may share sequences, see `policies.packed.score_packed`.
+            packed: whether rows may share sequences, see `policies.scoring.packed.score_packed`.
         """
         tokens = network.config.microbatch_tokens
         if tokens is None or not self._packs(network, packed):

@@ -14,9 +14,9 @@ from typing import Any, Literal, get_args
 import torch
 from torch import Tensor
 
-from agentgym.foreign_text import clean
-from policies.head import logits_at, pad
+from agentgym.outside.text import clean
 from policies.pretrained import most_positions, text_config
+from policies.scoring.head import logits_at, pad
 from wrappers.process_reward import ScoredStep
 
 #: One chat message, `{"role": ..., "content": text}`.

@@ -16,7 +16,7 @@ from agentgym.trajectory import Floats, Ints, StepTable
 from baselines.batch import reply_lengths
 from baselines.scorers.network import Network
 from baselines.scorers.scorer import ScorerConfig
-from policies.head import autocast, pad
+from policies.scoring.head import autocast, pad
 
 #: Where a number is read: at the end of the prompt ("turn"), before every token of the reply ("token"), or at the
 #: reply's last token ("reply").

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from baselines.utilisation import decode_limit, forward_flops, peak_bandwidth, peak_flops, training_flops
 from benchmarks.gpu.results import Decode, Difference, Figure, Pass, Sizes
+from policies.decode.sampler import Decoding, complete
 from policies.huggingface import HuggingFacePolicy
-from policies.sampler import Decoding, complete
 from policies.training import recomputed_activations
 
 DECODE_FORMULA = "tokens/s = B / max((2 W + B C kv) / bandwidth, (2 W B + a B C) / peak)"

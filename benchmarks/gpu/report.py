@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from agentgym.disk_cache import write_file
+from agentgym.outside.files import write_file
 from benchmarks.gpu.results import RESULTS, GpuResults
 from benchmarks.gpu.table import lines, markdown, notes
 from benchmarks.report import assemble

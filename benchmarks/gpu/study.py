@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from agentgym.disk_cache import locked
+from agentgym.outside.files import locked
 from baselines.utilisation import forward_flops, peak_bandwidth, peak_flops, training_flops
 from benchmarks.gpu import results
 from benchmarks.gpu.arithmetic import expected_memory
@@ -71,7 +71,7 @@ def run_shapes(asked: Mapping[str, Sizes], folder: Path, device: torch.device, t
         tell: called with what is being done.
 
     Raises:
-        agentgym.disk_cache.LockedError: another process works in the folder.
+        agentgym.outside.files.LockedError: another process works in the folder.
         OtherConfigurationError: the folder holds a shape that was measured with other sizes.
         DoesNotFitError: a shape is too large for the device; those before it are kept.
     """
@@ -155,7 +155,7 @@ def measure_shape(name: str, sizes: Sizes, device: torch.device, tell: Tell) -> 
             f"{shape.vocabulary}, random weights",
             sum(weight.numel() for weight in weights), sum(weight.numel() for weight in trained), shape.rank,
             _type(weights[0].dtype), _type(trained[0].dtype), f"AdamW, {_type(trained[0].dtype)}",
-            _type(policy.precision or weights[0].dtype), "the loop of policies.sampler",
+            _type(policy.precision or weights[0].dtype), "the loop of policies.decode.sampler",
             str(policy.model.config._attn_implementation), config.activation_checkpointing,
         ),
         stages=stages,

@@ -16,18 +16,18 @@ import agentgym  # noqa: F401  # registers the environments
 from agentgym.trajectory import StepTable
 from baselines.batch import make_batch
 from baselines.config import TrainerConfig
+from baselines.environments.settings import tasks
 from baselines.evaluation import evaluate
 from baselines.metrics import Row
 from baselines.recipes import recipe
 from baselines.trainer import Trainer
 from baselines.utilisation import PeakMemory
-from benchmarks.config import tasks
 from benchmarks.gpu.results import Sizes, Success
 from benchmarks.gpu.shapes import Shape
 from benchmarks.statistics import wilson_interval
 from policies.huggingface import HuggingFacePolicy
-from policies.packed import merge_chains
 from policies.scoring import TokenScores
+from policies.scoring.packed import merge_chains
 from wrappers.reply import VectorReplyParser
 from wrappers.transcript import VectorTranscript
 
@@ -145,7 +145,8 @@ def run_training(
 
     def note(trainer: Trainer, table: StepTable | None, row: Row) -> None:
         if table is not None and trainer.advantages is not None:
-            batch = make_batch(table, trainer.advantages, weighting=config.weighting, keep_zero=config.keep_zero)
+            scored = make_batch(table, trainer.advantages, weighting=config.weighting, keep_zero=config.keep_zero)
+            batch = scored.kept()
             replies = [] if table.replies is None else list(table.replies)
             chains = merge_chains(batch.prompts, batch.replies)
             found.append(

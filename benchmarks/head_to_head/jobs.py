@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentgym.trajectory import StepTable
+from baselines.environments.settings import TINY
 from benchmarks import json_files
-from benchmarks.config import TINY
+from benchmarks.data_source import DataSource
 from benchmarks.head_to_head.results import FINAL, SEARCH, VERSION, Point, Record, Study, StudyConfig, check, choose
 from benchmarks.head_to_head.space import Setting, draw
-from benchmarks.learning.jobs import read_finished, run_job, score
+from benchmarks.learning.jobs import about, read_finished, run_job, score
 from benchmarks.learning.results import CLONE, GREEDY, SAMPLED
 from benchmarks.learning.stack import make_envs, trainer_config, training_tasks, validation_tasks
 from benchmarks.machine import describe_machine
@@ -39,11 +40,12 @@ _PARTS = ("environment", "generation", "credit", "update")
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be run: the configuration, methods in order, and the training seeds of the final runs."""
+    """What is to be run: the configuration, methods in order, seeds of the final runs, and the data, if known."""
 
     config: StudyConfig
     methods: list[str]
     seeds: list[int]
+    source: DataSource | None = None
 
     def settings(self, method: str) -> list[Setting]:
         """Return the settings that are tried for a method; where nothing is searched, the one that it names.
@@ -140,6 +142,7 @@ def _train(plan: Plan, folder: Path, job: Job, progress: Progress) -> Record:
         training_tasks(config), training, validation_tasks=validation_tasks(config),
         folder=folder / job.name, resume=True,
     )  # fmt: skip
+    trainer.log.about = about(folder)
     rows = trainer.run(report)
     found = _record(job, method, setting, rows)
     if job.kind == FINAL:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.disk_cache import write_file
+from agentgym.outside.files import write_file
 from benchmarks.head_to_head.results import FINAL, Record, Study
 from benchmarks.head_to_head.table import (
     COST_CAPTION,
@@ -79,6 +79,8 @@ def section(study: Study, picture: str) -> str:
         f"trained with seed {config.search_seed}, chosen on {learning.validation_tasks} validation tasks by the mean "
         "of sampled and greedy success."
     )
+    if learning.data is not None:
+        told += f" The tasks are those of others, with the fingerprint {learning.data}."
     tried = "What was tried, and what was chosen (validation success in percent, sampled and greedy):"
     parts = [
         filled(told),
@@ -89,6 +91,7 @@ def section(study: Study, picture: str) -> str:
         f"![Validation success of every method over tokens and over processor time]({picture})",
         tried,
         markdown_table(("method", "settings"), [[method, _tried(study, method)] for method in searched(study)]),
+        *(f"* {words}" for words in study.left_out()),
         filled(f"The last run was on {study.machine.hardware}; {study.machine.software}."),
     ]
     return "\n\n".join(parts) + "\n"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from baselines.environments.registry import settings_of
+from baselines.environments.settings import TINY
 from benchmarks import json_files
-from benchmarks.config import TINY, Config
-from benchmarks.environments.registry import settings_of
+from benchmarks.config import Config
 from benchmarks.head_to_head.space import Setting
 from benchmarks.json_files import ResultsError
 from benchmarks.learning.results import CLONE, GREEDY, SAMPLED
@@ -43,7 +44,12 @@ class StudyConfig:
 
     @property
     def name(self) -> str:
-        """Environment, and model where that is not the tiny one."""
+        """Environment, model where that is not the tiny one, and whether the data are those of others."""
+        return self.generated + ("" if self.learning.data is None else "-official")
+
+    @property
+    def generated(self) -> str:
+        """The name of the study on generated tasks."""
         row, model = settings_of(self.learning.env), Path(self.learning.model).name
         return row.name if model == TINY else f"{row.name}-{model}"
 
@@ -107,35 +113,60 @@ class Study:
 
     @property
     def methods(self) -> list[str]:
-        """Methods with a final run, the reference first, others in the order of their first record."""
+        """Methods with a final run that counts, the reference first, others in the order of their first record."""
         found = dict.fromkeys(record.method for record in self.records if record.stage == FINAL)
-        return sorted(found, key=lambda method: method != REFERENCE)
+        return sorted(filter(lambda method: self.of(method, FINAL), found), key=lambda method: method != REFERENCE)
 
     def of(self, method: str, stage: str) -> list[Record]:
-        """Return a method's records of a stage, by seed."""
+        """Return a method's records of a stage, by seed; final runs with the setting that was chosen alone."""
         found = [record for record in self.records if (record.method, record.stage) == (method, stage)]
+        if stage == FINAL and found:
+            chosen = self.chosen(method)
+            found = [record for record in found if record.setting == chosen]
         return sorted(found, key=lambda record: record.seed)
 
+    def chosen(self, method: str) -> Setting | None:
+        """Return the setting that a method's final runs are to have; None where the search has not tried any."""
+        if not self.config.settings:
+            return Setting.stated(method)
+        searched = self.of(method, SEARCH)
+        return choose(searched) if searched else None
 
-def choose(records: Sequence[Record]) -> Setting:
-    """Return the setting of the search run that validated best; of equal ones the first.
+    def left_out(self) -> list[str]:
+        """Return a sentence for each final run that counts for nothing, as it has another setting than was chosen."""
+        said = []
+        for record in self.records:
+            if record.stage == FINAL and record.setting != (chosen := self.chosen(record.method)):
+                why = "nothing was searched" if chosen is None else f"{chosen.label!r} was chosen"
+                with_setting = record.setting.label if record.setting else "no setting"
+                said.append(
+                    f"left out: {record.method} with seed {record.seed}, trained with {with_setting!r}, while {why}"
+                )
+        return said
+
+
+def choose(records: Iterable[Record]) -> Setting:
+    """Return the setting of the search run that validated best, whatever the order of the records.
+
+    Of equal ones the lowest learning rate is taken, then the first label of the alphabet.
 
     Raises:
         ResultsError: there is none.
     """
-    if not records:
+    tried = [(record.validated, record.setting) for record in records if record.setting is not None]
+    if not tried:
         raise ResultsError("no run of the search to choose from")
-    best = max(records, key=lambda record: record.validated)
-    assert best.setting is not None  # only clones have none
-    return best.setting
+    best = max(validated for validated, _ in tried)
+    tied = [setting for validated, setting in tried if validated == best]
+    return min(tied, key=lambda setting: (setting.training.get("learning_rate", 0.0), setting.label))
 
 
 def check(study: Study) -> None:
     """Check what types cannot say.
 
     Raises:
-        ResultsError: another version; a run twice; a final run with another setting than the search chose; success
-            strings of a wrong length or alphabet; a final run without a validation, or without its clone.
+        ResultsError: another version; a run twice; success strings of a wrong length or alphabet; a final run without a
+            validation, or without its clone; where nothing is searched, one with another setting than its name says.
     """
     if study.version != VERSION:
         raise ResultsError(f"version: this code reads version {VERSION}, got {study.version}; run it again")
@@ -159,13 +190,8 @@ def check(study: Study) -> None:
             raise ResultsError(f"{where}: no validation")
         if record.stage == FINAL and record.seed not in clones:
             raise ResultsError(f"{where}: no record of the clone that it began with")
-        chosen = record.setting
-        if record.stage == FINAL:
-            searched = study.of(record.method, SEARCH)
-            chosen = choose(searched) if study.config.settings else Setting.stated(record.method)
-        if record.setting != chosen:
-            said = "the search chose" if study.config.settings else "its name says"
-            raise ResultsError(f"{where}: trained with {record.setting}, but {said} {chosen}")
+        if not study.config.settings and record.setting != (stated := Setting.stated(record.method)):
+            raise ResultsError(f"{where}: trained with {record.setting}, but its name says {stated}")
 
 
 def merge(first: Study, others: Iterable[Study]) -> Study:
@@ -185,8 +211,8 @@ def merge(first: Study, others: Iterable[Study]) -> Study:
 
 
 def _key(record: Record) -> tuple[str, str, int, str]:
-    # A search has several runs of a method and a seed.
-    label = record.setting.label if record.stage == SEARCH and record.setting else ""
+    # A search has several runs of a method and a seed; so have two studies whose searches came to other settings.
+    label = record.setting.label if record.setting else ""
     return record.stage, record.method, record.seed, label
 
 

@@ -12,8 +12,8 @@ import numpy as np
 
 from agentgym.checks import suggest
 from baselines.config import TrainerConfig
-from baselines.recipe import Recipe
 from baselines.recipes import recipe
+from baselines.recipes.definition import Recipe
 
 #: The learning rate of every method is searched, in multiples of the environment's own.
 RATES = (0.5, 1.0, 2.0)

@@ -6,6 +6,7 @@ folder holds, per environment,
 
     sokoban.json            every record so far, from which table, pictures and page are made
     sokoban/config.json     what was asked; another configuration needs another folder
+    sokoban/data_source.json       which tasks are played, see `benchmarks.data_source`
     sokoban/records/        one record per finished run: the same command goes on with the others
     sokoban/<run>/          clones, and checkpoints of the run at hand
 """
@@ -17,20 +18,21 @@ import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from benchmarks.config import TINY, EnvSettings, make_config
-from benchmarks.console import explained, parse_seeds, say, shown
-from benchmarks.environments.registry import settings_of
+from baselines.environments.registry import settings_of
+from baselines.environments.settings import TINY, EnvSettings
+from benchmarks.config import make_config
+from benchmarks.console import arguments, explained, parse_seeds, say, shown
 from benchmarks.head_to_head.jobs import Plan, gather, record_path, run_one, search_job
 from benchmarks.head_to_head.report import write_reports
-from benchmarks.head_to_head.results import SEARCH, Study, StudyConfig, load, load_folder, merge, save
+from benchmarks.head_to_head.results import FINAL, SEARCH, Study, StudyConfig, load, load_folder, merge, save
 from benchmarks.head_to_head.table import print_study
-from benchmarks.json_files import claimed, write_json
-from benchmarks.learning.command import check_model, known_env, named_methods
+from benchmarks.json_files import OtherConfigurationError, claimed, encode, write_json
+from benchmarks.learning.command import check_model, known_env, named_methods, on_data
 from benchmarks.learning.results import CLONE
 from benchmarks.machine import usable_cores
 from benchmarks.processes import Job, run_jobs
@@ -55,14 +57,21 @@ def run_study(plan: Plan, out: Path, *, processes: int, console: Console) -> Stu
         console: where progress is shown.
 
     Raises:
-        agentgym.disk_cache.LockedError: another process works on the study.
+        agentgym.outside.files.LockedError: another process works on the study.
         benchmarks.json_files.OtherConfigurationError: the folder holds another configuration.
         benchmarks.processes.JobFailedError: a run failed.
         ResultsError: records do not belong together.
         KeyboardInterrupt: Ctrl-C; call again to continue.
     """
     folder, path = out / plan.config.name, out / f"{plan.config.name}.json"
+    if path.is_file() and (differing := _differences(load(path), plan)):
+        raise OtherConfigurationError(
+            f"{path} holds a study with another configuration, which this one would replace: {differing}\n"
+            "Give another folder with --out, repeat the old options to continue it, or delete the file."
+        )
     with claimed(folder, plan.config):
+        if plan.source is not None:
+            plan.source.note(folder)
         if path.is_file():
             _unpack(load(path), plan, folder)
 
@@ -104,12 +113,22 @@ def _model(folder: Path, clone: Job) -> Path:
     return folder / clone.name / "model"
 
 
+def _differences(study: Study, plan: Plan) -> str:
+    """Name what the configuration of a study has otherwise than a plan; "" where it is the plan's."""
+    there, asked = encode(study.config), encode(plan.config)
+    names = [name for name in asked if name != "learning" and there[name] != asked[name]]
+    inside = [name for name in asked["learning"] if there["learning"][name] != asked["learning"][name]]
+    return ", ".join([*names, *inside])
+
+
 def _unpack(study: Study, plan: Plan, folder: Path) -> None:
-    """Let records of a study that was begun elsewhere count as finished runs."""
-    for record in study.records if study.config == plan.config else ():
+    """Let records of a study that was begun elsewhere count as finished runs, but for those with another setting."""
+    for record in study.records:
         job = Job(record.stage, record.seed, record.method)
         if record.stage == SEARCH and record.setting:
             job = search_job(record.method, record.seed, record.setting)
+        elif record.stage == FINAL and record.setting and record.setting != study.chosen(record.method):
+            job = Job(FINAL, record.seed, f"{record.method} as {record.setting.label}")  # kept beside the run to come
         path = record_path(folder, job)
         if not path.is_file():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -130,6 +149,7 @@ def plan_study(
     quick: bool = False,
     beside: Sequence[str] = (),
     changes: Mapping[str, int] | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> Plan:
     """Put a plan together; None: the defaults, for `quick` small ones.
 
@@ -147,8 +167,10 @@ def plan_study(
         beside: further splits that the final runs and their clones play.
         changes: fields of `benchmarks.config.Sizes` that are not those of the environment's learning benchmark; not
             for `quick`.
+        options: arguments of the environment, beside which variables name its data; None: generated tasks in any case.
 
     Raises:
+        typer.Exit: the data are not there, or not enough of them.
         typer.BadParameter: the search has a seed of the final runs, or more settings than a method's space.
     """
     if search_seed in seeds and settings != 0:
@@ -161,16 +183,19 @@ def plan_study(
     learning = make_config(row, methods=[], seeds=[], model=model, history=None, sizes=sizes)
     # One split, judged once, unless others are asked for.
     setup = dataclasses.replace(learning.setup, kinds="", beside=list(beside))
+    learning, source = dataclasses.replace(learning, setup=setup), None
+    if options is not None:
+        learning, source = on_data(learning, row, options)
     config = StudyConfig(
-        learning=dataclasses.replace(learning, setup=setup),
+        learning=learning,
         token_budget=_QUICK_BUDGET,
         points=points or (2 if quick else _POINTS),
         settings=(2 if quick else _SETTINGS) if settings is None else settings,
         search_seed=search_seed,
         draw_seed=draw_seed,
     )
-    budget = tokens or (_QUICK_BUDGET if quick else _BUDGETS.get(config.name, _BUDGET))
-    plan = Plan(dataclasses.replace(config, token_budget=budget), list(methods), list(seeds))
+    budget = tokens or (_QUICK_BUDGET if quick else _BUDGETS.get(config.generated, _BUDGET))
+    plan = Plan(dataclasses.replace(config, token_budget=budget), list(methods), list(seeds), source)
     try:
         for method in plan.methods:
             plan.settings(method)
@@ -186,6 +211,13 @@ def head_to_head(
     model: Annotated[
         str, typer.Option(help="[bold]tiny[/], [bold]smollm2[/], or another model's folder or hub name.")
     ] = TINY,
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Argument of the environment, such as [bold]data=FOLDER[/]; as often as needed. Without one, the "
+            "variables count that it has for its data, such as ALFWORLD_DATA."
+        ),
+    ] = None,
     methods: Annotated[
         str | None, typer.Option(help=f"Recipes, options after colons. Default: {METHODS}; quick: grpo,gigpo.")
     ] = None,
@@ -225,7 +257,7 @@ def head_to_head(
     place = out or Path("runs") / ("head-to-head-quick" if quick else "head-to-head")
     with explained("stopped; the same command continues where it was", "Finished runs are kept."):
         if rebuilt:
-            if any(given is not None for given in (methods, seeds, tokens, settings, jobs)) or quick:
+            if any(given is not None for given in (methods, seeds, tokens, settings, jobs, option)) or quick:
                 raise typer.BadParameter("nothing is trained: leave out what says how", param_hint="--from")
             studies = _read(rebuilt)
         else:
@@ -235,10 +267,13 @@ def head_to_head(
             plan = plan_study(
                 row, check_model(model), names, numbers,
                 tokens=tokens, settings=settings, search_seed=search_seed, draw_seed=draw_seed, quick=quick,
+                options=arguments(option or ()),
             )  # fmt: skip
             studies = [run_study(plan, place, processes=jobs or (1 if quick else usable_cores()), console=console)]
         for study in studies:
             print_study(study, console)
+            for words in study.left_out():
+                say(console, words, "yellow")
         for path in write_reports(studies, place, pages):
             say(console, f"written: {path}")
     if quick:

@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from agentgym.rollout.tree import Continuation, continued
 from agentgym.trajectory import Floats, Ints, Reply, StepTable
-from agentgym.tree import Continuation, continued
 from benchmarks.json_files import ResultsError
 from benchmarks.league.episodes import Played, choices_of, earliest, states_of
 from wrappers.credit.group import first_rows

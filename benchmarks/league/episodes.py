@@ -10,12 +10,13 @@ import gymnasium as gym
 import numpy as np
 
 import agentgym  # noqa: F401  # registers the environments
-from agentgym.recorder import TableBuilder
-from agentgym.rollout import Policy, Stage, play_groups, warn_of_unscored
+from agentgym.rollout import Policy
+from agentgym.rollout.groups import Stage, play_groups, warn_of_unscored
+from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import Ints, StepTable
+from baselines.environments.registry import settings_of
+from baselines.environments.settings import SIDE_BY_SIDE, tasks
 from baselines.evaluation import at_temperature
-from benchmarks.config import SIDE_BY_SIDE, tasks
-from benchmarks.environments.registry import settings_of
 from benchmarks.league.distances import Distances
 from benchmarks.league.players import ENVIRONMENTS
 from benchmarks.learning.stack import learned_config, make_envs

@@ -107,7 +107,7 @@ def run_contests(config: LeagueConfig, folder: Path, progress: Progress = lambda
     """Measure the environments that are not finished yet, and write `combinations.json`.
 
     Raises:
-        agentgym.disk_cache.LockedError: another process works in the folder.
+        agentgym.outside.files.LockedError: another process works in the folder.
         benchmarks.json_files.OtherConfigurationError: the folder holds another configuration.
         benchmarks.json_files.ResultsError: a finished environment's file is damaged.
         KeyboardInterrupt: Ctrl-C; call again to continue.

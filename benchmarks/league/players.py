@@ -1,6 +1,6 @@
 """How the league plays each environment: scripted players of several qualities, and what a step's truth is made of.
 
-Prompts, options and state keys are those of the learning benchmark, see `benchmarks.environments`.
+Prompts, options and state keys are those of the learning benchmark, see `baselines.environments`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ class LeagueEnv:
     """One environment of the league.
 
     Attributes:
-        name: of its row in `benchmarks.environments.registry`.
+        name: of its row in `baselines.environments.registry`.
         tasks: number of tasks of the full run.
         exact: whether the environment knows how many commands are needed from a state.
         optimal: probability of the expert's action of each scripted player, for about 25, 50 and 75 % success.

@@ -26,7 +26,7 @@ import numpy as np
 
 from agentgym.checks import suggest
 from agentgym.trajectory import Floats, StepTable
-from benchmarks.environments.registry import settings_of
+from baselines.environments.registry import settings_of
 from benchmarks.json_files import ResultsError, claimed, created, load_or_make
 from benchmarks.league.continuations import Values, monte_carlo, state_continuations
 from benchmarks.league.diagnostics import diagnose
@@ -168,7 +168,7 @@ def run_league(config: LeagueConfig, folder: Path, progress: Progress = lambda e
         progress: called with what is done.
 
     Raises:
-        agentgym.disk_cache.LockedError: another process works in the folder.
+        agentgym.outside.files.LockedError: another process works in the folder.
         benchmarks.json_files.OtherConfigurationError: the folder holds another configuration.
         ResultsError: a finished player's file is damaged.
         KeyboardInterrupt: Ctrl-C; call again to continue.

@@ -14,10 +14,10 @@ import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from agentgym import foreign_text
-from agentgym.foreign_text import DataError
+from agentgym.outside import text as foreign_text
+from agentgym.outside.text import DataError
 from baselines.imitation.method import Imitation
-from baselines.methods import method as method_of
+from baselines.recipes.methods import method as method_of
 from benchmarks.json_files import read_json
 from benchmarks.learning.jobs import all_jobs
 from benchmarks.learning.results import Results, load
@@ -29,6 +29,8 @@ LOGGED = (
     "success", "invalid_rate", "policy_loss", "kl", "approx_kl", "clip_fraction", "entropy", "grad_norm",
     "tokens_per_second", "share_environment", "share_generation", "share_credit", "share_update",
 )  # fmt: skip
+#: Of these, what is measured on trained rows, and left out where there are none.
+_PER_TOKEN = ("kl", "approx_kl", "clip_fraction", "entropy")
 
 
 def check_artefacts(folder: Path) -> Iterator[str]:
@@ -104,6 +106,8 @@ def _method(folder: Path, job: Job, found: Results) -> str:
     by_credit = not isinstance(method, Imitation)  # what a method of imitation logs is its own affair
     for row in rows[1:] if by_credit else ():
         for name in LOGGED:
+            if name in _PER_TOKEN and name not in row and not row.get("rows"):
+                continue
             value = row.get(name)
             _expect(
                 isinstance(value, (int, float)) and math.isfinite(value),

@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 from agentgym.rollout import Policy
 from agentgym.trajectory import Floats, StepTable
 from baselines.checkpoint import save_policy
+from baselines.environments.settings import TINY, tasks
 from baselines.evaluation import Evaluation, evaluate
 from benchmarks import json_files
-from benchmarks.config import TINY, Config, tasks
+from benchmarks.config import Config
+from benchmarks.data_source import hand_on, noted
 from benchmarks.learning.results import (
     CLONE,
     EXPERT,
@@ -46,7 +48,7 @@ from benchmarks.learning.stack import (
 from benchmarks.processes import Job, Progress
 
 if TYPE_CHECKING:
-    from baselines.recipe import OwnEnv
+    from baselines.recipes.definition import OwnEnv
 
 FINISHED = "finished.json"
 _EVALUATION_SEED = 10_000
@@ -105,7 +107,7 @@ def cloned(config: Config, folder: Path, seed: int, tell: Callable[[str], None] 
         tell: is told that it is learned.
 
     Raises:
-        agentgym.disk_cache.LockedError: another process works in the folder.
+        agentgym.outside.files.LockedError: another process works in the folder.
         benchmarks.json_files.OtherConfigurationError: the folder holds another configuration.
     """
     job = Job("clone", seed)
@@ -191,7 +193,9 @@ def _clone(config: Config, folder: Path, job: Job, progress: Progress) -> Found:
         ).history  # fmt: skip
         json_files.write_json(history, folder / job.name / "cloning.json")
     seconds = time.perf_counter() - started
-    save_policy(policy, folder / job.name / "model")
+    model = folder / job.name / "model"
+    save_policy(policy, model)
+    hand_on(folder, model)
     found = _scores(config, policy, CLONE, job.seed, seconds)
     progress(1, 1, _both(found))
     if job.seed == config.seeds[0]:
@@ -217,9 +221,10 @@ def _looking(config: Config, policy: Any, seed: int) -> Callable[[int], bool] | 
 
 def _method(config: Config, folder: Path, job: Job, progress: Progress) -> Found:
     from baselines.imitation.method import Imitation
-    from baselines.methods import method as method_of
+    from baselines.recipes.methods import method as method_of
+    from baselines.watch import kept_in, told
     from policies.lora import LoraSettings, add_lora, merge_lora
-    from policies.vision import load_policy
+    from policies.vision.policy import load_policy
 
     start, method = Job("clone", job.seed), method_of(job.method)
     device = "cpu" if config.model == TINY else None
@@ -237,6 +242,7 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> Found
         save_policy(policy, folder / job.name / "adapter")
         policy = merge_lora(policy)
     save_policy(policy, folder / job.name / "model")
+    hand_on(folder, folder / job.name / "model")
     seconds = float(rows[-1].get("seconds", 0.0))
     own = getattr(method, "own_env", None)
     found = _scores(config, policy, job.method, job.seed, warm_start + seconds, own)
@@ -249,7 +255,7 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> Found
         for row in rows
         if "validation_greedy_success" in row
     ]  # fmt: skip
-    found.runs = [Run(job.method, job.seed, seconds, curve)]
+    found.runs = [Run(job.method, job.seed, seconds, curve, told(rows, kept_in(folder / job.name)))]
     if job.seed == config.seeds[0]:
         task = read_finished(folder, start).task
         assert task is not None  # the clone of the first seed has chosen one
@@ -282,6 +288,7 @@ def _by_credit(config: Config, folder: Path, job: Job, policy: Any, method: Any,
         validation_tasks=validation_tasks(config),
         folder=folder / job.name, resume=True, tensorboard=True,
     )  # fmt: skip
+    trainer.log.about = about(folder)
     rows = trainer.run(report)
     return rows, lambda table: trainer.learner.estimate(table)[1].advantages
 
@@ -295,9 +302,15 @@ def _in_rounds(config: Config, folder: Path, job: Job, policy: Any, method: Any,
 
     rows = train_in_rounds(
         policy, method, imitation_setting(config, job.seed), validation_tasks=validation_tasks(config),
-        folder=folder / job.name, tensorboard=True, progress=report,
+        folder=folder / job.name, tensorboard=True, about=about(folder), progress=report,
     )  # fmt: skip
     return rows, method
+
+
+def about(folder: Path) -> dict[str, str]:
+    """Return what logs of a benchmark's runs say of its data, see `benchmarks.data_source`."""
+    source = noted(folder)
+    return {} if source is None else source.about
 
 
 def _both(found: Found) -> str:

@@ -10,11 +10,12 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from baselines.environments.registry import settings_of
 from baselines.imitation.method import Imitation
-from baselines.methods import method as method_of
+from baselines.recipes.methods import method as method_of
 from benchmarks.config import Config
 from benchmarks.console import NONE
-from benchmarks.environments.registry import settings_of
+from benchmarks.data_source import DataSource, noted
 from benchmarks.learning.curves import band_words, curve_series, draw_curves
 from benchmarks.learning.layout import layered_positions
 from benchmarks.learning.results import CLONE, EXPERT, RANDOM, Graph, Results
@@ -30,12 +31,12 @@ def write_report(results: Results, folder: Path) -> tuple[Path, Path]:
     """Write `curves.png` and `report.html` into the folder and return their paths."""
     picture, page = folder / "curves.png", folder / "report.html"
     draw_curves(results, picture)
-    assemble.write_page(render(results), page)
+    assemble.write_page(render(results, noted(folder)), page)
     return picture, page
 
 
-def render(results: Results) -> str:
-    """Return the page."""
+def render(results: Results, source: DataSource | None = None) -> str:
+    """Return the page; `source` are the data that were played, where that is known."""
     config = results.config
     return assemble.page(
         "report.html.j2",
@@ -49,9 +50,10 @@ def render(results: Results) -> str:
         rows=[_row(row) for row in table_rows(results)],
         return_name=settings_of(config.env).return_name,
         caption=caption(results),
+        warned=[f"{run.method}, seed {run.seed}, {line}" for run in results.runs for line in run.warnings],
         band=band_words(results),
         gamma=f"{results.graphs[0].gamma:g}" if results.graphs else NONE,
-        about=_about(results),
+        about=_about(results, source),
     )
 
 
@@ -140,7 +142,7 @@ def _chips(results: Results) -> list[tuple[str, str]]:
     ]
 
 
-def _about(results: Results) -> list[tuple[str, str]]:
+def _about(results: Results, source: DataSource | None) -> list[tuple[str, str]]:
     machine, config = results.machine, results.config
     settings = ", ".join(f"{name} {value}" for name, value in config.training.items())
     return [
@@ -148,5 +150,6 @@ def _about(results: Results) -> list[tuple[str, str]]:
         ("machine", machine.hardware),
         ("software", machine.software),
         ("training", f"{settings}; on top of these come a method's own settings, see baselines.recipes"),
-        ("data", "results.json beside this page holds every number, success task by task included"),
+        *([] if source is None else [("data", source.words)]),
+        ("files", "results.json beside this page holds every number, success task by task included"),
     ]

@@ -48,12 +48,13 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class Run:
-    """One training run: `seconds` of training, and the validation curve in order of iteration."""
+    """One training run: `seconds` of training, validation curve in order of iteration, warnings in order, in words."""
 
     method: str
     seed: int
     seconds: float
     curve: list[CurvePoint]
+    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,11 @@ from typing import Any
 
 from agentgym.rollout import Policy, collect
 from agentgym.trajectory import Floats, StepTable
+from baselines.environments.settings import tasks
 from baselines.evaluation import at_temperature
-from baselines.methods import method as method_of
-from baselines.recipe import OwnEnv
-from benchmarks.config import Config, tasks
+from baselines.recipes.definition import OwnEnv
+from baselines.recipes.methods import method as method_of
+from benchmarks.config import Config
 from benchmarks.learning.observation_log import ObservationLog
 from benchmarks.learning.results import CLONE, TRAINED, Episode, Frame, Graph
 from benchmarks.learning.stack import held_out_tasks, make_envs

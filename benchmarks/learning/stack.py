@@ -11,8 +11,9 @@ import gymnasium as gym
 
 import agentgym  # noqa: F401  # registers the environments
 from baselines.config import TrainerConfig
-from benchmarks.config import SIDE_BY_SIDE, SMOLLM2, TINY, Config, tasks
-from benchmarks.environments.registry import ADVISERS, settings_of
+from baselines.environments.registry import ADVISERS, settings_of
+from baselines.environments.settings import SIDE_BY_SIDE, SMOLLM2, TINY, tasks
+from benchmarks.config import Config
 from benchmarks.json_files import CONFIG, ResultsError, load
 from benchmarks.learning.observation_log import ObservationLog
 from wrappers.advice import VectorAdvice
@@ -23,7 +24,7 @@ from wrappers.transcript import VectorTranscript
 
 if TYPE_CHECKING:
     from baselines.imitation.method import Setting
-    from baselines.recipe import OwnEnv, Recipe
+    from baselines.recipes.definition import OwnEnv, Recipe
     from policies.huggingface import HuggingFacePolicy
 
 #: Training tasks whose first prompts and commands the tiny policy's tokenizer is made from.
@@ -203,11 +204,12 @@ def new_policy(config: Config, seed: int) -> HuggingFacePolicy:
     if config.model != TINY:
         return _pretrained(config)
     from policies.tiny import tiny_policy
-    from policies.tiny_vision import tiny_vision_policy
+    from policies.vision.tiny import tiny_vision_policy
 
     row = settings_of(config.env)
-    envs: Any = gym.make_vec(config.env, _TOKENIZER_LEVELS, autoreset_mode="Disabled", **config.setup.options)
-    observations, infos = envs.reset(options=tasks(config.setup.train, _TOKENIZER_LEVELS))
+    levels = min(_TOKENIZER_LEVELS, config.clone_tasks + config.training_tasks)
+    envs: Any = gym.make_vec(config.env, levels, autoreset_mode="Disabled", **config.setup.options)
+    observations, infos = envs.reset(options=tasks(config.setup.train, levels))
     texts = list(observations["text"] if isinstance(observations, dict) else observations)
     words = sorted({action for actions in infos["admissible_actions"] for action in actions})
     if config.instructions:
@@ -224,7 +226,7 @@ def _pretrained(config: Config) -> HuggingFacePolicy:
 
     from policies.huggingface import SETTINGS_FILE
     from policies.smollm2 import TEMPLATE, smollm2_folder
-    from policies.vision import load_policy
+    from policies.vision.policy import load_policy
 
     if config.model == SMOLLM2:
         folder = smollm2_folder()
@@ -238,7 +240,7 @@ def _pretrained(config: Config) -> HuggingFacePolicy:
 
 def keep_pictures(policy: HuggingFacePolicy, folder: Path) -> None:
     """Let a policy that sees write its pictures beside checkpoints that hold replies, where a resumed run looks."""
-    from policies.vision import VisionPolicy
+    from policies.vision.policy import VisionPolicy
 
     if isinstance(policy, VisionPolicy):
         policy.pictures.keep_in(folder / "pictures")

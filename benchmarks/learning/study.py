@@ -6,6 +6,7 @@ For each seed one clone is learned and shared by all methods of that seed. Every
 process of its own; the same command continues an interrupted benchmark. The folder then holds
 
     config.json   what was asked; another configuration needs another folder
+    data_source.json     which tasks it plays, see `benchmarks.data_source`; beside each model too
     results.json  everything that was found, see `benchmarks.learning.results`
     curves.png    learning curves
     report.html   table, curves, episodes and state graphs in one self-contained page
@@ -21,6 +22,7 @@ from rich.console import Console
 
 from benchmarks.config import Config
 from benchmarks.console import say, shown
+from benchmarks.data_source import DataSource
 from benchmarks.json_files import ResultsError, claimed, created
 from benchmarks.learning import results
 from benchmarks.learning.jobs import all_jobs, is_finished, read_finished, run_job
@@ -31,7 +33,9 @@ from benchmarks.processes import Job, run_jobs
 RESULTS = "results.json"
 
 
-def run_learning(config: Config, folder: Path, *, processes: int, console: Console) -> Results:
+def run_learning(
+    config: Config, folder: Path, *, processes: int, console: Console, source: DataSource | None = None
+) -> Results:
     """Run what is not finished yet, and write `results.json`.
 
     Args:
@@ -39,14 +43,18 @@ def run_learning(config: Config, folder: Path, *, processes: int, console: Conso
         folder: where; created when missing.
         processes: most processes at a time.
         console: where progress is shown.
+        source: the data that it plays, noted in the folder.
 
     Raises:
-        agentgym.disk_cache.LockedError: another process works in the folder.
-        benchmarks.json_files.OtherConfigurationError: the folder holds a benchmark with another configuration.
+        agentgym.outside.files.LockedError: another process works in the folder.
+        benchmarks.json_files.OtherConfigurationError: the folder holds a benchmark with another configuration, or on
+            other data.
         benchmarks.processes.JobFailedError: a job failed.
         KeyboardInterrupt: Ctrl-C; call again to continue.
     """
     with claimed(folder, config):
+        if source is not None:
+            source.note(folder)
         jobs = all_jobs(config)
         left = [job for job in jobs if not is_finished(folder, job)]
         if len(left) < len(jobs):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from rich.table import Table
 from rich.text import Text
 
+from baselines.environments.registry import settings_of
 from benchmarks.console import NONE, table
-from benchmarks.environments.registry import settings_of
 from benchmarks.learning.results import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, Results, Score
 from benchmarks.statistics import Interval, paired_difference, success_interval
 

@@ -13,10 +13,9 @@ The folder of a player then holds
 
 from __future__ import annotations
 
-import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,12 +23,12 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from agentgym.foreign_text import clean
+from agentgym.outside.redaction import redact
+from agentgym.outside.text import clean
 from agentgym.panels import BESIDE_TASKS, OpenPanel, Panel, find_panel, open_panel, panel_names
-from agentgym.redaction import redact
-from benchmarks.config import SIDE_BY_SIDE, EnvSettings
-from benchmarks.console import explained, say, stop, telling
-from benchmarks.environments.registry import settings_of
+from baselines.environments.registry import settings_of
+from baselines.environments.settings import SIDE_BY_SIDE, EnvSettings
+from benchmarks.console import arguments, explained, say, stop, telling
 from benchmarks.json_files import ResultsError, claimed, read_json, write_json
 from benchmarks.learning.command import known_env
 from benchmarks.learning.results import RANDOM
@@ -39,7 +38,7 @@ from benchmarks.panels.play import Unscored, UnscoredError, play
 from benchmarks.panels.players import Player, Sampling, find_player, fingerprint, scripted
 from benchmarks.panels.results import RESULTS, PanelResults, PolicyInfo, results_of, save
 from benchmarks.panels.table import print_anchors, print_panel, print_panels
-from policies.chat_api import sent_messages
+from policies.engines.chat_api import sent_messages
 
 _PROMPT = "prompt.json"
 #: Arguments of environments that say where data are.
@@ -269,21 +268,3 @@ def panel(
     print_panel(shown, row, console)
     print_anchors(found.panel.name, console)
     say(console, f"results: {folder_of(out, found.panel.name, player).parent}")
-
-
-def arguments(given: Sequence[str], hint: str = "--option") -> dict[str, Any]:
-    """Read "name=value" words; a value that is JSON is what it says, any other is text.
-
-    >>> arguments(["data=~/alfworld", "task_types=[1, 2]", "reward=10"])
-    {'data': '~/alfworld', 'task_types': [1, 2], 'reward': 10}
-    """
-    found: dict[str, Any] = {}
-    for word in given:
-        name, equals, value = word.partition("=")
-        if not (equals and name.isidentifier()):
-            raise typer.BadParameter(f"expected name=value, got {word!r}", param_hint=hint)
-        try:
-            found[name] = json.loads(value)
-        except ValueError:
-            found[name] = value
-    return found

@@ -95,34 +95,47 @@ def check_same(one: PanelResults, other: PanelResults, names: tuple[str, str]) -
     """Raise a ResultsError where two results are not of the same tasks under the same conditions."""
     first, second = one.panel, other.panel
     if first.hash != second.hash:
-        what = f"{names[0]} is of {first.name} (hash {first.hash}), {names[1]} of {second.name} (hash {second.hash})"
+        what = ", ".join(
+            f"{name} is of {each.name:.100} (hash {each.hash:.40})"
+            for name, each in zip(names, (first, second), strict=True)
+        )
         raise ResultsError(f"results of different panels cannot be compared: {what}; {_difference(one, other, names)}")
+    if [task.digest for task in one.tasks] != [task.digest for task in other.tasks]:
+        raise ResultsError(
+            f"{names[0]} and {names[1]} have the hash {first.hash:.40}, but not the same tasks in the same order "
+            f"({_difference(one, other, names)}): one of the files is damaged; play its panel again"
+        )
     for key in sorted(first.added.keys() | second.added.keys()):
         if first.added.get(key) != second.added.get(key):
             raise ResultsError(
-                f"{first.name} was played under different conditions: {key} is {first.added.get(key)!r:.200} in "
-                f"{names[0]}, {second.added.get(key)!r:.200} in {names[1]}"
+                f"{first.name:.100} was played under different conditions: {key:.100} is "
+                f"{first.added.get(key)!r:.200} in {names[0]}, {second.added.get(key)!r:.200} in {names[1]}"
             )
     for key in BESIDE_TASKS:
         if first.data.get(key) != second.data.get(key):
             raise ResultsError(
-                f"{first.name} was played under different conditions: the files of {key} have the fingerprint "
-                f"{first.data.get(key)} in {names[0]}, {second.data.get(key)} in {names[1]}"
+                f"{first.name:.100} was played under different conditions: the files of {key} have the fingerprint "
+                f"{first.data.get(key)!s:.100} in {names[0]}, {second.data.get(key)!s:.100} in {names[1]}"
             )
 
 
 def _difference(one: PanelResults, other: PanelResults, names: tuple[str, str]) -> str:
     if one.panel.env != other.panel.env:
-        return f"the environments are {one.panel.env} and {other.panel.env}"
+        return f"the environments are {one.panel.env:.100} and {other.panel.env:.100}"
     for key in sorted(one.panel.options.keys() | other.panel.options.keys()):
         if one.panel.options.get(key) != other.panel.options.get(key):
-            return f"first difference: {key} is {one.panel.options.get(key)!r} and {other.panel.options.get(key)!r}"
+            values = f"{one.panel.options.get(key)!r:.200} and {other.panel.options.get(key)!r:.200}"
+            return f"first difference: {key:.100} is {values}"
     for (left, name), right in (((one, names[0]), other), ((other, names[1]), one)):
         digests = {task.digest for task in right.tasks}
         only = sorted(task.id for task in left.tasks if task.digest not in digests)
         if only:
             return f"{len(only)} tasks are only in {name}, the first: {only[0]!r:.200}"
-    return f"tasks stand there {len(one.tasks)} and {len(other.tasks)} times"
+    if len(one.tasks) != len(other.tasks):
+        return f"tasks stand there {len(one.tasks)} and {len(other.tasks)} times"
+    if [task.digest for task in one.tasks] != [task.digest for task in other.tasks]:
+        return "the same tasks stand there in another order"
+    return "the tasks are the same: one of the hashes is wrong"
 
 
 def paired(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[Interval, float]:

@@ -14,11 +14,11 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from agentgym.foreign_text import clean
+from agentgym.outside.text import clean
 from agentgym.panels import OpenPanel
-from benchmarks.console import explained, save_figures, say, stop
+from benchmarks.console import arguments, explained, save_figures, say, stop
 from benchmarks.json_files import ResultsError
-from benchmarks.panels.command import arguments, choose_panel, data_of
+from benchmarks.panels.command import choose_panel, data_of
 from benchmarks.panels.replay import Graded, Replay
 from benchmarks.panels.results import PanelResults, PolicyInfo, results_of, save
 from benchmarks.panels.table import percent, print_anchors

@@ -14,7 +14,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -25,8 +24,9 @@ from huggingface_hub import HfApi
 from huggingface_hub.utils import validate_repo_id
 from rich.console import Console
 
-from agentgym.disk_cache import write_file
-from agentgym.table_file import write_lines
+from agentgym.outside.files import write_file
+from agentgym.outside.text import DataError, read_json_lines
+from agentgym.trajectory.file import write_lines
 from benchmarks.console import explained, say
 from benchmarks.json_files import ResultsError, write_json
 from benchmarks.panels.comparison import check_same
@@ -80,11 +80,15 @@ def read_folder(folder: Path) -> dict[str, PanelResults]:
     for name, one in found.items():
         path = folder / "panels" / f"{name.partition('/')[0]}.jsonl"
         try:
-            listed = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        except (OSError, ValueError) as error:
-            raise ResultsError(f"{path}: {error}; download the folder again") from None
-        if listed != _tasks(one):
-            raise ResultsError(f"{folder / 'results' / name}: these are not results on the tasks of {path}")
+            listed = list(read_json_lines(path))
+        except (OSError, DataError) as error:
+            raise ResultsError(f"{error}; download the folder again") from None
+        tasks, where = _tasks(one), f"{folder / 'results' / name}: these are not results on the tasks of {path}"
+        for (line, row), task in zip(listed, tasks, strict=False):
+            if row != task:
+                raise ResultsError(f"{where}, line {line}: expected {task!r:.300}, got {row!r:.300}")
+        if len(listed) != len(tasks):
+            raise ResultsError(f"{where}, which lists {len(listed)}: expected {len(tasks)}")
     return found
 
 

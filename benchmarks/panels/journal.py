@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from agentgym.foreign_text import clean_json
+from agentgym.outside.text import clean_json
 from benchmarks.json_files import ResultsError, parse
 
 JOURNAL = "episodes.jsonl"

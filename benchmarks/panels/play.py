@@ -15,9 +15,10 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from agentgym.chat.wire import ChatAnswer, ChatFailure
+from agentgym.outside.chat.wire import ChatAnswer, ChatFailure
 from agentgym.panels import PanelTask
-from agentgym.rollout import Policy, act_each, infos_of, observations_of
+from agentgym.rollout import Policy, act_each
+from agentgym.rollout.groups import infos_of, observations_of
 from agentgym.trajectory import Reply
 from benchmarks.panels.journal import Episode
 

@@ -14,9 +14,10 @@ from typing import Any
 
 import gymnasium as gym
 
-from agentgym.redaction import redact
+from agentgym.outside.redaction import redact
 from agentgym.rollout import Policy
-from benchmarks.config import SMOLLM2, TINY, Config, EnvSettings, make_config
+from baselines.environments.settings import SMOLLM2, TINY, EnvSettings
+from benchmarks.config import Config, make_config
 from benchmarks.json_files import ResultsError
 from benchmarks.learning.results import EXPERT, RANDOM
 from benchmarks.learning.stack import find_model, holds_model, learned_config, make_envs, new_policy
@@ -68,7 +69,7 @@ class Sampling:
         temperature: 0 is greedy; None leaves it to an endpoint.
         max_tokens: longest reply of an endpoint; None leaves it to the endpoint.
         download: fetch a model that the local cache lacks.
-        endpoint: further arguments of `agentgym.chat.endpoint.ChatEndpoint`.
+        endpoint: further arguments of `agentgym.outside.chat.endpoint.ChatEndpoint`.
     """
 
     temperature: float | None = 0.0
@@ -127,8 +128,8 @@ def _config(row: EnvSettings, model: str) -> Config:
 
 
 def _endpoint(name: str, row: EnvSettings, sampling: Sampling, folder: Path) -> _Found:
-    from agentgym.chat.endpoint import ChatEndpoint
-    from policies.chat_api import ChatPolicy
+    from agentgym.outside.chat.endpoint import ChatEndpoint
+    from policies.engines.chat_api import ChatPolicy
 
     written = {"temperature": sampling.temperature, "max_tokens": sampling.max_tokens}
     endpoint = ChatEndpoint.at(name, cache=folder, **written, **sampling.endpoint)

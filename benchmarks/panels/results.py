@@ -200,15 +200,19 @@ def load(path: Path) -> PanelResults:
     """Read and check a file, or `results.json` in a folder.
 
     Raises:
-        ResultsError: no such file, not what `save` writes, another version, or a task without all samples.
+        ResultsError: no such file, not what `save` writes, another version, a task without all samples, or a score
+            outside 0..1; names the file and the place in it.
     """
     path = path / RESULTS if path.is_dir() else path
     found = json_files.load(PanelResults, path)
+    json_files.read_json(path)  # numbers that no program should be handed, where any value may stand
     if found.version != VERSION:
         raise ResultsError(f"{path}: this code reads version {VERSION}, got {found.version}; play the panel again")
     for task in found.tasks:
         if any(len(getattr(task, name)) != found.samples for name in _COLUMNS):
-            raise ResultsError(f"{path}: the task {task.id!r} has not all of {found.samples} samples")
+            raise ResultsError(f"{path}: the task {task.id!r:.120} has not all of {found.samples} samples")
+        if not all(0.0 <= score <= 1.0 for score in task.score):
+            raise ResultsError(f"{path}: the task {task.id!r:.120} has a score outside 0..1: {task.score!r:.80}")
     if not found.tasks or found.samples < 1:
         raise ResultsError(f"{path}: no task was played")
     return found

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from agentgym.panels import Panel
-from benchmarks.config import EnvSettings
+from baselines.environments.settings import EnvSettings
 from benchmarks.console import NONE, say, table
 from benchmarks.panels.anchors import anchors_of
 from benchmarks.panels.results import PanelResults

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from agentgym.foreign_text import DataError, read_json_lines, read_text
+from agentgym.outside.text import DataError, read_json_lines, read_text
 from benchmarks.json_files import ResultsError
 
 #: Formats by name, with what they look like.
@@ -23,7 +23,7 @@ FORMATS: dict[str, str] = {
 _TASKS = ("task_id", "task", "gamefile", "game")
 _WON = ("won", "success", "is_success")
 _GAME = re.compile(r"(?:using )?((?:\w+-){4}\d+/trial_\w+)")
-_NOW = re.compile(r"current observation is:\s*(.*?)\s*Your admissible actions of the current situation", re.DOTALL)
+_NOW, _OFFERED = "current observation is:", "Your admissible actions of the current situation"
 _TAKEN = re.compile(r"already taken (\d+) step")
 _ACT, _OBS = re.compile(r"Act (\d+): ?(.*)"), re.compile(r"Obs (\d+): ?(.*)")
 _SUM = re.compile(r"\d+ r (True|False|[01](?:\.0)?) rs \[")
@@ -64,6 +64,26 @@ class LoggedEpisode:
     score: float | None
 
 
+@dataclass
+class _Reading:
+    """An episode of which more may follow; steps are added in place, so that a log is read in linear time."""
+
+    line: int
+    task: str = ""
+    opening: str | None = None
+    won: bool | None = None
+    steps: list[LoggedStep] = field(default_factory=list)
+
+    def show(self, text: str) -> None:
+        """Note what stands after the last action."""
+        self.steps[-1] = replace(self.steps[-1], observation=text)
+
+    def done(self, won: bool | None = None) -> LoggedEpisode:
+        """Return the episode."""
+        won = self.won if won is None else won
+        return LoggedEpisode(self.line, self.task, self.opening, tuple(self.steps), won, None)
+
+
 def read_log(path: Path, form: str | None = None) -> list[LoggedEpisode]:
     """Read a log.
 
@@ -98,7 +118,7 @@ def _format_of(path: Path) -> str:
         for form, needed in (("lines", "actions"), ("verl", "output"), ("ragen", "history"), ("steps", "kind")):
             if needed in keys:
                 return form
-        said = f"an object with {', '.join(sorted(keys)) or 'nothing'}"
+        said = f"an object with {', '.join(sorted(keys)) or 'nothing':.200}"
     else:
         text = read_text(path)
         if re.search(r"^Act 1: ", text, re.MULTILINE):
@@ -157,7 +177,7 @@ def _number(row: Mapping[str, Any], name: str, where: str) -> float | None:
 
 def _steps(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[LoggedEpisode]:
     """What stands behind a row that is `done` is no part of the episode: the original engine plays on."""
-    episode: LoggedEpisode | None = None
+    episode: _Reading | None = None
     done = False
     for number, row in rows:
         where = f"{path}, line {number}"
@@ -167,45 +187,45 @@ def _steps(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[LoggedEpisod
             raise ResultsError(f"{where}: expected a row of kind 'reset' or 'step' with its texts, got {row!r:.120}")
         if kind == "reset":
             if episode is not None:
-                yield episode
-            episode, done = LoggedEpisode(number, row["game"], row["observation"], (), None, None), False
+                yield episode.done()
+            episode, done = _Reading(number, row["game"], row["observation"]), False
         elif episode is None:
             raise ResultsError(f"{where}: a step before the first 'reset'")
         elif not done:
             done = bool(row.get("done"))
-            step = LoggedStep(row["action"], row["observation"], number)
+            episode.steps.append(LoggedStep(row["action"], row["observation"], number))
             won = _won(row, where)
-            won = episode.won if won is None else won
-            episode = replace(episode, steps=(*episode.steps, step), won=won)
+            episode.won = episode.won if won is None else won
     if episode is not None:
-        yield episode
+        yield episode.done()
 
 
 def _verl(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[LoggedEpisode]:
     """A row per step: an episode begins where its prompt speaks of no earlier one, and each row has its score."""
-    episode: LoggedEpisode | None = None
+    episode: _Reading | None = None
     for number, row in rows:
         where = f"{path}, line {number}"
         if not isinstance(row, dict) or not all(isinstance(row.get(key), str) for key in ("input", "output")):
             raise ResultsError(f"{where}: expected 'input' and 'output', got {row!r:.120}")
-        now, taken = _NOW.search(row["input"]), _TAKEN.search(row["input"])
-        if now is None:
+        _, begun, behind = row["input"].partition(_NOW)
+        shown, ended, _ = behind.partition(_OFFERED)
+        if not (begun and ended):
             raise ResultsError(f"{where}: the prompt has no 'current observation is: ... Your admissible actions'")
-        if taken is None or taken[1] == "0":
+        now, taken = shown.strip(), _TAKEN.search(row["input"])
+        before = taken[1] if taken else "0"
+        score = _number(row, "score", where)
+        if before == "0":
             if episode is not None:
-                yield episode
-            score = _number(row, "score", where)
+                yield episode.done()
             won = None if score not in (0.0, _VERL_WON) else score == _VERL_WON
-            episode = LoggedEpisode(number, "", now[1], (), won, None)
+            episode = _Reading(number, opening=now, won=won)
         if episode is None:
-            raise ResultsError(f"{where}: expected the first step of an episode, got one after {taken and taken[1]}")
-        steps = episode.steps
-        if steps:
-            steps = (*steps[:-1], replace(steps[-1], observation=now[1]))
-        action = LoggedStep(_verl_action(row["output"]), None, number)
-        episode = replace(episode, steps=(*steps, action))
+            raise ResultsError(f"{where}: expected the first step of an episode, got one after {before:.40}")
+        if episode.steps:
+            episode.show(now)
+        episode.steps.append(LoggedStep(_verl_action(row["output"]), None, number))
     if episode is not None:
-        yield episode
+        yield episode.done()
 
 
 def _verl_action(reply: str) -> str:
@@ -219,79 +239,89 @@ def _ragen(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[LoggedEpisod
     for number, row in rows:
         where = f"{path}, line {number}"
         turns = row.get("history") if isinstance(row, dict) else None
-        if not isinstance(turns, list) or not all(isinstance(turn, dict) for turn in turns):
-            raise ResultsError(f"{where}: expected 'history', a list of turns, got {row!r:.120}")
+        if not isinstance(turns, list) or not turns or not all(isinstance(turn, dict) for turn in turns):
+            raise ResultsError(f"{where}: expected 'history', a list of at least one turn, got {row!r:.120}")
         steps: list[LoggedStep] = []
         states = [turn.get("state") for turn in turns]
         for turn, after in zip(turns, [*states[1:], None], strict=True):
             actions = _texts(turn, "actions", where) or []
             last, shown = len(actions) - 1, after if isinstance(after, str) else None
             steps += [LoggedStep(each, shown if i == last else None, number) for i, each in enumerate(actions)]
-        opening = states[0] if states and isinstance(states[0], str) else None
+        opening = states[0] if isinstance(states[0], str) else None
         named = next((row[key] for key in _TASKS if isinstance(row.get(key), str)), "")
-        metrics = row.get("metrics") if isinstance(row.get("metrics"), dict) else {}
-        told = {name.rpartition("/")[2]: value for name, value in metrics.items()}
+        metrics = row.get("metrics")
+        told = {} if metrics is None else metrics
+        if not isinstance(told, dict):
+            raise ResultsError(f"{where}: 'metrics' must be an object, got {told!r:.80}")
+        told = {name.rpartition("/")[2]: value for name, value in told.items()}
         yield LoggedEpisode(number, named, opening, tuple(steps), _won(row | told, where), None)
 
 
 def _react(lines: Iterable[tuple[int, str]]) -> Iterator[LoggedEpisode]:
     """The name of a game, a line for the kind of prompt, the first text, and then acts and observations."""
-    episode: LoggedEpisode | None = None
+    episode: _Reading | None = None
     part: list[str] = []
     for number, line in lines:
         name, act, seen, end = _GAME.fullmatch(line), _ACT.match(line), _OBS.match(line), _SUM.match(line)
         if name:
             if episode is not None:
-                yield _told(episode, part)
-            episode, part = LoggedEpisode(number, name[1], None, (), None, None), []
-        elif episode is not None and end:
-            yield replace(_told(episode, part), won=end[1] in ("True", "1", "1.0"))
+                yield _told(episode, part).done()
+            episode, part = _Reading(number, name[1]), []
+        elif episode is None:
+            continue
+        elif end:
+            yield _told(episode, part).done(end[1] in ("True", "1", "1.0"))
             episode, part = None, []
-        elif episode is not None and act:
-            episode, part = _told(episode, part), []
-            episode = replace(episode, steps=(*episode.steps, LoggedStep(act[2], None, number)))
-        elif episode is not None and seen:
+        elif act:
+            _told(episode, part).steps.append(LoggedStep(act[2], None, number))
+            part = []
+        elif seen:
             part = [seen[2]]
-        elif episode is not None:
+        else:
             part.append(line)
     if episode is not None:
-        yield _told(episode, part)
+        yield _told(episode, part).done()
 
 
-def _told(episode: LoggedEpisode, part: list[str]) -> LoggedEpisode:
-    """Return the episode with the lines of a text: its first one, or the one after its last action."""
-    if not part:
-        return episode
-    text = "\n".join(part)
-    if not episode.steps:  # behind the line that says which prompt was used
-        return replace(episode, opening=text.partition("\n")[2] or text)
-    return replace(episode, steps=(*episode.steps[:-1], replace(episode.steps[-1], observation=text)))
+def _told(episode: _Reading, part: list[str]) -> _Reading:
+    """Give the episode the lines of a text: its first one, or the one after its last action."""
+    if part:
+        text = "\n".join(part)
+        if episode.steps:
+            episode.show(text)
+        else:  # behind the line that says which prompt was used
+            episode.opening = text.partition("\n")[2] or text
+    return episode
 
 
 def _reflexion(lines: Iterable[tuple[int, str]]) -> Iterator[LoggedEpisode]:
     """Between "Environment #0:" and "STATUS: OK": prompts and memory, then the task and its steps behind "> "."""
-    episode: LoggedEpisode | None = None
+    episode: _Reading | None = None
     telling, part = False, list[str]()
     for number, line in lines:
         if re.fullmatch(r"Environment #\d+:", line.strip()):
-            episode, telling, part = LoggedEpisode(number, "", None, (), None, None), False, []
-        elif episode is not None and line.startswith("STATUS:"):
-            yield replace(_spoken(episode, part), won=line.split()[-1] == "OK")
+            episode, telling, part = _Reading(number), False, []
+        elif episode is None:
+            continue
+        elif line.startswith("STATUS:"):
+            yield _spoken(episode, part).done(line.split()[-1] == "OK")
             episode = None
-        elif episode is not None and line.rstrip().endswith(_TASK_TEXT):
-            episode, telling, part = replace(episode, opening=None, steps=()), True, []
-        elif episode is not None and telling and line.startswith(">"):
-            episode, part = _spoken(episode, part), []
-            episode = replace(episode, steps=(*episode.steps, LoggedStep(line[1:].strip(), None, number)))
-        elif episode is not None and telling:
+        elif line.rstrip().endswith(_TASK_TEXT):
+            episode, telling, part = _Reading(episode.line), True, []
+        elif telling and line.startswith(">"):
+            _spoken(episode, part).steps.append(LoggedStep(line[1:].strip(), None, number))
+            part = []
+        elif telling:
             part.append(line)
 
 
-def _spoken(episode: LoggedEpisode, part: list[str]) -> LoggedEpisode:
+def _spoken(episode: _Reading, part: list[str]) -> _Reading:
     text = "\n".join(part).strip()
-    if not episode.steps:
-        return replace(episode, opening=text)
-    return replace(episode, steps=(*episode.steps[:-1], replace(episode.steps[-1], observation=text)))
+    if episode.steps:
+        episode.show(text)
+    else:
+        episode.opening = text
+    return episode
 
 
 _READERS: dict[str, Callable[[Path, Iterable[tuple[int, Any]]], Iterator[LoggedEpisode]]] = {

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
-from benchmarks.environments.registry import settings_of
+from baselines.environments.registry import settings_of
 from benchmarks.json_files import ResultsError, claimed, load_or_make
 from benchmarks.league.diagnostics import graph_sums
 from benchmarks.league.episodes import Played, tasks_of
@@ -99,7 +99,7 @@ def run_against(
         progress: called with what is done.
 
     Raises:
-        agentgym.disk_cache.LockedError: another process works in the folder.
+        agentgym.outside.files.LockedError: another process works in the folder.
         benchmarks.json_files.OtherConfigurationError: the folder holds another configuration.
         ResultsError: a finished environment's file is damaged, or episodes cannot be shown again.
         KeyboardInterrupt: Ctrl-C; call again to continue.

@@ -19,9 +19,10 @@ import typer
 from rich.console import Console
 
 from agentgym.checks import suggest
-from benchmarks.config import TINY, make_config
+from baselines.environments.registry import settings_of
+from baselines.environments.settings import TINY
+from benchmarks.config import make_config
 from benchmarks.console import explained, parse_seeds, say, table, telling
-from benchmarks.environments.registry import settings_of
 from benchmarks.head_to_head.results import Study as Trainings
 from benchmarks.json_files import ResultsError
 from benchmarks.learning.command import check_model

@@ -10,9 +10,9 @@ import gymnasium as gym
 import numpy as np
 
 import agentgym  # noqa: F401  # registers the environments
-from agentgym.columns import intern
 from agentgym.trajectory import StepTable
-from benchmarks.config import SIDE_BY_SIDE
+from agentgym.trajectory.columns import intern
+from baselines.environments.settings import SIDE_BY_SIDE
 from benchmarks.json_files import ResultsError
 from benchmarks.paper_studies.description import Labels
 from benchmarks.studies.merging import bag_of_words

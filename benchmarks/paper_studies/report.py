@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentgym.disk_cache import write_file
+from agentgym.outside.files import write_file
 from benchmarks.head_to_head.table import PARTS
 from benchmarks.learning.results import CLONE, SAMPLED
 from benchmarks.machine import Machine

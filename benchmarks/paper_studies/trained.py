@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.environments.registry import settings_of
+from baselines.environments.registry import settings_of
 from benchmarks.head_to_head.jobs import Plan
 from benchmarks.head_to_head.results import FINAL, Record, load_folder
 from benchmarks.head_to_head.results import Study as Trainings

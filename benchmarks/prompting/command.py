@@ -20,14 +20,14 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from agentgym.chat.budget import Budget, BudgetSpentError
-from agentgym.foreign_text import clean
+from agentgym.outside.chat.budget import Budget, BudgetSpentError
+from agentgym.outside.redaction import redact
+from agentgym.outside.text import clean
 from agentgym.panels import OpenPanel
-from agentgym.redaction import redact
-from benchmarks.config import EnvSettings
-from benchmarks.console import explained, patient, say, stop, telling
+from baselines.environments.settings import EnvSettings
+from benchmarks.console import arguments, explained, patient, say, stop, telling
 from benchmarks.json_files import ResultsError, write_json
-from benchmarks.panels.command import arguments, choose_panel, folder_of, play_panel
+from benchmarks.panels.command import choose_panel, folder_of, play_panel
 from benchmarks.panels.journal import JOURNAL, Journal
 from benchmarks.panels.players import Sampling, config_of, find_player
 from benchmarks.panels.table import print_anchors, print_panel
@@ -35,7 +35,7 @@ from benchmarks.prompting.costs import costs_of, print_costs, save_costs
 from benchmarks.prompting.examples import Examples, expert_examples, load_examples
 from benchmarks.prompting.methods import METHODS, Method
 from benchmarks.prompting.players import label_of, prompted
-from policies.chat_api import sent_messages
+from policies.engines.chat_api import sent_messages
 
 EXAMPLES = "examples.json"
 

@@ -23,12 +23,12 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from agentgym.chat.wire import ChatFailure
+from agentgym.outside.chat.wire import ChatFailure
 from agentgym.panels import PanelTask
 from agentgym.rollout import Policy, act_each
 from benchmarks.panels.journal import Episode, Lines
 from benchmarks.panels.play import Answers, Unscored, play, tokens
-from policies.reflexion import reflection_prompt, story_of, with_notes
+from policies.search.reflexion import reflection_prompt, story_of, with_notes
 
 TRIALS, NOTES = "trials.jsonl", "notes.jsonl"
 #: Sets the draws of notes apart from those of episodes.

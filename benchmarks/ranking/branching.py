@@ -29,12 +29,13 @@ from numpy.typing import NDArray
 from rich.console import Console
 
 import agentgym  # noqa: F401  # registers the environments
-from agentgym.branch_points import Select, at_random
-from agentgym.recorder import TableBuilder
-from agentgym.rollout import Stage, act_each
+from agentgym.rollout import act_each
+from agentgym.rollout.branch_points import Select, at_random
+from agentgym.rollout.groups import Stage
+from agentgym.rollout.recorder import TableBuilder
+from agentgym.rollout.tree import collect_tree
 from agentgym.trajectory import Floats, Reply, StepTable
-from agentgym.tree import collect_tree
-from benchmarks.config import SIDE_BY_SIDE, tasks
+from baselines.environments.settings import SIDE_BY_SIDE, tasks
 from benchmarks.console import NONE, save_figures, say, table, telling
 from benchmarks.ranking.distance import distance_changes, state_distances
 from benchmarks.ranking.learned_credit import GAMMA
@@ -62,7 +63,7 @@ class Tree:
 
     Attributes:
         credit: of a table.
-        branches, select, common: of `agentgym.tree.collect_tree`.
+        branches, select, common: of `agentgym.rollout.collect_tree`.
     """
 
     credit: Callable[[StepTable], Floats]

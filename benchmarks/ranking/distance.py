@@ -20,7 +20,7 @@ def state_distances(table: StepTable) -> Floats:
         table: steps of a Sokoban environment, whose state keys are boards in the default symbols.
 
     Raises:
-        agentgym.foreign_text.DataError: a state is no board.
+        agentgym.outside.text.DataError: a state is no board.
 
     >>> board = "######\n#PX_O#\n######"
     >>> table = StepTable.from_arrays(group=["g"], trajectory=["a"], t=[0], state=[board], action=["right"],

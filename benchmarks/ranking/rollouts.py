@@ -15,8 +15,8 @@ import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import Policy, collect
 from agentgym.sokoban.rules import DIRECTIONS
 from agentgym.trajectory import Floats, Ints, Reply, StepTable
+from baselines.environments.settings import SIDE_BY_SIDE, tasks
 from baselines.evaluation import at_temperature
-from benchmarks.config import SIDE_BY_SIDE, tasks
 from benchmarks.json_files import ResultsError
 from benchmarks.learning.stack import learned_config, make_envs
 from benchmarks.ranking.measures import Comparisons

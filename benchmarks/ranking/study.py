@@ -97,7 +97,7 @@ def run_ranking(config: RankingConfig, folder: Path, progress: Progress = lambda
         progress: called with what is done.
 
     Raises:
-        agentgym.disk_cache.LockedError: another process works in the folder.
+        agentgym.outside.files.LockedError: another process works in the folder.
         benchmarks.json_files.OtherConfigurationError: the folder holds another configuration.
         ResultsError: a finished player's file is damaged.
         KeyboardInterrupt: Ctrl-C; call again to continue.

@@ -12,8 +12,8 @@ from typing import Any
 import jinja2
 import markupsafe
 
-from agentgym.disk_cache import new_file, write_file
-from agentgym.foreign_text import clean
+from agentgym.outside.files import new_file, write_file
+from agentgym.outside.text import clean
 
 #: One colour per method, told apart also by readers who see few colours (Okabe and Ito's palette, then Tol's muted).
 COLOURS = {

@@ -24,10 +24,10 @@ import typer
 from rich.console import Console
 
 from agentgym.checks import suggest
-from benchmarks.config import TINY
+from baselines.environments.settings import TINY
+from baselines.environments.sokoban import SOKOBAN
 from benchmarks.config import make_config as make_learning_config
 from benchmarks.console import explained, say, telling
-from benchmarks.environments.sokoban import SOKOBAN
 from benchmarks.json_files import ResultsError, claimed, created, load_or_make
 from benchmarks.learning.jobs import cloned
 from benchmarks.learning.stack import learned_config
@@ -80,7 +80,7 @@ def run_scorers(config: ScorersConfig, folder: Path, tell: Tell = lambda words: 
         tell: is told what is done.
 
     Raises:
-        agentgym.disk_cache.LockedError: another process works in the folder.
+        agentgym.outside.files.LockedError: another process works in the folder.
         benchmarks.json_files.OtherConfigurationError: the folder holds another configuration.
         ResultsError: a finished scorer's file is damaged, or the policy's folder is gone.
         KeyboardInterrupt: Ctrl-C; call again to continue.

@@ -11,8 +11,9 @@ import numpy as np
 
 from agentgym.rollout import collect
 from agentgym.trajectory import StepTable
+from baselines.environments.settings import tasks
 from baselines.evaluation import at_temperature
-from benchmarks.config import Config, tasks
+from benchmarks.config import Config
 from benchmarks.learning.stack import learned_config, make_envs, trainer_config, training_tasks
 from benchmarks.scorers.held_out import HeldOut
 from benchmarks.scorers.registry import Scored, step_scores

@@ -24,10 +24,11 @@ from rich.console import Console
 from agentgym.checks import suggest
 from agentgym.rollout import Policy, collect
 from agentgym.trajectory import StepTable
+from baselines.environments.registry import settings_of
+from baselines.environments.settings import TINY, tasks
 from baselines.evaluation import at_temperature
-from benchmarks.config import TINY, Config, make_config, tasks
+from benchmarks.config import Config, make_config
 from benchmarks.console import explained, parse_seeds, say, telling
-from benchmarks.environments.registry import settings_of
 from benchmarks.json_files import ResultsError, claimed, created, load_or_make
 from benchmarks.learning.command import known_env
 from benchmarks.learning.stack import learned_config, make_envs
@@ -67,7 +68,7 @@ def run_search(config: SearchConfig, folder: Path, progress: Progress = lambda w
         progress: called with what is done.
 
     Raises:
-        agentgym.disk_cache.LockedError: another process works in the folder.
+        agentgym.outside.files.LockedError: another process works in the folder.
         benchmarks.json_files.OtherConfigurationError: the folder holds another configuration.
         ResultsError: the policy's folder holds none for this environment, or a finished player's file is damaged.
         KeyboardInterrupt: Ctrl-C; call again to continue.

@@ -62,7 +62,7 @@ def run_shaping(config: ShapingConfig, folder: Path, *, processes: int, console:
         console: where progress is shown.
 
     Raises:
-        agentgym.disk_cache.LockedError: another process works in the folder.
+        agentgym.outside.files.LockedError: another process works in the folder.
         benchmarks.json_files.OtherConfigurationError: the folder holds another configuration.
         benchmarks.processes.JobFailedError: a training failed.
         ResultsError: a finished training's file is damaged.

@@ -20,7 +20,7 @@ import typer
 from rich.console import Console
 
 import agentgym  # noqa: F401  # registers the environments
-from benchmarks.config import SIDE_BY_SIDE, tasks
+from baselines.environments.settings import SIDE_BY_SIDE, tasks
 from benchmarks.console import save_figures, table
 from wrappers.canonical import Key, enriched_key, graphgpo_key, observation_key, rewardflow_key
 

@@ -20,7 +20,7 @@ from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.rules import SocialWorld
 from agentgym.sotopia.tasks import load_tasks
 from agentgym.tasks import check_split
-from benchmarks.config import SIDE_BY_SIDE
+from baselines.environments.settings import SIDE_BY_SIDE
 from benchmarks.console import NONE as NOTHING
 from benchmarks.console import save_figures, say, table, telling
 

@@ -26,12 +26,13 @@ import typer
 from numpy.typing import NDArray
 from rich.console import Console
 
-from agentgym.hindsight import CHOICES, relabel_goals
 from agentgym.rollout import Policy, collect
+from agentgym.rollout.hindsight import CHOICES, relabel_goals
 from agentgym.trajectory import Reply, StepTable
-from benchmarks.config import TINY, Config, make_config, tasks
+from baselines.environments.registry import settings_of
+from baselines.environments.settings import TINY, tasks
+from benchmarks.config import Config, make_config
 from benchmarks.console import NONE, save_figures, say, table
-from benchmarks.environments.registry import settings_of
 from benchmarks.learning.stack import cloning, held_out_tasks, make_envs, new_policy
 from policies.scripted import SILENT, ExpertPolicy, RandomPolicy
 
@@ -56,7 +57,7 @@ class Relabelled:
         done: those of them that are successes of another task.
         replayed: share of relabelled episodes (all tasks of all episodes) that won when played again, and with their
             last step, in 0..1; None without any.
-        tasks: distinct new tasks, by how one is chosen; see `agentgym.hindsight.CHOICES`.
+        tasks: distinct new tasks, by how one is chosen; see `agentgym.rollout.hindsight.CHOICES`.
         successes: relabelled episodes, likewise.
         steps: mean steps of an episode relabelled with its hardest task.
         steps_needed: the same without loops.

@@ -20,16 +20,16 @@ import typer
 from numpy.typing import NDArray
 from rich.console import Console
 
-from agentgym.chat.endpoint import ChatEndpoint
 from agentgym.core import TextEnv, TextSpace
-from agentgym.lanes import collect_lanes
+from agentgym.outside.chat.endpoint import ChatEndpoint
 from agentgym.rollout import Policy
+from agentgym.rollout.lanes import collect_lanes
 from agentgym.trajectory import Reply
 from agentgym.vector import TextVectorEnv
 from benchmarks.console import save_figures, say, table
 from benchmarks.json_files import encode
 from benchmarks.studies.stub_endpoint import stub_endpoint
-from policies.chat_api import ChatPolicy
+from policies.engines.chat_api import ChatPolicy
 
 #: Bytes of weights and of a token's keys and values in 16 bits: Qwen2.5, 28 layers, 2 and 4 key-value heads of 128.
 MODELS: Mapping[str, tuple[float, float]] = {"1.5B": (3.1e9, 28672.0), "7B": (15.2e9, 57344.0)}

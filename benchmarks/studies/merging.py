@@ -26,7 +26,7 @@ import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import collect
 from agentgym.searchqa.keys import documents_key, text_key
 from agentgym.trajectory import Reply, StepTable
-from benchmarks.config import SIDE_BY_SIDE
+from baselines.environments.settings import SIDE_BY_SIDE
 from benchmarks.console import save_figures, table
 from wrappers.canonical import CanonicalStates, Key, relabel_states
 from wrappers.similar_states import merge_similar_states

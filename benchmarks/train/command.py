@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
-from benchmarks.console import explained, say, stop
-from benchmarks.learning.command import check_model, check_sight, known_env
+from benchmarks.console import arguments, explained, say, stop
+from benchmarks.learning.command import check_model, check_sight, known_env, on_data
 
 _WHAT, _SIZES, _WHERE = "What", "Sizes", "Where and how"
 
@@ -18,6 +19,14 @@ def train(
     env: Annotated[
         str, typer.Option(help="Environment: a name such as [bold]alfworld[/], or an id.", rich_help_panel=_WHAT)
     ] = "sokoban",
+    option: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Argument of the environment, such as [bold]data=FOLDER[/]; as often as needed. Without one, the "
+            "variables count that it has for its data, such as ALFWORLD_DATA.",
+            rich_help_panel=_WHAT,
+        ),
+    ] = None,
     model: Annotated[
         str,
         typer.Option(
@@ -113,17 +122,18 @@ def train(
     With [bold]--paper[/] it says before it starts what differs from the paper. Ctrl-C and the same command again: it
     goes on where it was.
     """
-    from baselines import papers
     from baselines.config import TrainerConfig
-    from baselines.recipes import recipe
-    from benchmarks.environments.registry import settings_of
+    from baselines.environments.registry import settings_of
+    from baselines.recipes import papers, recipe
     from benchmarks.train.engine import Engine
-    from benchmarks.train.settings import read_changes, run_settings
+    from benchmarks.train.settings import run_settings
 
+    named, changes = arguments(option or ()), arguments(change or (), "--set")
     row = settings_of(known_env(env, pictures=True))
     model = check_model(model, download=download)
     check_sight(row.id, model, download=download)
     given = {"steps": steps, "groups": groups, "group_size": group_size, "validation_tasks": validation_tasks}
+    sizes = {name: value for name, value in given.items() if value is not None}
     if tracker not in ("none", "wandb", "trackio"):
         raise typer.BadParameter(f"expected wandb or trackio, got {tracker!r}", param_hint="--tracker")
     try:
@@ -133,11 +143,14 @@ def train(
             recipe(method)
         settings = run_settings(
             row, method=method, model=model, seed=seed, quick=quick, lora=lora, history=history, paper=printed,
-            sizes={name: value for name, value in given.items() if value is not None},
-            changes=read_changes(change or ()), transcript=transcript, truncate=truncate,
+            sizes=sizes, changes=changes, transcript=transcript, truncate=truncate,
         )  # fmt: skip
     except (TypeError, ValueError) as error:
         raise stop(str(error), 2) from None
+    config, source = on_data(
+        settings.config, row, named, asked=list(sizes), whole=not quick, told=("training_tasks", "validation_tasks")
+    )
+    settings = dataclasses.replace(settings, config=config, source=source, variable=next(iter(row.data.items()), None))
     console = Console()
     plain = TrainerConfig()
     for line in settings.told():
@@ -152,7 +165,7 @@ def train(
     except NotImplementedError as error:
         raise stop(str(error), 2) from None
     from benchmarks.train.run import run_training
-    from policies.engine import EngineError
+    from policies.engines.engine import EngineError
 
     folder = out or Path("runs") / "train" / f"{row.name}-{method}-seed{seed}"
     with explained("stopped; the same command continues where it was", "The same command continues."):

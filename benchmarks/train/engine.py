@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentgym.http_client import HttpAnswer, HttpClient
-from agentgym.redaction import redact
+from agentgym.outside.http import HttpAnswer, HttpClient
+from agentgym.outside.redaction import redact
 
 #: In a run's folder: the start that an engine reads, and weights on their way to it.
 ENGINE_FOLDER = ".engine.partial"
@@ -59,7 +59,7 @@ class Engine:
         if self.kind == "server" and not lora:
             raise ValueError("a server takes adapters alone, no whole weights: --lora 32, or --engine vllm")
         if self.kind == "vllm":
-            from policies.vllm import check_version, is_cpu_build
+            from policies.engines.vllm import check_version, is_cpu_build
 
             check_version()
             if not lora and is_cpu_build():
@@ -88,10 +88,10 @@ class Engine:
         place = folder / ENGINE_FOLDER
         shutil.rmtree(place, ignore_errors=True)  # of a run that was stopped
         if self.kind == "server":
-            from policies.server import ServerSampler
+            from policies.engines.server import ServerSampler
 
             return ServerSampler(self.url, _served(self.url), work=place / "weights")
-        from policies.vllm import VllmSampler
+        from policies.engines.vllm import VllmSampler
 
         start = stored
         if start is None or not start.is_dir():  # a name on the hub has none either

@@ -9,9 +9,10 @@ from typing import Any
 
 import markupsafe
 
-from agentgym.foreign_text import read_json_lines
+from agentgym.outside.text import read_json_lines
 from baselines.callbacks import SAMPLES_FILE
 from baselines.metrics import LOG_FILE, Row, read_log
+from baselines.watch import kept_in, told
 from benchmarks.console import NONE
 from benchmarks.machine import describe_machine
 from benchmarks.report import assemble
@@ -72,12 +73,14 @@ def render(folder: Path, rows: list[Row], settings: RunSettings) -> str:
         last=last,
         samples=[line for line in samples if line["iteration"] == last],
         told=settings.told(),
+        warned=told(rows, kept_in(folder)),
         about=[
             ("written", datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC")),
             ("machine", machine.hardware),
             ("software", machine.software),
+            *([("data", settings.source.words)] if settings.source else []),
             ("training", ", ".join(f"{name} {value}" for name, value in vars(training).items())),
-            ("data", "log.jsonl and samples.jsonl beside this page hold every number; final is the model"),
+            ("files", "log.jsonl and samples.jsonl beside this page hold every number; final is the model"),
         ],
     )
 

@@ -13,10 +13,11 @@ from rich.console import Console
 from agentgym.trajectory import StepTable
 from baselines.callbacks import Samples, Tracker
 from baselines.checkpoint import checkpoints, save_policy
+from baselines.environments.settings import SMOLLM2, TINY
 from baselines.metrics import Row
-from baselines.trainer import Callback, Trainer
-from benchmarks.config import SMOLLM2, TINY
+from baselines.trainer import FINAL_FOLDER, Callback, Trainer
 from benchmarks.console import Report, shown
+from benchmarks.data_source import hand_on
 from benchmarks.learning.stack import keep_pictures, make_envs, make_lanes, new_policy, training_tasks, validation_tasks
 from benchmarks.processes import Job
 from benchmarks.train.engine import ENGINE_FOLDER, Engine
@@ -48,13 +49,18 @@ def run_training(
         project: of the tracker.
         engine: who writes the replies; None: the loop over the model itself.
         lanes: into which the episodes that are played side by side are divided.
+
+    Raises:
+        OtherConfigurationError: the folder holds a run on other data.
     """
     from policies.lora import LoraSettings, add_lora, merge_lora
-    from policies.vision import VisionPolicy
+    from policies.vision.policy import VisionPolicy
 
     transformers.utils.logging.disable_progress_bar()  # whoever writes models here shows the run's progress
     config, engine = settings.config, engine or Engine()
     engine.check(config.lora)
+    if settings.source is not None:
+        settings.source.note(folder)
     policy: Any = new_policy(config, config.seeds[0])
     if engine.kind != "loop" and isinstance(policy, VisionPolicy):  # said before the engine is started
         raise ValueError(
@@ -82,6 +88,8 @@ def run_training(
         training_tasks(config), training, validation_tasks=validation_tasks(config),
         folder=folder, resume=True, tensorboard=True,
     )  # fmt: skip
+    if settings.source is not None:
+        trainer.log.about = settings.source.about
     with contextlib.ExitStack() as stack:
         job = Job("method", training.seed, config.methods[0])
         report = stack.enter_context(shown([job], console))
@@ -95,6 +103,8 @@ def run_training(
             shutil.rmtree(folder / ENGINE_FOLDER, ignore_errors=True)
     if config.lora:
         save_policy(merge_lora(policy), folder / MERGED_FOLDER)
+    for model in (folder / FINAL_FOLDER, folder / MERGED_FOLDER, *folder.glob("best-*")):
+        hand_on(folder, model)
     return write_report(folder, settings)
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, get_args
 
 from baselines.config import TrainerConfig
-from baselines.papers import Paper
-from baselines.recipe import Recipe
+from baselines.environments.settings import EnvSettings
 from baselines.recipes import recipe
-from benchmarks.config import Config, EnvSettings, make_config
+from baselines.recipes.definition import Recipe
+from baselines.recipes.papers import DATA, Paper
+from benchmarks.config import Config, make_config
+from benchmarks.data_source import GENERATED, DataSource
 from benchmarks.learning.stack import trainer_config
 from policies.pretrained import Truncate
 
@@ -37,6 +38,9 @@ _ENVIRONMENT: dict[tuple[str, str], Callable[[Any], dict[str, Any]]] = {
     ("searchqa", "steps"): lambda turns: {"max_turns": turns, "last_turn": "counted"},
 }
 
+#: Options of environments by which a run plays some kinds of tasks alone, as tiny models do.
+_NARROWING = ("task_types", "families", "sources", "kinds")
+
 
 @dataclass(frozen=True)
 class RunSettings:
@@ -50,6 +54,8 @@ class RunSettings:
         prompt_tokens: the same of a prompt.
         truncate: what becomes of prompts that do not fit, see `policies.pretrained.Settings`; None: as the model's own
             settings say.
+        source: the data that are played; None: nobody has looked yet.
+        variable: argument that says where data of others are, and the variable that counts without it.
     """
 
     config: Config
@@ -58,6 +64,8 @@ class RunSettings:
     reply_tokens: int | None = None
     truncate: Truncate | None = None
     prompt_tokens: int | None = None
+    source: DataSource | None = None
+    variable: tuple[str, str] | None = None
 
     @property
     def method(self) -> Recipe:
@@ -76,6 +84,12 @@ class RunSettings:
         if self.paper.lora_rank is not None and self.config.lora != self.paper.lora_rank:
             differing.append(f"lora_rank: {self.paper.source} {self.paper.lora_rank}, here {self.config.lora}")
         handled = _handled(self.paper, self.training.temperature)
+        for name, options in _environment(self.paper).items():
+            here = {option: self.config.setup.options.get(option) for option in options}
+            if here != options:
+                shown = ", ".join(f"{option}={value!r}" for option, value in here.items())
+                differing.append(f"{name}: {self.paper.source} {self.paper.environment[name]!r}, here {shown}")
+                handled[name] = ""
         if self.config.transcript:
             differing.append("prompt: the papers show a window of steps, here the whole conversation")
         rate = self.training.learning_rate
@@ -85,13 +99,29 @@ class RunSettings:
                 f"that: --set learning_rate={10 * rate:g}"
             )
         facts = [(line, line.partition(":")[0]) for line in self.paper.unset()]
+        narrowed = {name: self.config.setup.options.get(name) for name in _NARROWING}
+        differing += [
+            f"{name}: {self.paper.source} all, here {value}" for name, value in narrowed.items() if value is not None
+        ]
+        of_others = self._of_others()
         return [
             f"settings of {self.paper.title}",
             *(f"  differs   {line}" for line in differing or ["nothing of what is printed for the trainer"]),
+            *([f"  differs   {of_others}"] if of_others else []),
             *(f"  set       {line} ({handled[name]})" for line, name in facts if handled.get(name)),
             *(f"  not set   {line}" for line, name in facts if name not in handled),
             *([f"  note      {self.paper.notes}"] if self.paper.notes else []),
         ]
+
+    def _of_others(self) -> str:
+        """Say that the paper's data are not the generated ones that are played here; "" where others are."""
+        if self.paper is None or self.source is None or self.source.source != GENERATED:
+            return ""
+        words = f"data: {self.paper.source} {DATA[self.paper.env]}, here generated tasks"
+        if self.variable is None:
+            return words
+        argument, variable = self.variable
+        return f"{words} (--option {argument}=PATH{f', or the variable {variable}' if variable else ''})"
 
 
 def run_settings(
@@ -177,24 +207,3 @@ def _handled(paper: Paper, temperature: float) -> dict[str, str]:
     elif paper.validation_temperature == temperature:
         words["validation_temperature"] = "validation_sampled"
     return words
-
-
-def read_changes(texts: Sequence[str]) -> dict[str, Any]:
-    """Read settings as they are typed.
-
-    Raises:
-        ValueError: one is not of the form name=value.
-
-    >>> read_changes(["kl=0", "ratio=step", "tis=null", "keep_zero=false"])
-    {'kl': 0, 'ratio': 'step', 'tis': None, 'keep_zero': False}
-    """
-    found: dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        if not equals or not name:
-            raise ValueError(f"expected name=value, such as kl=0.02, got {text!r}")
-        try:
-            found[name] = json.loads(value)
-        except ValueError:
-            found[name] = value
-    return found

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.recorder import UnscoredError
+from agentgym.rollout.recorder import UnscoredError
 from agentgym.trajectory import Ending, Reply, Step, StepTable, Trajectory
 from policies.search.tree import Node, Tree
 

@@ -20,8 +20,9 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.recorder import entry
-from agentgym.rollout import Policy, act_each, infos_of, observations_of
+from agentgym.rollout import Policy, act_each
+from agentgym.rollout.groups import infos_of, observations_of
+from agentgym.rollout.recorder import entry
 from agentgym.trajectory import Reply
 from policies.search.proposals import Listed
 from policies.search.tree import Node, Simulation, Tree
@@ -62,7 +63,7 @@ class Simulator:
         if not (callable(getattr(envs, "snapshot", None)) and callable(getattr(envs, "restore", None))):
             raise TypeError(
                 f"{envs}: a search needs a vector environment with snapshot(i) and restore(indices, states, seeds), "
-                "see agentgym.branching.Branching"
+                "see agentgym.branching.vector.Branching"
             )
         if under_way is not None and under_way < 1:
             raise ValueError(f"under_way must be at least 1, or None, got {under_way}")

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 
 import agentgym  # noqa: F401  # registers the ids
 from agentgym.adapter import adapt
-from agentgym.recorder import TableBuilder
 from agentgym.registry import ROWS
 from agentgym.rollout import collect
+from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import Reply, StepTable
 from policies.scripted import RandomPolicy
 from tests.corridor import CorridorEnv, CorridorVectorEnv

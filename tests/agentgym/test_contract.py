@@ -15,7 +15,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import RecordEpisodeStatistics
 
 import agentgym
-from agentgym import single_branching
+from agentgym.branching import single as single_branching
 from agentgym.core import INFO_TYPES
 from agentgym.registry import ROWS
 from tests.agentgym.indices import check_indices, refusal

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.panels import OpenPanel, Panel, PanelError, find_panel, open_panel, panel_names, pin_of
 from agentgym.sokoban.generated import LevelSpec, generate
 from agentgym.sokoban.text import board_text

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from agentgym.recorder import TableBuilder, UnscoredError
 from agentgym.rollout import collect
+from agentgym.rollout.recorder import TableBuilder, UnscoredError
 from agentgym.trajectory import Reply, StepTable
 from tests.corridor import CorridorEnv, CorridorVectorEnv
 
@@ -263,3 +263,20 @@ class Later:
     def act(self, observations: Sequence[str], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
         self.steps += 1
         return [Reply("left" if self.steps <= 2 else "jump") for _ in observations]
+
+
+class VagueEnv(CorridorEnv):
+    """Says in words whether an episode was won."""
+
+    def describe(self, valid: bool) -> dict[str, Any]:
+        return {**super().describe(valid), "won": "no"}
+
+
+class VagueVectorEnv(CorridorVectorEnv):
+    env_class = VagueEnv
+
+
+def test_words_for_flags_are_refused_with_the_number_of_the_sub_environment() -> None:
+    envs = VagueVectorEnv(2, autoreset_mode="Disabled")
+    with pytest.raises(TypeError, match=r"sub-environment 1: infos\['won'\] must be a bool \(or 0 or 1\), got str"):
+        collect(envs, Straight("right", "left"), tasks=[{"index": 1}], group_size=2, seed=0)

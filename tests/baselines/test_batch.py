@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from agentgym.trajectory import Reply, StepTable
+from agentgym.trajectory import Reply, StepTable, forks
 from baselines.batch import Batch, TokenColumns, make_batch, reply_lengths
 from baselines.losses import (
     aggregate,
@@ -65,8 +65,13 @@ def test_rows_without_gradient_can_be_left_out_but_not_cancelling_ones() -> None
     # A's advantages cancel in sum, not in the clipped objective.
     table = table_of([A, A, B, C])
     advantages = np.array([1.0, -1.0, 0.0, 0.0])
-    assert len(make_batch(table, advantages)) == 3
-    assert make_batch(table, advantages, keep_zero=False).replies == ((7,),)
+    whole, batch = make_batch(table, advantages), make_batch(table, advantages, keep_zero=False)
+    assert (whole.trained.tolist(), whole.signal.tolist()) == ([True] * 3, [True, False, False])
+    assert whole.kept() is whole
+    # They are not trained, and count in the mean and in the division into mini-batches.
+    assert (len(batch), batch.trained.tolist(), batch.weight.sum()) == (3, [True, False, False], 4.0)
+    kept = batch.kept()
+    assert (kept.replies, kept.trained.tolist(), kept.raw_rows) == (((7,),), [True], 4)
 
 
 def test_advantages_per_token_are_summed_token_by_token() -> None:
@@ -83,7 +88,7 @@ def test_advantages_per_token_are_summed_token_by_token() -> None:
     part = batch.take([1])
     assert (part.positive.tolist(), part.negative_weight.tolist()) == ([[5.0]], [[0.0]])
     one = make_batch(table, np.array([[0.0, 0.0], [0.0, 0.0], [0.0, 2.0], [nan, nan]]), keep_zero=False)
-    assert (one.replies, one.positive.tolist()) == (((8, 9),), [[0.0, 2.0]])
+    assert (one.kept().replies, one.kept().positive.tolist()) == (((8, 9),), [[0.0, 2.0]])
     assert len(make_batch(table, np.full((4, 2), nan))) == 0
 
 
@@ -255,7 +260,9 @@ def test_replies_without_tokens_are_refused() -> None:
         TokenColumns.from_table(dataclasses.replace(table, replies=None))
 
 
-def test_a_row_that_several_episodes_share_is_trained_once() -> None:
+@pytest.mark.parametrize("most", [5, 4])  # unfolded it has 5 rows: it is read so, and as it is
+def test_a_row_that_several_episodes_share_is_trained_once(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forks, "MOST_UNFOLDED", most)
     # Trajectory 1 was cut from 0 after its first step: the episodes have three steps and two, and share the first.
     other = Reply("d", (1, 2, 7, 5), (8,), (-0.5,))
     table = StepTable.from_arrays(

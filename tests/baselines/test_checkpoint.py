@@ -16,8 +16,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from agentgym.disk_cache import damage, seal
-from agentgym.foreign_text import DataError
+from agentgym.outside.files import damage, seal
+from agentgym.outside.text import DataError
 from baselines.checkpoint import (
     Checkpoint,
     deferred,

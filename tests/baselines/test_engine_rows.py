@@ -56,6 +56,12 @@ def test_credit_comes_back_to_the_tokens_of_its_step() -> None:
     assert [one.tolist() for one in scored] == [[True, True, False, True], [True] * 2, [True] * 3, [False]]
 
 
+def test_a_step_with_an_advantage_of_zero_stays_in_the_mean() -> None:
+    _, advantages, scored = credited(ROWS, lambda table: np.array([0.0, 2.0, 0.0, 0.0]))
+    assert [one.tolist() for one in advantages] == [[0, 0, 0, 2], [0, 0], [0, 0, 0]]
+    assert [one.tolist() for one in scored] == [[True, True, False, True], [True] * 2, [True] * 3]
+
+
 def test_a_step_without_credit_is_not_trained_on() -> None:
     _, advantages, scored = credited(ROWS, lambda table: np.array([np.nan, 2.0, 3.0, np.nan]))
     assert [one.tolist() for one in advantages] == [[0, 0, 0, 2], [3, 3], [0, 0, 0]]

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from agentgym.branch_points import every
 from agentgym.rollout import collect
+from agentgym.rollout.branch_points import every
+from agentgym.rollout.tree import collect_tree
 from agentgym.trajectory import Reply, StepTable
-from agentgym.tree import collect_tree
 from baselines.batch import make_batch
 from baselines.config import TrainerConfig
 from baselines.learner import Learner

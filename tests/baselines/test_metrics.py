@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentgym.foreign_text import DataError
-from baselines.metrics import MetricsLog, read_log, without_times
+from agentgym.outside.text import DataError
+from baselines.metrics import MetricsLog, read_about, read_log, without_times
 
 
 def test_rows_survive_and_the_repeated_part_is_dropped(tmp_path: Path) -> None:
@@ -22,6 +22,25 @@ def test_rows_survive_and_the_repeated_part_is_dropped(tmp_path: Path) -> None:
     other.append({"iteration": 3, "success": 1.0})
     assert [row["success"] for row in read_log(tmp_path / "log.jsonl")] == [0.0, 0.25, 0.5, 1.0]
     assert other.rows == read_log(tmp_path / "log.jsonl")
+
+
+def test_the_first_row_says_what_is_played_and_a_resumed_run_keeps_it(tmp_path: Path) -> None:
+    log = MetricsLog(tmp_path, tensorboard=False)
+    log.about = {"data": "data=/games", "data_fingerprint": "0123456789abcdef"}
+    log.resume(-1)
+    log.append({"iteration": 0, "success": 0.5})
+    log.append({"iteration": 1, "success": 1.0})
+    other = MetricsLog(tmp_path)
+    other.resume(1)
+    lines = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
+    assert lines == [
+        {"iteration": 0, "success": 0.5, "data": "data=/games", "data_fingerprint": "0123456789abcdef"},
+        {"iteration": 1, "success": 1.0},
+    ]
+    assert other.rows == read_log(tmp_path / "log.jsonl") == [
+        {"iteration": 0, "success": 0.5}, {"iteration": 1, "success": 1.0}
+    ]  # fmt: skip
+    assert other.about == read_about(tmp_path / "log.jsonl") == log.about
 
 
 def test_numbers_that_json_does_not_know_are_null(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import agentgym  # noqa: F401  # registers the environments
-from agentgym.hindsight import relabel_goals
 from agentgym.rollout import collect
+from agentgym.rollout.hindsight import relabel_goals
 from agentgym.trajectory import StepTable
 from baselines.batch import make_batch
 from baselines.config import TrainerConfig

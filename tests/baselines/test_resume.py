@@ -12,7 +12,7 @@ import pytest
 import torch
 from transformers import AutoModelForCausalLM
 
-from agentgym.disk_cache import LockedError
+from agentgym.outside.files import LockedError
 from baselines.metrics import read_log
 from tests.baselines.corridor_learning import TASKS, babbling_policy
 from tests.baselines.test_trainer import ROOT, digest, repeatable, trainer

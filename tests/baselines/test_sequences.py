@@ -68,6 +68,12 @@ def test_a_step_that_was_not_scored_is_context() -> None:
     assert token_sequences(_table([FIRST], [0], [0]), np.array([np.nan])) == []
 
 
+def test_a_silent_step_is_trained_on_and_counts_in_the_mean() -> None:
+    (one,) = token_sequences(_table([FIRST, CONTINUES], [0, 0], [0, 1]), np.array([0.0, -1.0]))
+    assert (one.mask, one.logprobs) == ((True, True, False, False, True), (-0.1, -0.2, 0.0, 0.0, -0.3))
+    assert len(token_sequences(_table([FIRST], [0], [0]), np.zeros(1))) == 1
+
+
 def test_advantages_may_be_per_token() -> None:
     advantages = np.array([[1.0, 2.0], [3.0, np.nan]])  # what stands behind a reply's end is not looked at
     (one,) = token_sequences(_table([FIRST, CONTINUES], [0, 0], [0, 1]), advantages)

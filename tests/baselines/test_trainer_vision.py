@@ -14,8 +14,8 @@ from baselines.imitation.cloning import clone
 from baselines.metrics import without_times
 from baselines.recipes import recipe
 from baselines.trainer import Trainer
-from policies.tiny_vision import tiny_vision_policy
-from policies.vision import VisionPolicy
+from policies.vision.policy import VisionPolicy
+from policies.vision.tiny import tiny_vision_policy
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
 

@@ -22,7 +22,7 @@ from baselines.config import TrainerConfig
 from baselines.losses import normaliser
 from baselines.update import _backward
 from policies.huggingface import HuggingFacePolicy
-from policies.packed import rows_per_pass
+from policies.scoring.packed import rows_per_pass
 from policies.tiny import tiny_policy
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,7 +53,8 @@ def batch() -> Batch:
     return Batch(
         prompts=tuple(prompts), replies=tuple(replies), old_logprobs=-4.5 * mask, mask=mask,
         weight=torch.arange(1.0, n + 1), positive=advantages.clamp(min=0), negative=advantages.clamp(max=0),
-        positive_weight=(advantages > 0).float(), negative_weight=(advantages < 0).float(), raw_rows=n,
+        positive_weight=(advantages > 0).float(), negative_weight=(advantages < 0).float(),
+        trained=np.ones(n, np.bool_), raw_rows=n,
     )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from baselines.utilisation import (
     training_flops,
     update_figures,
 )
-from policies.tiny_vision import tiny_vision_policy
+from policies.vision.tiny import tiny_vision_policy
 from tests.baselines.corridor_learning import small_policy
 
 

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pydantic")
 
-from agentgym.disk_cache import LockedError
+from agentgym.outside.files import LockedError
 from benchmarks.json_files import ResultsError, claimed, load, load_or_make, read_json, write_json
 
 GOOD = {"name": "grpo", "points": [{"step": 0, "value": 0.5}, {"step": 1, "value": None}]}

@@ -6,6 +6,7 @@ Run by `./do engines openenv`, in a separate environment.
 import contextlib
 import json
 import socket
+import sys
 import threading
 import time
 import urllib.error
@@ -18,8 +19,10 @@ pytest.importorskip("openenv", reason="needs OpenEnv in an environment of its ow
 
 import uvicorn
 from openenv.core import GenericEnvClient
+from openenv.core.env_server import http_server
 
 import agentgym  # noqa: F401
+from wrappers.serving.openenv.__main__ import main
 from wrappers.serving.openenv.client import TextAction, TextClient
 from wrappers.serving.openenv.environment import GymEnvironment
 from wrappers.serving.openenv.server import application
@@ -107,6 +110,12 @@ def test_a_reward_is_paid_once() -> None:
         saved = client.step(TextAction(command="", snapshot=True))
         assert (played.reward is None, saved.reward, saved.observation.reward) == (False, None, None)
         assert saved.observation.text == played.observation.text
+
+
+@pytest.mark.parametrize("idle", [0, -1.0, float("nan"), float("inf"), True, "1"])
+def test_an_idle_time_that_is_none_is_refused(idle) -> None:
+    with pytest.raises(ValueError, match="idle must be a number of seconds above 0, got"):
+        application(SOKOBAN, idle=idle, **SIX)
 
 
 @pytest.mark.parametrize("limit", ["sessions", "snapshots", "most_bytes"])
@@ -197,6 +206,142 @@ def test_http_lists_tasks_and_refuses_long_bodies() -> None:
         status, answer = asked(f"{url}/reset", b'{"episode_id": "' + b"x" * 2000 + b'"}')
         assert (status, answer["detail"]) == (413, "a body has a Content-Length of at most 1000 bytes, got 2018")
         assert "Push every box" in asked(f"{url}/metadata")[1]["description"]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (b"{", "JSON decode error"),
+        (b"\xff", "parsing the body"),
+        (b"[" * 50_000, "parsing the body"),
+        (b"[]", "body: Input should be a valid dictionary"),
+        (b'{"seed": -1}', "body.seed: Input should be greater than or equal to 0"),
+        (b'{"seed": "x"}', "body.seed: Input should be a valid integer"),
+        (b'{"seed": NaN}', "body.seed: Input should be a finite number"),
+        (b'{"seed": [1e400, {"a": NaN}]}', "body.seed: Input should be a valid integer"),
+        (b'{"episode_id": 5}', "body.episode_id: Input should be a valid string"),
+        (b'{"snapshot": {}}', "snapshot must be the name of a snapshot, got {}"),
+        (b'{"snapshot": ["x"]}', "snapshot must be the name of a snapshot, got ['x']"),
+        (b'{"snapshot": "gone"}', "no snapshot 'gone'"),
+        (b'{"split": "tset", "index": 0}', "unknown split 'tset'"),
+        (b'{"split": {"a": NaN}}', "split"),
+        (b'{"split": "\\ud800"}', "unknown split"),
+        (b'{"split": "' + b"x" * 100_000 + b'"}', "unknown split"),
+        (b'{"split": "test", "index": -1}', "index"),
+        (b'{"split": "test", "index": 1e400}', "index"),
+        (b'{"split": "test", "index": ' + b"9" * 4000 + b"}", "index"),
+        (b'{"task_id": [[["x"]]]}', "task_id"),
+        (b'{"lvl": 3}', "unknown option 'lvl'"),
+        (b'{"func": 1}', "multiple values for argument 'func'"),
+        (b'{"self": 1}', "multiple values for argument 'self'"),
+    ],
+)
+def test_a_bad_reset_is_answered_with_400_and_what_is_wrong(server: str, body: bytes, words: str) -> None:
+    status, answer = asked(f"{server}/reset", body)
+    assert (status, list(answer)) == (400, ["detail"])
+    assert words in answer["detail"]
+    assert len(answer["detail"]) <= 1000
+    assert asked(f"{server}/reset", b'{"seed": 3, "split": "test", "index": 3}')[0] == 200
+
+
+@pytest.fixture(scope="module")
+def server():
+    with served() as url:
+        yield url
+
+
+@pytest.mark.parametrize("body", [b'{"action": {"command": NaN}}', b'{"action": 5}', b'{"action": {"order": 1e400}}'])
+def test_a_bad_step_is_answered_with_400(server: str, body: bytes) -> None:
+    assert asked(f"{server}/step", body)[0] == 400
+
+
+@pytest.mark.parametrize("seed", [-1, "x", 1.5, True, [1], {}])
+def test_a_bad_seed_is_told_to_a_session_which_goes_on(server: str, seed) -> None:
+    with GenericEnvClient(server).sync() as client:
+        with pytest.raises(RuntimeError, match="seed must be an integer of at least 0"):
+            client.reset(seed=seed)
+        assert client.reset(seed=1, **TASK).observation["text"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 200), ({"Host": "localhost"}, 200), ({"Host": "node7:8000"}, 200), ({"Origin": "http://localhost:1"}, 200),
+        ({"Host": "evil.example"}, 403), ({"Origin": "http://evil.example"}, 403), ({"Origin": "null"}, 403),
+        ({"Host": "localhost", "Origin": "https://localhost.evil.example"}, 403),
+    ],
+)  # fmt: skip
+def test_other_hosts_and_foreign_pages_are_refused_over_http_and_websocket(headers: dict[str, str], status) -> None:
+    with served(hosts=["Node7"]) as url:
+        code, answer = asked(f"{url}/health", **headers)
+        assert code == status
+        assert status == 200 or "--allow-host" in answer["detail"]
+        assert asked(f"{url}/reset", b"{}", **headers)[0] == status
+        assert handshake(url, **headers) == (101 if status == 200 else 403)
+    with served(hosts=["*"]) as url:
+        assert asked(f"{url}/health", **headers)[0] == 200
+        assert handshake(url, **headers) == 101
+
+
+def handshake(url: str, **headers: str) -> int:
+    """Status of the answer to a WebSocket's first request."""
+    host, port = url.removeprefix("http://").split(":")
+    given = {"Host": f"{host}:{port}", "Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13",
+             "Sec-WebSocket-Key": "AAAAAAAAAAAAAAAAAAAAAA==", **headers}  # fmt: skip
+    return status_of(url, "GET /ws HTTP/1.1", given.items())
+
+
+def status_of(url: str, line: str, headers, body: str = "") -> int:
+    host, port = url.removeprefix("http://").split(":")
+    head = "".join(f"{name}: {value}\r\n" for name, value in headers)
+    with socket.create_connection((host, int(port)), timeout=60) as raw:
+        raw.sendall(f"{line}\r\n{head}\r\n{body}".encode())
+        return int(raw.recv(100).split()[1])
+
+
+@pytest.mark.parametrize("lengths", [("2", "2"), ("2", "0"), ("x",), ("-2",)])
+def test_a_body_has_one_length(server: str, lengths: tuple[str, ...]) -> None:
+    headers = [("Host", "localhost"), *(("Content-Length", length) for length in lengths)]
+    assert status_of(server, "POST /reset HTTP/1.1", headers, "{}") == 400
+
+
+def test_a_session_beyond_the_limit_is_refused_until_another_one_ends() -> None:
+    with served(sessions=1) as url:
+        create = b'{"jsonrpc": "2.0", "id": 1, "method": "openenv/session/create", "params": {}}'
+        with TextClient(url).sync() as client:
+            client.reset(**TASK)
+            with pytest.raises((RuntimeError, ConnectionError), match=r"(?i)at capacity: 1/1 sessions"):
+                client.new_session().reset()
+            assert "at capacity: 1/1 sessions" in asked(f"{url}/mcp", create)[1]["error"]["message"]
+            assert client.step(TextAction(command="jump")).observation.text
+        deadline = time.monotonic() + 60
+        while "error" in asked(f"{url}/mcp", create)[1]:  # the server hears of the end a moment later
+            assert time.monotonic() < deadline
+
+
+def test_an_idle_session_is_closed_and_told_so_and_its_place_is_free(monkeypatch) -> None:
+    # OpenEnv looks for idle sessions every five seconds at most.
+    monkeypatch.setattr(http_server, "max", lambda *_: 0.05, raising=False)
+    with served(sessions=1, idle=0.2) as url, TextClient(url).sync() as idle:
+        idle.reset(**TASK)
+        deadline = time.monotonic() + 60
+        while True:
+            with contextlib.suppress(RuntimeError, ConnectionError), TextClient(url).sync() as client:
+                client.reset(**TASK)
+                break
+            assert time.monotonic() < deadline
+        for verb in (lambda: idle.step(TextAction(command="left")), lambda: idle.reset(**TASK), idle.snapshot):
+            with pytest.raises(RuntimeError, match="idle for too long and is closed: connect again"):
+                verb()
+
+
+@pytest.mark.parametrize("given", [["--env_options", "[1]"], ["--env_options", '{"sizes": 6}'], ["--idle", "0"]])
+def test_the_command_says_what_is_wrong(given, capsys, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["openenv", SOKOBAN, *given])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "error: " in capsys.readouterr().err
 
 
 def test_pictures_are_refused() -> None:

@@ -13,8 +13,8 @@ import agentgym  # noqa: E402, F401
 from baselines.batch import make_batch  # noqa: E402
 from baselines.config import TrainerConfig  # noqa: E402
 from baselines.engines.trl import CreditGRPO  # noqa: E402
-from baselines.recipe import Recipe  # noqa: E402
 from baselines.recipes import recipe  # noqa: E402
+from baselines.recipes.definition import Recipe  # noqa: E402
 from baselines.sequences import token_sequences  # noqa: E402
 from baselines.update import update  # noqa: E402
 from policies.tiny import tiny_policy  # noqa: E402

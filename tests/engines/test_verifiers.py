@@ -19,11 +19,11 @@ import pytest
 vf = pytest.importorskip("verifiers.v1", reason="needs verifiers in an environment of its own: ./do engines verifiers")
 
 import agentgym  # noqa: E402, F401
-from agentgym.episode import plain_steps  # noqa: E402
 from agentgym.panels import Panel, PanelError, open_panel  # noqa: E402
 from agentgym.rollout import collect  # noqa: E402
 from agentgym.trajectory import Reply  # noqa: E402
-from tests.agentgym.chat.chat_server import Handler, chat_server, completion, raw  # noqa: E402
+from agentgym.trajectory.episode import plain_steps  # noqa: E402
+from tests.agentgym.outside.chat.chat_server import Handler, chat_server, completion, raw  # noqa: E402
 from wrappers import VectorReplyParser, VectorTranscript  # noqa: E402
 from wrappers.serving import verifiers as served  # noqa: E402
 

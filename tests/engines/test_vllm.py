@@ -17,12 +17,12 @@ vllm = pytest.importorskip("vllm", reason="needs vLLM in an environment of its o
 import torch  # noqa: E402
 from vllm.lora.request import LoRARequest  # noqa: E402
 
-from policies.engine import EngineError, save_weights  # noqa: E402
+from policies.decode.sampler import LoopSampler  # noqa: E402
+from policies.engines.engine import EngineError, save_weights  # noqa: E402
+from policies.engines.server import ServerSampler  # noqa: E402
+from policies.engines.vllm import VllmSampler  # noqa: E402
 from policies.lora import LoraSettings, add_lora  # noqa: E402
-from policies.sampler import LoopSampler  # noqa: E402
-from policies.server import ServerSampler  # noqa: E402
 from policies.tiny import tiny_policy  # noqa: E402
-from policies.vllm import VllmSampler  # noqa: E402
 
 pytestmark = pytest.mark.engines
 torch.set_num_threads(1)

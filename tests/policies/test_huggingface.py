@@ -6,11 +6,11 @@ import pytest
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Model
 
-from agentgym.foreign_text import DataError, clean
+from agentgym.outside.text import DataError, clean
 from agentgym.trajectory import Reply
+from policies.decode.sampler import Completion
 from policies.huggingface import SETTINGS_FILE, HuggingFacePolicy
 from policies.prompts import PromptTooLongError
-from policies.sampler import Completion
 from policies.tiny import tiny_policy, tiny_tokenizer
 
 torch.set_num_threads(1)
@@ -314,7 +314,7 @@ def test_a_suffix_that_the_model_wrote_itself_is_there_once(policy):
     writer = policy.with_settings(max_new_tokens=4)
     ids = writer.tokenizer("up</action>\n", add_special_tokens=False)["input_ids"]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("policies.sampler.complete", lambda *_: [Completion(ids, [0.0] * len(ids))])
+        patch.setattr("policies.decode.sampler.complete", lambda *_: [Completion(ids, [0.0] * len(ids))])
         assert act(writer, [BOARD])[0].text == "<action>up</action>"
 
 

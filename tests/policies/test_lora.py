@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from policies.huggingface import HuggingFacePolicy
 from policies.lora import BASE_FOLDER, LoraSettings, add_lora, has_adapter, merge_lora
 from policies.tiny import tiny_policy

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from policies import pictures as module
-from policies.pictures import PictureStore
+from policies.pictures import store as module
+from policies.pictures.store import PictureStore
 from policies.prompts import FIRST_PICTURE
-from policies.vision import image_processor
+from policies.vision.policy import image_processor
 
 pytest.importorskip("transformers", minversion="5.23")  # earlier releases are not known to see alike
 

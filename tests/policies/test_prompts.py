@@ -6,8 +6,8 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from agentgym.recorder import TableBuilder
 from agentgym.registry import ROWS
+from agentgym.rollout.recorder import TableBuilder
 from baselines.sequences import token_sequences
 from policies.huggingface import HuggingFacePolicy
 from policies.prompts import PromptEncoder, PromptTooLongError

@@ -5,7 +5,8 @@ import pytest
 import torch
 from transformers import Qwen2Config, Qwen2ForCausalLM
 
-from policies.scoring import score_replies, score_with_divergence
+from policies.scoring import score_replies
+from policies.scoring.tokens import score_with_divergence
 
 torch.set_num_threads(1)
 

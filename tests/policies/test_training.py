@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 from transformers import GPT2Config, GPT2LMHeadModel, Qwen2Config, Qwen2ForCausalLM
 
-from policies.packed import score_packed
+from policies.scoring.packed import score_packed
 from policies.tiny import tiny_policy
 from policies.training import (
     check_no_dropout,

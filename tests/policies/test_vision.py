@@ -10,21 +10,21 @@ import pytest
 import torch
 
 import agentgym  # noqa: F401  # registers the environments
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.rollout import collect
 from baselines.batch import make_batch
 from baselines.imitation.cloning import imitate
 from baselines.scorers.value_model import value_model
-from policies.head import logits_at, pad
 from policies.huggingface import HuggingFacePolicy
 from policies.lora import LoraSettings, add_lora
-from policies.packed import merge_chains
-from policies.pictures import PictureStore
-from policies.prefix_tree import merge_trees
+from policies.pictures.store import PictureStore
 from policies.prompts import FIRST_PICTURE
+from policies.scoring.head import logits_at, pad
+from policies.scoring.packed import merge_chains
+from policies.scoring.prefix_tree import merge_trees
 from policies.tiny import tiny_policy
-from policies.tiny_vision import tiny_vision_policy
-from policies.vision import PROCESSOR_FILE, VisionPolicy, image_processor, load_policy, sees
+from policies.vision.policy import PROCESSOR_FILE, VisionPolicy, image_processor, load_policy, sees
+from policies.vision.tiny import tiny_vision_policy
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
 from wrappers.transcript import VectorTranscript

@@ -1,10 +1,13 @@
 """All trials, in the order in which they are told."""
 
-from tests.robustness import crashes, files, growing, linear, network, pages, playing, tables
+from tests.robustness import crashes, files, growing, homes, linear, network, pages, paired, playing, tables, trees
 
 TRIALS = [
     *playing.TRIALS,
+    *paired.TRIALS,
+    *trees.TRIALS,
     *files.TRIALS,
+    *homes.TRIALS,
     *linear.TRIALS,
     *growing.TRIALS,
     *network.TRIALS,

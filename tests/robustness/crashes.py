@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from agentgym.disk_cache import LockedError, locked, write_file
+from agentgym.outside.files import LockedError, locked, write_file
 from agentgym.trajectory import StepTable
 from tests.robustness.trial import Trial
 

@@ -116,11 +116,16 @@ class Format:
             try:
                 self.load(folder)
             except ValueError as error:
-                words = str(error)
-                if name not in words:
-                    raise AssertionError(f"{type(error).__name__} does not name the file: {words:.300}") from error
-                assert len(words) < 3_000
-                words.encode("utf-8")
+                check_words(error, name)
+
+
+def check_words(error: Exception, name: str) -> None:
+    """Raise unless an error names a file, or its folder, in words that can be shown."""
+    words = str(error)
+    if name not in words:
+        raise AssertionError(f"{type(error).__name__} does not name the file: {words:.300}") from error
+    assert len(words) < 3_000
+    words.encode("utf-8")
 
 
 def put(path: Path, content: bytes) -> None:

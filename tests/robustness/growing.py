@@ -14,10 +14,10 @@ from functools import partial
 
 from hypothesis import strategies as st
 
-from agentgym.columns import intern
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.sokoban.text import MOST_SIDE, board_text, parse_level
-from policies.reply_end import ReplyEnd
+from agentgym.trajectory.columns import intern
+from policies.decode.reply_end import ReplyEnd
 from policies.tiny import tiny_tokenizer
 from tests.agentgym.hard_inputs import (
     COMMANDS,

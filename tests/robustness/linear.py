@@ -23,7 +23,7 @@ SLOW = dict.fromkeys(
         "divide", "friend", "schedule", "judge", "step of WebShop-v0",
     ),
     4_000,
-)  # fmt: skip
+) | dict.fromkeys(("log, steps", "log, verl, rows", "log, ragen"), 2_000)  # fmt: skip
 
 
 def check(given: dict[str, Any]) -> None:

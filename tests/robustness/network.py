@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from agentgym.chat.endpoint import ChatEndpoint
-from agentgym.chat.wire import ChatAnswer, ChatFailure, ChatRequest
+from agentgym.outside.chat.endpoint import ChatEndpoint
+from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest
 from agentgym.searchqa.retrieval.lexical import LexicalRetriever
 from agentgym.searchqa.retrieval.remote import HttpRetriever
 from agentgym.searchqa.retriever import Passage, SearchFailure
 from agentgym.trajectory import StepTable
-from policies.judge import JudgeScorer
-from tests.agentgym.chat import chat_server
+from policies.engines.judge import JudgeScorer
+from tests.agentgym.outside.chat import chat_server
 from tests.agentgym.searchqa.retrieval import loopback
 from tests.robustness.damage import accidents, damaged
 from tests.robustness.trial import Trial, json_values, pieces, text_of

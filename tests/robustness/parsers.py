@@ -15,10 +15,10 @@ import gymnasium as gym
 
 from agentgym.alfworld.official.problem import read_game as read_problem
 from agentgym.alfworld.player import ALFWorldPlayer, Beliefs, read_task
-from agentgym.chat.quoting import quote
-from agentgym.chat.wire import read_answer
-from agentgym.foreign_text import clean, one_line, read_json
-from agentgym.redaction import redact
+from agentgym.outside.chat.quoting import quote
+from agentgym.outside.chat.wire import read_answer
+from agentgym.outside.redaction import redact
+from agentgym.outside.text import clean, one_line, read_json
 from agentgym.registry import ROWS
 from agentgym.searchqa.official.corpus import PassageReader
 from agentgym.searchqa.official.questions import read_questions
@@ -62,11 +62,12 @@ from agentgym.webshop.search.bm25 import Bm25
 from agentgym.webshop.search.bm25_build import build
 from agentgym.webshop.search.search import documents
 from agentgym.webshop.session import parse as parse_shop
-from policies.judge import read_scores
-from policies.step_lines import Story, ToldStep, step_lines
+from benchmarks.panels.transcripts import read_log
+from policies.engines.judge import read_scores
+from policies.engines.step_lines import Story, ToldStep, step_lines
 from tests.agentgym.alfworld.game_files import GOALS, PROBLEM, content, grammar
 from tests.agentgym.alfworld.small_games import small_game
-from tests.agentgym.chat.chat_server import completion
+from tests.agentgym.outside.chat.chat_server import completion
 from tests.agentgym.sotopia.made_up import ADA, BEN, first, say
 from tests.agentgym.webshop.small_shop import product, shop_of, visit
 from tests.robustness.chores import HOUSE
@@ -382,7 +383,64 @@ HOUSEHOLD: dict[str, Parser] = {
     **{f"command {verb or 'alone'}".strip(): lambda text, verb=verb: household().act(verb + text) for verb in VERBS},
 }  # fmt: skip
 
+# Logs of other programs, as `grade` reads them
+
+GAME = "pick_and_place-Mug-None-Desk-308/trial_T2019"
+PROMPT = "You have already taken {taken} step(s). Your current observation is:{now}{end} of the current situation are"
+ADMISSIBLE = "Your admissible actions"
+
+
+def log(form: str | None, write: Callable[[str], str], text: str) -> None:
+    """Read a log, or refuse it in less than a thousand characters."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "log"
+        path.write_text(write(text), "utf-8", "surrogatepass")
+        short(lambda path: read_log(path, form), path)
+
+
+def rows(write: Callable[[int, str], object], text: str) -> str:
+    """A line for each word."""
+    return "\n".join(json.dumps(write(i, word)) for i, word in enumerate(text.split(" ")))
+
+
+def prompted(now: str, output: str, taken: object = 0, end: str = ADMISSIBLE) -> dict[str, object]:
+    return {"input": PROMPT.format(taken=taken, now=now, end=end), "output": output, "score": 0.0}
+
+
+def told_row(text: str) -> str:
+    words = text.split(" ")
+    return json.dumps({"task": text, "actions": words, "observations": [text, *words], "won": True, "score": 0.5})
+
+
+def played_row(i: int, word: str) -> dict[str, object]:
+    kind = {"kind": "step", "action": word} if i else {"kind": "reset", "game": word}
+    return {**kind, "observation": word, "done": False}
+
+
+def history(text: str) -> str:
+    turns = [{"state": word, "actions": [word, word]} for word in text.split(" ")]
+    return json.dumps({"history": [*turns, {"state": text}], "metrics": {text: 1.0, f"{text}/success": 1.0}})
+
+
+LOGS: dict[str, Parser] = {
+    f"log, {name}": partial(log, form, write)
+    for name, form, write in (
+        ("format", None, str),
+        ("lines", "lines", told_row),
+        ("line", "lines", lambda text: told_row("a b") + "\n" + text),
+        ("steps", "steps", partial(rows, played_row)),
+        ("verl", "verl", lambda text: json.dumps(prompted(text, text))),
+        ("verl, no end", "verl", lambda text: json.dumps(prompted(text, text, end=""))),
+        ("verl, taken", "verl", lambda text: json.dumps(prompted("x", "y", taken=text))),
+        ("verl, rows", "verl", partial(rows, lambda i, word: prompted(word, f"<action>{word}</action>", i))),
+        ("ragen", "ragen", history),
+        ("react", "react", lambda text: f"{GAME}\nput\n{text}"),
+        ("react, end", "react", lambda text: f"{GAME}\nput\n{text} r True rs [\n"),
+        ("reflexion", "reflexion", lambda text: f"Environment #0:\nHere is the task:\n{text}"),
+    )
+}
+
 PARSERS: dict[str, Parser] = {
-    **REPLIES, **BOARDS, **SEARCH, **SHOPPING, **TALK, **HOUSEHOLD, **HOUSE,
+    **REPLIES, **BOARDS, **SEARCH, **SHOPPING, **TALK, **HOUSEHOLD, **HOUSE, **LOGS,
     **{f"step of {row.id[8:]}": partial(step, row.id) for row in ROWS},
 }  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import agentgym  # noqa: F401  registers the environments
-from agentgym.foreign_text import MOST_CHARACTERS
+from agentgym.outside.text import MOST_CHARACTERS
 from tests.growth import FAMILIES, text_of
 from wrappers import PromptWindow, ReplyParser, SymbolPlanes, VectorPromptWindow, VectorReplyParser
 from wrappers.reply import parse_reply

@@ -13,7 +13,7 @@ from gymnasium.vector import AutoresetMode
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym.foreign_text import clean
+from agentgym.outside.text import clean
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply
 from tests.corridor import CorridorEnv, CorridorVectorEnv

@@ -38,6 +38,9 @@ class AttributionOptions(WorthOptions, total=False):
     ]
 
 
+#: Trajectories of a group that are solved for at once: seconds, and tens of megabytes.
+MOST_TRAJECTORIES = 2000
+
 _WON: AttributionOptions = {"outcome": "won"}
 #: There is no paper, and one preset.
 PRESETS: dict[str, AttributionOptions] = {"default": presets(AttributionOptions, paper=_WON)["paper"]}
@@ -58,7 +61,8 @@ def attribution(table: StepTable, *, preset: str = "default", **options: Unpack[
         float64 (N,), in the order of the table's rows; the same for all steps of a group with equal state and action.
 
     Raises:
-        ValueError: on an unknown preset, an option's value out of range, or a reward too large to be summed.
+        ValueError: on an unknown preset, an option's value out of range, a reward too large to be summed, or a group
+            of more than `MOST_TRAJECTORIES` trajectories.
         TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
@@ -71,6 +75,13 @@ def attribution(table: StepTable, *, preset: str = "default", **options: Unpack[
         return np.zeros(0)
     worth, group = outcomes(table, chosen), table.trajectory_group
     size = np.bincount(group, minlength=table.n_groups)
+    if size.max() > MOST_TRAJECTORIES:
+        largest = int(size.argmax())
+        raise ValueError(
+            f"attribution solves for a weight per trajectory of a group, in the cube of their number: at most "
+            f"{MOST_TRAJECTORIES} trajectories, group {table.groups[largest]!r:.80} has {size[largest]}; divide its "
+            "trajectories among several groups, or take a method that compares states, such as graphgpo"
+        )
     if chosen["centred"]:
         worth = worth - (np.bincount(group, weights=worth, minlength=table.n_groups) / size)[group]
     pairs, n_pairs = state_actions(table)

@@ -17,12 +17,13 @@ from typing import Annotated, Unpack
 
 import numpy as np
 
-from agentgym.forks import chain_sums
 from agentgym.trajectory import Floats, Ints, StepTable
-from wrappers.credit.branches import Forest, spread, step_rewards
+from agentgym.trajectory.forks import chain_sums
+from wrappers.credit.branches import spread, step_rewards
+from wrappers.credit.forest import Forest, discounted_sums
 from wrappers.credit.group import others_factor, standardise
 from wrappers.credit.options import OutcomeOptions, choose, documented, option, presets
-from wrappers.credit.returns import discounted_returns, discounted_sums, penalties
+from wrappers.credit.returns import discounted_returns, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
 
@@ -44,8 +45,8 @@ def bpo(table: StepTable, *, preset: str = "default", **options: Unpack[BPOOptio
     """Return the advantage of every step, those of branches included.
 
     Args:
-        table: N steps of finished groups, with branches such as `agentgym.tree.collect_tree` plays. Without any, what
-            is left is the episode level: `wrappers.credit.rloo`.
+        table: N steps of finished groups, with branches such as `agentgym.rollout.collect_tree` plays. Without any,
+            what is left is the episode level: `wrappers.credit.rloo`.
         preset: "default" or "paper".
         **options: instead of the preset's; listed below.
 

@@ -87,7 +87,7 @@ def overlong_penalty(lengths: ArrayLike, *, max_length: int, buffer: int, floor:
         float64 of the same shape, to be added to rewards.
 
     Raises:
-        ValueError: on a buffer outside 1..max_length, or a negative or missing length.
+        ValueError: on a buffer outside 1..max_length, a floor that is not finite, or a negative or missing length.
 
     >>> overlong_penalty([10, 80, 90, 100, 120], max_length=100, buffer=20)
     array([ 0. ,  0. , -0.5, -1. , -1. ])
@@ -96,6 +96,8 @@ def overlong_penalty(lengths: ArrayLike, *, max_length: int, buffer: int, floor:
     """
     if not 1 <= buffer <= max_length:
         raise ValueError(f"buffer must be between 1 and max_length={max_length} tokens, got {buffer}")
+    if floor is not None and not np.isfinite(floor):
+        raise ValueError(f"floor must be a finite number, or None, got {floor!r}")
     given = np.asarray(lengths, np.float64)
     if not (given >= 0).all():
         raise ValueError(f"lengths must be numbers of tokens, at least 0, got {given[~(given >= 0)].flat[0]}")

@@ -37,9 +37,14 @@ def fill_silent(first: ArrayLike, second: ArrayLike, share: float = 0.01) -> Flo
     if not 0 <= share <= LARGEST:
         raise ValueError(f"share must be a number of at least 0, got {share!r}")
     length = len(np.atleast_1d(np.asarray(first, np.float64)))
-    speaks = np.nan_to_num(step_scores("first", first, length))
-    fills = np.nan_to_num(step_scores("second", second, length))
-    return np.where(speaks == 0, share * fills, speaks)
+    return filled(
+        np.nan_to_num(step_scores("first", first, length)), np.nan_to_num(step_scores("second", second, length)), share
+    )
+
+
+def filled(first: Floats, second: Floats, share: float) -> Floats:
+    """Return `fill_silent` of numbers that need no check, float64 (N,) and finite."""
+    return np.where(first == 0, share * second, first)
 
 
 class FilledOptions(GraphGPOOptions, total=False):
@@ -62,7 +67,8 @@ def graphgpo_filled(table: StepTable, *, preset: str = "paper", **options: Unpac
     of its group, and a group without contrast stays silent.
 
     Args:
-        table: N steps of finished groups.
+        table: N steps of finished groups; time grows with the cube, memory with the square of the largest group's
+            trajectories, of which there may be 2,000.
         preset: "paper" or "authors", GraphGPO's.
         **options: instead of the preset's; listed below.
 
@@ -70,7 +76,8 @@ def graphgpo_filled(table: StepTable, *, preset: str = "paper", **options: Unpac
         float64 (N,), in the order of the table's rows.
 
     Raises:
-        ValueError, TypeError: as `graphgpo`.
+        ValueError, TypeError: as `graphgpo`; ValueError, as `attribution`, when a group has more trajectories than it
+            solves for.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
@@ -84,4 +91,4 @@ def graphgpo_filled(table: StepTable, *, preset: str = "paper", **options: Unpac
     steps = advantages_of(table, credit, alone)
     fitted = attribution(table, outcome=chosen["outcome"], centred=True)
     scores = process_reward(table, scores=fitted, alpha_trajectory=0.0)
-    return advantages_of(table, credit, given) + (fill_silent(steps, scores, chosen["share"]) - steps)
+    return advantages_of(table, credit, given) + (filled(steps, scores, chosen["share"]) - steps)

@@ -17,20 +17,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.trajectory import Floats, Ints, StepTable
+from agentgym.trajectory.forks import unfolds
 
 Parameters = ParamSpec("Parameters")
 Method = Callable[Concatenate[StepTable, Parameters], Floats]
 
 
-def over_forks(*columns: str) -> Callable[[Method[Parameters]], Method[Parameters]]:
+def over_forks(
+    *columns: str, shared: Callable[..., Floats] | None = None
+) -> Callable[[Method[Parameters]], Method[Parameters]]:
     """Let a function that scores the rows of whole episodes take tables with forks; others it is given as they are.
 
     Args:
         *columns: keyword arguments of the function that hold one entry per row of the table. One that is None or a
             word is left alone.
+        shared: the same from the table with forks itself, in time and memory linear in its rows. It is asked where
+            the unfolded table would have more than `agentgym.trajectory.forks.MOST_UNFOLDED` rows; the two differ by
+            rounding.
 
     Returns:
-        A decorator. The function returns float64 (N,) or (N, K); nan, not scored, has no part in a mean.
+        A decorator. The function returns float64 (N,) or (N, K); nan, not scored, has no part in a mean. Without
+        `shared` a table that is too large to be unfolded is a ValueError.
 
     >>> @over_forks()
     ... def outcome(table):
@@ -47,6 +54,8 @@ def over_forks(*columns: str) -> Callable[[Method[Parameters]], Method[Parameter
         def scored(table: StepTable, /, *args: Parameters.args, **kwargs: Parameters.kwargs) -> Floats:
             if not table.has_forks:
                 return method(table, *args, **kwargs)
+            if shared is not None and not unfolds(table):
+                return shared(table, *args, **kwargs)
             whole, source = table.unfolded()
             for name in columns:
                 if kwargs.get(name) is not None and not isinstance(kwargs[name], str):

@@ -25,9 +25,9 @@ from scipy.sparse import csr_array
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.attribution import attribution
-from wrappers.credit.fill_silent import fill_silent
+from wrappers.credit.fill_silent import filled
 from wrappers.credit.forks import over_forks, refuse_forks
-from wrappers.credit.group import episode_advantages, group_means, visit_advantages
+from wrappers.credit.group import LEAST_SCALE, episode_advantages, group_means, visit_advantages
 from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
 from wrappers.credit.returns import checked_rewards, episode_scores, outcomes, penalties
 from wrappers.credit.state_graph import StateGraph
@@ -41,7 +41,7 @@ _ERROR = 1e-13
 class FrontierOptions(StatisticsOptions, total=False):
     """Options of `frontier`."""
 
-    gamma: Annotated[float, option(0.9, "discount of the values", above=0, high=0.999)]
+    gamma: Annotated[float, option(0.9, "discount of the values", low=1e-6, high=0.999)]
     rewards: Annotated[
         Literal["steps", "end"],
         option(
@@ -140,7 +140,7 @@ def _step_level(table: StepTable, options: FrontierOptions) -> Floats:
     gained = _scaled(difference(seen.worth / options["gamma"], seen.value[graph.source]), table, options)
     contributed = attribution(table, outcome=options["outcome"], centred=True)
     contributed = visit_advantages(contributed, table.group, table.n_groups, options)
-    return fill_silent(compared, fill_silent(gained, contributed, 1.0), options["share"])
+    return filled(compared, filled(gained, contributed, 1.0), options["share"])
 
 
 def _scaled(values: Floats, table: StepTable, options: FrontierOptions) -> Floats:
@@ -151,7 +151,7 @@ def _scaled(values: Floats, table: StepTable, options: FrontierOptions) -> Float
     if options["std"] == "batch":
         squares = np.full(table.n_groups, (values**2).mean() if len(values) else 0.0)
     scale: Floats = np.sqrt(squares)[table.group]
-    return np.divide(values, scale + options["eps"], out=np.zeros(len(values)), where=scale > 0)
+    return np.divide(values, scale + options["eps"], out=np.zeros(len(values)), where=scale > LEAST_SCALE)
 
 
 def _values(table: StepTable, options: FrontierOptions, optimism: float) -> FrontierValues:

@@ -9,11 +9,13 @@ from numpy.typing import NDArray
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.forks import refuse_forks
-from wrappers.credit.options import StatisticsOptions
+from wrappers.credit.options import LARGEST, StatisticsOptions
 
 #: A group whose values span no more than this share of their largest magnitude has no contrast: it scores 0.
 #: Wide enough for rounding of sums, far below anything the eps of the papers lets through.
 TOLERANCE = 1e-9
+#: Nothing is divided by a deviation that is not above this: squares of such numbers are 0, or have lost their digits.
+LEAST_SCALE = 1e-150
 
 #: Pairs are numbered in a table of all possible pairs while it has at most this many cells per row.
 _DENSE = 16
@@ -96,6 +98,7 @@ def standardise(
     *,
     members: Ints | None = None,
     member_values: Floats | None = None,
+    member_weights: Floats | None = None,
     std: Literal["group", "batch", "none"] = "group",
     ddof: int = 1,
     eps: float = 1e-6,
@@ -110,6 +113,7 @@ def standardise(
         members: rows that make the statistics (for instance one per trajectory); all by default. Every group
             with rows must have a member.
         member_values: float64 (len(members),), what the members count with; by default their own values.
+        member_weights: float64 (len(members),), how often each of them counts, above 0; once by default.
         std: divide by the standard deviation of the group, of all groups' centred values, or not.
         ddof: 1 sample, 0 population standard deviation.
         eps: added to the standard deviation.
@@ -125,8 +129,9 @@ def standardise(
         return np.zeros(0)
     sample, inside = (values, groups) if members is None else (values[members], groups[members])
     sample = sample if member_values is None else member_values
-    count = np.bincount(inside, minlength=n_groups)
-    mean = np.bincount(inside, weights=sample, minlength=n_groups) / np.maximum(count, 1)
+    times = 1.0 if member_weights is None else member_weights
+    count = np.bincount(inside, weights=member_weights, minlength=n_groups)
+    mean = np.bincount(inside, weights=times * sample, minlength=n_groups) / np.maximum(count, 1)
     low, high = np.full(n_groups, np.inf), np.full(n_groups, -np.inf)
     np.minimum.at(low, inside, sample)
     np.maximum.at(high, inside, sample)
@@ -142,17 +147,17 @@ def standardise(
     if std == "none":
         scale = np.ones(n_groups)
     else:
-        squares = (sample - mean[inside]) ** 2
+        squares = times * (sample - mean[inside]) ** 2
         if std == "group":
             variance = np.bincount(inside, weights=squares, minlength=n_groups) / np.maximum(count - ddof, 1)
         else:
-            variance = np.full(n_groups, squares.sum() / max(len(sample) - ddof, 1))
+            variance = np.full(n_groups, squares.sum() / max(count.sum() - ddof, 1))
         scale = np.sqrt(variance) + eps
     if singleton == "raw":
         alone = count == 1
         scale[alone] = 1.0 if std == "none" else 1.0 + eps
         still &= ~alone[groups]
-    return np.where(still, 0.0, centred / np.where(scale > 0, scale, 1.0)[groups])
+    return np.where(still, 0.0, centred / np.where(scale > LEAST_SCALE, scale, 1.0)[groups])
 
 
 def whitened(values: Floats, weights: Floats | None = None, *, ddof: int = 1, eps: float = 1e-8) -> Floats:
@@ -172,14 +177,18 @@ def whitened(values: Floats, weights: Floats | None = None, *, ddof: int = 1, ep
     """
     times = np.ones(len(values)) if weights is None else weights
     inside = values[times > 0]
-    noise = TOLERANCE * np.abs(inside).max(initial=0.0)
+    largest = np.abs(inside).max(initial=0.0)
+    if largest > LARGEST:  # its square may overflow
+        return whitened(values / largest, weights, ddof=ddof, eps=0.0)
+    noise = TOLERANCE * largest
     if len(inside) == 0 or np.ptp(inside) <= noise:
         return np.zeros(len(values))
     mean = float(np.average(values, weights=times))
     if abs(mean) <= noise:  # only rounding: what is 0 stays exactly 0
         mean = 0.0
     variance = float(np.sum(times * (values - mean) ** 2)) / max(float(times.sum()) - ddof, 1.0)
-    scores: Floats = (values - mean) / np.sqrt(variance + eps)
+    scale = float(np.sqrt(variance + eps))
+    scores: Floats = (values - mean) / (scale if scale > LEAST_SCALE else 1.0)
     return scores
 
 
@@ -226,7 +235,7 @@ def first_rows(table: StepTable) -> Ints:
     return table.order[table.offsets[:-1]]
 
 
-def others_factor(members: Ints, n_groups: int) -> Floats:
+def others_factor(members: Ints, n_groups: int, weights: Floats | None = None) -> Floats:
     """Return float64 (n_groups,): `n / (n - 1)`, or 1 for n < 2.
 
     The distance to the mean of all n members times this is the distance to the mean of the others.
@@ -234,11 +243,12 @@ def others_factor(members: Ints, n_groups: int) -> Floats:
     Args:
         members: int64 (M,), the group of each member, 0..n_groups-1.
         n_groups: number of groups.
+        weights: float64 (M,), how often each member counts; once by default.
 
     >>> others_factor(np.array([0, 0, 0, 1]), 2)
     array([1.5, 1. ])
     """
-    count = np.bincount(members, minlength=n_groups).astype(np.float64)
+    count = np.bincount(members, weights=weights, minlength=n_groups).astype(np.float64)
     return np.divide(count, count - 1.0, out=np.ones_like(count), where=count > 1)
 
 

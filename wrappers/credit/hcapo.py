@@ -26,7 +26,7 @@ class HCAPOOptions(StatisticsOptions, total=False):
     """Options of `hcapo`."""
 
     omega: Annotated[float, option(1.0, "weight of the step level")]
-    temper: Annotated[float, option(5.0, "T, which both log-probabilities are divided by", above=0)]
+    temper: Annotated[float, option(5.0, "T, which both log-probabilities are divided by", low=1e-6)]
     against: Annotated[
         Literal["reply", "episode"],
         option(

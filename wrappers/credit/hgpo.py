@@ -108,11 +108,15 @@ def hgpo(table: StepTable, *, preset: str = "paper", **options: Unpack[HGPOOptio
 
 
 def _check(options: HGPOOptions) -> None:
-    k = int(options["k"])
+    k = options["k"]
     if k > _LONGEST:
         raise ValueError(f"k must be at most {_LONGEST}, got {k}")
-    if abs(options["alpha"]) * math.log(int(k) + options["first_weight"]) > _LARGEST_LOG_WEIGHT:
-        raise ValueError(f"alpha={options['alpha']} with k={k} makes weights beyond 1e100 or 1e-100")
+    if abs(options["alpha"]) * math.log(k + options["first_weight"]) > _LARGEST_LOG_WEIGHT:
+        most = _LARGEST_LOG_WEIGHT / math.log(k + options["first_weight"])
+        raise ValueError(
+            f"alpha must be within +-{most:.4g} with k={k}, as weights must be within 1e-100 and 1e100, got "
+            f"{options['alpha']}"
+        )
 
 
 class HGPO(CreditWrapper):

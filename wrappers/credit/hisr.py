@@ -78,7 +78,8 @@ def importance(
         raise ValueError(f"clip must be above 0, or None, got {clip!r}")
     gain = token_scores("hindsight_lp", hindsight_lp, inside) - token_scores("policy_lp", policy_lp, inside)
     length = inside.sum(axis=1)
-    exponent = np.where(length > 0, gain.sum(axis=1) / np.maximum(length, 1) / beta, np.nan)
+    with np.errstate(over="ignore"):  # what is infinite is cut off
+        exponent = np.where(length > 0, gain.sum(axis=1) / np.maximum(length, 1) / beta, np.nan)
     bound = np.log(LARGEST) if clip is None else min(clip, np.log(LARGEST))
     found: Floats = np.exp(np.clip(exponent, -bound, bound))
     return found

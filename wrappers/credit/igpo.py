@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.forest import discounted_sums
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import visit_advantages
 from wrappers.credit.options import StatisticsOptions, choose, documented, finite_numbers, option, presets
-from wrappers.credit.returns import discounted_returns, outcomes, penalties
+from wrappers.credit.returns import outcomes, penalties
 
 
 class IGPOOptions(StatisticsOptions, total=False):
@@ -57,7 +58,7 @@ def igpo(table: StepTable, *, beliefs: ArrayLike, preset: str = "paper", **optio
         TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
-    ...     action=["look", "say", "say"], next_state=["u", "end", "end"], reward=[0, 1, 0], won=[1, 1, 0])
+    ...     action=["look", "say", "say"], next_state=["u", "right", "wrong"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> igpo(table, beliefs=[0.1, 0.6, 0.1], std="none")  # .5 gained, then outcomes 1 and 0, about their mean .5
     array([ 0.5,  0.5, -0.5])
     """
@@ -74,4 +75,6 @@ def igpo(table: StepTable, *, beliefs: ArrayLike, preset: str = "paper", **optio
         ends[table.last] = 1
         sets, n_sets = 2 * sets + ends, 2 * n_sets
     compared = visit_advantages(gained, sets, n_sets, chosen)
-    return discounted_returns(table, chosen["gamma"], compared) - penalties(table, chosen, "advantage")
+    to_go = np.empty(len(table))
+    to_go[table.order] = discounted_sums(compared[table.order], table.offsets[:-1], chosen["gamma"])
+    return to_go - penalties(table, chosen, "advantage")

@@ -19,10 +19,11 @@ import gymnasium as gym
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.forest import discounted_sums
 from wrappers.credit.forks import over_forks, refuse_forks
 from wrappers.credit.group import TOLERANCE, episode_advantages, group_means, number_pairs, visit_advantages
 from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
-from wrappers.credit.returns import discounted_returns, discounted_sums, episode_scores, penalties
+from wrappers.credit.returns import discounted_returns, episode_scores, penalties
 from wrappers.credit.state_values import StateValues, ValueOptions, actions_of_states, difference, state_values
 from wrappers.credit.wrapper import CreditWrapper
 
@@ -54,7 +55,7 @@ class PotentialOptions(StatisticsOptions, ValueOptions, total=False):
         ),
     ]
     gate_power: Annotated[float, option(2.0, 'exponent of the gate "success"', low=0)]
-    tau: Annotated[float, option(4.0, 'visits at which the gate "variance" opens', above=0)]
+    tau: Annotated[float, option(4.0, 'visits at which the gate "variance" opens', low=1e-6)]
     alpha_step: Annotated[float, option(1.0, "weight of the step level")]
     alpha_return: Annotated[float, option(0.0, "weight of returns compared at a state (GiGPO's step level)")]
     alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]

@@ -16,10 +16,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
+from wrappers.credit.forest import discounted_sums
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import others_factor
 from wrappers.credit.options import EpisodeOptions, choose, documented, option, presets
-from wrappers.credit.returns import discounted_sums, penalties
+from wrappers.credit.returns import penalties
 from wrappers.credit.rloo import against_others
 from wrappers.credit.scores import reply_tokens, token_scores
 from wrappers.credit.token_gae import whiten

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
+from agentgym.trajectory.forks import counts_so_far
 from wrappers.credit.group import number_pairs, others_factor, visit_advantages
 from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
 from wrappers.credit.returns import episode_level, mean_returns, penalties
@@ -150,7 +151,5 @@ def _step_level(table: StepTable, scores: Floats, scored: Bools, options: Proces
 
 def _first_scored(table: StepTable, scored: Bools) -> Ints:
     """The first scored row of each episode that has one; each row once, however many share it."""
-    whole, source = table.unfolded()
-    rows = whole.order[scored[source[whole.order]]]
-    first = source[rows[np.flatnonzero(np.diff(whole.trajectory[rows], prepend=-1))]]
-    return np.unique(first) if table.has_forks else first
+    first = scored & (counts_so_far(table, scored) == 1)
+    return np.flatnonzero(first) if table.has_forks else table.order[first[table.order]]

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, NamedTuple, TypedDict
 import numpy as np
 
 from agentgym.trajectory import Bools, Ints, StepTable
-from wrappers.credit.forks import first_copies
+from agentgym.trajectory.forks import counts_so_far, latest
 from wrappers.credit.options import option
 
 Invalid = Literal["bypass", "self_loop", "keep"]
@@ -77,36 +77,23 @@ def transitions(
         noise_states: states that are only shown, such as "Nothing happens.": a row that leads to one changed nothing,
             also where it counts as valid (published environments call every well-formed reply valid).
     """
-    if table.has_forks:  # which transition a row is depends on the rows before it: the same in all copies
-        whole, source = table.unfolded()
-        copies = first_copies(source, len(table))
-        found = transitions(whole, invalid, no_change_actions, noise_states)
-        return Transitions(found.source[copies], found.target[copies], found.scored[copies])
     if invalid == "keep" or len(table) == 0:
         return Transitions(table.state, table.next_state, np.ones(len(table), np.bool_))
-    order = table.order
     looks = np.fromiter((_looks(a, no_change_actions) for a in table.actions), np.bool_, len(table.actions))
-    changes = (table.valid & ~looks[table.action])[order]
+    changes = table.valid & ~looks[table.action]
     if noise_states:
         words = frozenset(noise_states)
         noise = np.fromiter((state in words for state in table.states), np.bool_, len(table.states))
-        changes &= ~noise[table.next_state[order]]
-    # Position (in order) of the last changing row before each row of the same unbroken run, -1 where there is none.
-    position = np.arange(len(order))
-    begins = np.ones(len(order), np.bool_)
-    begins[1:] = table.state[order[1:]] != table.next_state[order[:-1]]
-    begins[table.offsets[:-1]] = True
-    start = np.maximum.accumulate(np.where(begins, position, 0))
-    before = np.empty(len(order), np.int64)
-    before[0] = -1
-    before[1:] = np.maximum.accumulate(np.where(changes, position, -1))[:-1]
-    reached = before >= start
-    source_in_order = np.where(reached, table.next_state[order][before], table.state[order][start])
-    source = np.empty(len(order), np.int64)
-    source[order] = source_in_order
-    moved = np.empty(len(order), np.bool_)
-    moved[order] = changes
-    moved &= table.next_state != source
+        changes &= ~noise[table.next_state]
+    previous, root = table.previous, table.previous < 0
+    begins = root | (table.state != table.next_state[previous])
+    start = latest(table, begins)
+    # The last changing row before each row counts where it is of the same unbroken run.
+    before = np.where(root, -1, latest(table, changes)[previous])
+    turn = counts_so_far(table, np.ones(len(table), np.bool_))
+    reached = (before >= 0) & (turn[before] >= turn[start])
+    source = np.where(reached, table.next_state[before], table.state[start])
+    moved = changes & (table.next_state != source)
     scored = moved if invalid == "bypass" else np.ones(len(table), np.bool_)
     return Transitions(source, np.where(moved, table.next_state, source), scored)
 

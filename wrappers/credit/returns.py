@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.linalg.blas import dtbsv
 
 from agentgym.trajectory import Floats, Ints, StepTable
+from agentgym.trajectory.forks import chain_sums
+from wrappers.credit.forest import Forest, discounted_sums
 from wrappers.credit.forks import over_forks
-from wrappers.credit.group import episode_advantages
-from wrappers.credit.options import LARGEST, OutcomeOptions, PenaltyOptions, StatisticsOptions, WorthOptions
+from wrappers.credit.group import episode_advantages, standardise
+from wrappers.credit.options import (
+    LARGEST,
+    OutcomeOptions,
+    PenaltyOptions,
+    StatisticsOptions,
+    WorthOptions,
+)
 from wrappers.credit.scores import step_scores
 
 
@@ -34,32 +41,14 @@ def discounted_returns(table: StepTable, gamma: float, reward: Floats | None = N
     return result
 
 
-@over_forks("reward")
+def _shared_returns(table: StepTable, *, gamma: float, reward: Floats | None = None) -> Floats:
+    return Forest(table).to_go(checked_rewards(table.reward if reward is None else reward), gamma)
+
+
+@over_forks("reward", shared=_shared_returns)
 def mean_returns(table: StepTable, *, gamma: float, reward: Floats | None = None) -> Floats:
     """Return `discounted_returns`, in a table with forks the mean over the episodes that go through each row."""
     return discounted_returns(table, gamma, reward)
-
-
-def discounted_sums(values: Floats, starts: Ints, gamma: float) -> Floats:
-    """Return `S_t = sum_k gamma^k v_{t+k}` to the end of each sequence: float64 (N,), in O(N).
-
-    Args:
-        values: float64 (N,), one sequence behind the other.
-        starts: int64 (M,), where each sequence begins.
-        gamma: discount per place.
-
-    >>> discounted_sums(np.array([1.0, 2.0, 4.0]), np.array([0, 2]), 0.5)
-    array([2., 2., 4.])
-    """
-    if len(values) == 0:
-        return np.zeros(0)
-    # S_t - gamma S_{t+1} = v_t is a banded triangular system; the band is cut where a sequence ends.
-    bands = np.empty((2, len(values)), order="F")
-    bands[0] = -gamma
-    bands[0, starts] = 0.0
-    bands[1] = 1.0
-    sums: Floats = dtbsv(1, bands, values)
-    return sums
 
 
 def penalties(table: StepTable, options: PenaltyOptions, where: str) -> Floats:
@@ -69,7 +58,43 @@ def penalties(table: StepTable, options: PenaltyOptions, where: str) -> Floats:
     return np.where(table.valid, 0.0, options["invalid_penalty"])
 
 
-@over_forks()
+def shared_level(table: StepTable, options: StatisticsOptions) -> tuple[Floats, Ints, Floats]:
+    """Compare the episodes of a table with forks as `episode_level` does, in time linear in its rows.
+
+    Returns:
+        float64 (N,), the mean over the episodes through each row; int64 (K,), rows in the groups of the members of the
+        statistics that the option `over` says; and float64 (K,), how often each of them counts.
+    """
+    forest, lost = Forest(table), penalties(table, options, "row")
+    scores = _trajectory_scores(table, options)
+    members, values, times = table.last, scores - lost[forest.root], np.ones(len(scores))
+    if options["over"] == "steps":
+        # A step scores what its episode does, or that less the penalty: two members per episode stand for all of them.
+        refused = chain_sums(table, np.where(table.valid, 0.0, 1.0))
+        penalty = options["invalid_penalty"] if options["penalty"] == "row" else 0.0
+        times = np.concatenate((table.episode_length - refused, refused))
+        members, values = np.tile(table.last, 2)[times > 0], np.concatenate((scores, scores - penalty))[times > 0]
+        times = times[times > 0]
+    level = standardise(
+        forest.mean(scores) - lost,
+        table.group,
+        table.n_groups,
+        members=members,
+        member_values=values,
+        member_weights=times,
+        std=options["std"],
+        ddof=options["ddof"],
+        eps=options["eps"],
+        singleton=options["singleton"],
+    )
+    return level, members, times
+
+
+def _shared_level(table: StepTable, options: StatisticsOptions) -> Floats:
+    return shared_level(table, options)[0]
+
+
+@over_forks(shared=_shared_level)
 def episode_level(table: StepTable, options: StatisticsOptions) -> Floats:
     """Compare the outcomes of episodes, less penalties, inside their group: float64 (N,); needs full options.
 
@@ -88,18 +113,25 @@ def given_or_episode_level(table: StepTable, advantages: ArrayLike | None, optio
     return episode_level(table, options) if advantages is None else step_scores("advantages", advantages, len(table))
 
 
-@over_forks()
+def _trajectory_scores(table: StepTable, options: OutcomeOptions) -> Floats:
+    """float64 (M,): each episode's outcome, less the penalties "discounted" of all its steps."""
+    lost = chain_sums(table, penalties(table, options, "discounted"))
+    scores: Floats = outcomes(table, options) - lost
+    return scores
+
+
+def _shared_scores(table: StepTable, options: OutcomeOptions) -> Floats:
+    return Forest(table).mean(_trajectory_scores(table, options)) - penalties(table, options, "row")
+
+
+@over_forks(shared=_shared_scores)
 def episode_scores(table: StepTable, options: OutcomeOptions) -> Floats:
     """Return float64 (N,): the episode's outcome on each of its rows, less penalties "row" and "discounted".
 
     Raises:
         ValueError: on a reward beyond `LARGEST`, where the outcome is the return.
     """
-    lost = penalties(table, options, "discounted")
-    per_trajectory = outcomes(table, options) - np.bincount(
-        table.trajectory, weights=lost, minlength=table.n_trajectories
-    )
-    return per_trajectory[table.trajectory] - penalties(table, options, "row")
+    return _trajectory_scores(table, options)[table.trajectory] - penalties(table, options, "row")
 
 
 def outcomes(table: StepTable, options: WorthOptions) -> Floats:

@@ -35,7 +35,10 @@ class RewardFlowOptions(StatisticsOptions, GraphOptions, ReleaseOptions, total=F
         ),
     ]
     shaping_gamma: Annotated[
-        float, option(1.0, "factor of R(s') in the step reward; the paper has 1, gamma makes it potential-based")
+        float,
+        option(
+            1.0, "factor of R(s') in the step reward; the paper has 1, gamma makes it potential-based", low=0, high=1
+        ),
     ]
     alpha_action: Annotated[float, option(1.0, "weight of the step level")]
     alpha_trajectory: Annotated[float, option(1.0, "weight of the episode level")]

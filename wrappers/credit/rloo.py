@@ -13,7 +13,7 @@ from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import episode_advantages, first_rows, others_factor
 from wrappers.credit.options import EpisodeOptions, StatisticsOptions, choose, documented, presets
-from wrappers.credit.returns import episode_scores, penalties
+from wrappers.credit.returns import episode_scores, penalties, shared_level
 from wrappers.credit.wrapper import CreditWrapper
 
 #: The authors' family leaves one *step* out: the mean still holds the episode's own other steps.
@@ -45,13 +45,21 @@ def rloo(table: StepTable, *, preset: str = "paper", **options: Unpack[EpisodeOp
     return against_others(table, chosen) - penalties(table, chosen, "advantage")
 
 
-@over_forks()
+def _shared_against_others(table: StepTable, options: EpisodeOptions) -> Floats:
+    centred, members, times = shared_level(table, _mean_only(options))
+    return centred * others_factor(table.group[members], table.n_groups, times)[table.group]
+
+
+@over_forks(shared=_shared_against_others)
 def against_others(table: StepTable, options: EpisodeOptions) -> Floats:
     """Return float64 (N,): the episode's outcome against the others', before the penalty "advantage"."""
-    mean_only: StatisticsOptions = {**options, "std": "none", "ddof": 1, "eps": 0.0}
-    centred = episode_advantages(table, episode_scores(table, options), mean_only)
+    centred = episode_advantages(table, episode_scores(table, options), _mean_only(options))
     members = table.group[first_rows(table)] if options["over"] == "trajectories" else table.group
     return centred * others_factor(members, table.n_groups)[table.group]
+
+
+def _mean_only(options: EpisodeOptions) -> StatisticsOptions:
+    return {**options, "std": "none", "ddof": 1, "eps": 0.0}
 
 
 class RLOO(CreditWrapper):

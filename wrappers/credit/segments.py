@@ -11,8 +11,10 @@ from collections.abc import Callable, Hashable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from agentgym.checks import whole as whole_number
 from agentgym.trajectory import Bools, Ints, StepTable
-from wrappers.credit.forks import first_copies, refuse_forks
+from agentgym.trajectory.forks import counts_so_far
+from wrappers.credit.forks import refuse_forks
 
 #: Whether something happened in a step: `changed(state, action, next_state)`.
 Changed = Callable[[Hashable, Hashable, Hashable], bool]
@@ -40,7 +42,7 @@ def by_event(table: StepTable, changed: Changed | ArrayLike) -> Ints:
             f"changed must be a function or hold one bool per row, shape ({len(table)},), got {events.dtype} of "
             f"shape {events.shape}"
         )
-    begins = np.zeros(len(table), np.int64)
+    begins = np.zeros(len(table), np.bool_)
     later = table.previous >= 0
     begins[later] = events[table.previous[later]]
     return _numbered(table, begins)
@@ -54,7 +56,7 @@ def by_turn(table: StepTable) -> Ints:
     >>> by_turn(table)
     array([1, 0, 0])
     """
-    return _numbered(table, np.ones(len(table), np.int64))
+    return _numbered(table, np.ones(len(table), np.bool_))
 
 
 def by_count(table: StepTable, k: int) -> Ints:
@@ -72,8 +74,7 @@ def by_count(table: StepTable, k: int) -> Ints:
     >>> by_count(table, 2)
     array([0, 0, 0, 1, 1])
     """
-    if k < 1:
-        raise ValueError(f"k must be at least 1, got {k!r}")
+    k = whole_number("k", k, 1)
     refuse_forks(table, "a shared step has no one place among k segments, for the episodes through it differ in length")
     length = np.diff(table.offsets)[table.trajectory]
     return by_turn(table) * np.minimum(k, length) // np.maximum(length, 1)
@@ -115,15 +116,9 @@ def checked_segments(table: StepTable, segments: ArrayLike) -> Ints:
     return numbers
 
 
-def _numbered(table: StepTable, begins: Ints) -> Ints:
-    """Number segments, given 1 in each row that begins one (the first row of an episode does in any case)."""
-    if table.has_forks:  # a number is made of the rows before: the same in all copies
-        whole, source = table.unfolded()
-        return _numbered(whole, begins[source])[first_copies(source, len(table))]
-    count = np.cumsum(begins[table.order])
-    numbers = np.empty(len(table), np.int64)
-    numbers[table.order] = count - np.repeat(count[table.offsets[:-1]], np.diff(table.offsets))
-    return numbers
+def _numbered(table: StepTable, begins: Bools) -> Ints:
+    """Number segments, given True in each row that begins one (the first row of an episode does in any case)."""
+    return counts_so_far(table, begins | (table.previous < 0)) - 1
 
 
 def _events(table: StepTable, changed: Changed) -> Bools:

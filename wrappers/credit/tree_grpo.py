@@ -12,9 +12,10 @@ from typing import Annotated, Literal, Unpack
 
 import numpy as np
 
-from agentgym.forks import chain_sums
 from agentgym.trajectory import Floats, Ints, StepTable
-from wrappers.credit.branches import Forest, spread, step_rewards
+from agentgym.trajectory.forks import chain_sums
+from wrappers.credit.branches import spread, step_rewards
+from wrappers.credit.forest import Forest
 from wrappers.credit.group import standardise
 from wrappers.credit.options import OutcomeOptions, choose, documented, option, presets
 from wrappers.credit.returns import penalties
@@ -61,8 +62,8 @@ def tree_grpo(table: StepTable, *, preset: str = "paper", **options: Unpack[Tree
     """Return the advantage of every step, those of branches included.
 
     Args:
-        table: N steps of finished groups, with branches such as `agentgym.tree.collect_tree` plays. Without any, every
-            tree has one episode and what is left is the comparison in the group: `wrappers.credit.grpo`.
+        table: N steps of finished groups, with branches such as `agentgym.rollout.collect_tree` plays. Without any,
+            every tree has one episode and what is left is the comparison in the group: `wrappers.credit.grpo`.
         preset: "paper" or "authors".
         **options: instead of the preset's; listed below.
 

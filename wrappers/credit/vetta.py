@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats
 from wrappers.credit.group import group_means
-from wrappers.credit.options import check_shares
+from wrappers.credit.options import LARGEST, check_shares
 from wrappers.credit.token_gae import checked_arrays, checked_flags, checked_turns
 
 
@@ -60,8 +60,8 @@ def vetta(
     """
     reward, value, kept = checked_arrays(rewards, values, mask)
     check_shares(gamma=gamma, lam=lam, turn_gamma=turn_gamma, turn_lam=turn_lam)
-    if not alpha >= 0:
-        raise ValueError(f"alpha must be at least 0, got {alpha}")
+    if not 0 <= alpha <= LARGEST:
+        raise ValueError(f"alpha must be finite and at least 0, got {alpha!r}")
     ends = checked_flags("turn_ends", turn_ends, kept.shape)
     checked_turns(reward, kept, ends)
     whole = value if turn_values is None else checked_arrays(rewards, turn_values, mask)[1]

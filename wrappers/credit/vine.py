@@ -19,9 +19,10 @@ import numpy as np
 
 from agentgym.trajectory import Ending, Floats, StepTable
 from wrappers.credit.branches import spread, step_rewards
+from wrappers.credit.forest import discounted_sums
 from wrappers.credit.group import first_rows, number_pairs, whitened
 from wrappers.credit.options import OutcomeOptions, choose, documented, option, presets
-from wrappers.credit.returns import discounted_returns, discounted_sums, penalties
+from wrappers.credit.returns import discounted_returns, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
 
@@ -68,7 +69,7 @@ def vine(
     """Return the advantage of every step of the trajectories that were played from their beginning.
 
     Args:
-        table: N steps of finished groups, with branches such as `agentgym.tree.collect_tree` plays. Without any, the
+        table: N steps of finished groups, with branches such as `agentgym.rollout.collect_tree` plays. Without any, the
             whole episode is one segment: `wrappers.credit.rloo`, where all episodes of a group begin in one state.
         continuations: trajectories that estimate the states they begin in, for groups of the same name, in place of
             those of the table; `pool` then counts for nothing. They may know what a state is worth in which a time

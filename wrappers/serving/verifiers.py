@@ -13,6 +13,7 @@ import asyncio
 import contextlib
 import importlib
 import sys
+import uuid
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,10 +27,10 @@ from pydantic import Field
 from verifiers.v1.cli.eval.main import main as vf_eval
 from verifiers.v1.dialects.chat import message_to_wire
 
-from agentgym.episode import plain_steps
 from agentgym.panels import Panel, open_panel
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply, Trajectory
+from agentgym.trajectory.episode import plain_steps
 from wrappers.reply import ReplyParser, VectorReplyParser
 from wrappers.transcript import Transcript, VectorTranscript
 
@@ -97,9 +98,10 @@ class GymEnv(vf.Env[GymConfig]):
     """Plays an episode of a Gymnasium environment with verifiers' model, one user message an observation."""
 
     async def run(self, task: PanelTask, agents: vf.Agents) -> None:
-        """Play one episode and write its steps to `trace.info["episode"]`, as `agentgym.episode.plain_steps` has them.
+        """Play one episode and write its plain steps to `trace.info["episode"]` (`agentgym.trajectory.episode`).
 
-        It is cut where verifiers ends the conversation, at a limit of turns for instance. A task has one seed.
+        It is cut where verifiers ends the conversation, at a limit of turns for instance. A task has one seed, and so
+        one start; what the environment draws in a step is each episode's own.
         """
         async with agents.agent.interaction(task) as interaction:
             played = asyncio.get_running_loop().run_in_executor(_EPISODES, _play, task.data, _Player(interaction))
@@ -121,7 +123,9 @@ class _Player:
 def _play(data: PanelData, player: _Player) -> Trajectory:
     envs = VectorReplyParser(gym.make_vec(data.env, num_envs=1, autoreset_mode="Disabled", **data.env_options))
     with contextlib.closing(VectorTranscript(envs, instructions=False)) as shown:
-        table = collect(shown, player, tasks=[{"task_id": data.id}], seed=zlib.crc32(str(data.id).encode()))
+        # verifiers does not say which episode of its task this is: any number gives it luck of its own.
+        first, seed = uuid.uuid4().int >> 96, zlib.crc32(str(data.id).encode())
+        table = collect(shown, player, tasks=[{"task_id": data.id}], seed=seed, first=first)
     return table.to_trajectories()[0]
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import gymnasium as gym
 
 from agentgym.alfworld.game import DIALECTS, TASK_TYPES, Game
-from agentgym.disk_cache import VARIABLE, fingerprint, write_file
+from agentgym.outside.files import VARIABLE, fingerprint, write_file
 
 #: Raise it whenever reading a game file or packing a game changes.
 VERSION = 3

@@ -16,8 +16,8 @@ from agentgym.alfworld.game import TASK_TYPES, Game
 from agentgym.alfworld.official.cache import PackedGames, cache_file, load, pack, save, unpack
 from agentgym.alfworld.official.problem import read_game
 from agentgym.checks import suggest
-from agentgym.disk_cache import fingerprint
-from agentgym.foreign_text import DataError, clean, read_json
+from agentgym.outside.files import fingerprint
+from agentgym.outside.text import DataError, clean, read_json
 
 #: Splits of the official data.
 SPLITS: tuple[str, ...] = ("train", "valid_seen", "valid_unseen", "valid_train")
@@ -163,7 +163,7 @@ def open_split(folder: Path, split: str, cache_in: Path | None) -> Split:
     Args:
         folder: as from `find_folder`.
         split: one of `SPLITS`.
-        cache_in: folder of the cache file, as from `agentgym.disk_cache.cache_folder`; None for no cache.
+        cache_in: folder of the cache file, as from `agentgym.outside.files.cache_folder`; None for no cache.
 
     Raises:
         ValueError: when there is no such split.

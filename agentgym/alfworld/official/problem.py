@@ -14,7 +14,7 @@ from sys import intern
 from typing import Any
 
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TWO, Game, mask
-from agentgym.foreign_text import DataError, read_json
+from agentgym.outside.text import DataError, read_json
 
 #: Most receptacles, objects and locations of a game, longest name, and longest sentence of a task, in characters: many
 #: times what official games have (54, 73, 50; 19; 50), so that observations stay of a size that can be shown.

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentgym.foreign_text import DataError, Unpacked, clean, read_json
+from agentgym.outside.text import DataError, Unpacked, clean, read_json
 from agentgym.searchqa.retriever import MOST_CONTENTS, MOST_ID, Passage
 
 _FORMATS = ".jsonl, .jsonl.xz, .jsonl.gz or .jsonl.bz2"

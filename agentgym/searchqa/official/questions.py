@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from agentgym.foreign_text import DataError, clean_json, read_json_lines
+from agentgym.outside.text import DataError, clean_json, most_unpacked, read_json_lines
 from agentgym.searchqa.question import MOST_TEXT, Question
 from agentgym.searchqa.retriever import MOST_ID
 from agentgym.searchqa.scoring import countable
@@ -19,6 +19,8 @@ SOURCES = ("nq", "triviaqa", "popqa", "hotpotqa", "2wikimultihopqa", "musique", 
 _STEMS = ("train", "dev", "validation", "valid", "eval", "test")
 #: What stands between several answers in one string.
 _SEPARATOR = "<|answer_split|>"
+#: Rows of a Parquet file that are unpacked at a time, and the bytes that a value takes at least.
+_BATCH, _VALUE = 256, 8
 _FORMATS = ".jsonl, .jsonl.xz, .jsonl.gz, .jsonl.bz2 or .parquet"
 
 
@@ -69,17 +71,28 @@ def _rows(path: Path) -> Iterator[tuple[int, Any]]:
         ) from error
 
 
-def _parquet(path: Path) -> Iterable[Any]:
+def _parquet(path: Path) -> Iterator[Any]:
+    """Yield the rows; a file of some hundred bytes can stand for millions of long ones."""
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
         raise ImportError(f"reading {path} needs pyarrow: pip install pyarrow (or give a .jsonl file)") from error
     try:
-        rows: list[Any] = clean_json(pyarrow.parquet.read_table(path).to_pylist())
-    except (OSError, ValueError, RecursionError, pyarrow.ArrowException) as error:
+        most = most_unpacked(path.stat().st_size)
+        with pyarrow.parquet.ParquetFile(path) as file:
+            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+            columns = [group.column(number) for group in groups for number in range(group.num_columns)]
+            size = sum(max(_VALUE * column.num_values, column.total_uncompressed_size) for column in columns)
+            for batch in file.iter_batches(_BATCH) if size <= most else ():
+                size += batch.nbytes
+                if size > most:
+                    break
+                yield from clean_json(batch.to_pylist())
+    except (OSError, ValueError, RecursionError, MemoryError, pyarrow.ArrowException) as error:
         raise DataError(f"questions {path} cannot be read ({error}); expected a Parquet file") from error
-    return rows
+    if size > most:
+        raise DataError(f"questions {path}: unpacks to more than {most:,} bytes; write it as .jsonl if you trust it")
 
 
 def _question(row: Any, where: str, stem: str) -> Question | None:

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.foreign_text import DataError, read_json
+from agentgym.outside.text import DataError, read_json
 from agentgym.searchqa.retrieval.index_folder import Progress, run_command, write_json
 from agentgym.searchqa.retrieval.passage_file import PassageFile
 from agentgym.searchqa.retriever import Found, Hit, Passage, check_search

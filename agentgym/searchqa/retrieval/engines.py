@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from agentgym.checks import suggest
-from agentgym.disk_cache import cache_folder
-from agentgym.foreign_text import DataError
-from agentgym.redaction import refuse_credential
+from agentgym.outside.files import cache_folder
+from agentgym.outside.redaction import refuse_credential
+from agentgym.outside.text import DataError
 from agentgym.searchqa.official.corpus import check_passages, corpus_state, read_passages
 from agentgym.searchqa.retrieval.index_folder import build_index, default_folder, open_index, print_progress
 from agentgym.searchqa.retrieval.lexical import LexicalRetriever

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentgym.foreign_text import DataError, clean
+from agentgym.outside.text import DataError, clean
 from agentgym.searchqa.retriever import MOST_CONTENTS, MOST_ID, MOST_QUERY, Found, Hit, Passage, SearchFailure
 
 FORMATS: tuple[str, ...] = ("searchr1", "verl_agent")

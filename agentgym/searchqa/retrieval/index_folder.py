@@ -20,8 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.disk_cache import fingerprint, locked, write_file
-from agentgym.foreign_text import DataError
+from agentgym.outside.files import fingerprint, locked, write_file
+from agentgym.outside.text import DataError
 from agentgym.searchqa.official.corpus import PassageReader, check_some, corpus_state, same_id
 from agentgym.searchqa.retrieval.lexical import HEAP, INDEX, LexicalRetriever, document, load_tantivy, new_index
 from agentgym.searchqa.retrieval.passage_file import PASSAGE_FILES, PassageFile, PassageWriter

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from agentgym.foreign_text import DataError, clean, read_json
+from agentgym.outside.text import DataError, clean, read_json
 from agentgym.searchqa.retriever import MOST_CONTENTS, Found, Hit, Passage, SearchFailure, check_search
 
 

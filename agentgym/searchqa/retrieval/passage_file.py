@@ -11,7 +11,7 @@ from typing import IO, overload
 
 import numpy as np
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.searchqa.retriever import Passage
 
 _ROWS, _ENDS = PASSAGE_FILES = "passages.jsonl", "passages.ends"

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentgym.checks import check_name
-from agentgym.foreign_text import DataError
-from agentgym.http_client import HttpAnswer, HttpClient, HttpFailure
+from agentgym.outside.http import HttpAnswer, HttpClient, HttpFailure
+from agentgym.outside.text import DataError
 from agentgym.searchqa.retrieval.formats import FORMATS, read_answer, write_request
 from agentgym.searchqa.retriever import Found, SearchFailure, check_search
 
@@ -19,7 +19,7 @@ _MOST_BYTES = 256_000_000
 class HttpRetriever:
     """A retrieval server, such as Search-R1's, verl-agent's, or `python -m agentgym.searchqa.retrieval.serve`.
 
-    A search that fails, after all its tries (see `agentgym.http_client.HttpClient`), gives a `SearchFailure` for its
+    A search that fails, after all its tries (see `agentgym.outside.http.HttpClient`), gives a `SearchFailure` for its
     queries and leaves the others alone. Credentials (values of `headers`, user and password and keys in the URL) are
     sent and shown nowhere, and a pickle leaves them out: a client that comes out of one, where the server wants some,
     has to be made anew.

@@ -4,15 +4,13 @@
 
 `POST /retrieve` speaks both published formats (see `formats`); `GET /health` says how many passages there are. Each
 connection has its thread; the search itself runs outside Python's global lock. A request is limited in bytes, in
-queries and in time, and has to name this machine as its host: a page in a browser whose name was bent to this address
-names another.
+queries and in time, and may come from programs and from this machine's own pages alone, see `agentgym.outside.hosts`.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
-import ipaddress
 import json
 import os
 import signal
@@ -27,8 +25,9 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from agentgym.foreign_text import DataError, clean, read_json
-from agentgym.redaction import redact
+from agentgym.outside.hosts import OwnHosts
+from agentgym.outside.redaction import redact
+from agentgym.outside.text import DataError, read_json
 from agentgym.searchqa.retrieval.formats import Request, read_request, write_answer
 from agentgym.searchqa.retriever import Retriever, SearchFailure
 
@@ -51,8 +50,7 @@ class RetrievalServer(ThreadingHTTPServer):
         default_k: number of hits for requests that do not say.
         patience: seconds that a client may keep a connection silent before a request.
         seconds: from the first byte of a request to the end of its search, and again for sending the answer.
-        names: names of hosts that requests may be addressed to, beside this machine's own, localhost and any IP
-            address; "*" for all.
+        names: further hosts by which clients reach this machine, and whose pages may ask; "*" for all. See `OwnHosts`.
     """
 
     daemon_threads = True
@@ -75,23 +73,11 @@ class RetrievalServer(ThreadingHTTPServer):
         self.retriever = retriever
         self.default_k = default_k
         self.patience, self.seconds = patience, seconds
-        self._names = {name.lower() for name in ("localhost", host, socket.gethostname(), *names)}
+        self.hosts = OwnHosts((host, *names))
         self._searches = ThreadPoolExecutor(_SEARCHES, "search")
         self._running = 0
         self._idle = threading.Condition()
         super().__init__((host, port), _Handler)
-
-    def is_own(self, host: str) -> bool:
-        """Say whether the header Host, with or without a port, names this server."""
-        name = host.strip().lower()
-        name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
-        if name in self._names or "*" in self._names:
-            return True
-        try:
-            ipaddress.ip_address(name)
-        except ValueError:
-            return False
-        return True  # nobody's name was bent to it
 
     def search(self, request: Request, until: float) -> list[Any]:
         """Return what the retriever finds, or raise a TimeoutError at a time of `time.monotonic`."""
@@ -175,15 +161,20 @@ class _Handler(BaseHTTPRequestHandler):
             super().handle_one_request()
 
     def parse_request(self) -> bool:
-        """Read the head; refuse a request that is addressed to another host."""
+        """Read the head; refuse one that is for another host or of a foreign page, and one of unclear length."""
         if not super().parse_request():
             return False
-        foreign = [host for host in self.headers.get_all("Host", ()) if not self.server.is_own(host)]
-        if foreign:
+        hosts, origins, lengths = (self.headers.get_all(name, ()) for name in ("Host", "Origin", "Content-Length"))
+        status, words = HTTPStatus.FORBIDDEN, self.server.hosts.refusal(hosts, origins)
+        if not words and (len(lengths) > 1 or self.headers.defects):
+            status, words = HTTPStatus.BAD_REQUEST, "a request needs one header Content-Length, and no broken ones"
+        elif not words and self.command != "POST" and ("Transfer-Encoding" in self.headers or {*lengths} - {"0"}):
+            status, words = HTTPStatus.BAD_REQUEST, f"a {self.command:.20} has no body; POST to /retrieve"
+        if words:
+            # What is left of the request would be taken for the next one.
             self.close_connection = True
-            words = f"this is not {clean(foreign[0], 100)!r}; --allow-host gives the server another name"
-            self._send(HTTPStatus.FORBIDDEN, {"error": words})
-        return not foreign
+            self._send(status, {"error": words})
+        return not words
 
     def do_POST(self) -> None:
         """Answer a search."""
@@ -192,8 +183,7 @@ class _Handler(BaseHTTPRequestHandler):
                 raise _BadRequestError(HTTPStatus.NOT_FOUND, f"no {self.path!r:.100} here; POST to /retrieve")
             self._send(HTTPStatus.OK, self._answer(self._request()))
         except _BadRequestError as error:
-            # What is left of the request would be taken for the next one.
-            self.close_connection = True
+            self.close_connection = True  # as above
             self._send(error.status, {"error": str(error)})
 
     def do_GET(self) -> None:
@@ -282,7 +272,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=60.0, help="longest time for a request; default: 60")
     parser.add_argument(
         "--allow-host", action="append", default=[], metavar="NAME",
-        help="a name by which clients reach this machine, beside its own; may be repeated; * allows all",
+        help="a host by which clients reach this machine, beside its own, and whose pages may ask; may be repeated; "
+        "* allows all",
     )  # fmt: skip
     given = parser.parse_args(arguments)
     if given.top_k < 1:

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from agentgym.checks import real, suggest
-from agentgym.draws import Draws
 from agentgym.searchqa.question import Question
 from agentgym.searchqa.retriever import Found, Hit, Retriever, SearchFailure, checked_answers, search_all
 from agentgym.searchqa.scoring import normalise
 from agentgym.searchqa.tasks import Questions
+from agentgym.tasks import Draws
 
 #: Simulators that are known by name.
 SIMULATORS = ("rule",)

@@ -12,10 +12,10 @@ import re
 from collections.abc import Sequence
 from typing import Any, Protocol, Self
 
-from agentgym.chat.endpoint import ChatEndpoint
-from agentgym.chat.wire import ChatAnswer, ChatFailure, ChatRequest
 from agentgym.checks import whole
-from agentgym.foreign_text import clean, one_line
+from agentgym.outside.chat.endpoint import ChatEndpoint
+from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest
+from agentgym.outside.text import clean, one_line
 from agentgym.searchqa.retrieval.simulated import SimulatedSearch
 from agentgym.searchqa.retriever import Found, Hit, Passage, SearchFailure
 
@@ -35,7 +35,7 @@ _MOST_READ, _MOST_TITLE = 100_000, 200
 
 
 class Writer(Protocol):
-    """Who is asked: `agentgym.chat.endpoint.ChatEndpoint`, or a policy behind the same method."""
+    """Who is asked: `agentgym.outside.chat.endpoint.ChatEndpoint`, or a policy behind the same method."""
 
     def ask(self, requests: Sequence[ChatRequest]) -> list[ChatAnswer | ChatFailure]:
         """Return what is answered to each request, or why there is no answer."""

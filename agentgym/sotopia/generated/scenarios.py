@@ -10,7 +10,6 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from agentgym.checks import suggest
-from agentgym.draws import Draws
 from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain, dollars
 from agentgym.sotopia.games.divide import Divide, Pool, Share
 from agentgym.sotopia.games.friend import Friend, MutualFriend
@@ -18,6 +17,7 @@ from agentgym.sotopia.games.game import Game
 from agentgym.sotopia.games.schedule import Calendar, Schedule
 from agentgym.sotopia.generated import wording
 from agentgym.sotopia.profiles import Person, Relationship, Scenario, Task
+from agentgym.tasks import Draws
 
 
 @lru_cache(maxsize=512)

@@ -13,10 +13,10 @@ import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from agentgym.chat.endpoint import ChatEndpoint
-from agentgym.chat.json_answer import only_object
-from agentgym.chat.wire import ChatRequest
-from agentgym.foreign_text import DataError, clean
+from agentgym.outside.chat.endpoint import ChatEndpoint
+from agentgym.outside.chat.json_answer import only_object
+from agentgym.outside.chat.wire import ChatRequest
+from agentgym.outside.text import DataError, clean
 from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Failure, Rating, Verdict
 from agentgym.sotopia.models import ask_readable, chat, object_schema, transcript
 from agentgym.sotopia.text import opening

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain
 from agentgym.sotopia.games.divide import Divide, Pool
 from agentgym.sotopia.games.friend import Friend, MutualFriend

@@ -9,8 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agentgym.disk_cache import fingerprint
-from agentgym.foreign_text import DataError, one_line, read_json_lines
+from agentgym.outside.files import fingerprint
+from agentgym.outside.text import DataError, one_line, read_json_lines
 from agentgym.sotopia.official.games import read_game
 from agentgym.sotopia.profiles import Person, Relationship, Scenario, Task
 from agentgym.sotopia.text import JUDGE, ROLES, render

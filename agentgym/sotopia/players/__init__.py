@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from agentgym.checks import suggest
-from agentgym.redaction import refuse_credential
+from agentgym.outside.redaction import refuse_credential
 from agentgym.sotopia.dialogue import Player
 from agentgym.sotopia.players.scripted import PLAYERS
 

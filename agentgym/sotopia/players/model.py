@@ -6,9 +6,9 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, Self
 
-from agentgym.chat.endpoint import ChatEndpoint
-from agentgym.chat.wire import ChatRequest
 from agentgym.checks import suggest
+from agentgym.outside.chat.endpoint import ChatEndpoint
+from agentgym.outside.chat.wire import ChatRequest
 from agentgym.sotopia.acts import KINDS, NONE, Act, parse
 from agentgym.sotopia.dialogue import Failure, View
 from agentgym.sotopia.models import UnreadableFailure, ask_readable, chat, object_schema, transcript

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from agentgym.checks import whole
-from agentgym.draws import Draws
+from agentgym.tasks import Draws
 from agentgym.virtualhome.activity import Activity
 from agentgym.virtualhome.expert import plan
 from agentgym.virtualhome.generated.families import FAMILIES, HELD_OUT, Choice

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from agentgym.draws import Draws
+from agentgym.tasks import Draws
 from agentgym.virtualhome.generated.catalogue import KINDS, VIEWS
 from agentgym.virtualhome.generated.houses import House
 from agentgym.virtualhome.goals import Deed, Goal

@@ -13,7 +13,7 @@ from functools import cached_property, lru_cache
 from itertools import accumulate, combinations
 from typing import Final, NamedTuple
 
-from agentgym.draws import Draws
+from agentgym.tasks import Draws
 from agentgym.virtualhome.generated.catalogue import KINDS, ROOMS, STOCK, VIEWS, Kind, Stock
 from agentgym.virtualhome.lexicon import Lexicon
 from agentgym.virtualhome.scene import Edge, Node, Scene

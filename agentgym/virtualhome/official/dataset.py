@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from agentgym.checks import check_name, suggest
-from agentgym.disk_cache import fingerprint
-from agentgym.foreign_text import DataError
+from agentgym.outside.files import fingerprint
+from agentgym.outside.text import DataError
 from agentgym.virtualhome.activity import Activity
 from agentgym.virtualhome.goals import Goal
 from agentgym.virtualhome.hindsight import Chore, goal_of, split_id, with_chore

@@ -11,10 +11,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
-from agentgym.foreign_text import DataError, read_file, read_json, read_json_lines
+from agentgym.outside.text import DataError, read_file, read_json, read_json_lines
 from agentgym.virtualhome.goals import Goal
 from agentgym.virtualhome.official import goals
-from agentgym.virtualhome.scene import Edge, Node, Scene
+from agentgym.virtualhome.scene import INSIDE, WIDTH, Edge, Node, Scene
 
 #: Names the folder.
 VARIABLE = "VIRTUALHOME_DATA"
@@ -135,8 +135,13 @@ class Folder:
         titles = content.get("scene_1") if isinstance(content, dict) else None
         if not isinstance(titles, dict) or not all(isinstance(rows, dict) for rows in titles.values()):
             raise DataError(f"{path}, field 'scene_1': expected an object of objects, got {titles!r:.100}")
-        found = {f"s1/{name}": row for rows in titles.values() for name, row in rows.items()}
-        return {name: row.get("vh_goal") if isinstance(row, dict) else row for name, row in found.items()}
+        found: dict[str, Any] = {}
+        for title, rows in titles.items():
+            for name, row in rows.items():
+                if f"s1/{name}" in found:
+                    raise DataError(f"{path}, title {title!r:.100}: the goal of {name!r:.100} is there twice")
+                found[f"s1/{name}"] = row.get("vh_goal") if isinstance(row, dict) else row
+        return found
 
     def _add(self, task_id: str, told: dict[str, Any], description: Any, scene: int, row: Any, where: str) -> None:
         for field, text in (("task", told.get("task")), ("description", description)):
@@ -166,7 +171,7 @@ class Folder:
     def _read(self, name: str) -> Any:
         path = self._path(name)
         try:
-            return read_json(read_file(path))
+            return read_json(read_file(path), unique=True)
         except OSError as error:
             raise DataError(f"{path}: cannot be read ({error.strerror})") from None
         except DataError as error:
@@ -179,7 +184,11 @@ def build(folder: Folder, entry: Entry, kind: str) -> tuple[Scene, Goal]:
     Raises:
         DataError: when the task's row cannot be understood; it names file, row and field.
     """
-    row, where, base = read_json(entry.row), entry.where, folder.scene(entry.scene)
+    where, base = entry.where, folder.scene(entry.scene)
+    try:
+        row = read_json(entry.row)
+    except DataError as error:  # nesting that was within the limit where the file was read
+        raise DataError(f"{where}: {error}") from None
     if row.get("rem_nodes"):
         raise DataError(f"{where}, field 'rem_nodes': tasks that remove nodes of a scene are not known")
     nodes = []
@@ -196,6 +205,8 @@ def build(folder: Folder, entry: Entry, kind: str) -> tuple[Scene, Goal]:
     )
     try:
         scene = base.changed(nodes, states, add, rem)
+        if not scene.cells[scene.character * WIDTH + INSIDE] & scene.rooms:
+            raise ValueError("the character is in no room; an edge [its id, 'INSIDE', id of a room] says in which")
         goal = goals.difference(kind, goal_states, goal_add, goal_rem, scene.ids[scene.character])
         goal.tests(scene)
     except ValueError as error:
@@ -220,6 +231,8 @@ def _states(value: Any, where: str) -> dict[int, tuple[str, ...]]:
     for number, pair in enumerate(_listed(value, where)):
         if not isinstance(pair, list) or len(pair) != 2 or type(pair[0]) is not int:
             raise DataError(f"{where}, entry {number}: expected [id, [states]], got {pair!r:.100}")
+        if pair[0] in states:
+            raise DataError(f"{where}, entry {number}: the states of {pair[0]} are there twice")
         states[pair[0]] = _texts(pair[1], f"{where}, entry {number}")
     return states
 

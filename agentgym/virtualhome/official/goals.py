@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.virtualhome.goals import Deed, Goal
 from agentgym.virtualhome.scene import RELATION_NAMES, STATE_NAMES, Edge, Scene
+from agentgym.virtualhome.script import PARAMETERS
 
 #: The kinds of goals: the whole difference; without CLOSE and FACING; also without what concerns the character; the
 #: states, relations and actions of EmbodiedAgentInterface; and the last where it can be played, else "object".
@@ -57,7 +58,11 @@ def read_eai(goal: Any, where: str) -> Goal:
     for number, action in enumerate(goal["actions"]):
         if not isinstance(action, str) or not action:
             raise DataError(f"{where}, field 'actions', entry {number}: expected a text, got {action!r:.100}")
-        deeds.append(Deed(tuple(action.upper().split("|"))))
+        names = tuple(action.upper().split("|"))
+        for name in names:
+            if name not in PARAMETERS:
+                raise DataError(f"{where}, field 'actions', entry {number}: unknown action {name!r:.100}")
+        deeds.append(Deed(names))
     for number, row in enumerate(goal["goal"]):
         place = f"{where}, field 'goal', entry {number}"
         if not isinstance(row, dict):

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.disk_cache import damage, new_folder, seal
-from agentgym.foreign_text import DataError
+from agentgym.outside.files import damage, new_folder, seal
+from agentgym.outside.text import DataError
 from agentgym.webshop.catalogue.product import Product, ends
 
 #: Raise it whenever the content of a store changes.

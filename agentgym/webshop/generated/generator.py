@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.checks import real
-from agentgym.draws import Draws
+from agentgym.tasks import Draws
 from agentgym.webshop.catalogue.product import UNPRICED, Options, Product
 from agentgym.webshop.generated import wording
 from agentgym.webshop.generated.departments import KINDS, Kind

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.webshop.catalogue.product import Options, Product, read_tag
 from agentgym.webshop.goals import HumanRequest
 from agentgym.webshop.official.json_stream import entries

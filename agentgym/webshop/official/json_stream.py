@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from agentgym.foreign_text import NUMBERS, DataError, clean_json
+from agentgym.outside.text import NUMBERS, DataError, clean_json
 
 _CHUNK = 1 << 20
 #: An entry longer than this (in characters) is taken for a damaged file, not for a reason to read all of it.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from agentgym.foreign_text import DataError, read_file, read_json
+from agentgym.outside.text import DataError, read_file, read_json
 from agentgym.webshop.goals import Goal
 from agentgym.webshop.official.files import LONGEST_TEXT, LONGEST_VALUE, MOST_WISHES
 

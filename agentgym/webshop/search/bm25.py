@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.disk_cache import damage, seal
-from agentgym.foreign_text import DataError
+from agentgym.outside.files import damage, seal
+from agentgym.outside.text import DataError
 from agentgym.webshop.search.analyser import terms
 
 K1, B = np.float32(0.9), np.float32(0.4)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.webshop.catalogue.catalogue import Catalogue
 
 _FIRST_WITH_JAVA_21 = (0, 35)

@@ -15,16 +15,16 @@ from typing import Any
 from omegaconf import OmegaConf
 from verl.experimental.agent_loop.agent_loop import AgentLoopBase, AgentLoopMetrics, AgentLoopOutput, register
 
-from agentgym.recorder import UnscoredError
 from agentgym.rollout import collect
+from agentgym.rollout.recorder import UnscoredError
 from agentgym.trajectory import StepTable
 from baselines.engine_rows import steps_of
 from baselines.engines import check_release, prompting
 from baselines.sequences import token_sequences
-from policies.engine import EngineSampler
+from policies.decode.sampler import Completion, Decoding
+from policies.engines.engine import EngineSampler
 from policies.huggingface import HuggingFacePolicy
 from policies.prompts import Prompt
-from policies.sampler import Completion, Decoding
 
 # verl would warn once per episode that it joins texts by general rules: they are not used.
 logging.getLogger("verl.utils.tokenizer.continuous_token_wiring").setLevel(logging.ERROR)
@@ -37,7 +37,7 @@ class _Servers(EngineSampler):
     def __init__(self, loop: HouseLoop, sampling: Mapping[str, Any]) -> None:
         super().__init__()
         self._client, self._sampling, self._events = loop.server_manager, sampling, asyncio.get_running_loop()
-        self._cuts, self._episode = loop.rollout_config.name == "vllm", uuid.uuid4().hex
+        self._cuts, self.episode = loop.rollout_config.name == "vllm", uuid.uuid4().hex
         self.versions: list[int] = []
 
     def follow(self, model: Any, version: int) -> None:
@@ -49,7 +49,7 @@ class _Servers(EngineSampler):
         if self._cuts and decoding.stop:  # from others a reply comes with what they wrote behind its end, cut off here
             given |= {"stop": list(decoding.stop), "include_stop_str_in_output": True}
         asked = [
-            self._client.generate(self._episode, prompt_ids=list(one), sampling_params={**self._sampling, **given})
+            self._client.generate(self.episode, prompt_ids=list(one), sampling_params={**self._sampling, **given})
             for one in prompts
         ]
         found = [asyncio.run_coroutine_threadsafe(one, self._events).result() for one in asked]
@@ -92,7 +92,9 @@ class HouseLoop(AgentLoopBase):
         def play() -> StepTable:
             envs = prompting(env, 1, transcript=options.get("transcript", True), **json.loads(env_options))
             try:
-                return collect(envs, player, tasks=[json.loads(task)], seed=zlib.crc32(uid.encode()))
+                # verl does not say which episode of its group this is: any number gives it luck of its own.
+                first = int(servers.episode[:8], 16)
+                return collect(envs, player, tasks=[json.loads(task)], seed=zlib.crc32(uid.encode()), first=first)
             finally:
                 envs.close()
 

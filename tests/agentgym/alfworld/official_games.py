@@ -16,6 +16,7 @@ from agentgym.alfworld.official.problem import read_game
 
 _DEFAULT = Path(__file__).resolve().parents[3].parent / "shared" / "data"
 FOLDER = Path(os.environ.get("AGENTGYM_ORACLES", _DEFAULT)) / "alfworld"
+_SHORT = ("pick_and_place_simple", "look_at_obj_in_light")
 
 
 def find(name: str) -> Path:
@@ -34,6 +35,22 @@ def files(archive: str) -> Iterator[tuple[str, str, str, bytes]]:
             if content is not None:
                 split, task, trial, name = member.name.split("/")
                 yield split, f"{task}/{trial}", name, content.read()
+
+
+def unpack(place: Path, counts: dict[str, tuple[str, int]]) -> Path:
+    """Write the first games of an archive, so many of each split, of the types with the shortest walkthroughs."""
+    for split, (archive, count) in counts.items():
+        kept: list[str] = []
+        for _, task, name, content in files(archive):
+            if not task.startswith(_SHORT) or "Sliced" in task or "movable" in task:
+                continue
+            if task not in kept and len(kept) < count:
+                kept.append(task)
+            if task in kept:
+                file = place / "json_2.1.1" / split / task / name
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_bytes(content)
+    return place
 
 
 @cache

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.sokoban.board import Board
 from agentgym.sokoban.expert.tables import BitTable
 from agentgym.sokoban.levels import LevelFiles, canonical_form, open_levels, split_of

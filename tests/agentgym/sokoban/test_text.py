@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.sokoban.rules import cells_of
 from agentgym.sokoban.text import MOST_SIDE, Style, board_text, parse_level
 from tests.agentgym.hard_inputs import MAZES

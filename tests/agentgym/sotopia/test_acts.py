@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from agentgym.sotopia.acts import KINDS, NONE, Act, parse, told, write
 
-#: Control characters do not pass, see `agentgym.foreign_text`.
+#: Control characters do not pass, see `agentgym.outside.text`.
 TEXTS = st.text(st.characters(exclude_categories=["Cs", "Cc"]) | st.sampled_from("\t\n\r\x85"), max_size=60)
 VALUES = st.recursive(st.none() | TEXTS, lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner))
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from agentgym.core import TextSpace
-from agentgym.foreign_text import MOST_CHARACTERS
+from agentgym.outside.text import MOST_CHARACTERS
 from agentgym.sotopia import aec_env, parallel_env
 from agentgym.sotopia.acts import LONGEST, NONE, Act, Turn, parse, told, write
 from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Failure, Rating, Verdict

@@ -8,7 +8,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from agentgym.chat.endpoint import ChatEndpoint
+from agentgym.outside.chat.endpoint import ChatEndpoint
 from agentgym.sotopia.acts import NONE, Act, Turn, write
 from agentgym.sotopia.dialogue import Dialogue, Failure, Judge, Player, Verdict, View
 from agentgym.sotopia.judges import make_judge
@@ -17,7 +17,7 @@ from agentgym.sotopia.models import transcript
 from agentgym.sotopia.players import make_player
 from agentgym.sotopia.players.model import ModelPlayer, act_request
 from agentgym.sotopia.rules import SocialWorld
-from tests.agentgym.chat.chat_server import Handler, Play, chat_server, completion, hang_up, raw, say, slow
+from tests.agentgym.outside.chat.chat_server import Handler, Play, chat_server, completion, hang_up, raw, say, slow
 from tests.agentgym.sotopia.judges.test_model import FIRST, FORMATS, SECOND
 from tests.agentgym.sotopia.made_up import first, make_task, second
 from tests.agentgym.sotopia.made_up import say as said

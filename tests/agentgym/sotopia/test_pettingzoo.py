@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gymnasium.error import ResetNeeded
 from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, seed_test
 from pettingzoo.utils.conversions import parallel_to_aec, turn_based_aec_to_parallel
 from pettingzoo.utils.wrappers import BaseWrapper
@@ -209,3 +210,55 @@ def test_without_pettingzoo_the_message_says_what_to_install(make: Any, monkeypa
     monkeypatch.setitem(sys.modules, "pettingzoo", None)
     with pytest.raises(ImportError, match=r"pip install 'stepcredit\[multiagent\]'"):
         make()
+
+
+@pytest.mark.parametrize("form", [parallel_env, aec_env])
+def test_before_the_first_reset_everything_says_that_it_is_needed(form: Any) -> None:
+    env = form(render_mode="ansi")
+    calls = [env.render, lambda: env.step({}), *([lambda: env.observe("agent_0"), env.last] if form is aec_env else [])]
+    for call in calls:
+        with pytest.raises(ResetNeeded, match="reset"):
+            call()
+
+
+def test_an_agent_that_there_is_not() -> None:
+    env, aec = parallel_env(), aec_env()
+    env.reset(seed=0)
+    aec.reset(seed=0)
+    for agent in ("bob", 0, None):
+        for call in (env.observation_space, env.action_space, aec.observe, lambda agent: env.step({agent: HI})):
+            with pytest.raises(KeyError, match=r"unknown agent .*known: 'agent_0', 'agent_1'"):
+                call(agent)
+
+
+def test_actions_that_are_none_leave_everything_as_it_was() -> None:
+    """Of two commands the first was noted as invalid before the second was found to be no text."""
+    env = parallel_env()
+    env.reset(seed=0)
+    for actions in (None, HI, [HI, HI], 5):
+        with pytest.raises(TypeError, match="expected a dict of actions by agent"):
+            env.step(actions)
+    with pytest.raises(TypeError, match="agent_1: expected a str command, got bytes"):
+        env.step({"agent_0": "not an act", "agent_1": b"x"})
+    assert (env.world.turn, env._info(0)["is_action_valid"]) == (0, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        ({"options": 5}, TypeError, "options must be a dict or None, got int"),
+        ({"options": ["split"]}, TypeError, "options must be a dict or None, got list"),
+        ({"seed": -1}, ValueError, "seed must be an integer of at least 0, got -1"),
+        ({"seed": "a"}, ValueError, "seed must be an integer of at least 0, got 'a'"),
+        ({"seed": 4, "options": {"index": 10**9}}, ValueError, "out of range"),
+    ],
+)
+def test_a_reset_that_is_refused_changes_nothing(arguments: Any, error: type[Exception], words: str) -> None:
+    """Not even what is drawn next: a bad index with a seed set the generator of the dialogues to come."""
+    env, twin = parallel_env(), parallel_env()
+    for each in (env, twin):
+        each.reset(seed=0)
+    with pytest.raises(error, match=words):
+        env.reset(**arguments)
+    assert env.step({"agent_0": HI})[0] == twin.step({"agent_0": HI})[0]
+    assert env.reset()[0] == twin.reset()[0]

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from agentgym.virtualhome.activity import Activity
 from agentgym.virtualhome.admissible import OFFERED
 from agentgym.virtualhome.commands import TEMPLATES
+from agentgym.virtualhome.episode import Episode
 from agentgym.virtualhome.generated.houses import house
 from agentgym.virtualhome.goals import Goal
 from agentgym.virtualhome.keys import known_nodes
@@ -89,3 +90,12 @@ def test_a_closed_door_can_be_walked_to_and_what_is_behind_it_cannot() -> None:
         assert line is not None
         assert world.act(line).ok
     assert "walk to bed 1" in check(task, world)
+
+
+def test_a_door_in_no_room_is_not_walked_to() -> None:
+    """It is between the kitchen and the bedroom, and nobody said in which of them it stands."""
+    task = activity(Goal(), scene=Scene(NODES, [edge for edge in EDGES if edge != (3, "INSIDE", 1)]))
+    episode = Episode(task)
+    assert "walk to door 1" not in episode.admissible()
+    assert not episode.act("walk to door 1")
+    assert "walk to door 1" in Episode(activity(Goal())).admissible()

@@ -204,3 +204,11 @@ def test_what_is_poured_goes_where_the_program_pours_it(node: int | None) -> Non
 def test_where_nothing_says_into_what_to_pour_there_is_no_plan() -> None:
     task = activity(Goal(deeds=(Deed(("POUR",), 22),)), ("grab milk 1",))
     assert plan(task, task.world()) is None
+
+
+def test_a_house_without_a_way_between_its_rooms_has_no_plan() -> None:
+    """The original's search for doors breaks in a room without any; here the jacket is in the other room."""
+    doorless = Scene(NODES, [edge for edge in EDGES if edge[1] != "BETWEEN"])
+    task = activity(GOALS["carry"][0], scene=doorless)
+    assert plan(task, task.world()) is None
+    assert plan(activity(Goal(edges=((21, "ON", 10),)), scene=doorless), task.world()) == ()

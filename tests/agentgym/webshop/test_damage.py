@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.webshop.catalogue import store
 from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.generated.generator import generate

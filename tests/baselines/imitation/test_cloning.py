@@ -4,8 +4,8 @@ import pytest
 import torch
 
 import agentgym  # noqa: F401  registers the environments
-from agentgym.hindsight import relabel_goals
 from agentgym.rollout import collect
+from agentgym.rollout.hindsight import relabel_goals
 from agentgym.trajectory import Reply, StepTable
 from baselines.imitation.cloning import Demonstrator, clone, demonstrations, imitate, won_steps
 from baselines.imitation.updates import _schedule

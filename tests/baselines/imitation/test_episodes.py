@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from agentgym.episode import Step, Trajectory
 from agentgym.trajectory import Reply, StepTable
+from agentgym.trajectory.episode import Step, Trajectory
 from baselines.imitation.episodes import distinct_wins, written_replies
-from baselines.methods import method
+from baselines.recipes.methods import method
 from tests.baselines.imitation.corridor_setting import a_round, losing_policy
 
 torch.set_num_threads(1)

@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 import torch
 
-from agentgym.episode import Step, Trajectory
 from agentgym.trajectory import Reply
+from agentgym.trajectory.episode import Step, Trajectory
 from baselines.imitation.cloning import Demonstrator
 from baselines.imitation.episodes import expert_episodes
 from baselines.imitation.ipr import IPR, Shown, shown_steps

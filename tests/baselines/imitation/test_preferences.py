@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from agentgym.episode import Step, Trajectory
 from agentgym.trajectory import Reply
+from agentgym.trajectory.episode import Step, Trajectory
 from baselines.imitation.preferences import Preference, episode_preferences, prefer
 from baselines.losses import preference
 from tests.baselines.corridor_learning import babbling_policy

@@ -11,7 +11,7 @@ import agentgym  # noqa: F401  registers the environments
 from baselines.imitation.cloning import imitate
 from baselines.imitation.method import Imitation, Setting
 from baselines.imitation.rounds import train_in_rounds
-from baselines.methods import method
+from baselines.recipes.methods import method
 from policies.lora import LoraSettings, add_lora
 from policies.tiny import tiny_policy
 from tests.baselines.corridor_learning import CONFIG, babbling_policy

@@ -9,13 +9,13 @@ import pytest
 import agentgym  # noqa: F401
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply
-from baselines.learned_credit import igpo_steps
 from baselines.recipes import RECIPES
+from baselines.recipes.learned_credit import igpo_steps
 from baselines.scorers.answer_belief import AnswerBelief, AnswerBeliefConfig
 from baselines.trainer import Trainer
 from policies.prompts import FIRST_PICTURE
 from policies.tiny import tiny_policy
-from policies.tiny_vision import tiny_vision_policy
+from policies.vision.tiny import tiny_vision_policy
 from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, corridor
 from tests.baselines.test_trainer import trainer
 from wrappers import VectorPromptWindow, VectorReplyParser

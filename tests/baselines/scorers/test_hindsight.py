@@ -14,7 +14,7 @@ from agentgym.trajectory import Reply, StepTable
 from baselines.scorers.hindsight import Hindsight, HindsightConfig, new_tokens, without
 from policies.lora import LoraSettings, add_lora
 from policies.prompts import FIRST_PICTURE as P
-from policies.tiny_vision import tiny_vision_policy
+from policies.vision.tiny import tiny_vision_policy
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import digest
 

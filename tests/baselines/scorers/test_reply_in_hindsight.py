@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from agentgym.rollout import collect
-from baselines.learned_credit import hcapo_steps
 from baselines.recipes import RECIPES
+from baselines.recipes.learned_credit import hcapo_steps
 from baselines.scorers.reply_in_hindsight import ReplyInHindsight, ReplyInHindsightConfig
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import trainer

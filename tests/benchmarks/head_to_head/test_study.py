@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import itertools
 import json
 import pickle
 import re
@@ -18,13 +19,13 @@ pytest.importorskip("jinja2")
 import typer
 from typer.testing import CliRunner
 
+from baselines.environments.registry import settings_of
 from baselines.recipes import RECIPES
-from benchmarks.environments.registry import settings_of
-from benchmarks.head_to_head.jobs import record_path, run_one, search_job
+from benchmarks.head_to_head.jobs import gather, record_path, run_one, search_job
 from benchmarks.head_to_head.report import section
-from benchmarks.head_to_head.results import Record, check, choose, load, load_folder, merge
+from benchmarks.head_to_head.results import Record, check, choose, load, load_folder, merge, save
 from benchmarks.head_to_head.space import RATES, SPACE, draw
-from benchmarks.head_to_head.study import METHODS, head_to_head, plan_study
+from benchmarks.head_to_head.study import METHODS, _unpack, head_to_head, plan_study
 from benchmarks.json_files import ResultsError
 from benchmarks.learning.command import named_methods
 from benchmarks.report.markdown import replaced
@@ -143,10 +144,8 @@ def test_damaged_studies_are_refused(study, folder, tmp_path):
     final = study.records[-1]
     assert isinstance(final, Record)
     others = study.records[:-1]
-    searched = next(record for record in study.of("gigpo", "search") if record.setting != final.setting)
     for wrong, said in (
         ([*study.records, final], "twice"),
-        ([*others, dataclasses.replace(final, setting=searched.setting)], "the search chose"),
         ([*others, dataclasses.replace(final, test={"greedy": "1" * 8})], "test outcomes"),
         ([*others, dataclasses.replace(final, test={"greedy": "1" * 8, "sampled": "1"})], "8 characters"),
         ([*others, dataclasses.replace(final, seed=7)], "no record of the clone"),
@@ -162,6 +161,86 @@ def test_damaged_studies_are_refused(study, folder, tmp_path):
     written["records"][-1]["tokens"] = "many"
     (tmp_path / "sokoban.json").write_text(json.dumps(written), encoding="utf-8")
     assert run("--from", tmp_path, "--out", tmp_path / "out").exit_code == 2
+
+
+def test_final_runs_with_another_setting_are_left_out_and_named(study, tmp_path):
+    final = study.records[-1]
+    other = next(record.setting for record in study.of("gigpo", "search") if record.setting != final.setting)
+    mixed = dataclasses.replace(study, records=[*study.records, dataclasses.replace(final, setting=other)])
+    check(mixed)
+    assert mixed.of("gigpo", "final") == [final]
+    (said,) = mixed.left_out()
+    assert said == (
+        f"left out: gigpo with seed 0, trained with {other.label!r}, while {final.setting.label!r} was chosen"
+    )
+    alone = dataclasses.replace(study, records=[*study.records[:-1], dataclasses.replace(final, setting=other)])
+    assert alone.methods == ["grpo"]
+    records = tmp_path / "records"
+    records.mkdir()
+    save(alone, records / "sokoban.json")
+    result = run("--from", records, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert said in result.output
+    page = (tmp_path / "out" / "sokoban.md").read_text(encoding="utf-8")
+    assert " ".join(said.split()) in " ".join(page.split())
+    assert "| grpo | 1 |" in page
+    assert load(records / "sokoban.json").records == alone.records  # nothing is lost
+
+
+def test_a_tie_falls_alike_whatever_the_order_of_the_records():
+    (study,) = [each for each in load_folder(RESULTS / "head-to-head") if each.config.name == "sokoban"]
+    searched = study.of("hgpo", "search")
+    best = max(record.validated for record in searched)
+    tied = [record.setting.label for record in searched if record.validated == best]
+    assert sorted(tied) == ["hgpo:gamma=0.9 learning_rate=0.0008", "hgpo:gamma=0.95 learning_rate=0.0004"]
+    for order in itertools.permutations(searched):
+        assert choose(order).label == "hgpo:gamma=0.95 learning_rate=0.0004"  # the lower rate
+    alike = [
+        dataclasses.replace(record, setting=dataclasses.replace(record.setting, training={})) for record in searched
+    ]
+    assert {choose(order).recipe for order in itertools.permutations(alike)} == {"hgpo:gamma=0.9"}
+
+
+@pytest.mark.parametrize("path", sorted((RESULTS / "head-to-head").glob("*.json")), ids=lambda path: path.stem)
+def test_published_final_runs_have_the_setting_that_is_chosen(path):
+    study = load(path)
+    assert study.left_out() == []
+    for method in study.methods:
+        assert study.of(method, "final")
+
+
+def test_further_seeds_go_on_with_published_records(tmp_path):
+    # A run for some of the methods puts the records of the others behind its own, in the order of their files' names:
+    # of two settings of HGPO that validate alike the one that was not chosen comes first.
+    path = RESULTS / "head-to-head" / "sokoban.json"
+    plan = plan_study(settings_of("sokoban"), "tiny", ["grpo"], [0, 1], options={})
+    _unpack(load(path), plan, tmp_path)
+    found = gather(plan, tmp_path)
+    assert next(record.setting.label for record in found.of("hgpo", "search")) == "hgpo:gamma=0.9 learning_rate=0.0008"
+    assert found.left_out() == []
+    assert sorted(map(repr, found.records)) == sorted(map(repr, load(path).records))
+
+
+def test_a_run_with_another_setting_is_kept_beside_the_one_that_is_asked_for(study, tmp_path):
+    final = study.records[-1]
+    other = next(record.setting for record in study.of("gigpo", "search") if record.setting != final.setting)
+    alone = dataclasses.replace(study, records=[*study.records[:-1], dataclasses.replace(final, setting=other)])
+    plan = plan_study(settings_of("sokoban"), "tiny", ["grpo", "gigpo"], [0], quick=True, options={})
+    assert plan.config == study.config
+    _unpack(alone, plan, tmp_path)
+    (left,) = [job for job in plan.jobs() if not record_path(tmp_path, job).is_file()]
+    assert (left.kind, left.method, left.seed) == ("final", "gigpo", 0)
+    assert sorted(map(repr, gather(plan, tmp_path).records)) == sorted(map(repr, alone.records))
+
+
+def test_a_file_of_another_study_is_not_replaced(study, tmp_path):
+    path = tmp_path / "sokoban.json"
+    save(study, path)
+    content = path.read_bytes()
+    result = run("--quick", "--tokens", 700, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "would replace: token_budget" in result.output
+    assert path.read_bytes() == content
 
 
 def test_two_halves_of_a_study_are_put_together(study):

@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 
 pytest.importorskip("torch")
 

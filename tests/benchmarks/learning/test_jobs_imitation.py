@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from baselines.imitation.method import Imitation
-from baselines.methods import method
+from baselines.recipes.methods import method
 from benchmarks.learning.command import _check_envs, named_methods
 from benchmarks.learning.jobs import Job, read_finished, run_job
 from benchmarks.learning.results import Config, load

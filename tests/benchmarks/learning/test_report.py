@@ -10,6 +10,7 @@ pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 pytest.importorskip("bokeh")
 
+from benchmarks.data_source import noted
 from benchmarks.learning.curves import curve_series
 from benchmarks.learning.report import page_data, render, tile_names
 from benchmarks.learning.results import load
@@ -47,7 +48,21 @@ def test_the_page_holds_table_curves_episodes_and_graphs(found, finished_run):
 
 
 def test_equal_results_are_an_equal_page_whatever_was_drawn_before(found, finished_run):
-    assert render(found) == render(found) == (finished_run / "report.html").read_text("utf-8")
+    source = noted(finished_run)
+    page = (finished_run / "report.html").read_text("utf-8")
+    assert render(found, source) == render(found, source) == page
+    assert source.words in page
+
+
+def test_what_the_runs_warned_of_stands_below_the_table(found):
+    assert all(line.startswith("iteration ") for run in found.runs for line in run.warnings)
+    runs = [
+        dataclasses.replace(run, warnings=["iteration 3: <lost>"] if run.method == "grpo" else []) for run in found.runs
+    ]
+    page = render(dataclasses.replace(found, runs=runs))
+    assert page.count("<li>grpo, seed 0, iteration 3: &lt;lost&gt;</li>") == 1
+    none = [dataclasses.replace(run, warnings=[]) for run in found.runs]
+    assert "Warnings of the training runs" not in render(dataclasses.replace(found, runs=none))
 
 
 def test_every_symbol_of_the_boards_has_a_tile(found):

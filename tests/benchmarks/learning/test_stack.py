@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 import torch
 
+from baselines.environments.registry import SETTINGS, settings_of
+from baselines.environments.settings import SMOLLM2, TINY
 from baselines.recipes import recipe
-from benchmarks.config import SMOLLM2, TINY, make_config
-from benchmarks.environments.registry import SETTINGS, settings_of
+from benchmarks.config import make_config
 from benchmarks.json_files import ResultsError
 from benchmarks.learning.stack import (
     cloning,
@@ -25,7 +26,7 @@ from policies.tiny import tiny_policy
 ROOT = Path(__file__).parents[3]
 PLAYED = """
 from benchmarks.config import make_config
-from benchmarks.environments.sokoban import SOKOBAN
+from baselines.environments.sokoban import SOKOBAN
 from benchmarks.learning.stack import find_model, new_policy
 name = find_model("someone/tiny-model")
 config = make_config(SOKOBAN, methods=["grpo"], seeds=[0], model=name, history=None, sizes=SOKOBAN.quick)

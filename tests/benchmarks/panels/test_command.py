@@ -121,7 +121,7 @@ def test_more_samples_keep_those_that_are_there(tmp_path):
 
 def test_an_endpoint_plays_and_its_tokens_are_counted(tmp_path):
     pytest.importorskip("aiohttp")
-    from tests.agentgym.chat.chat_server import chat_server, say
+    from tests.agentgym.outside.chat.chat_server import chat_server, say
 
     with chat_server(say("<action>up</action>", tokens=(100, 4))) as server:
         who = f"stub@{server.url}"
@@ -139,7 +139,7 @@ def test_an_endpoint_plays_and_its_tokens_are_counted(tmp_path):
 
 def test_an_endpoint_that_is_down_ends_the_command_in_a_sentence(tmp_path, monkeypatch):
     pytest.importorskip("aiohttp")
-    from agentgym.chat import endpoint
+    from agentgym.outside.chat import endpoint
 
     plain = endpoint.ChatEndpoint.at.__func__
     monkeypatch.setattr(
@@ -150,7 +150,7 @@ def test_an_endpoint_that_is_down_ends_the_command_in_a_sentence(tmp_path, monke
 
 
 def test_models_from_folders_play_and_say_what_they_are(tmp_path):
-    from benchmarks.environments.sokoban import SOKOBAN
+    from baselines.environments.sokoban import SOKOBAN
     from benchmarks.json_files import write_json
     from benchmarks.panels.players import fingerprint
     from policies.tiny import tiny_policy

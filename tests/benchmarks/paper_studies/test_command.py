@@ -15,7 +15,7 @@ pytest.importorskip("jinja2")
 import typer
 from typer.testing import CliRunner
 
-from benchmarks.environments.registry import settings_of
+from baselines.environments.registry import settings_of
 from benchmarks.head_to_head.results import Point, Record, check, save
 from benchmarks.head_to_head.results import Study as Trainings
 from benchmarks.head_to_head.space import Setting

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from benchmarks.json_files import read_json
 from benchmarks.panels.results import load
 from benchmarks.run import app
-from tests.agentgym.chat.chat_server import chat_server, completion, raw
+from tests.agentgym.outside.chat.chat_server import chat_server, completion, raw
 
 UP = completion("Thought: a box.\nAction: up\nObservation: you won", tokens=(100, 4))
 #: Levels that one push solves.

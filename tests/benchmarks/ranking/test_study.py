@@ -19,8 +19,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from agentgym.trajectory import StepTable
+from baselines.environments.sokoban import SOKOBAN
 from benchmarks.config import make_config as make_learning_config
-from benchmarks.environments.sokoban import SOKOBAN
 from benchmarks.json_files import OtherConfigurationError, ResultsError, write_json
 from benchmarks.league.study import make_config as make_league_config
 from benchmarks.ranking.measures import MEASURES

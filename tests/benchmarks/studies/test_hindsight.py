@@ -10,11 +10,12 @@ import pytest
 from typer.testing import CliRunner
 
 import agentgym  # noqa: F401  # registers the environments
-from agentgym.hindsight import relabel_goals
 from agentgym.rollout import collect
+from agentgym.rollout.hindsight import relabel_goals
 from agentgym.trajectory import Reply, StepTable
-from benchmarks.config import TINY, make_config, tasks
-from benchmarks.environments.registry import settings_of
+from baselines.environments.registry import settings_of
+from baselines.environments.settings import TINY, tasks
+from benchmarks.config import make_config
 from benchmarks.learning.stack import make_envs
 from benchmarks.run import app
 from benchmarks.studies.hindsight import ENVIRONMENTS, HalfExpert, kind_of, measure_learning, wins_again

@@ -10,12 +10,13 @@ import pytest
 from transformers import AutoModelForCausalLM
 from typer.testing import CliRunner
 
+from baselines.environments.registry import settings_of
 from baselines.metrics import read_log, without_times
-from baselines.papers import paper
 from baselines.recipes import RECIPES
-from benchmarks.environments.registry import settings_of
+from baselines.recipes.papers import paper
 from benchmarks.run import app
 from benchmarks.train.settings import run_settings
+from tests.agentgym.alfworld.official_games import unpack
 
 SMALL = ["--method", "rewardflow", "--quick", "--groups", "2", "--group-size", "2", "--validation-tasks", "4"]
 
@@ -68,6 +69,53 @@ def test_what_is_asked_wrongly_is_named(arguments: list[str], said: str) -> None
     assert said in re.sub(r"[│╭╮╰╯─]", "", words(result)).replace("  ", " ")
 
 
+def test_generated_data_differ_from_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ALFWORLD_DATA", raising=False)
+    asked = ("--paper", "--method", "graphgpo", "--env", "alfworld", "--print")
+    shown = words(run(*asked, "--option", "max_episode_steps=30"))
+    assert shown.startswith("data: generated; tasks: train ")
+    assert (
+        "differs data: paper the official games, here generated tasks (--option data=PATH, or the variable ALF" in shown
+    )
+    assert "differs steps: paper 50, here max_episode_steps=30" in shown
+    assert "differs task_types: paper all, here ['pick_and_place_simple', 'look_at_obj_in_light']" in shown
+    assert "set steps" not in shown
+    assert "set success_reward: 10.0 (reward=10.0)" in shown
+
+
+def test_official_games_stand_in_all_that_a_run_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = {"train": ("train_240", 4), "valid_seen": ("valid_seen", 2), "valid_unseen": ("valid_unseen", 2)}
+    games = unpack(tmp_path / "games", counts)
+    out = tmp_path / "run"
+    asked = ("--env", "alfworld", "--quick", "--steps", "1", "--groups", "1", "--group-size", "2", "--option",
+             "max_episode_steps=2", "--out", str(out))  # fmt: skip
+    monkeypatch.setenv("ALFWORLD_DATA", str(games))
+    printed = words(run("--paper", "--method", "graphgpo", "--print", *asked))
+    assert "differs data:" not in printed
+    result = run(*asked)
+    assert result.exit_code == 0, result.output
+    (said,) = [line for line in result.stdout.splitlines() if line.startswith("data: ")]
+    assert said.startswith(f"data: ALFWORLD_DATA={games}; tasks: train 4, valid_seen 2, valid_unseen 2; fingerprint ")
+    mark = said.split()[-1]
+    assert "training_tasks 100 -> 4, validation_tasks 12 -> 2" in result.stdout
+    first = json.loads((out / "log.jsonl").read_text().splitlines()[0])
+    assert (first["data"], first["data_fingerprint"]) == (f"ALFWORLD_DATA={games}", mark)
+    assert mark in (out / "report.html").read_text()
+    assert json.loads((out / "final" / "data_source.json").read_text())["fingerprint"] == mark
+    played = {json.loads(line)["group"] for line in (out / "samples.jsonl").read_text().splitlines()}
+    assert played
+    assert all((games / "json_2.1.1" / "train" / game.partition(" ")[0]).is_dir() for game in played)
+    monkeypatch.delenv("ALFWORLD_DATA")
+    before = (out / "log.jsonl").read_bytes()
+    other = run(*asked)
+    assert other.exit_code == 2
+    assert "holds a run on other data" in other.output
+    assert mark in other.output
+    assert (out / "log.jsonl").read_bytes() == before
+    again = run(*asked, "--option", f"data={games}")  # the same games, named in another way
+    assert again.exit_code == 0, again.output
+
+
 def test_settings_win_in_order_paper_sizes_changes() -> None:
     row, printed = settings_of("alfworld"), paper("hisr", "alfworld")
     found = run_settings(row, method="hisr", model="tiny", seed=3, paper=printed, sizes={"groups": 5},
@@ -116,5 +164,9 @@ def test_a_run_with_an_adapter_leaves_all_and_goes_on(tmp_path: Path) -> None:
     for text in ("rewardflow on AgentRL/Sokoban-v0", "Steps of iteration 2", "tokens per second of the update"):
         assert text in page
     assert "share of the device" in page
+    # Four iterations of tiny runs go nowhere, and the page says so as the log does.
+    assert any(key.startswith("warning_") for row in read_log(a / "log.jsonl") for key in row)
+    assert "<h2>Warnings</h2>" in page
+    assert "give it easier tasks, or a warm start" in page
     assert 'src="http' not in page
     assert (a / "curves.png").read_bytes().startswith(b"\x89PNG")

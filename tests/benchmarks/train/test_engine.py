@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from baselines.metrics import read_log, without_times
 from benchmarks.run import app
 from benchmarks.train.engine import ENGINE_FOLDER, Engine
-from policies.sampler import Decoding, LoopSampler
+from policies.decode.sampler import Decoding, LoopSampler
 from policies.tiny import tiny_policy
 
 SMALL = ["--method", "grpo", "--quick", "--groups", "2", "--group-size", "4", "--validation-tasks", "4"]
@@ -126,7 +126,7 @@ def test_what_cannot_be_is_said(
     def missing(name: str) -> str:
         raise importlib.metadata.PackageNotFoundError(name)
 
-    monkeypatch.setattr("policies.vllm.importlib.metadata.version", missing)
+    monkeypatch.setattr("policies.engines.vllm.importlib.metadata.version", missing)
     result = run(*SMALL, "--out", str(tmp_path), *arguments)
     assert result.exit_code == 2
     assert said in " ".join(result.stderr.split())

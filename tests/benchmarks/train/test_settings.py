@@ -5,8 +5,8 @@ from typing import Any
 import gymnasium as gym
 import pytest
 
-from baselines.papers import PAPERS, Paper
-from benchmarks.environments.registry import SETTINGS, settings_of
+from baselines.environments.registry import SETTINGS, settings_of
+from baselines.recipes.papers import PAPERS, Paper
 from benchmarks.train.settings import RunSettings, run_settings
 
 PLAYED = [one for one in PAPERS.values() if one.env in {row.name for row in SETTINGS}]

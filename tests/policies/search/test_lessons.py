@@ -1,6 +1,6 @@
 import pytest
 
-from agentgym.recorder import UnscoredError
+from agentgym.rollout.recorder import UnscoredError
 from agentgym.trajectory import Ending, StepTable
 from policies.scripted import tagged
 from policies.search.best_of_n import BestOfN

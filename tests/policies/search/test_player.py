@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import agentgym  # noqa: F401  # registers the environments
-from agentgym.rollout import collect, infos_of, observations_of
+from agentgym.rollout import collect
+from agentgym.rollout.groups import infos_of, observations_of
 from agentgym.trajectory import Reply
 from agentgym.vector import TextVectorEnv
 from policies.scripted import RandomPolicy, tagged

@@ -1,5 +1,8 @@
 """Progress attribution: by hand, against the regression written out, against recorded answers."""
 
+import sys
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +13,8 @@ from tests.wrappers.credit import learned
 from tests.wrappers.credit.oracles import table as recorded
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.attribution import attribution
+from wrappers.credit import frontier, graphgpo_filled, spa
+from wrappers.credit.attribution import MOST_TRAJECTORIES, attribution
 from wrappers.credit.options import read_options
 
 
@@ -110,3 +114,42 @@ def test_recorded_answers(centred: bool, key: str) -> None:
 def test_recorded_fits() -> None:
     fitted = np.bincount(recorded().trajectory, weights=attribution(recorded()))
     np.testing.assert_allclose(fitted, learned.answers("learned_ridge", "fit"), rtol=0, atol=1e-7)
+
+
+def groups_of(*sizes: int) -> StepTable:
+    """Groups of as many episodes of one step, all of them lost."""
+    n = sum(sizes)
+    return StepTable.from_arrays(
+        group=np.repeat([f"task {i}" for i in range(len(sizes))], sizes), trajectory=range(n), t=[0] * n,
+        state=[0] * n, action=[0] * n, next_state=[1] * n, reward=[0] * n, won=[0] * n,
+    )  # fmt: skip
+
+
+def by_ridge(table: StepTable) -> Floats:
+    return spa(table, contributions="ridge", grounding="penalty")
+
+
+@pytest.mark.parametrize("method", [attribution, graphgpo_filled, frontier, by_ridge])
+def test_a_group_that_would_take_too_long_is_refused_before_it_is_solved(
+    method: Callable[[StepTable], Floats], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.modules["wrappers.credit.attribution"], "MOST_TRAJECTORIES", 20)
+    solved: list[tuple[int, ...]] = []
+    solve = np.linalg.eigh
+
+    def counted(blocks: Floats) -> tuple[Floats, Floats]:
+        solved.append(blocks.shape)
+        return solve(blocks)
+
+    monkeypatch.setattr(np.linalg, "eigh", counted)
+    assert not method(groups_of(20, 3)).any()
+    assert sorted(solved) == [(1, 3, 3), (1, 20, 20)]
+    with pytest.raises(ValueError, match="at most 20 trajectories, group 'task 1' has 21; divide its trajectories"):
+        method(groups_of(20, 21))
+    assert len(solved) == 2
+
+
+def test_the_bound_is_the_one_that_the_page_names() -> None:
+    assert MOST_TRAJECTORIES == 2000
+    with pytest.raises(ValueError, match="at most 2000 trajectories, group 'task 0' has 2001"):
+        attribution(groups_of(2001))

@@ -8,7 +8,8 @@ from agentgym.trajectory import StepTable
 from tests.wrappers.credit.naive_branches import whole_rows
 from tests.wrappers.credit.random_trees import random_trees
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.branches import Forest, spread
+from wrappers.credit.branches import spread
+from wrappers.credit.forest import Forest
 
 # 0: s u v w, cut after u (1) and after v (2); 3 is cut from 1; 4 is another tree.
 TABLE = episodes(

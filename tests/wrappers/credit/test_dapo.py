@@ -22,7 +22,8 @@ def _groups(**episodes):
     n = len(rows)
     return StepTable.from_arrays(
         group=[row[0] for row in rows], trajectory=range(n), t=[0] * n, state=["s"] * n, action=["a"] * n,
-        next_state=["u"] * n, reward=[row[1] for row in rows], won=[row[2] for row in rows],
+        next_state=["goal" if row[2] else "pit" for row in rows], reward=[row[1] for row in rows],
+        won=[row[2] for row in rows],
     )  # fmt: skip
 
 

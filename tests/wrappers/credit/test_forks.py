@@ -2,15 +2,30 @@
 
 import dataclasses
 import inspect
+import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
 
 import wrappers.credit
-from agentgym.trajectory import Reply, StepTable
+from agentgym.trajectory import Reply, StepTable, forks
+from tests.wrappers.credit.hard_tables import ladder
 from tests.wrappers.credit.random_tables import random_table
-from wrappers.credit import gae, gigpo, graphgpo, grpo, hgpo, potential, process_reward, reinforce_plus_plus, rewardflow
+from tests.wrappers.credit.random_trees import random_trees
+from wrappers.credit import (
+    gae,
+    gigpo,
+    graphgpo,
+    grpo,
+    hgpo,
+    potential,
+    process_reward,
+    reinforce_plus_plus,
+    reinforce_plus_plus_baseline,
+    rewardflow,
+    rloo,
+)
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import contexts, episode_advantages
 from wrappers.credit.potential import PRESETS as POTENTIALS
@@ -264,3 +279,86 @@ def test_what_cannot_be_said_of_forks_says_why() -> None:
     with pytest.raises(ValueError, match="an episode level compares whole episodes"):
         episode_advantages(TREE, np.zeros(4), {})
     assert episode_level.__name__ == "episode_level"
+
+
+#: Methods that read shared prefixes as they are, where a table is too large to be unfolded.
+SHARING = {
+    "aem", "bpo", "dapo", "graphgpo", "grpo", "istar", "process_reward", "ragen2", "reinforce_plus_plus",
+    "reinforce_plus_plus_baseline", "rewardflow", "rloo", "tree_grpo", "vine",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", sorted({*METHODS} - ARRAYS_ALONE))
+def test_a_table_too_large_to_be_unfolded_is_read_as_it_is_or_refused(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, method = FORESTS[0], getattr(wrappers.credit, name)
+    arguments = given(name, table, np.arange(len(table)))
+    expected = method(table, **arguments)
+    monkeypatch.setattr(forks, "MOST_UNFOLDED", 0)
+    if name in SHARING:
+        np.testing.assert_allclose(method(table, **arguments), expected, atol=1e-12)
+    else:
+        with pytest.raises(ValueError, match=r"rows of the table are .* cut less deep, keep.* graphgpo"):
+            method(table, **arguments)
+
+
+LEVELS = [{"over": over, "singleton": single} for over in ("trajectories", "steps") for single in ("zero", "raw")]
+
+
+@pytest.mark.parametrize("penalty", ["row", "discounted", "advantage"])
+@pytest.mark.parametrize("level", LEVELS)
+def test_shared_prefixes_say_what_whole_episodes_say(
+    level: dict[str, Any], penalty: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = [*FORESTS, *(random_trees(seed, groups=3, size=2) for seed in range(4))]
+    common = {**level, "penalty": penalty, "invalid_penalty": 0.3, "outcome": "return"}
+    calls = [
+        lambda table, std=std, ddof=ddof: grpo(table, std=std, ddof=ddof, **common)
+        for std in ("group", "batch", "none")
+        for ddof in (0, 1)
+    ]
+    calls += [lambda table: rloo(table, **common), lambda table: reinforce_plus_plus_baseline(table, **common)]
+    calls += [
+        lambda table: reinforce_plus_plus(table, gamma=0.9, penalty=penalty, invalid_penalty=0.3),
+        lambda table: reinforce_plus_plus(table, preset="authors", penalty=penalty, invalid_penalty=0.3),
+        lambda table: process_reward(table, scores=table.reward - table.t, horizon="to_go", gamma=0.5),
+    ]
+    for table in tables:
+        expected = [call(table) for call in calls]
+        with monkeypatch.context() as patched:
+            patched.setattr(forks, "MOST_UNFOLDED", 0)
+            for call, before in zip(calls, expected, strict=True):
+                np.testing.assert_allclose(call(table), before, atol=1e-11)
+
+
+def test_a_chain_of_thousands_of_forks_by_hand() -> None:
+    # 8,000 episodes of two steps of their own, each cut from the one before after its first; those of even number
+    # win. Outcomes 1 and 0 in equal parts have the sample deviation sqrt(8000 / 4 / 7999), so +-z below.
+    n, many = 16_000, 8_000
+    table = ladder(n)
+    z = 0.5 / np.sqrt(many / 4 / (many - 1))
+    # Through the first row of episode i go i, i + 1, .. to the last: as many wins as losses where i is even.
+    left = many - np.arange(many)
+    shared = np.where(np.arange(many) % 2 == 0, 0.0, -z / left)
+    own = np.where(np.arange(many) % 2 == 0, z, -z)
+    expected = np.stack((shared, own), axis=1).ravel()
+    assert table.episode_length.sum() == many * (many + 3) // 2 > forks.MOST_UNFOLDED
+    np.testing.assert_allclose(grpo(table, eps=0.0), expected, atol=1e-11)
+    # A loss costs the mean of the others, as a win gains it: 1/2 * 8000 / 7999.
+    np.testing.assert_allclose(rloo(table), expected / z * 0.5 * many / (many - 1), atol=1e-11)
+    for method in (rewardflow, graphgpo, reinforce_plus_plus, reinforce_plus_plus_baseline):
+        assert np.isfinite(method(table)).all()
+
+
+def test_what_is_not_unfolded_takes_linear_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(forks, "MOST_UNFOLDED", 0)
+    peaks = []
+    for n in (1_000, 8_000):  # unfolded 126,000 and 8 million rows
+        table = ladder(n)
+        tracemalloc.start()
+        grpo(table)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 12 * peaks[0]
+    assert peaks[1] < 2000 * 8_000  # bytes

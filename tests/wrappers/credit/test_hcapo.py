@@ -117,7 +117,7 @@ def test_no_rows_and_wrong_numbers() -> None:
         assert hcapo(none, hindsight=[], smoothing=0.5, neighbours="both", against=against).shape == (0,)
     with pytest.raises(ValueError, match="hindsight must hold one number per row"):
         hcapo(TABLE, hindsight=[0.0])
-    with pytest.raises(ValueError, match="temper must be above 0"):
+    with pytest.raises(ValueError, match=r"temper must be at least 1e-06, got 0\.0"):
         hcapo(TABLE, hindsight=HINDSIGHT, plain=PLAIN, temper=0.0)
     with pytest.raises(ValueError, match="low must be between 0 and 1"):
         hcapo(TABLE, hindsight=HINDSIGHT, plain=PLAIN, low=1.1)

@@ -17,7 +17,7 @@ quick = settings(max_examples=25, deadline=None)
 # Two episodes of a task: a looks twice and answers rightly, b looks once and answers wrongly.
 TABLE = StepTable.from_arrays(
     group=["g"] * 5, trajectory=["a", "a", "a", "b", "b"], t=[0, 1, 2, 0, 1], state=["q", "u", "v", "q", "w"],
-    action=["look", "look", "say", "look", "say"], next_state=["u", "v", "end", "w", "end"], reward=[0, 0, 1, 0, 0],
+    action=["look", "look", "say", "look", "say"], next_state=["u", "v", "right", "w", "wrong"], reward=[0, 0, 1, 0, 0],
     won=[1, 1, 1, 0, 0],
 )  # fmt: skip
 BELIEFS = [0.1, 0.3, 0.9, 0.1, 0.0]

@@ -37,7 +37,7 @@ def test_wrong_names_are_answered_with_the_right_ones(method):
         method(table, over="step")
     with pytest.raises(TypeError, match=r"invalid_penalty must be a number, got '0.1'"):
         method(table, invalid_penalty="0.1")
-    with pytest.raises(ValueError, match=r"invalid_penalty must be finite, got nan"):
+    with pytest.raises(ValueError, match=r"invalid_penalty must be finite and at least 0, got nan"):
         method(table, invalid_penalty=math.nan)
 
 
@@ -58,7 +58,7 @@ def test_numbers_out_of_range():
         with pytest.raises(ValueError, match=r"invalid_penalty must be at least 0, got -0.1"):
             method(table, invalid_penalty=-0.1)
     for huge in (math.inf, 10**400):
-        with pytest.raises(ValueError, match="eps must be finite, got"):
+        with pytest.raises(ValueError, match="eps must be finite and at least 0, got"):
             grpo(table, eps=huge)
     with pytest.raises(ValueError, match=r"eps must be at least 0, got -1"):
         grpo(table, eps=-1)
@@ -111,7 +111,7 @@ def test_presets_are_made_of_the_options():
         ({"plates": 2.0}, TypeError, r"plates must be an integer, got 2\.0"),
         ({"plates": True}, TypeError, "plates must be an integer, got True"),
         ({"salt": 0}, ValueError, "salt must be above 0, got 0"),
-        ({"salt": 1e101}, ValueError, r"salt must be finite, got 1e\+101, beyond 1e\+100"),
+        ({"salt": 1e101}, ValueError, r"salt must be finite and above 0, got 1e\+101, beyond 1e\+100"),
         ({"hot": 1}, TypeError, "hot must be True or False, got 1"),
         ({"guests": "Ada"}, TypeError, "guests must be a tuple of words, got 'Ada'"),
         ({"plate": 1}, TypeError, "unknown option 'plate'; known: .*; did you mean 'plates'"),

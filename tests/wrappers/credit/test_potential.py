@@ -278,7 +278,7 @@ def test_wrong_options():
     assert np.isfinite(potential(TABLE, gamma=1.0)).all()
     with pytest.raises(ValueError, match="reward_on='state' goes with rewards='end'"):
         potential(TABLE, preset="g2po", rewards="steps")
-    with pytest.raises(ValueError, match="tau must be above 0, got 0"):
+    with pytest.raises(ValueError, match="tau must be at least 1e-06, got 0"):
         potential(TABLE, tau=0)
 
 

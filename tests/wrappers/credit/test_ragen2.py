@@ -15,8 +15,8 @@ def groups_of(*returns: list[float]) -> StepTable:
     reward = [value for values in returns for value in values]
     n = len(group)
     return StepTable.from_arrays(
-        group=group, trajectory=range(n), t=[0] * n, state=["s"] * n, action=["a"] * n, next_state=["u"] * n,
-        reward=reward, won=np.array(reward) > 0.5,
+        group=group, trajectory=range(n), t=[0] * n, state=["s"] * n, action=["a"] * n,
+        next_state=["goal" if value > 0.5 else "pit" for value in reward], reward=reward, won=np.array(reward) > 0.5,
     )  # fmt: skip
 
 

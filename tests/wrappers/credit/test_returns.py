@@ -9,7 +9,7 @@ from wrappers.credit.returns import discounted_returns, episode_scores, penaltie
 def _table():
     return StepTable.from_arrays(
         group=[0] * 4, trajectory=["a", "b", "a", "a"], t=[0, 0, 1, 2], state=list("suvw"), action=["x"] * 4,
-        next_state=list("vtwt"), reward=[1.0, 8.0, 2.0, 4.0], won=[True, False, True, True],
+        next_state=list("vtwz"), reward=[1.0, 8.0, 2.0, 4.0], won=[True, False, True, True],
         valid=[True, False, False, True],
     )  # fmt: skip
 

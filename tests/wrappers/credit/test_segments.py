@@ -82,7 +82,7 @@ def test_a_count_cuts_evenly(length: int, k: int, expected: list[int]) -> None:
 
 
 def test_a_count_is_at_least_one() -> None:
-    with pytest.raises(ValueError, match="k must be at least 1, got 0"):
+    with pytest.raises(ValueError, match="k must be an integer of at least 1, got 0"):
         by_count(random_table(0), 0)
 
 

@@ -90,7 +90,7 @@ def test_what_it_is_at_its_ends() -> None:
 
 def test_wrong_arguments() -> None:
     row, end = [[0.0, 1.0]], [[False, True]]
-    with pytest.raises(ValueError, match="alpha must be at least 0, got -1"):
+    with pytest.raises(ValueError, match="alpha must be finite and at least 0, got -1"):
         vetta(row, row, [[1, 1]], end, alpha=-1)
     with pytest.raises(ValueError, match="turn_lam must be between 0 and 1"):
         vetta(row, row, [[1, 1]], end, turn_lam=2)

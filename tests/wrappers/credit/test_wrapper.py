@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
-from agentgym.recorder import TableBuilder
+from agentgym.rollout.recorder import TableBuilder
 from tests.corridor import CorridorVectorEnv
 from wrappers.credit.dapo import DAPO, dapo
 from wrappers.credit.gigpo import GiGPO, gigpo

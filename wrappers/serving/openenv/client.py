@@ -9,7 +9,7 @@ from openenv.core.env_client import EnvClient
 from openenv.core.env_server import Action, Observation, State
 from pydantic import Field
 
-from agentgym.foreign_text import MOST_CHARACTERS
+from agentgym.outside.text import MOST_CHARACTERS
 
 
 class TextAction(Action):

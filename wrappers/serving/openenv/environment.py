@@ -10,7 +10,8 @@ from openenv.core.env_server import Environment
 from openenv.core.env_server.types import EnvironmentMetadata
 
 import agentgym
-from agentgym.single_branching import restore, snapshot
+from agentgym.branching.single import restore, snapshot
+from agentgym.checks import whole
 from wrappers.serving.openenv.client import EpisodeState, TextAction, TextObservation
 
 
@@ -24,6 +25,7 @@ class GymEnvironment(Environment[TextAction, TextObservation, EpisodeState]):
         self._env, self._saved, self._most = env, saved, most
         self._inner: Any = env.unwrapped
         self._state, self._shown = EpisodeState(), TextObservation(text="")
+        self._closed = False
 
     def reset(
         self, seed: int | None = None, episode_id: str | None = None, snapshot: str | None = None, **options: Any
@@ -31,8 +33,15 @@ class GymEnvironment(Environment[TextAction, TextObservation, EpisodeState]):
         """Start an episode, or continue a saved one (then `seed` is of what is drawn from there on, None: as it was).
 
         Raises:
-            ValueError: there is no such snapshot, task or option; the message says what there is.
+            ValueError: there is no such snapshot, task or option, and the message says what there is; or a seed that is
+                none.
+            RuntimeError: the session is closed.
         """
+        self._check_open()
+        if seed is not None:
+            whole("seed", seed, 0)
+        if snapshot is not None and not isinstance(snapshot, str):
+            raise ValueError(f"snapshot must be the name of a snapshot, got {snapshot!r:.40}")
         steps, outcome = 0, {}
         saved = self._saved.get(snapshot) if snapshot is not None else None  # once: other sessions drop some
         if snapshot is None:
@@ -51,7 +60,11 @@ class GymEnvironment(Environment[TextAction, TextObservation, EpisodeState]):
         """Play a command (what the environment refuses is no error), or save the episode as it stands.
 
         What answers a snapshot is what was shown last, without its reward, which has been paid.
+
+        Raises:
+            RuntimeError: the session is closed.
         """
+        self._check_open()
         if action.snapshot:
             name, outcome = secrets.token_hex(8), self._shown.model_dump(include={"done", "truncated"})
             self._saved[name] = snapshot(self._env), self._state.step_count, outcome
@@ -70,8 +83,13 @@ class GymEnvironment(Environment[TextAction, TextObservation, EpisodeState]):
         return self._state
 
     def close(self) -> None:
-        """Close the environment."""
+        """Close the environment, when the client goes or when it was idle for too long."""
+        self._closed = True
         self._env.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("this session was idle for too long and is closed: connect again")
 
     def get_metadata(self) -> EnvironmentMetadata:
         """Return name, rules and version."""

@@ -3,42 +3,54 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterable
 from typing import Any
 
 import gymnasium as gym
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from gymnasium.error import ResetNeeded
-from openenv.core.env_server import create_fastapi_app
+from openenv.core.env_server import ConcurrencyConfig, create_fastapi_app
 
 import agentgym  # noqa: F401  # registers the environments
-from agentgym.checks import whole
+from agentgym.checks import real, whole
+from agentgym.outside.hosts import OwnHosts
+from agentgym.outside.text import clean
 from wrappers.reply import ReplyParser
 from wrappers.serving.openenv.client import EpisodeState, TextAction, TextObservation
 from wrappers.serving.openenv.environment import GymEnvironment
 
+#: Characters of an answer that says what is wrong.
+_WORDS = 1000
+
 
 def application(
-    env: str, *, replies: bool = False, sessions: int = 32, snapshots: int = 1000, most_bytes: int = 1 << 20,
-    **options: Any,
+    env: str, *, replies: bool = False, sessions: int = 32, idle: float = 3600.0, snapshots: int = 1000,
+    most_bytes: int = 1 << 20, hosts: Iterable[str] = (), **options: Any,
 ) -> FastAPI:  # fmt: skip
-    """Return the server; a wrong request is answered with what is wrong, status 400, 411 or 413.
+    """Return the server; a wrong request is answered with what is wrong, status 400, 403, 411 or 413.
 
-    The limits are integers of at least 1.
+    The limits are integers of at least 1, `idle` a number of seconds above 0.
 
     Args:
         env: a registered id.
         replies: commands are whole replies, which `wrappers.reply` reads.
-        sessions: at most so many at a time.
+        sessions: at most so many at a time; a further one is refused.
+        idle: a session that was sent nothing for so long is closed, and its place is free.
         snapshots: so many are kept.
         most_bytes: longest body of an HTTP request.
+        hosts: further names by which clients reach this machine, and whose pages may ask; "*" for all. See
+            `agentgym.outside.hosts.OwnHosts`.
         **options: arguments of the environment.
 
     Raises:
-        ValueError: a limit below 1, or an environment that shows more than text.
+        ValueError: a limit out of its range, or an environment that shows more than text.
     """
     for name, value in (("sessions", sessions), ("snapshots", snapshots), ("most_bytes", most_bytes)):
         whole(name, value, 1)
+    if real("idle", idle, 0.0, expected="a number of seconds above 0") == 0.0:
+        raise ValueError(f"idle must be a number of seconds above 0, got {idle!r}")
     saved: dict[str, Any] = {}
 
     def make() -> GymEnvironment:
@@ -49,31 +61,62 @@ def application(
         if getattr(first.observation_space.dtype, "kind", "") != "U":
             raise ValueError(f"{env} shows {first.observation_space}: clients are sent text alone")
     app = create_fastapi_app(
-        make, TextAction, TextObservation, max_concurrent_envs=sessions, env_name=env.rpartition("/")[2],
-        state_cls=EpisodeState,
+        make, TextAction, TextObservation, env_name=env.rpartition("/")[2], state_cls=EpisodeState,
+        concurrency_config=ConcurrencyConfig(max_concurrent_envs=sessions, session_timeout=float(idle)),
     )  # fmt: skip
-    app.add_exception_handler(ValueError, _refused)
-    app.add_exception_handler(ResetNeeded, _refused)
-    app.add_middleware(_Bodies, most=most_bytes)
+    for kind in (ValueError, ResetNeeded, TypeError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _refused)
+    app.add_middleware(_Door, most=most_bytes, hosts=OwnHosts(hosts))
     return app
 
 
 async def _refused(request: Request, error: Exception) -> JSONResponse:
-    hint = "; HTTP has no episodes: use the WebSocket /ws" if isinstance(error, ResetNeeded) else ""
-    return JSONResponse({"detail": f"{error}{hint}"}, 400)
+    if isinstance(error, TypeError) and request.url.path != "/reset":
+        raise error  # ours: only names of reset's arguments come from outside
+    status, words = 400, str(error)
+    if isinstance(error, ResetNeeded):
+        words += "; HTTP has no episodes: use the WebSocket /ws"
+    elif isinstance(error, RequestValidationError):
+        words = _wrong(error.errors())
+    elif isinstance(error, HTTPException):
+        # What FastAPI makes of such a list holds the values themselves, which JSON may not be able to.
+        refused = isinstance(error.detail, list)
+        status, words = (400, _wrong(error.detail)) if refused else (error.status_code, str(error.detail))
+    return JSONResponse({"detail": clean(words, _WORDS)}, status)
 
 
-class _Bodies:
-    """Answers requests whose body is longer than `most` bytes, or of unknown length, before anybody reads them."""
+def _wrong(found: Iterable[Any]) -> str:
+    return "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in found)
 
-    def __init__(self, app: Any, most: int) -> None:
-        self._app, self._most = app, most
+
+class _Door:
+    """Answers requests for other hosts or of foreign pages, and bodies that are too long or of unknown length.
+
+    It does so before anybody reads them. A WebSocket that is refused is none: its handshake has the same answer.
+    """
+
+    def __init__(self, app: Any, most: int, hosts: OwnHosts) -> None:
+        self._app, self._most, self._hosts = app, most, hosts
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        given = dict(scope["headers"]) if scope["type"] == "http" else {}
-        length = int(given.get(b"content-length", b"0"))
-        if status := 411 if b"transfer-encoding" in given else 413 if length > self._most else 0:
-            detail = f"a body has a Content-Length of at most {self._most} bytes, got {length or 'none'}"
+        status, detail = self._refusal(scope["headers"]) if scope["type"] in ("http", "websocket") else (0, "")
+        if status:
             await JSONResponse({"detail": detail}, status)(scope, receive, send)
         else:
             await self._app(scope, receive, send)
+
+    def _refusal(self, headers: Iterable[tuple[bytes, bytes]]) -> tuple[int, str]:
+        """Status and words; 0 for a request that goes on."""
+        given: dict[bytes, list[str]] = {}
+        for name, value in headers:
+            given.setdefault(name, []).append(value.decode("latin-1"))
+        if foreign := self._hosts.refusal(given.get(b"host", ()), given.get(b"origin", ())):
+            return 403, foreign
+        length, *more = given.get(b"content-length", ["0"])
+        if more or not (length.isascii() and length.isdigit()):
+            return 400, "a request has one Content-Length, a number"
+        if b"transfer-encoding" in given:
+            return 411, f"a body has a Content-Length of at most {self._most} bytes, got none"
+        if len(length) > 18 or int(length) > self._most:
+            return 413, f"a body has a Content-Length of at most {self._most} bytes, got {length:.20}"
+        return 0, ""

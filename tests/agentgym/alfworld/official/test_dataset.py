@@ -13,8 +13,8 @@ from agentgym.alfworld.env import ALFWorldEnv
 from agentgym.alfworld.official import cache, dataset
 from agentgym.alfworld.official.dataset import find_folder, open_split
 from agentgym.alfworld.tasks import check_task_types
-from agentgym.disk_cache import VARIABLE, cache_folder
-from agentgym.foreign_text import DataError
+from agentgym.outside.files import VARIABLE, cache_folder
+from agentgym.outside.text import DataError
 from tests.agentgym.alfworld.game_files import content, grammar, write_trial
 from tests.agentgym.alfworld.official_games import files
 

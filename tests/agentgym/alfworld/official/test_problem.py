@@ -6,7 +6,7 @@ import pytest
 
 from agentgym.alfworld.game import LOOK, TASK_TYPES
 from agentgym.alfworld.official.problem import read_game
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from tests.agentgym.alfworld.game_files import GOALS, HELP, PROBLEM, content, grammar
 
 

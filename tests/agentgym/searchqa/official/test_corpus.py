@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.searchqa.official.corpus import PassageReader, check_passages, read_passages
 from agentgym.searchqa.retriever import Passage
 from tests.agentgym.searchqa.corpus_files import find

@@ -5,9 +5,10 @@ import json
 import lzma
 import re
 
+import numpy as np
 import pytest
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.searchqa.official.questions import read_questions
 from agentgym.searchqa.question import Question, check_questions
 
@@ -47,6 +48,24 @@ def test_parquet_is_read_like_json(tmp_path):
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 not")
     with pytest.raises(DataError, match="expected a Parquet file"):
         read_questions(tmp_path / "bad.parquet")
+
+
+@pytest.mark.parametrize("what", ["long text", "many rows", "many answers"])
+def test_a_parquet_file_is_unpacked_up_to_a_limit(tmp_path, what):
+    """Each takes less than 100 kB, and gigabytes of memory when it is unpacked."""
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    if what == "many answers":
+        lists = arrow.ListArray.from_arrays(arrow.array([0, 9_000_000], arrow.int32()), arrow.nulls(9_000_000))
+        table = arrow.table({"question": ["Where?"], "golden_answers": lists})
+    else:
+        count, text = (9_000_000, "Where?") if what == "many rows" else (20_000, "Where? " * 10_000)
+        alike = arrow.DictionaryArray.from_arrays(arrow.array(np.zeros(count, np.int32)), arrow.array([text]))
+        answers = arrow.DictionaryArray.from_arrays(alike.indices, arrow.array(["Ulm"]))
+        table = arrow.table({"question": alike, "golden_answers": answers})
+    parquet.write_table(table, tmp_path / "x.parquet", store_schema=False)
+    with pytest.raises(DataError, match=r"x\.parquet: unpacks to more than 67,108,864 bytes"):
+        read_questions(tmp_path / "x.parquet")
 
 
 def test_own_columns_and_separated_answers(tmp_path):

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.searchqa.retrieval.dense import DenseRetriever, encode_folder, main, normalised
 from agentgym.searchqa.retrieval.engines import find_retriever
 from agentgym.searchqa.retrieval.index_folder import build_index

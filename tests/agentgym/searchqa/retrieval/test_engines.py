@@ -6,7 +6,7 @@ import gymnasium as gym
 import pytest
 
 import agentgym  # noqa: F401  # registers the environments
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.searchqa.question import Question
 from agentgym.searchqa.retrieval import engines
 from agentgym.searchqa.retrieval.engines import find_retriever

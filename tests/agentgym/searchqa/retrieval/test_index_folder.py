@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.searchqa.retrieval.index_folder import build_index, default_folder, main, open_index
 from agentgym.searchqa.retrieval.lexical import LexicalRetriever
 from agentgym.searchqa.retriever import Passage

@@ -1,3 +1,4 @@
+import contextlib
 import http.client
 import json
 import signal
@@ -221,6 +222,66 @@ def test_a_request_for_another_host_is_refused(lexical: LexicalRetriever, host: 
         assert raw_status(server, both) == status
     with searching(lexical, names=["*"]) as server:
         assert raw_status(server, "GET /health HTTP/1.1\r\nHost: evil.example\r\n\r\n") == 200
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"),
+    [
+        ("http://localhost:8888", 200), ("http://node7", 200), ("http://127.0.0.1:{port}", 200),
+        ("http://evil.example", 403), ("null", 403), ("", 403), ("http://10.1.2.3", 403),
+    ],
+)  # fmt: skip
+def test_pages_of_other_hosts_may_not_search(lexical: LexicalRetriever, origin: str, status: int) -> None:
+    with searching(lexical, names=["Node7"]) as server:
+        port, body = server.server_address[1], '{"query": "ka"}'
+        head = f"Host: 127.0.0.1:{port}\r\nOrigin: {origin.format(port=port)}\r\n"
+        assert raw_status(server, f"GET /health HTTP/1.1\r\n{head}\r\n") == status
+        assert raw_status(server, f"POST / HTTP/1.1\r\n{head}Content-Length: {len(body)}\r\n\r\n{body}") == status
+    with searching(lexical, names=["*"]) as server:
+        assert raw_status(server, f"GET /health HTTP/1.1\r\nOrigin: {origin}\r\n\r\n") == 200
+
+
+BODY = '{"query": "ka"}'
+LENGTH = f"Content-Length: {len(BODY)}\r\n"
+
+
+@pytest.mark.parametrize(
+    ("request_line", "head", "status"),
+    [
+        ("POST /retrieve", LENGTH, 200),
+        ("POST /retrieve", f"{LENGTH}Content-Length: 0\r\n", 400),
+        ("POST /retrieve", f"Content-Length: 0\r\n{LENGTH}", 400),
+        ("POST /retrieve", LENGTH * 2, 400),
+        ("POST /retrieve", f"Content-Length: {len(BODY)}, {len(BODY)}\r\n", 411),
+        ("POST /retrieve", f"X-Broken : 1\r\n{LENGTH}", 400),
+        ("POST /retrieve", f"{LENGTH}Transfer-Encoding: chunked\r\n", 411),
+        ("GET /health", LENGTH, 400),
+        ("GET /health", "Transfer-Encoding: chunked\r\n", 400),
+        ("GET /health", "Content-Length: -0\r\n", 400),
+        ("GET /nothing", LENGTH, 400),
+        ("PUT /retrieve", LENGTH, 400),
+    ],
+)
+def test_a_request_whose_length_is_unclear_is_refused_and_what_follows_is_not_taken_for_another_one(
+    lexical: LexicalRetriever, request_line: str, head: str, status: int
+) -> None:
+    with (
+        searching(lexical) as server,
+        socket.create_connection(("127.0.0.1", server.server_address[1]), timeout=60) as raw,
+    ):
+        another = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        raw.sendall(f"{request_line} HTTP/1.1\r\nHost: localhost\r\n{head}\r\n{BODY}{another}".encode())
+        answers = b""
+        with contextlib.suppress(ConnectionResetError):
+            while more := raw.recv(100_000):
+                answers += more
+    assert answers.startswith(f"HTTP/1.1 {status} ".encode())
+    assert answers.count(b"HTTP/1.1 ") == (2 if status == 200 else 1)
+
+
+def test_a_get_without_a_body_may_say_so(lexical: LexicalRetriever) -> None:
+    with searching(lexical) as server:
+        assert raw_status(server, "GET /health HTTP/1.1\r\nContent-Length: 0\r\n\r\n") == 200
 
 
 @pytest.mark.parametrize(

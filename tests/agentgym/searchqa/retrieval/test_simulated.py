@@ -187,7 +187,7 @@ def test_the_vector_form_asks_once_and_gives_the_same():
     assert after[0] == after[3]
 
 
-def test_a_group_of_episodes_shares_the_draws_of_equal_searches():
+def test_equal_searches_of_a_group_draw_each_for_itself_or_together():
     class Same:
         def act(self, observations, infos, rng):
             from agentgym.trajectory import Reply
@@ -197,9 +197,15 @@ def test_a_group_of_episodes_shares_the_draws_of_equal_searches():
     envs = gym.make_vec(
         "AgentRL/SearchQA-v0", 4, questions=QUESTIONS, retriever=Titles(), simulator="rule", autoreset_mode="Disabled"
     )
-    table = collect(envs, Same(), tasks=[{"task_id": "country", "noise": 0.5}], group_size=4, seed=1)
-    states = [[str(step.state) for step in one.steps] for one in table.to_trajectories()]
-    assert all(each == states[0] for each in states)
+
+    def play(luck):
+        table = collect(envs, Same(), tasks=[{"task_id": "country", "noise": 0.5}], group_size=4, seed=1, luck=luck)
+        return [[str(step.state) for step in one.steps] for one in table.to_trajectories()]
+
+    own, shared = play("episode"), play("group")
+    assert all(each == own[0] for each in shared)
+    assert len({tuple(each) for each in own}) > 1
+    assert len({each[0] for each in own}) == 1
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 pytest.importorskip("aiohttp")
 pytest.importorskip("tenacity")
 
-from agentgym.chat.wire import ChatAnswer, ChatFailure
+from agentgym.outside.chat.wire import ChatAnswer, ChatFailure
 from agentgym.searchqa.env import SearchQAEnv
 from agentgym.searchqa.protocol import FAILED
 from agentgym.searchqa.retrieval.simulated import SimulatedSearch

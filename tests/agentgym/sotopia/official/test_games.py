@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.sotopia.games.bargain import Bargain
 from agentgym.sotopia.games.divide import Divide
 from agentgym.sotopia.games.friend import MutualFriend

@@ -8,7 +8,7 @@ import gymnasium as gym
 import pytest
 
 import agentgym
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.sotopia import parallel_env
 from agentgym.sotopia.acts import LEAVE, write
 from agentgym.sotopia.env import SotopiaEnv, SotopiaVectorEnv

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.sotopia.official.profile_files import FILES, HARD_SCENARIOS, read_official
 from agentgym.sotopia.profiles import Relationship, Task
 from agentgym.sotopia.tasks import load_tasks

@@ -2,7 +2,7 @@ from collections import Counter
 
 import pytest
 
-from agentgym.draws import Draws
+from agentgym.tasks import Draws
 from agentgym.virtualhome.generated.families import FAMILIES, HELD_OUT, Choice, Idea
 from agentgym.virtualhome.generated.houses import house
 from agentgym.virtualhome.goals import Goal

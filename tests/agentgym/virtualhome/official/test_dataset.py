@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.virtualhome.official.dataset import OfficialActivities
 from agentgym.virtualhome.official.files import UNSEEN_TITLES
 from agentgym.virtualhome.rules import World

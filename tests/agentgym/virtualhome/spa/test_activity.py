@@ -82,8 +82,8 @@ def test_programs_win_as_often_as_they_did() -> None:
 
 
 def test_published_programs_in_the_papers_protocol() -> None:
-    env = VirtualHomeEnv(data=os.fspath(official_houses.FOLDER), protocol="spa", goal="loose", expert=True)
-    official_houses.find("scene1_518_diffs.json.xz")
+    data = official_houses.find("scene1_518_diffs.json.xz").parent
+    env = VirtualHomeEnv(data=os.fspath(data), protocol="spa", goal="loose", expert=True)
     won = 0
     for index in range(20):
         _, info = env.reset(seed=0, options={"split": "train", "index": index})

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from agentgym.foreign_text import clean_json
+from agentgym.outside.text import clean_json
 from agentgym.webshop.official import json_stream
 from agentgym.webshop.official.json_stream import entries
 

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.webshop.search import bm25
 from agentgym.webshop.search.analyser import terms
 from agentgym.webshop.search.bm25 import Bm25, load

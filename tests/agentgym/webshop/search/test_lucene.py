@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from agentgym.foreign_text import DataError
+from agentgym.outside.text import DataError
 from agentgym.webshop.catalogue import store
 from agentgym.webshop.catalogue.catalogue import MemoryCatalogue
 from agentgym.webshop.env import WebShopEnv

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from agentgym.foreign_text import read_text
+from agentgym.outside.text import read_text
 from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.search.analyser import STOP_WORDS, stem
 from agentgym.webshop.search.search import search_text

@@ -1,0 +1,104 @@
+"""Answers of language models on disk, each under the request that it answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from agentgym.outside.text import DataError, read_json
+
+#: Seconds to wait while another process writes.
+_PATIENCE = 60.0
+#: Keys looked up in one query; SQLite's oldest limit is 999.
+_MOST_KEYS = 500
+
+
+class AnswerCache:
+    """A table of JSON values by text keys, in one SQLite file that any number of processes may share.
+
+    What `store` is given is written in one transaction: all of it or nothing, whenever the process is killed.
+
+    Args:
+        folder: where the file `answers.sqlite3` is; made at the first use.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.path = Path(folder).expanduser().absolute() / "answers.sqlite3"
+        self._lock = threading.Lock()
+        self._base: sqlite3.Connection | None = None
+        self._process = 0
+
+    def load(self, keys: Iterable[str]) -> dict[str, Any]:
+        """Return the values of those keys that are there.
+
+        Raises:
+            DataError: when the file is not one of this class, or damaged.
+        """
+        wanted = list(dict.fromkeys(keys))
+        found: dict[str, Any] = {}
+        try:
+            with self._lock:
+                for start in range(0, len(wanted), _MOST_KEYS):
+                    part = wanted[start : start + _MOST_KEYS]
+                    marks = ",".join("?" * len(part))
+                    rows = self._run(f"SELECT key, value FROM answers WHERE key IN ({marks})", part)
+                    found.update((key, read_json(value)) for key, value in rows)
+        except (sqlite3.DatabaseError, DataError, TypeError) as error:
+            raise DataError(f"{self.path} is damaged ({error}): remove it") from error
+        return found
+
+    def store(self, values: Mapping[str, Any]) -> None:
+        """Keep values; a key that is already there keeps its first value, so that all processes agree."""
+        rows = [(key, json.dumps(value)) for key, value in values.items()]
+        if rows:
+            with self._lock, self._open() as base:
+                base.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?)", rows)
+
+    def values(self) -> Iterator[Any]:
+        """Yield all values, in the order of their keys.
+
+        Raises:
+            DataError: as of `load`.
+        """
+        try:
+            with self._lock:
+                rows = self._run("SELECT value FROM answers ORDER BY key", ())
+            yield from (read_json(value) for (value,) in rows)
+        except (sqlite3.DatabaseError, DataError, TypeError) as error:
+            raise DataError(f"{self.path} is damaged ({error}): remove it") from error
+
+    def __len__(self) -> int:
+        """Number of answers."""
+        with self._lock:
+            return int(self._run("SELECT COUNT(*) FROM answers", ())[0][0])
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy in another process opens the file itself."""
+        return {"folder": self.path.parent}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Make the object anew."""
+        self.__init__(**state)  # type: ignore[misc]
+
+    def _run(self, query: str, values: Iterable[Any]) -> list[tuple[Any, ...]]:
+        return self._open().execute(query, tuple(values)).fetchall()
+
+    def _open(self) -> sqlite3.Connection:
+        """Return this process's connection: SQLite's must not be carried through a fork."""
+        if self._base is None or self._process != os.getpid():
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            base = sqlite3.connect(self.path, timeout=_PATIENCE, check_same_thread=False)
+            try:
+                with base:
+                    base.execute("CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
+                    base.execute("SELECT key, value FROM answers LIMIT 1")
+            except sqlite3.DatabaseError as error:
+                base.close()
+                raise DataError(f"{self.path} cannot be used as a cache of answers ({error}): remove it") from error
+            self._base, self._process = base, os.getpid()
+        return self._base

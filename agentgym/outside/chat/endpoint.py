@@ -1,0 +1,365 @@
+"""A language model behind an OpenAI-compatible endpoint: vLLM's server, a hosted model, any other."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import itertools
+import json
+import os
+import sqlite3
+import warnings
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from agentgym.outside.chat.answer_cache import AnswerCache
+from agentgym.outside.chat.budget import Budget, Usage
+from agentgym.outside.chat.wire import Body, ChatAnswer, ChatFailure, ChatRequest, key_of, make_answer, read_answer
+from agentgym.outside.files import cache_folder
+from agentgym.outside.http import HttpAnswer, HttpClient, HttpFailure
+from agentgym.outside.redaction import redact
+from agentgym.outside.text import DataError, clean_json
+
+#: How structured output is asked for.
+STRUCTURED = ("", "json_object", "json_schema")
+_HOSTED = "https://api.openai.com/v1"
+_HOSTED_KEY = "OPENAI_API_KEY"
+#: An answer of more bytes is a failure.
+_MOST_BYTES = 16_000_000
+#: Counts of which a cache knows those of earlier runs.
+_KEPT = ("answered", "prompt_tokens", "completion_tokens", "cost")
+
+
+class ChatEndpoint:
+    """Asks a model many things at once; see docs/sotopia-endpoints.md.
+
+    A request that fails, after all its tries (see `agentgym.outside.http.HttpClient`), gives a `ChatFailure` and leaves
+    the others alone. An answer is a function of the request: equal requests of one call are sent once, so give
+    different seeds for different samples.
+
+    Keys stay in this process: neither `repr`, failures and warnings nor cached answers hold them, and a pickle leaves
+    them out (see `sign_in`), with what stands in `base_url` as `user:password@` or `?api_key=`.
+
+    Args:
+        model: its name at the endpoint.
+        base_url: up to and including `/v1`; None for OpenAI's own, or the variable OPENAI_BASE_URL.
+        api_key: the key itself; None for the one in `key_variable`.
+        key_variable: the environment variable that holds the key, in every process that this endpoint comes to; None
+            for OPENAI_API_KEY where `base_url` is None, else for none: that key is not sent to other places.
+        temperature: of the sampling; None leaves it to the endpoint.
+        max_tokens: longest answer; None leaves it to the endpoint.
+        timeout: seconds that one try may take, from connecting to the last byte.
+        retries: further tries after a failure that may pass.
+        concurrency: most requests at a time.
+        structured: "json_schema" sends the schema of a request that has one, "json_object" asks for any JSON object,
+            "" for neither: the format is then asked for in words alone.
+        cache: where answers are kept: a folder; True for the user's cache folder ($AGENTGYM_CACHE); False for none. A
+            cached answer outlives the model that gave it: leave it off for a model that is being trained.
+        prices: of a million tokens read and a million written, for `usage.cost`.
+        budget: what may be spent; with a cache, on all that it holds (see `spent`), else by this object.
+        extra: more of the request's body, such as `{"top_p": 0.9}`.
+        send_seed: False for endpoints that refuse a seed; it then only tells samples apart.
+        proxy: the URL of a proxy; None for direct connections.
+
+    Attributes:
+        base_url: where it is, without credentials.
+        usage: what it has cost so far.
+
+    Raises:
+        ImportError: when aiohttp or tenacity is not installed (the extra `chat`).
+        ValueError: on an argument that cannot be.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        base_url: str | None = None,
+        *,
+        api_key: str | None = None,
+        key_variable: str | None = None,
+        temperature: float | None = 0.7,
+        max_tokens: int | None = 512,
+        timeout: float = 60.0,
+        retries: int = 4,
+        concurrency: int = 128,
+        structured: str = "",
+        cache: str | Path | bool = False,
+        prices: tuple[float, float] = (0.0, 0.0),
+        budget: Budget | None = None,
+        extra: Mapping[str, Any] | None = None,
+        send_seed: bool = True,
+        proxy: str | None = None,
+    ) -> None:
+        if not model or not isinstance(model, str):
+            raise ValueError(f"model must be the name of a model at the endpoint, got {model!r}")
+        if base_url is not None and not base_url.startswith(("http://", "https://")):
+            raise ValueError(f"base_url must be like http://127.0.0.1:8000/v1, got {redact(repr(base_url))}")
+        if not timeout > 0 or retries < 0 or concurrency < 1:
+            raise ValueError(
+                f"expected timeout > 0, retries >= 0 and concurrency >= 1, got {timeout}, {retries} and {concurrency}"
+            )
+        if structured not in STRUCTURED:
+            raise ValueError(f"structured must be one of {', '.join(map(repr, STRUCTURED))}, got {structured!r}")
+        self.model = model
+        self._key_variable = key_variable or (_HOSTED_KEY if base_url is None else None)
+        if api_key is None and self._key_variable:
+            api_key = os.environ.get(self._key_variable)
+            if not api_key:
+                raise ValueError(
+                    f"no api_key, and the variable {self._key_variable} is not set: give one, or a base_url"
+                )
+        self.timeout, self.retries, self.concurrency = float(timeout), int(retries), int(concurrency)
+        self.structured, self.prices, self.send_seed = structured, prices, bool(send_seed)
+        self.usage, self.budget = Usage(), budget
+        settings = {"temperature": temperature, "max_tokens": max_tokens}
+        self._fixed: Body = {name: value for name, value in settings.items() if value is not None} | dict(extra or {})
+        folder = cache_folder(cache)
+        self._cache = AnswerCache(folder) if folder is not None else None
+        self._before: dict[str, Any] | None = None
+        self._begun: set[Future[HttpAnswer | HttpFailure | ChatAnswer]] = set()  # sent, but not in `usage` yet
+        self._proxy = proxy
+        self._sign((base_url or os.environ.get("OPENAI_BASE_URL") or _HOSTED).rstrip("/"), api_key or "")
+
+    @classmethod
+    def at(cls, name: str, **options: Any) -> Self:
+        """Make the endpoint that a name stands for, `MODEL@URL`.
+
+        Raises:
+            ValueError: when the name has another form.
+        """
+        cut = name.rfind("@", 0, name.find("://") + 1 or None)  # user and password of the URL end with another one
+        if cut < 1:
+            raise ValueError(f"expected MODEL@URL, such as qwen@http://127.0.0.1:8000/v1, got {redact(repr(name))}")
+        return cls(name[:cut], name[cut + 1 :], **options)
+
+    @property
+    def temperature(self) -> float | None:
+        """Of the sampling, as every request says it, `extra` included; None: the endpoint's own."""
+        return self._fixed.get("temperature")
+
+    def sign_in(self, api_key: str | None = None, base_url: str | None = None) -> None:
+        """Give the credentials anew that a pickle left out.
+
+        An endpoint that comes out of a pickle reads its key from `key_variable`. One that was given the key itself, or
+        credentials within its URL, must be given them again before it is asked.
+
+        Args:
+            api_key: the key; None for none.
+            base_url: the URL with its credentials; None where it had none.
+        """
+        self._sign((base_url or self._url).rstrip("/"), api_key or self._api_key)
+
+    def ask(self, requests: Sequence[ChatRequest]) -> list[ChatAnswer | ChatFailure]:
+        """Return what the model answers to each request, or why there is no answer, in the order of the requests.
+
+        Raises:
+            ValueError: when this endpoint came out of a pickle without its key, or its file of answers is damaged.
+            agentgym.outside.chat.budget.BudgetSpentError: the budget has no room for all that must be sent. As many as
+                it has room for are sent, and kept in the cache.
+        """
+        self._check_signed()
+        bodies = [self._body(request) for request in requests]
+        keys = [key_of(self.base_url, body) for body in bodies]
+        kept = self._cache.load(keys) if self._cache is not None else {}
+        found: dict[str, ChatAnswer | ChatFailure] = {key: self._cached(value) for key, value in kept.items()}
+        self.usage.remembered += sum(key in found for key in keys)
+        missing = {key: body for key, body in zip(keys, bodies, strict=True) if key not in found}
+        if missing:
+            self._fetch(missing, found)
+        return [found[key] for key in keys]
+
+    def spent(self) -> Usage:
+        """Return what this object has cost so far and, with a cache, what the answers cost that it held at first.
+
+        Failures and retries are those of this object alone: no file holds them.
+        """
+        if self._cache is None:
+            return dataclasses.replace(self.usage)
+        if self._before is None:
+            held = Usage()
+            for value in self._cache.values():
+                held.add(self._cached(value), self.prices)
+            self._before = {name: getattr(held, name) - getattr(self.usage, name) for name in _KEPT}
+        return dataclasses.replace(
+            self.usage, **{name: before + getattr(self.usage, name) for name, before in self._before.items()}
+        )
+
+    def begin(self, request: ChatRequest) -> BegunRequest:
+        """Ask one thing and do not wait: its `answer` is there when its `came` is done; errors as those of `ask`.
+
+        A budget's number of requests counts what is under way at once, until it is answered or cancelled; tokens and
+        cost count when they come.
+        """
+        self._check_signed()
+        body = self._body(request)
+        key = key_of(self.base_url, body)
+        kept = self._cache.load([key]) if self._cache is not None else {}
+        came: Future[HttpAnswer | HttpFailure | ChatAnswer]
+        if kept:
+            self.usage.remembered += 1
+            came = Future()
+            came.set_result(self._cached(kept[key]))
+        else:
+            if self.budget is not None and not self.budget.room(self.spent(), 1, self._under_way()):
+                raise self.budget.spent_error(self.spent(), self._under_way())
+            came = self._client.start(self._sent(body))  # type: ignore[assignment]  # futures are only read
+            if self.budget is not None:
+                self._begun.add(came)
+        return BegunRequest(self, key, came)
+
+    def _under_way(self) -> int:
+        self._begun = {came for came in self._begun if not came.cancelled()}
+        return len(self._begun)
+
+    def _check_signed(self) -> None:
+        if self._unsigned:
+            raise ValueError(
+                f"{self!r} came out of a pickle, which holds no credentials: call its sign_in({self._unsigned}), or "
+                "make it with key_variable, the name of an environment variable that holds the key in all processes"
+            )
+
+    def _sent(self, body: Body) -> bytes:
+        leave_out = () if self.send_seed else ("seed",)
+        return json.dumps({name: value for name, value in body.items() if name not in leave_out}).encode()
+
+    def _fetch(self, missing: Mapping[str, Body], found: dict[str, ChatAnswer | ChatFailure]) -> None:
+        """Ask for what is missing and keep what comes, also when waiting is interrupted."""
+        wanted = len(missing)
+        if self.budget is not None and (room := self.budget.room(self.spent(), wanted, self._under_way())) < wanted:
+            missing = dict(itertools.islice(missing.items(), room))
+        sent = {key: self._sent(body) for key, body in missing.items()}
+        came: dict[str, HttpAnswer | HttpFailure] = {}
+        try:
+            self._client.post(sent, came)
+        finally:
+            read = self._received(came.copy())
+        found.update(read)
+        if self.budget is not None and len(missing) < wanted:
+            raise self.budget.spent_error(self.spent(), self._under_way())
+
+    def _received(self, came: Mapping[str, HttpAnswer | HttpFailure]) -> dict[str, ChatAnswer | ChatFailure]:
+        """Read, count and keep what came."""
+        read = {key: self._read(answer) for key, answer in came.items()}
+        for answer in read.values():
+            self.usage.add(answer, self.prices)
+        self._keep({key: answer for key, answer in read.items() if isinstance(answer, ChatAnswer)})
+        return read
+
+    def _read(self, came: HttpAnswer | HttpFailure) -> ChatAnswer | ChatFailure:
+        if isinstance(came, HttpFailure):
+            return ChatFailure(f"{self.model} at {self.base_url}: {came.reason}", came.attempts)
+        try:
+            answer = read_answer(self._client.read(came))
+        except DataError as error:
+            reason = f"{error}: {self._client.beginning(came)}"
+            return ChatFailure(f"{self.model} at {self.base_url}: {self._client.tell(reason)}", came.attempts)
+        return dataclasses.replace(answer, attempts=came.attempts)
+
+    def _cached(self, value: Any) -> ChatAnswer:
+        """Return an answer of the cache; the file may be anybody's."""
+        fields = [field.name for field in dataclasses.fields(ChatAnswer)][:-1]
+        value = self._client.without_keys(value)
+        answer = make_answer(*map(value.get, fields)) if isinstance(value, dict) else None
+        if answer is None:
+            raise DataError(f"{self._cache.path if self._cache else ''} holds what is no answer: remove it")
+        return dataclasses.replace(answer, attempts=0)
+
+    def _keep(self, answers: Mapping[str, ChatAnswer]) -> None:
+        """Write answers to the cache; where that cannot be, they are still used."""
+        if self._cache is None:
+            return
+        rows = {key: dataclasses.asdict(answer) for key, answer in answers.items()}
+        for row in rows.values():
+            del row["attempts"]
+        try:
+            self._cache.store(rows)
+        except (sqlite3.Error, OSError, ValueError) as error:
+            reason = self._client.tell(str(error))
+            warnings.warn(f"{self._cache.path}: {len(rows)} answers were not kept ({reason})", stacklevel=2)
+
+    def _body(self, request: ChatRequest) -> Body:
+        body: Body = {"model": self.model, "messages": [clean_json(dict(each)) for each in request.messages]}
+        body |= self._fixed
+        if request.seed is not None:
+            body["seed"] = int(request.seed)
+        if self.structured and request.schema is not None:
+            schema = {"name": "answer", "strict": True, "schema": dict(request.schema)}
+            given = {"json_schema": schema} if self.structured == "json_schema" else {}
+            body["response_format"] = {"type": self.structured, **given}
+        return body
+
+    def _sign(self, url: str, api_key: str) -> None:
+        parts = urlsplit(url)
+        if parts.username is None and api_key:
+            headers = {"Authorization": f"Bearer {api_key}"}
+        else:  # credentials within the URL are sent instead
+            headers = {}
+        self._client = HttpClient(
+            parts._replace(path=f"{parts.path.rstrip('/')}/chat/completions").geturl(),
+            headers=headers,
+            timeout=self.timeout,
+            retries=self.retries,
+            concurrency=self.concurrency,
+            most_bytes=_MOST_BYTES,
+            proxy=self._proxy,
+        )
+        self._url, self._api_key, self.base_url, self._unsigned = url, api_key, redact(url), ""
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is open stays behind, and so do keys: a copy opens its own connections and signs in itself."""
+        lost = {
+            "api_key=...": self._api_key and not self._key_variable,
+            "base_url=...": self._url != self.base_url,
+        }
+        if self._proxy and self._proxy != redact(self._proxy):
+            raise TypeError(f"{self!r} cannot be pickled, because its proxy's URL holds credentials")
+        unsigned = self._unsigned or ", ".join(name for name, gone in lost.items() if gone)
+        begun: set[Any] = set()
+        left = {"_api_key": "", "_url": self.base_url, "_client": None, "_begun": begun, "_unsigned": unsigned}
+        return vars(self) | left
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Take the key from its variable, where it has one; see `sign_in`."""
+        vars(self).update(state)
+        unsigned, api_key = self._unsigned, os.environ.get(self._key_variable or "", "")
+        self._sign(self._url, api_key)
+        without = self._key_variable and not api_key
+        self._unsigned = ", ".join(filter(None, ("api_key=..." if without else "", unsigned)))
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Copy within this process, as `gymnasium.Env.spec` does: with its credentials."""
+        made = type(self).__new__(type(self))
+        vars(made).update(copy.deepcopy({**vars(self), "_client": None, "_begun": set()}, memo))
+        made._sign(self._url, self._api_key)
+        made._unsigned = self._unsigned
+        return made
+
+    def __repr__(self) -> str:
+        """Show the model and where it is; never the key."""
+        return f"ChatEndpoint({self.model!r}, {self.base_url!r})"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class BegunRequest:
+    """A request on its way.
+
+    Attributes:
+        endpoint: who was asked.
+        key: its name in the cache.
+        came: done when there is an answer; cancelling it gives the request up.
+    """
+
+    endpoint: ChatEndpoint
+    key: str
+    came: Future[HttpAnswer | HttpFailure | ChatAnswer]
+
+    def answer(self) -> ChatAnswer | ChatFailure:
+        """Wait for the answer and return it; call this once."""
+        came = self.came.result()
+        if isinstance(came, ChatAnswer):
+            return came
+        self.endpoint._begun.discard(self.came)
+        return self.endpoint._received({self.key: came})[self.key]

@@ -1,0 +1,265 @@
+"""Files that are worked out once and kept: where they lie, what state of the sources they belong to, how they appear.
+
+A file or folder appears whole or not at all, whatever is killed meanwhile and however many processes write it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import glob
+import hashlib
+import json
+import os
+import shutil
+import socket
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from agentgym.outside.text import one_line, read_json
+
+#: Names the folder, or "off".
+VARIABLE = "AGENTGYM_CACHE"
+
+
+#: Ends the names of files and folders that are being written.
+_PARTIAL = ".partial"
+#: Seconds after which nobody writes them any more: whoever began was killed.
+_ABANDONED = 86_400.0
+
+
+class LockedError(RuntimeError):
+    """Another process holds a lock that only one may hold."""
+
+
+def cache_folder(given: str | Path | bool | None = None) -> Path | None:
+    """Return the folder of cache files, or None when caching is off.
+
+    Args:
+        given: a folder; "off" or False for no cache; None or True for the default: the variable AGENTGYM_CACHE (a
+            folder, or "off"), else "agentgym" in the user's cache folder, if there is one.
+
+    Raises:
+        ValueError: when `given` is something else.
+    """
+    if given is None or given is True:
+        given = os.environ.get(VARIABLE) or Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache") / "agentgym"
+    if given is False or given == "off":
+        return None
+    if not isinstance(given, (str, os.PathLike)) or not str(given):
+        raise ValueError(f"cache must be a folder, 'off', True, False or None, got {given!r}")
+    try:
+        return Path(given).expanduser().absolute()
+    except RuntimeError:  # the user has no home folder
+        return None
+
+
+def fingerprint(*facts: object) -> str:
+    """Return 16 hexadecimal digits that differ when a fact does: a path's name, size and time; else its text."""
+    digest = hashlib.sha256()
+    for fact in facts:
+        if isinstance(fact, Path):
+            state = fact.stat()
+            fact = f"{fact.resolve()} {state.st_size} {state.st_mtime_ns}"
+        text = str(fact).encode("utf-8", "surrogatepass")
+        digest.update(b"%d %b" % (len(text), text))
+    return digest.hexdigest()[:16]
+
+
+@contextlib.contextmanager
+def new_file(path: Path, *, lasting: bool = True) -> Iterator[BinaryIO]:
+    """Open a file for writing that takes its name, and the place of an older one, when the block ends well.
+
+    Args:
+        path: its name.
+        lasting: wait until it is on the disk, and remove what killed writers of it have left; False for one of many
+            small files, which can be made again after a power failure.
+
+    Raises:
+        OSError: when the name is that of a folder or a device, or the folder cannot be written to.
+    """
+    path = path.resolve()  # a link stays a link
+    if path.exists() and not path.is_file():
+        raise FileExistsError(f"{path} is no ordinary file; name another one")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if lasting:
+        _sweep(path)
+    number, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=_PARTIAL, dir=path.parent)
+    temporary = Path(name)
+    try:
+        with os.fdopen(number, "wb") as stream:
+            yield stream
+            if lasting:
+                stream.flush()
+                os.fsync(stream.fileno())
+        _give_rights(temporary, 0o666)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_file(path: Path, content: bytes, *, lasting: bool = True) -> None:
+    """Write a file that is there whole or not at all; see `new_file`."""
+    with new_file(path, lasting=lasting) as stream:
+        stream.write(content)
+
+
+@contextlib.contextmanager
+def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
+    """Give a folder to fill, which takes its name when the block ends well.
+
+    Args:
+        folder: its name.
+        replace: an older folder of that name gives way, all of it; at every moment one of the two is there, or after a
+            kill at the worst moment the older one beside its name, where `restore_folder` finds it. Otherwise who comes
+            second finds the older one, and it stays.
+
+    Raises:
+        OSError: when the folder cannot be written.
+    """
+    if replace:
+        folder = folder.resolve()  # a link stays a link
+        restore_folder(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    _sweep(folder)
+    temporary = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=_PARTIAL, dir=folder.parent))
+    try:
+        yield temporary
+        _give_rights(temporary, 0o777)
+        if replace:
+            for path in sorted(temporary.rglob("*")):
+                to_disk(path)
+        try:
+            temporary.rename(folder)
+        except OSError:
+            if not folder.is_dir():
+                raise
+            if replace and not _exchange(temporary, folder):
+                folder.rename(_aside(folder))
+                temporary.rename(folder)
+        if replace:
+            to_disk(folder.parent)
+            shutil.rmtree(_aside(folder), ignore_errors=True)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)  # also what it was exchanged for
+
+
+def restore_folder(folder: Path) -> None:
+    """Give a folder its name back after a kill between the two steps of a replacement, where it took two."""
+    if not _aside(folder).is_dir():
+        return
+    if folder.exists():
+        shutil.rmtree(_aside(folder), ignore_errors=True)
+    else:
+        _aside(folder).rename(folder)
+
+
+def to_disk(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _aside(folder: Path) -> Path:
+    return folder.with_name(f".{folder.name}.replaced")
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Let two names of a folder swap what they name in one step; False where the system cannot."""
+    try:
+        swap = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError):
+        return False
+    here, exchange = -100, 2  # AT_FDCWD and RENAME_EXCHANGE
+    return bool(swap(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0)
+
+
+_SEAL = "seal.json"
+
+
+def seal(folder: Path) -> None:
+    """Write down size and digest of every file in a folder, for `damage` to compare with; a subfolder has its own."""
+    facts = {path.name: _facts(path) for path in sorted(folder.iterdir()) if path.is_file() and path.name != _SEAL}
+    write_file(folder / _SEAL, json.dumps(facts).encode())
+
+
+def damage(folder: Path) -> str | None:
+    """Return what is wrong with a folder that `seal` was called on, None when every file is as it was then.
+
+    It reads all files, about a gigabyte in a second.
+    """
+    try:
+        facts = read_json((folder / _SEAL).read_bytes())
+        items = [(str(name), tuple(fact)) for name, fact in facts.items()]
+    except OSError as error:
+        return f"{_SEAL} cannot be read ({error.strerror})"
+    except (ValueError, TypeError, AttributeError):
+        return f"{_SEAL} is damaged"
+    present = {path.name: path for path in folder.iterdir() if path.is_file()}
+    for name, fact in items:
+        # Asked of the listing: a damaged name may be too long for a path, or lead out of the folder.
+        path = present.get(name)
+        if path is None:
+            return f"{one_line(name)} is missing"
+        if path.stat().st_size != fact[0] or _facts(path) != fact:
+            return f"{name} is damaged"
+    return None
+
+
+def _facts(path: Path) -> tuple[int, str]:
+    with open(path, "rb") as stream:
+        digest = hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16))
+    return path.stat().st_size, digest.hexdigest()
+
+
+@contextlib.contextmanager
+def locked(path: Path, *, wait: bool = True) -> Iterator[None]:
+    """Let one process at a time into the block; a process that dies gives the lock back.
+
+    Args:
+        path: the lock's file; it stays, and says who has it.
+        wait: False raises at once where another process is inside.
+
+    Raises:
+        LockedError: names the process that is inside.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "a+", encoding="utf-8") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            stream.seek(0)
+            holder = stream.read(200).strip() or "another process"
+            raise LockedError(f"{path.parent} is in use by {holder}; wait for it, or take another folder") from None
+        stream.truncate(0)
+        stream.write(f"process {os.getpid()} on {socket.gethostname()}")
+        stream.flush()
+        try:
+            yield
+        finally:
+            stream.truncate(0)
+
+
+def _give_rights(temporary: Path, most: int) -> None:
+    """Give what is its owner's alone, as temporary files are, the rights of anything else that is new."""
+    mask = os.umask(0)
+    os.umask(mask)
+    temporary.chmod(most & ~mask)
+
+
+def _sweep(path: Path) -> None:
+    """Remove what writers of this path that were killed have left behind."""
+    for left in path.parent.glob(f".{glob.escape(path.name)}.*{_PARTIAL}"):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > _ABANDONED:
+                if left.is_dir():
+                    shutil.rmtree(left, ignore_errors=True)
+                else:
+                    left.unlink()

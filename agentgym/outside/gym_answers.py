@@ -1,0 +1,153 @@
+"""What environments of others answer to `reset` and `step`: read, or refused with an error that says what is wrong.
+
+Python takes "no", "false" and nan for true, and `float` reads "0.5": a table would hold what nobody said. Flags may be
+any kind of bool, 0 or 1; numbers any kind of finite number, arrays of one entry included.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from agentgym.core import Info
+
+_STEP = "(observation, reward, terminated, truncated, info)"
+#: What a wrapper of Gymnasium says of a step with another number of values.
+_UNPACKED = re.compile(r"(values to unpack|unpack).*\(expected 5|expected 5, got")
+
+
+@contextmanager
+def asking(what: str, where: str) -> Iterator[None]:
+    """Add to an exception of an environment where it was raised; one of a wrapper that cannot read a step says what is.
+
+    Args:
+        what: "reset" or "step".
+        where: the sub-environment, in words.
+    """
+    try:
+        yield
+    except Exception as error:
+        if what == "step" and type(error) is ValueError and _UNPACKED.search(str(error)):
+            raise ValueError(f"{where}: {error}. {_wanted_of_step()}") from error
+        error.add_note(f"raised by {what} of {where}")
+        raise
+
+
+def read_reset(answer: Any, where: str) -> tuple[Any, Info]:
+    """Return observation and info of a reset.
+
+    Args:
+        answer: of `reset`.
+        where: the sub-environment, in words.
+
+    Raises:
+        TypeError: it is no pair, or the info no dict.
+        ValueError: it is a tuple of another length.
+    """
+    if not isinstance(answer, (tuple, list)):
+        raise TypeError(
+            f"{where}: reset must return (observation, info), got {_shown(answer)}; info may be empty: {{}}"
+        )
+    if len(answer) != 2:
+        raise ValueError(f"{where}: reset must return (observation, info), got {len(answer)} values")
+    return answer[0], _info(answer[1], "reset", where)
+
+
+def read_step(answer: Any, where: str) -> tuple[Any, float, bool, bool, Info]:
+    """Return observation, reward, terminated, truncated and info of a step.
+
+    Args:
+        answer: of `step`.
+        where: the sub-environment, in words.
+
+    Raises:
+        TypeError: it is no tuple, or one of its values is of another type.
+        ValueError: it is a tuple of another length, or one of its values means nothing, such as nan.
+    """
+    if not isinstance(answer, (tuple, list)):
+        raise TypeError(f"{where}: got {_shown(answer)}. {_wanted_of_step()}")
+    if len(answer) != 5:
+        raise ValueError(f"{where}: got {len(answer)} values. {_wanted_of_step()}")
+    observation, reward, terminated, truncated, info = answer
+    return (
+        observation,
+        number(reward, "reward", where),
+        flag(terminated, "terminated", where),
+        flag(truncated, "truncated", where),
+        _info(info, "step", where),
+    )
+
+
+def flag(value: Any, name: str, where: str) -> bool:
+    """Return a flag as a bool.
+
+    Args:
+        value: a bool, 0 or 1, of Python or numpy.
+        name: of the value, for errors.
+        where: the sub-environment, in words.
+
+    Raises:
+        TypeError: it is no number.
+        ValueError: it is another number.
+
+    >>> flag(1.0, "won", "sub-environment 0")
+    True
+    >>> flag("no", "info['won']", "sub-environment 0")
+    Traceback (most recent call last):
+    TypeError: sub-environment 0: info['won'] must be a bool (or 0 or 1), got str ('no')
+    """
+    plain = _plain(value)
+    if isinstance(plain, bool):
+        return plain
+    if not isinstance(plain, numbers.Real):
+        raise TypeError(f"{where}: {name} must be a bool (or 0 or 1), got {_shown(value)}")
+    if plain not in (0, 1):
+        raise ValueError(f"{where}: {name} must be a bool (or 0 or 1), got {_shown(value)}")
+    return bool(plain)
+
+
+def number(value: Any, name: str, where: str) -> float:
+    """Return a finite number as a float.
+
+    Args:
+        value: a number, of Python or numpy.
+        name: of the value, for errors.
+        where: the sub-environment, in words.
+
+    Raises:
+        TypeError: it is no number.
+        ValueError: it is nan or infinite.
+    """
+    plain = _plain(value)
+    if not isinstance(plain, numbers.Real):
+        raise TypeError(f"{where}: {name} must be a number, got {_shown(value)}")
+    if not math.isfinite(plain):
+        raise ValueError(f"{where}: {name} must be a finite number, got {_shown(value)}")
+    return float(plain)
+
+
+def _plain(value: Any) -> Any:
+    if type(value) in (bool, float, int):
+        return value
+    return value.item() if getattr(value, "size", None) == 1 and hasattr(value, "item") else value
+
+
+def _info(info: Any, what: str, where: str) -> Info:
+    if not isinstance(info, Mapping):
+        raise TypeError(f"{where}: the info that {what} returns must be a dict, got {_shown(info)}; it may be {{}}")
+    return dict(info)
+
+
+def _wanted_of_step() -> str:
+    return (
+        f"step must return {_STEP}: the four values (observation, reward, done, info) are those of the old gym, in "
+        "which `done` says both that the task is over (terminated) and that a limit cut it off (truncated)"
+    )
+
+
+def _shown(value: Any) -> str:
+    return "None" if value is None else f"{type(value).__name__} ({value!r:.120})"

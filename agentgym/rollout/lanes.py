@@ -1,0 +1,336 @@
+"""Rollouts without lock-step: lanes that wait for nobody else's replies.
+
+    lane 0   reset - ask ---- step - ask - step - ...
+    lane 1   reset - ask - step - ask ------- step - ...      one policy, asked through one `ReplyQueue`
+
+In `agentgym.rollout.collect` all sub-environments take a step together, so the longest of 128 replies holds the other
+127. Here each vector environment is a lane that takes its step as soon as its own replies are there. Everything but the
+writing of replies happens in the caller's thread. Which lane plays which episode, the seeds of episodes and the random
+numbers of replies are settled before anything is asked, each episode has a generator of its own, and so the table does
+not depend on which reply came first.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import warnings
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
+from typing import Any
+from weakref import WeakSet
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym.rollout.groups import (
+    Episodes,
+    Luck,
+    Policy,
+    Stage,
+    begin_wave,
+    check_same_task,
+    collect,
+    infos_of,
+    label_groups,
+    no_reply,
+    observations_of,
+    playable,
+    warn_of_likeness,
+    warn_of_refusals,
+    warn_of_unscored,
+)
+from agentgym.rollout.queue import InTurn, ReplyQueue, answers_of, reply_queue
+from agentgym.rollout.recorder import TableBuilder, none_scored
+from agentgym.trajectory import Reply, StepTable, Trajectory
+
+Vector = gym.vector.VectorEnv[Any, Any, Any]
+#: Kinds of policies that have been warned of: one warning each.
+_in_turn: WeakSet[type] = WeakSet()
+
+
+@dataclasses.dataclass(frozen=True)
+class Played:
+    """An episode that was played to its end.
+
+    Attributes:
+        task: id of its task.
+        outcome: what happened, or why it could not be scored.
+    """
+
+    task: str
+    outcome: Trajectory | str
+
+
+class LaneError(RuntimeError):
+    """Some lanes failed, and all others have played what was theirs.
+
+    Attributes:
+        failures: the exception of each lane that failed, by its number.
+        finished: the episodes that were played to their ends, by number; `collect_lanes(..., finished=error.finished)`
+            plays the others and returns the table that there would have been.
+    """
+
+    def __init__(
+        self, failures: Mapping[int, Exception], finished: MutableMapping[int, Played], asked: str, lanes: int
+    ) -> None:
+        self.failures, self.finished = dict(failures), finished
+        number, error = next(iter(sorted(self.failures.items())))
+        numbers = ", ".join(map(str, sorted(self.failures)))
+        super().__init__(
+            f"{len(failures)} of {lanes} lanes failed ({numbers}); lane {number}, {asked}: {type(error).__name__}: "
+            f"{error}. The {len(finished)} episodes that ended are kept: pass finished=error.finished to go on"
+        )
+
+
+def collect_lanes(
+    lanes: Sequence[gym.Env[Any, Any] | Vector],
+    policy: Policy,
+    *,
+    tasks: Sequence[Mapping[str, Any]],
+    group_size: int = 1,
+    seed: int,
+    luck: Luck = "episode",
+    progress: Callable[[int], None] | None = None,
+    finished: MutableMapping[int, Played] | None = None,
+) -> StepTable:
+    """Play every task `group_size` times, as `agentgym.rollout.collect` does, with lanes that do not wait for others.
+
+    With one lane it is `collect`, to the last bit. With more, the table is a function of the environments' arguments,
+    the policy, the tasks, `group_size` and `seed`: not of the number of lanes, of their sizes, or of how long a reply
+    took. That holds as far as the policy keeps to what it promises: a reply depends on its observation and on its own
+    random numbers. The decode loop and scripted policies do; a model computes with the same numbers in other batches,
+    which differ by rounding, and a server may promise less, see docs/samplers.md. It is not the table of `collect`,
+    whose replies take turns with one generator.
+
+    Args:
+        lanes: vector environments with autoreset `DISABLED`, made alike, no two of them the same object. Episodes go to
+            the places of all lanes in their order, and again from the first place on; those of one lane take their
+            steps together.
+        policy: who acts. One with `reply_queue()` gives replies as they are finished (`agentgym.rollout.queue`);
+            another is asked lane by lane, and one warning says so, for nothing is gained.
+        tasks: reset options, one mapping per group.
+        group_size: episodes per task.
+        seed: of the episodes and of the policy's draws.
+        luck: as of `collect`; the episodes have the same seeds as there.
+        progress: called with the number of finished episodes whenever a lane has taken a step.
+        finished: episodes of this very call that were played before, by number; those that end now are added. After a
+            failure or Ctrl-C the same call with the same mapping goes on, and returns the same table.
+
+    Returns:
+        a `StepTable`, groups whole and in the order of the tasks, as `collect` returns it.
+
+    Raises:
+        LaneError: an environment failed, or the policy had no reply for it; the other lanes were played to their ends.
+        TypeError: when the policy answers something else than replies.
+        ValueError: as `collect`; or the same environment is two lanes, or one lane is to go on after others.
+    """
+    table = play_lanes(
+        lanes, policy, tasks=tasks, group_size=group_size, seed=seed, luck=luck, progress=progress, finished=finished
+    )
+    warn_of_likeness(table, lanes[0], policy)
+    return table
+
+
+def play_lanes(
+    lanes: Sequence[gym.Env[Any, Any] | Vector],
+    policy: Policy,
+    *,
+    tasks: Sequence[Mapping[str, Any]],
+    group_size: int,
+    seed: int,
+    luck: Luck = "episode",
+    progress: Callable[[int], None] | None = None,
+    finished: MutableMapping[int, Played] | None = None,
+) -> StepTable:
+    """Return the table of `collect_lanes`; a policy that acts alike in several lanes is no mistake here."""
+    envs = [playable(each) for each in lanes]
+    if not envs or len({id(each) for each in envs}) < len(envs):
+        raise ValueError(f"expected at least one lane, each another environment, got {len(envs)}: {lanes!r:.200}")
+    if len(envs) == 1:
+        if finished:
+            raise ValueError("a single lane is `collect`, which does not go on after a failure: make two lanes or more")
+        return collect(lanes[0], policy, tasks=tasks, group_size=group_size, seed=seed, luck=luck, progress=progress)
+    if not tasks or group_size < 1:
+        raise ValueError(f"expected tasks and a group_size of at least 1, got {len(tasks)} and {group_size}")
+    finished = {} if finished is None else finished
+    episodes = _Episodes(tasks, group_size, seed, luck, finished)
+    queue = reply_queue(policy)
+    if queue is None:
+        queue = InTurn(policy)
+        if type(policy) not in _in_turn:
+            _in_turn.add(type(policy))
+            warnings.warn(
+                f"{type(policy).__name__} has no reply_queue(): lanes are asked one after the other, which takes as "
+                "long as all of their replies together",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+    with contextlib.closing(queue):
+        played = _Lanes(envs, policy, queue, episodes, progress)
+        played.run()
+    written = [lane.stage for lane in played.lanes if lane.stage.written]
+    if written and not finished.keys() - episodes.new and not any(stage.accepted for stage in written):
+        warn_of_refusals(written[0], len(finished), played.last, stacklevel=4)
+    if played.failures:
+        lane = played.lanes[min(played.failures)]
+        raise LaneError(played.failures, finished, lane.at, len(envs)) from played.failures[lane.number]
+    return episodes.table()
+
+
+class _Episodes(Episodes):
+    """What is to be played, and what has been played of it."""
+
+    def __init__(
+        self,
+        tasks: Sequence[Mapping[str, Any]],
+        group_size: int,
+        seed: int,
+        luck: Luck,
+        finished: MutableMapping[int, Played],
+    ) -> None:
+        super().__init__(tasks, group_size, seed, luck)
+        self.finished = finished
+        if unknown := sorted(number for number in finished if not 0 <= number < self.count):
+            raise ValueError(f"`finished` is another call's: episodes {unknown[:5]}, here there are {self.count}")
+        self.new = set(range(self.count)) - finished.keys()
+        # The generator of `collect` is the parent of these.
+        self.rngs = list(map(np.random.default_rng, self.draws.spawn(self.count)))
+        self.names: dict[int, str] = {}
+        for number, played in finished.items():
+            self.begun(number, played.task)
+
+    def begun(self, number: int, task: str) -> None:
+        group = self.group(number)
+        check_same_task(group, self.tasks[group], self.names.setdefault(group, task), task)
+
+    def table(self) -> StepTable:
+        labels: dict[int, str] = {}
+        label_groups(labels, self.names)
+        outcomes = [(number, self.finished[number].outcome) for number in range(self.count)]
+        unscored = [outcome for _, outcome in outcomes if isinstance(outcome, str)]
+        if len(unscored) == self.count:
+            raise none_scored(unscored)
+        warn_of_unscored(unscored, self.count)
+        return StepTable.from_trajectories(
+            dataclasses.replace(outcome, group=labels[self.group(number)], trajectory=number)
+            for number, outcome in outcomes
+            if not isinstance(outcome, str)
+        )
+
+
+class _Lane:
+    """One vector environment, and the waves of episodes that it plays."""
+
+    def __init__(self, number: int, envs: Vector, policy: Policy, waves: list[list[int]]) -> None:
+        self.number, self.waves = number, waves
+        self.builder = TableBuilder(envs.num_envs, envs.metadata["autoreset_mode"])
+        self.stage = Stage(envs, self.builder, policy, self._given)
+        self.wave: list[int] = []
+        """Episodes at hand, one per place."""
+        self.owed: set[int] = set()
+        """Those of them that wait for a reply."""
+        self._replies: dict[int, Reply] = {}
+        self._first = 0  # number of the wave's first episode at the builder
+
+    @property
+    def at(self) -> str:
+        """Where it is, in words."""
+        return f"{self.stage.envs} with episode{'s' * (len(self.wave) > 1)} {', '.join(map(str, self.wave))}"
+
+    def _given(self, observations: Any, infos: Any, playing: NDArray[np.int64]) -> list[Reply]:
+        return [self._replies.pop(self.wave[i]) for i in playing]
+
+    def begin(self, episodes: _Episodes) -> list[str]:
+        """Reset for the next wave, and return the task ids of its episodes."""
+        self.wave, self._first = self.waves.pop(0), self.builder.started
+        ids = begin_wave(self.stage, self.wave, episodes)
+        self.builder.reset(self.stage.infos, self.stage.active.copy(), ids)
+        return ids
+
+    def ask(self, queue: ReplyQueue, episodes: _Episodes) -> None:
+        """Ask for the replies of the next step."""
+        stage, playing = self.stage, np.flatnonzero(self.stage.active)
+        names = [self.wave[i] for i in playing]
+        self.owed = set(names)
+        queue.put(
+            names,
+            observations_of(stage.observations, playing),
+            infos_of(stage.infos, playing),
+            [episodes.rngs[number] for number in names],
+        )
+
+    def take(self, number: int, reply: Reply) -> bool:
+        """Keep a reply, and return whether all of the step are there."""
+        self._replies[number] = reply
+        self.owed.discard(number)
+        return not self.owed
+
+    def step(self, episodes: _Episodes) -> None:
+        """Play the replies, and put aside the episodes that end."""
+        self.stage.step()
+        for number, outcome in self.builder.ended().items():
+            episode = self.wave[number - self._first]
+            episodes.finished[episode] = Played(episodes.names[episodes.group(episode)], outcome)
+        self.builder.clear()
+
+
+class _Lanes:
+    """Keeps all lanes going; a lane that fails is put aside, with what it waited for."""
+
+    def __init__(
+        self,
+        envs: Sequence[Vector],
+        policy: Policy,
+        queue: ReplyQueue,
+        episodes: _Episodes,
+        progress: Callable[[int], None] | None,
+    ) -> None:
+        self.queue, self.episodes, self.progress = queue, episodes, progress
+        waves: list[list[list[int]]] = [[] for _ in envs]
+        left = sorted(episodes.new)
+        while left:
+            for own, each in zip(waves, envs, strict=True):
+                part, left = left[: each.num_envs], left[each.num_envs :]
+                own += [part] if part else []
+        self.lanes = [_Lane(i, each, policy, own) for i, (each, own) in enumerate(zip(envs, waves, strict=True))]
+        self.failures: dict[int, Exception] = {}
+        self.last = ""
+        """A reply that was played."""
+        self._waiting: dict[int, _Lane] = {}  # who is owed a reply, by episode
+
+    def run(self) -> None:
+        """Play all episodes."""
+        for lane in self.lanes:
+            self._advance(lane)
+        while self._waiting:
+            for number, answer in answers_of(self.queue, self.queue.get(), self._waiting):
+                lane = self._waiting.pop(number)
+                if lane.number in self.failures:
+                    continue
+                if isinstance(answer, Exception):
+                    self.failures[lane.number] = answer
+                elif not isinstance(answer, Reply):
+                    raise no_reply(lane.stage.policy, answer)
+                elif lane.take(number, answer):
+                    self.last = answer.text
+                    self._advance(lane)
+
+    def _advance(self, lane: _Lane) -> None:
+        """Let a lane take its step and begin its next wave, up to where it waits for replies or has nothing left."""
+        ids: list[str] = []
+        try:
+            if lane.stage.active.any():
+                lane.step(self.episodes)
+            if lane.waves and not lane.stage.active.any():
+                ids = lane.begin(self.episodes)
+        except Exception as error:
+            self.failures[lane.number] = error
+            return
+        for number, task in zip(lane.wave, ids, strict=False):
+            self.episodes.begun(number, task)
+        if self.progress is not None:
+            self.progress(len(self.episodes.finished))
+        if lane.stage.active.any():
+            lane.ask(self.queue, self.episodes)
+            self._waiting |= dict.fromkeys(lane.owed, lane)

@@ -1,0 +1,308 @@
+"""Record what happens in a vector environment as a `StepTable`."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from gymnasium.vector import AutoresetMode
+from numpy.typing import NDArray
+
+from agentgym.outside.gym_answers import flag
+from agentgym.trajectory import Ending, Reply, Step, StepTable, Trajectory
+
+
+class UnscoredError(ValueError):
+    """Episodes were played to their end, but nobody knows how good any of them was."""
+
+
+def none_scored(reasons: Sequence[str]) -> UnscoredError:
+    """Return the error of episodes none of which could be scored; `reasons` holds one entry for each."""
+    return UnscoredError(f"none of {len(reasons)} episodes could be scored; the first: {reasons[0]}")
+
+
+@dataclass
+class _Episode:
+    """An episode that runs in a sub-environment.
+
+    One that was restored begins with a copy of `copied` steps of another; `family` is the number of the first episode
+    that they all go back to.
+    """
+
+    number: int
+    group: Hashable
+    state: Hashable
+    begin: int = 0
+    parent: tuple[int, int] | None = None
+    steps: list[Step] = field(default_factory=list)
+    family: int = -1
+    copied: int = 0
+
+    @property
+    def t(self) -> int:
+        """Of its next step."""
+        return self.begin + len(self.steps)
+
+    def ended(self, won: bool, terminated: bool, truncated: bool) -> tuple[_Episode, Trajectory]:
+        steps = tuple(self.steps)
+        return self, Trajectory(self.group, self.number, won, terminated, truncated, steps, self.parent)
+
+
+class TableBuilder:
+    """Collects the transitions of a vector environment; works in all three autoreset modes.
+
+    State keys are `infos["canonical_key"]` where a wrapper provides it, else `infos["state_key"]`. The state a won
+    episode ends in gets the key `"<key> [success]"`, the one in which another *terminates* `"<key> [failure]"`, so that
+    the ends of episodes are never confused with an ordinary state of the same look; an episode that is truncated
+    without success ends in an ordinary state (see `agentgym.trajectory.Ending`). Actions are `infos["command"]` where a
+    reply wrapper provides it, else what was given to `step`.
+
+    An episode whose last info has `unscored` true is left out, and counted in `unscored`: nobody knows how good it was
+    (a judge did not answer, say), and its reward of 0 must not be learned from.
+
+    Args:
+        num_envs: number of sub-environments.
+        autoreset_mode: the environment's mode.
+
+    Call `reset` with what `envs.reset` answered, `step` with what `envs.step` took and answered, then `table`.
+    """
+
+    def __init__(self, num_envs: int, autoreset_mode: AutoresetMode) -> None:
+        self.num_envs = num_envs
+        self.autoreset_mode = autoreset_mode
+        self._running: list[_Episode | None] = [None] * num_envs
+        self._finished: list[tuple[_Episode, Trajectory]] = []
+        self.started = 0
+        """Number of episodes begun so far; each has the number that it was begun with as its name."""
+        self.unscored: list[str] = []
+        """Why episodes were left out, in the order of their ends."""
+        self._left_out: list[int] = []  # their numbers
+
+    @property
+    def unfinished(self) -> int:
+        """Number of sub-environments whose episode still runs and has at least one step."""
+        return sum(episode is not None and bool(episode.steps) for episode in self._running)
+
+    def reset(
+        self,
+        infos: Mapping[str, Any],
+        mask: NDArray[np.bool_] | None = None,
+        groups: Sequence[Hashable] | None = None,
+    ) -> None:
+        """Begin an episode in every sub-environment of the mask (all without one); episodes that run there are dropped.
+
+        Args:
+            infos: as returned by `envs.reset`.
+            mask: bool (num_envs,), which sub-environments were reset.
+            groups: group label per sub-environment; by default `infos["task_id"]`: same task, same group.
+
+        Raises:
+            KeyError: when the infos lack a key that a table is made of; the message says how to give it.
+        """
+        for i in range(self.num_envs):
+            if mask is None or mask[i]:
+                self._begin(i, infos, groups[i] if groups is not None else None)
+
+    def resume(
+        self,
+        i: int,
+        infos: Mapping[str, Any],
+        group: Hashable,
+        parent: tuple[int, int] | None,
+    ) -> None:
+        """Record in sub-environment i an episode that is cut from another one; what ran there is dropped.
+
+        Args:
+            i: which sub-environment.
+            infos: as returned by `envs.restore`.
+            group: label of the episode that it is cut from.
+            parent: name of that episode and `t` of the step after which; None: it is cut before its first step.
+        """
+        self._begin(i, infos, group)
+        self._of(i).begin, self._of(i).parent = 0 if parent is None else parent[1] + 1, parent
+
+    def snapshot(self, i: int) -> Any:
+        """Return the episode of sub-environment i as recorded so far, a picklable value; None where none runs."""
+        episode = self._running[i]
+        return None if episode is None else replace(episode, steps=episode.steps.copy())
+
+    def restore(self, indices: Sequence[int], states: Sequence[Any]) -> None:
+        """Go on recording from snapshots; what ran in these sub-environments is dropped.
+
+        An episode keeps its number when it still ran in one of them, and gets a new one else. In the table the steps
+        before a snapshot stand once: the other episodes are cut from the one that has them.
+
+        Args:
+            indices: sub-environments, distinct.
+            states: what `snapshot` returned, one for each.
+        """
+        replaced = {episode.number for i in indices if (episode := self._running[i]) is not None}
+        for i, state in zip(indices, states, strict=True):
+            self._running[i] = None
+            if state is None:
+                continue
+            number = state.number
+            if number in replaced:
+                replaced.remove(number)
+            else:
+                number, self.started = self.started, self.started + 1
+            steps = state.steps.copy()
+            self._running[i] = replace(state, number=number, steps=steps, copied=len(steps))
+
+    def position(self, i: int) -> tuple[int, int]:
+        """Return the name of the episode that runs in sub-environment i, and `t` of its next step."""
+        return self._of(i).number, self._of(i).t
+
+    def step(
+        self,
+        actions: Sequence[Any],
+        rewards: NDArray[np.float64],
+        terminated: NDArray[np.bool_],
+        truncated: NDArray[np.bool_],
+        infos: Mapping[str, Any],
+        replies: Sequence[Reply | None] | None = None,
+    ) -> None:
+        """Record one step of all sub-environments; those without a running episode are left out."""
+        for i, episode in enumerate(self._running):
+            if episode is None:
+                if self.autoreset_mode is AutoresetMode.NEXT_STEP:
+                    self._begin(i, infos, None)
+                continue
+            over = bool(terminated[i] or truncated[i])
+            same_step = over and self.autoreset_mode is AutoresetMode.SAME_STEP
+            after = infos["final_info"] if same_step else infos
+            key = _state_key(after, i)
+            won, unscored = over and _said(after, "won", i), "unscored" in after and bool(after["unscored"][i])
+            ending = Ending.of(won, bool(terminated[i]), bool(truncated[i]), unscored) if over else Ending.CUT
+            if ending in (Ending.SUCCESS, Ending.FAILURE):
+                key = f"{key} [{ending.value}]"
+            action = after["command"][i] if "command" in after else actions[i]
+            episode.steps.append(
+                Step(
+                    t=episode.t,
+                    state=episode.state,
+                    action=action,
+                    next_state=key,
+                    reward=float(rewards[i]),
+                    valid=_said(after, "is_action_valid", i),
+                    reply=None if replies is None else replies[i],
+                )
+            )
+            episode.state = key
+            if over:
+                if ending is Ending.UNSCORED:
+                    self.unscored.append(str(after["failure"][i]) if "failure" in after else "")
+                    self._left_out.append(episode.number)
+                else:
+                    self._finished.append(episode.ended(won, bool(terminated[i]), bool(truncated[i])))
+                self._running[i] = None
+                if same_step:
+                    self._begin(i, infos, None)
+
+    def give_up(self, i: int, reply: Reply) -> None:
+        """End the running episode of a sub-environment where its policy wrote nothing (see `Reply.finish`).
+
+        The last row has the action `""`, which was not played: no reward, the state stays, and the episode is
+        truncated. What the environment does from here on is left out.
+        """
+        episode = self._of(i)
+        episode.steps.append(Step(episode.t, episode.state, "", episode.state, 0.0, False, reply))
+        self._finished.append(episode.ended(False, False, True))
+        self._running[i] = None
+
+    def table(self) -> StepTable:
+        """Return the finished episodes, in the order in which they were begun.
+
+        Raises:
+            UnscoredError: when none of the episodes that have finished could be scored.
+            ValueError: when no episode has finished.
+        """
+        if self.unscored and not self._finished:
+            raise none_scored(self.unscored)
+        if not self._finished:
+            raise ValueError("no episode has finished yet: step until at least one episode is terminated or truncated")
+        return StepTable.from_trajectories(_cut(sorted(self._finished, key=lambda pair: pair[0].number)))
+
+    def ended(self) -> dict[int, Trajectory | str]:
+        """Return what finished episodes came to, by the number each was begun with: why, where it was not scored."""
+        trajectories = {episode.number: trajectory for episode, trajectory in self._finished}
+        return {**trajectories, **dict(zip(self._left_out, self.unscored, strict=True))}
+
+    def clear(self) -> None:
+        """Forget the finished episodes; running ones go on."""
+        self._finished.clear()
+        self.unscored.clear()
+        self._left_out.clear()
+
+    def _of(self, i: int) -> _Episode:
+        episode = self._running[i]
+        if episode is None:
+            raise ValueError(f"no episode runs in sub-environment {i}")
+        return episode
+
+    def _begin(self, i: int, infos: Mapping[str, Any], group: Hashable | None) -> None:
+        label = str(entry(infos, "task_id", i)) if group is None else group
+        self._running[i] = _Episode(self.started, label, _state_key(infos, i), family=self.started)
+        self.started += 1
+
+
+def _cut(finished: Sequence[tuple[_Episode, Trajectory]]) -> Iterator[Trajectory]:
+    """Yield the trajectories, those that were restored without the steps that an earlier one has."""
+    families: dict[int, list[Trajectory]] = {}
+    for episode, trajectory in finished:
+        earlier = families.setdefault(episode.family, [])
+        shared, owner = 0, trajectory
+        for other in earlier:
+            if shared == episode.copied:
+                break
+            if (other.group, other.parent) == (trajectory.group, trajectory.parent):
+                same = _common(other, trajectory, episode.copied)
+                shared, owner = (same, other) if same > shared else (shared, owner)
+        earlier.append(trajectory)
+        if shared:
+            before = owner.trajectory, trajectory.steps[shared - 1].t
+            trajectory = replace(trajectory, steps=trajectory.steps[shared:], parent=before)
+        yield trajectory
+
+
+def _common(one: Trajectory, other: Trajectory, most: int) -> int:
+    """Number of steps, at most `most`, that two trajectories begin with; an episode's last step is not shared."""
+    most = min(most, len(one.steps) - 1, len(other.steps) - 1)
+    pairs = zip(one.steps[:most], other.steps[:most], strict=True)
+    return next((k for k, (a, b) in enumerate(pairs) if a is not b and a != b), most)
+
+
+def _state_key(infos: Mapping[str, Any], i: int) -> str:
+    name = "canonical_key" if "canonical_key" in infos else "state_key"
+    key = entry(infos, name, i)
+    if key is None:
+        raise ValueError(f"info {name!r} of sub-environment {i} must be the key of a state, got None")
+    return str(key)
+
+
+def _said(infos: Mapping[str, Any], name: str, i: int) -> bool:
+    value = entry(infos, name, i)
+    return bool(value) if type(value) is np.bool_ else flag(value, f"infos[{name!r}]", f"sub-environment {i}")
+
+
+def entry(infos: Mapping[str, Any], name: str, i: int) -> Any:
+    """Info of one sub-environment, or an error that says how it could be had."""
+    if _has(infos, name, i):
+        return infos[name][i]
+    known = sorted(key for key in infos if not key.startswith("_") and _has(infos, key, i))
+    remedy = {
+        "state_key": "; where observations are not text, say what a state is: "
+        "adapt(envs, key=lambda observation, info: ...)",
+        "won": " from 'success'; without that, say when an episode is won: "
+        "adapt(envs, success=lambda reward, terminated, info: ...)",
+    }
+    raise KeyError(
+        f"infos of sub-environment {i} have no {name!r}, only {known}: agentgym.adapter.adapt(envs) gives it"
+        f"{remedy.get(name, '')}"
+    )
+
+
+def _has(infos: Mapping[str, Any], name: str, i: int) -> bool:
+    return name in infos and (f"_{name}" not in infos or bool(infos[f"_{name}"][i]))

@@ -1,0 +1,305 @@
+"""Columns of a table from what a caller has: any hashable values as integers, numbers and flags exactly.
+
+`check_rows` and `check_states` hold the rules that they keep together, `data_frame` hands them on.
+"""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from array import array
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym.trajectory.file import MOST_REWARD
+
+Ints = NDArray[np.int64]
+#: So many different values of a column may have the same hash; of floats, no more than 34 can.
+MOST_ALIKE: Final = 256
+_SALTED = {str, bytes, bool, type(None)}
+#: Types of pandas' missing values, which need not be installed.
+_MISSING = ("NAType", "NaTType")
+_NUMBERS = ("t", "valid", "reward", "terminated", "truncated", "won")
+
+
+def length(name: str, column: Any) -> int:
+    """Return how many rows a column has.
+
+    Args:
+        name: of the column, for the message of an error.
+        column: a list, a tuple, an array, or any other sequence but a string.
+
+    Raises:
+        TypeError: when it is nothing of the kind, such as a generator, a single value or a dict.
+
+    >>> length("t", [0, 1])
+    2
+    """
+    sized = hasattr(column, "__len__") and hasattr(column, "__getitem__") and getattr(column, "ndim", 1) > 0
+    if not sized or isinstance(column, (str, bytes, Mapping)):
+        raise TypeError(
+            f"column {name!r} must be a list or an array with one value per row, got {type(column).__name__}"
+        )
+    return len(column)
+
+
+def intern(name: str, *columns: Any) -> tuple[list[Ints], tuple[Hashable, ...]]:
+    """Number the values of columns that share their numbers.
+
+    Equal is what a dict takes for equal (1, 1.0 and True are). Long strings cost one hash each and are never visited
+    by Python code of ours; integers are numbered by numpy, because a dict takes quadratic time for those that are
+    chosen to have the same hash. Of other values at most `MOST_ALIKE` may have one hash.
+
+    Args:
+        name: of the column, for the message of an error.
+        *columns: sequences or arrays of hashable values.
+
+    Returns:
+        int64 arrays, one per column and as long as it; and the distinct values, first column first, each in order of
+        first appearance. Values of arrays come back as Python values.
+
+    Raises:
+        TypeError: when a value is not hashable, or is an array or tensor itself: those are equal to nothing else.
+        ValueError: when a value is nan, or more than `MOST_ALIKE` different values have the same hash.
+
+    >>> intern("state", ["s", "u", "s"], ["u", "goal", "s"])
+    ([array([0, 1, 0]), array([1, 2, 0])], ('s', 'u', 'goal'))
+    """
+    # Iterated over, a tensor gives tensors, no two of which are equal to a dict.
+    columns = tuple(
+        np.asarray(column) if hasattr(column, "__array__") and not isinstance(column, np.ndarray) else column
+        for column in columns
+    )
+    bounds = np.cumsum([0, *map(len, columns)]).tolist()
+    first, names = _first_rows_of_integers(columns, bounds[-1]) or _first_rows(name, columns, bounds)
+    kinds = set(map(type, names))
+    if any(issubclass(kind, (float, np.floating)) for kind in kinds) and any(value != value for value in names):
+        raise ValueError(f"column '{name}' must hold values that equal themselves, got nan")
+    for kind in kinds:
+        if hasattr(kind, "__array__") and not issubclass(kind, np.generic):
+            raise TypeError(
+                f"column '{name}' must hold one hashable value per row, such as a string, got {kind.__name__}s; "
+                "convert them first, for instance by .item()"
+            )
+    ids = (np.cumsum(first == np.arange(len(first))) - 1)[first]
+    return [ids[begin:end] for begin, end in itertools.pairwise(bounds)], names
+
+
+def numbers(name: str, values: Any, dtype: type[np.generic]) -> NDArray[Any]:
+    """Return a new column of numbers or flags, exactly as given: no text, no missing flag, no rounded integer.
+
+    Args:
+        name: of the column, for the message of an error.
+        values: sequence or array of n numbers.
+        dtype: `np.int64`, `np.float64` or `np.bool_`.
+
+    Raises:
+        ValueError: when a value is no number, or not one of this type; the message names the first bad row.
+
+    >>> numbers("won", [1, 0], np.bool_)
+    array([ True, False])
+    """
+    given = _python_numbers(values, dtype)
+    if given is not None:
+        return given
+    try:
+        given = np.asarray(values)
+        if given.dtype == np.object_:
+            given = np.asarray(given.tolist())
+    except ValueError as error:  # rows of different lengths
+        raise ValueError(f"column {name!r} must hold one number per row ({error})") from error
+    if given.ndim != 1 or given.dtype.kind not in "biuf":
+        raise ValueError(f"column {name!r} must hold one number per row, got shape {given.shape}, {given.dtype}")
+    with np.errstate(invalid="ignore"):
+        column = given.astype(dtype)
+    if dtype is not np.float64 and (column != given).any():
+        row, kind = int(np.argmax(column != given)), "True or False" if dtype is np.bool_ else "an integer"
+        raise ValueError(f"row {row}: column {name!r} must hold {kind}, got {given[row]}")
+    return column
+
+
+def check_rows(table: Any) -> None:
+    """Raise a ValueError at the first row of a `StepTable` that breaks a rule of the table."""
+    trajectory, ordered = table.trajectory, table.order
+    is_last = np.zeros(len(table), np.bool_)
+    is_last[table.last] = True
+    in_order, t = trajectory[ordered], table.t[ordered]
+    again = np.zeros(len(table), np.bool_)
+    again[ordered[1:]] = (in_order[1:] == in_order[:-1]) & (t[1:] == t[:-1])
+    rules = (
+        (~np.isfinite(table.reward), "reward is not finite"),
+        (np.abs(table.reward) > MOST_REWARD, f"reward is beyond {MOST_REWARD:g}"),
+        (table.group != table.trajectory_group[trajectory], "its trajectory id occurs in another group as well"),
+        (table.won != table.trajectory_won[trajectory], "won differs within the trajectory"),
+        (table.terminated & ~is_last, "terminated before the trajectory's last row"),
+        (table.truncated & ~is_last, "truncated before the trajectory's last row"),
+        (again, "t occurs twice in the trajectory"),
+    )
+    for broken, reason in rules:
+        if broken.any():
+            row = int(np.argmax(broken))
+            raise ValueError(
+                f"row {row} (trajectory {table.trajectories[trajectory[row]]!r}, t={table.t[row]}): {reason}"
+            )
+
+
+def check_states(table: Any) -> None:
+    """Raise a ValueError at the first row of a `StepTable` without a state; warn of an ending that says too little.
+
+    The warning is of a key in which a won episode and a lost one that terminated end in the same group: whoever
+    compares states takes it for success. There is one at most, for the key that appears first. Its text depends on
+    that key alone, so that Python's own filter shows it once per key and caller.
+    """
+    missing = [i for i, name in enumerate(table.states) if name is None or type(name).__name__ in _MISSING]
+    for name in ("state", "next_state") if missing else ():
+        lacks = np.isin(getattr(table, name), missing)
+        if lacks.any():
+            row = int(np.argmax(lacks))
+            raise ValueError(
+                f"row {row} (trajectory {table.trajectories[table.trajectory[row]]!r:.80}, t={table.t[row]}): "
+                f"{name} must be the key of a state, got {table.states[getattr(table, name)[row]]!r}; the last step "
+                "of an episode leads to a state too: name successes and failures differently, such as 'success' and "
+                "'failure'"
+            )
+    last = table.last
+    ends = table.group[last] * len(table.states) + table.next_state[last]
+    won = table.won[last]
+    shared = np.intersect1d(ends[won], ends[~won & table.terminated[last]])
+    if len(shared):
+        key = table.states[int((shared % len(table.states)).min())]
+        warnings.warn(
+            f"won and lost episodes of one group end in the same state {key!r:.80}: credit that compares states takes "
+            "it for success and calls losing steps good; give each kind of ending its own next_state, such as "
+            "'success' and 'failure', and set truncated where a limit ended an episode",
+            RuntimeWarning,
+            stacklevel=4,
+        )
+
+
+def data_frame(table: Any) -> Any:
+    """Return the columns of a `StepTable` as a `pandas.DataFrame`, with names for ids and texts for replies."""
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise ImportError("to_pandas needs pandas: pip install 'stepcredit[pandas]'") from error
+    names = {"group": table.groups, "trajectory": table.trajectories, "action": table.actions}
+    names |= {"state": table.states, "next_state": table.states}
+    columns: dict[str, Any] = {}
+    for name, column in vars(table).items():
+        if name in names:
+            columns[name] = [names[name][i] for i in column.tolist()]
+        elif name == "replies" and column is not None:
+            columns["reply"] = [None if reply is None else reply.text for reply in column]
+        elif name in _NUMBERS:
+            columns[name] = column.copy()
+        elif name == "parent" and table.has_forks:
+            columns[name] = column[table.trajectory]
+    return pd.DataFrame(columns)
+
+
+def _first_rows(name: str, columns: Sequence[Any], bounds: list[int]) -> tuple[Ints, tuple[Hashable, ...]]:
+    """Row in which each value appears first, counted through all columns, and the distinct values."""
+    first = np.empty(bounds[-1], np.int64)
+    index: dict[Hashable, int] = {}
+    # Python values hash about five times faster than numpy scalars.
+    columns = [column.tolist() if isinstance(column, np.ndarray) else column for column in columns]
+    try:
+        _check_hashes(name, columns)
+    except TypeError as error:
+        raise _not_hashable(name, error) from error
+    for values, (begin, end) in zip(columns, itertools.pairwise(bounds), strict=True):
+        try:
+            rows = map(index.setdefault, values, range(begin, end))
+            first[begin:end] = np.fromiter(rows, np.int64, end - begin)
+        except TypeError as error:
+            raise _not_hashable(name, error) from error
+    return first, tuple(index)
+
+
+def _not_hashable(name: str, error: TypeError) -> TypeError:
+    return TypeError(f"column '{name}' must hold one hashable value per row, such as a string ({error})")
+
+
+def _check_hashes(name: str, columns: Sequence[Sequence[Any]]) -> None:
+    """Raise a ValueError when a dict would take quadratic time, in time linear in the rows.
+
+    Texts and bytes need no look: Python salts their hashes.
+    """
+    if all(set(map(type, column)) <= _SALTED for column in columns):
+        return
+    others = [value for column in columns for value in column if type(value) not in _SALTED]
+    if len(others) <= MOST_ALIKE:
+        return
+    hashes = np.fromiter(map(hash, others), np.int64, len(others))
+    order = np.argsort(hashes, kind="stable")
+    starts = np.flatnonzero(np.diff(hashes[order], prepend=~hashes[order[0]]))
+    for start, stop in itertools.pairwise([*starts.tolist(), len(order)]):
+        if stop - start <= MOST_ALIKE:
+            continue
+        different: list[Any] = []
+        for row in order[start:stop].tolist():
+            if others[row] not in different:
+                different.append(others[row])
+            if len(different) > MOST_ALIKE:
+                raise ValueError(
+                    f"column '{name}': more than {MOST_ALIKE} different values have the hash {hashes[row]}, one of "
+                    f"them a {type(others[row]).__name__}, and looking them up would take quadratic time: give them a "
+                    "__hash__ that tells them apart, or use texts, such as repr(value)"
+                )
+
+
+def _first_rows_of_integers(columns: Sequence[Any], n: int) -> tuple[Ints, tuple[Hashable, ...]] | None:
+    """The same for columns of nothing but integers; None for all others."""
+    if n == 0 or not all(map(_are_integers, columns)):
+        return None
+    try:
+        values = np.concatenate([_int64(column) for column in columns])
+    except OverflowError:  # a text's hash is salted, those of such integers are what somebody makes them
+        given = (column.tolist() if isinstance(column, np.ndarray) else column for column in columns)
+        first, texts = _first_rows("", [[format(value, "x") for column in given for value in column]], [0, n])
+        return first, tuple([int(str(text), 16) for text in texts])
+    low, high = int(values.min()), int(values.max())
+    rows = np.arange(n)
+    if high - low > 4 * n:
+        _, index, inverse = np.unique(values, return_index=True, return_inverse=True)
+        first = index[inverse]
+    else:
+        row_of = np.empty(high - low + 1, np.int64)
+        row_of[values[::-1] - low] = rows[::-1]  # where a value occurs several times, the last assignment stays
+        first = row_of[values - low]
+    return first, tuple(values[first == rows].tolist())
+
+
+def _are_integers(column: Any) -> bool:
+    if isinstance(column, np.ndarray):
+        return column.ndim == 1 and column.dtype.kind in "iu"
+    return (
+        isinstance(column, (list, tuple))
+        and type(column[0] if column else 0) is int
+        and set(map(type, column)) <= {int}
+    )
+
+
+def _int64(column: Any) -> Ints:
+    """Integers as int64, or an OverflowError."""
+    if not isinstance(column, np.ndarray):
+        return np.asarray(array("q", column), np.int64)
+    if column.dtype == np.uint64 and len(column) and column.max() > np.iinfo(np.int64).max:
+        raise OverflowError
+    return column.astype(np.int64)
+
+
+def _python_numbers(values: Any, dtype: type[np.generic]) -> NDArray[Any] | None:
+    """Read a list of Python's own numbers as exactly this type, faster than numpy; None when it is anything else."""
+    if not (isinstance(values, list) and values and type(values[0]) in (bool, int, float)):
+        return None
+    try:
+        if dtype is not np.bool_:
+            return np.asarray(array("d" if dtype is np.float64 else "q", values))
+        flags = np.frombuffer(bytes(values), np.uint8)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return flags.astype(np.bool_) if flags.max() <= 1 else None

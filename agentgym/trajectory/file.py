@@ -1,0 +1,186 @@
+"""Trajectories as lines of JSON: every line is checked before a table is made of it.
+
+A line is an object with `group`, `trajectory`, `won`, `terminated`, `truncated`, `steps` and, in files of today,
+`parent`, which is null or `[trajectory, t]` of the step after which this one was cut from another; a step has `t`,
+`state`, `action`, `next_state`, `reward`, `valid` and `reply`, which is null or an object with `text`, `prompt_ids`,
+`token_ids`, `logprobs` and, in files of today, `finish`, `version` and `allowed` (see `agentgym.trajectory.Reply`).
+Ids (groups, trajectories, states, actions) are strings, numbers or null.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from agentgym.outside.files import new_file
+from agentgym.outside.text import DataError, packed, read_json_lines
+
+#: Rewards beyond this are no rewards: their sums and squares leave the floats.
+MOST_REWARD: Final = 1e300
+
+
+def write_lines(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write a file that is there whole or not at all, compressed where its name ends in .xz, .gz or .bz2."""
+    with new_file(Path(path)) as file, packed(Path(path), file) as stream:
+        for row in rows:
+            # All but ASCII is escaped: half a surrogate pair is no UTF-8.
+            stream.write(json.dumps(row, default=np.generic.item, allow_nan=False).encode() + b"\n")
+
+
+def read_columns(path: str | Path) -> tuple[dict[str, list[Any]], dict[Any, tuple[Any, int]], list[int]]:
+    """Read a file.
+
+    Returns:
+        Columns, one entry per step; replies are dicts (or None) whose lists are tuples. The parents, as
+        `StepTable.from_arrays` takes them. The number of the line in which each trajectory stands.
+    """
+    columns: dict[str, list[Any]] = {name: [] for name in (*_TRAJECTORY, *_STEP, "replies")}
+    del columns["steps"], columns["reply"], columns["parent"]
+    parent, lines = {}, []
+    for number, line in read_lines(path):
+        steps = line["steps"]
+        lines.append(number)
+        if line["parent"] is not None:
+            parent[line["trajectory"]] = tuple(line["parent"])
+        for name in ("group", "trajectory", "won"):
+            columns[name] += [line[name]] * len(steps)
+        for name in ("terminated", "truncated"):
+            columns[name] += [False] * (len(steps) - 1) + [line[name]]
+        for name in _STEP.keys() - {"reply"}:
+            columns[name] += [step[name] for step in steps]
+        for step in steps:
+            reply = step["reply"]
+            columns["replies"].append(
+                reply and {name: _tuples(value) if type(value) is list else value for name, value in reply.items()}
+            )
+    return columns, parent, lines
+
+
+def _tuples(value: list[Any]) -> tuple[Any, ...]:
+    return tuple([tuple(each) if type(each) is list else each for each in value])
+
+
+def read_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield line number and checked trajectory, the dict that stands there, for every trajectory of a file.
+
+    Raises:
+        DataError: at the first line that is no such trajectory, or whose trajectory id was there before, with file,
+            line, and where in the line the damage is.
+        OSError: when the file cannot be read.
+    """
+    seen: dict[Any, int] = {}
+    for number, line in read_json_lines(Path(path)):
+        try:
+            line = {"parent": None, **line} if type(line) is dict else line  # what earlier files lack
+            _check(line, _TRAJECTORY, "")
+            _check_steps(line)
+            name = line["trajectory"]
+            if seen.setdefault(name, number) != number:
+                raise DataError(f"trajectory {name!r:.80} was in line {seen[name]} already")
+        except DataError as error:
+            raise DataError(f"{path}, line {number}: not a trajectory written by to_jsonl: {error}") from None
+        yield number, line
+
+
+def _check_steps(line: dict[str, Any]) -> None:
+    steps = line["steps"]
+    if not steps:
+        raise DataError("no steps")
+    before = -math.inf
+    for k, step in enumerate(steps):
+        _check(step, _STEP, f"steps[{k}]")
+        if step["t"] <= before:
+            raise DataError(f"steps[{k}].t must be more than {before}, the one before, got {step['t']}")
+        before = step["t"]
+        reply = step["reply"]
+        if reply is None:
+            continue
+        _check({**_EARLIER, **reply}, _REPLY, f"steps[{k}].reply")
+        if reply.get("allowed") and len(reply["allowed"]) != len(reply["token_ids"]):
+            raise DataError(f"steps[{k}].reply has {len(reply['token_ids'])} token_ids, allowed {reply['allowed']}")
+        if len(reply["logprobs"]) != len(reply["token_ids"]):
+            raise DataError(
+                f"steps[{k}].reply has {len(reply['token_ids'])} token_ids and {len(reply['logprobs'])} logprobs"
+            )
+
+
+def _check(value: Any, fields: Mapping[str, tuple[str, Callable[[Any], bool]]], where: str) -> None:
+    """Raise a DataError unless a value is an object with exactly these fields, each as it should be."""
+    if type(value) is not dict:
+        raise DataError(f"{where or 'the line'} must be an object, got {value!r:.80}")
+    if value.keys() != fields.keys():
+        missing, unknown = fields.keys() - value.keys(), value.keys() - fields.keys()
+        which = f"no {min(missing)!r}" if missing else f"an unknown {min(unknown)!r:.80}"
+        raise DataError(f"{where or 'the line'} has {which}; expected {', '.join(fields)}")
+    for name, (expected, fits) in fields.items():
+        if not fits(value[name]):
+            field = f"{where}.{name}" if where else name
+            raise DataError(f"{field} must be {expected}, got {value[name]!r:.80}")
+
+
+def _is_id(value: Any) -> bool:
+    return value is None or isinstance(value, (str, int, float))
+
+
+def _is_parent(value: Any) -> bool:
+    pair = type(value) is list and len(value) == 2
+    return value is None or (pair and _is_id(value[0]) and _is_integer(value[1]))
+
+
+def _is_flag(value: Any) -> bool:
+    return type(value) is bool
+
+
+def _is_integer(value: Any) -> bool:
+    return type(value) is int
+
+
+def _is_reward(value: Any) -> bool:
+    return type(value) in (int, float) and abs(value) <= MOST_REWARD
+
+
+def _are_integers(value: Any) -> bool:
+    return type(value) is list and set(map(type, value)) <= {int}
+
+
+def _are_numbers(value: Any) -> bool:
+    return type(value) is list and set(map(type, value)) <= {int, float}
+
+
+_FINISHES = ("", "stop", "length", "prompt-too-long")
+_ID = "a string, a number or null", _is_id
+_FLAG = "true or false", _is_flag
+_TRAJECTORY: Final = {
+    "group": _ID,
+    "trajectory": _ID,
+    "won": _FLAG,
+    "terminated": _FLAG,
+    "truncated": _FLAG,
+    "parent": ("null or [trajectory, t]", _is_parent),
+    "steps": ("a list", lambda value: type(value) is list),
+}
+_STEP: Final = {
+    "t": ("an integer", _is_integer),
+    "state": _ID,
+    "action": _ID,
+    "next_state": _ID,
+    "reward": (f"a number within {MOST_REWARD:g}", _is_reward),
+    "valid": _FLAG,
+    "reply": ("an object or null", lambda value: value is None or type(value) is dict),
+}
+_REPLY: Final = {
+    "text": ("a string", lambda value: type(value) is str),
+    "prompt_ids": ("a list of integers", _are_integers),
+    "token_ids": ("a list of integers", _are_integers),
+    "logprobs": ("a list of numbers", _are_numbers),
+    "finish": ("'', 'stop', 'length' or 'prompt-too-long'", lambda value: value in _FINISHES),
+    "version": ("an integer", _is_integer),
+    "allowed": ("a list of lists of integers", lambda value: type(value) is list and all(map(_are_integers, value))),
+}
+#: What files hold that were written before replies had these.
+_EARLIER: Final[dict[str, Any]] = {"finish": "", "version": 0, "allowed": []}

@@ -1,0 +1,34 @@
+"""One row per environment that the learning benchmark knows."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+from baselines.environments.alfworld import ALFWORLD
+from baselines.environments.searchqa import SEARCHQA
+from baselines.environments.settings import EnvSettings
+from baselines.environments.sokoban import SOKOBAN, VISUAL_SOKOBAN
+from baselines.environments.sotopia import SOTOPIA
+from baselines.environments.virtualhome import VIRTUALHOME
+from baselines.environments.webshop import WEBSHOP
+from wrappers.advice import Adviser
+
+SETTINGS: tuple[EnvSettings, ...] = (SOKOBAN, VISUAL_SOKOBAN, ALFWORLD, VIRTUALHOME, WEBSHOP, SEARCHQA, SOTOPIA)
+
+#: Experts that are cloned in place of an environment's own.
+ADVISERS: dict[str, Callable[[], Adviser]] = {
+    name: adviser for row in SETTINGS for name, adviser in row.advisers.items()
+}
+
+
+def settings_of(env: str) -> EnvSettings:
+    """Return the row of an id or a name; an environment without a row is played as Sokoban is.
+
+    >>> settings_of("alfworld").id
+    'AgentRL/ALFWorld-v0'
+    """
+    for row in SETTINGS:
+        if env in (row.id, row.name):
+            return row
+    return dataclasses.replace(SOKOBAN, name=env.rpartition("/")[2], id=env, tiles=None)

@@ -1,0 +1,142 @@
+"""SOTOPIA in the learning benchmark: how it is played, and the vocabulary of its tiny policy."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+
+from agentgym.sotopia.generated import wording
+from agentgym.sotopia.generated.scenarios import generate
+from baselines.environments.settings import COPYING, EnvSettings, Setup, Sizes
+from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
+from wrappers.canonical import Key
+
+_DAYS, _MEETINGS = "|".join(wording.DAYS), "|".join(map(re.escape, wording.MEETINGS))
+_OCCUPATIONS = "|".join(occupation.lower() for occupation, _ in wording.OCCUPATIONS)
+#: What a person is known for tells nothing about times: it is one token each.
+_KNOWN = "|".join(
+    map(re.escape, (*(known for _, known in wording.OCCUPATIONS), *wording.PERSONALITIES, *wording.SECRETS))
+)
+_ASKED = r"'s goal: Agree on a time that suits you \(What each costs you, from 0 \(suits you\) to 10 \(impossible\): "
+
+#: Phrases that occur in every prompt are one token each, and so are a cost and the comma behind it.
+_PIECES: tuple[str, ...] = (
+    r"At the start you saw:\n\nHere is the context of this interaction:\nScenario: ",
+    r"\n?Here is the context of this interaction:\nScenario: ",
+    rf"Two people want to meet (?:{_MEETINGS})\. Free are ",
+    r"\.\nParticipants: ",
+    r"'s background: (?:Unknown)?",
+    r" Personality and values description:",
+    r"'s secrets:",
+    r" is a \d+-year-old",
+    r" (?:male|female|nonbinary)",
+    rf" (?:{_OCCUPATIONS})",
+    r"\. (?:She/her|He/him|They/them) pronouns\.",
+    rf" (?:{_KNOWN})",
+    _ASKED,
+    r"\. Not meeting at all is worst\.\)",
+    r"'s goal: Unknown",
+    r"\nConversation Starts:\n",
+    r"\n*You did: ",
+    r"\n+Now you see:\n",
+    r"(?:; )?\{\"action_type\": \"speak\", \"argument\": \"",
+    r"\"\}",
+    r"(?:; )?\{\"action_type\": \"leave\", \"argument\": \"\"\}",
+    r"Turn #\d+: ",
+    r" said: \"",
+    r" left the conversation",
+    r"\"\n",
+    r"How about ",
+    r"I could do ",
+    r"Let us meet on ",
+    r"Deal\.|Agreed\.|That works for me\.",
+    rf"(?:{_DAYS})(?: at noon| morning| evening)",
+    r" \d+(?:, )?",
+    r", ",
+    r" and",
+    r" ?[A-Z][a-z]+",
+)
+#: Meetings whose prompts are read for words.
+_SAMPLE = 400
+
+
+def _words() -> list[str]:
+    """Return texts that hold every name, phrase and number of the generated meetings, and what is said in them."""
+    from agentgym.sotopia.acts import LEAVE, Act, write
+    from agentgym.sotopia.text import opening
+
+    slots = [
+        f"{day} at {time}" if time == "noon" else f"{day} {time}" for day in wording.DAYS for time in wording.TIMES
+    ]
+    spoken = [f"{form}{slot}{end}" for form, end in _FORMS for slot in slots] + list(_ANSWERS)
+    commands = [write(Act("speak", text)) for text in spoken] + [write(LEAVE)]
+    openings = [opening(generate("schedule", 0, 2_000 + index), role) for index in range(_SAMPLE) for role in (0, 1)]
+    return [
+        *openings,
+        *(f"At the start you saw:\n{text}" for text in openings[:2]),
+        *commands,
+        *(f"; {command}" for command in commands[:1] + commands[-1:]),
+        f"\n\nYou did: {commands[0]}\n\nNow you see:\n",
+        *(f"Turn #{turn}: Ada Lund said: \"{text}\"\nTurn #{turn}: Ada Lund left the conversation" for turn in range(20)
+          for text in spoken[:1]),
+        *(f" {cost}, x {cost}. " for cost in range(11)),
+        *(f"Ada is a {age}-year-old {gender}" for age in range(20, 70) for gender in ("male", "female", "nonbinary")),
+        *(f" {first} x {first}" for first, _, _ in wording.FIRST_NAMES),
+        *(f" {last} and Ada" for last in wording.LAST_NAMES),
+        *(f" {name.lower()}. {pronoun} pronouns." for name, _ in wording.OCCUPATIONS for pronoun in _PRONOUNS),
+    ]  # fmt: skip
+
+
+_FORMS = (("How about ", "?"), ("I could do ", "."), ("Let us meet on ", "."))
+_PRONOUNS = tuple(dict.fromkeys(pronoun for _, _, pronoun in wording.FIRST_NAMES))
+_ANSWERS = ("Deal.", "Agreed.", "That works for me.")
+
+
+def _deal() -> Key:
+    from agentgym.sotopia.keys import deal_key
+
+    return deal_key
+
+
+# Meetings to be arranged with partners by rules: prompts of some hundred and fifty tokens, in which own costs are to be
+# looked up, and what was proposed. What others say in free text no policy of this size can read.
+SOTOPIA_TINY = dataclasses.replace(
+    SOKOBAN_TINY, iterations=120, groups=8, group_size=8, temperature=0.7, validate_every=12
+)
+SOTOPIA = EnvSettings(
+    name="sotopia",
+    id="AgentRL/SOTOPIA-v0",
+    tiny=SOTOPIA_TINY,
+    pretrained=SOKOBAN_PRETRAINED,
+    full=Sizes.trained(
+        SOTOPIA_TINY,
+        clone_tasks=1500,
+        clone_epochs=1,
+        training_tasks=4000,
+        eval_tasks=256,
+        validation_tasks=128,
+    ),
+    setup=Setup(
+        options={"families": ["schedule"], "max_episode_steps": 10},
+        kinds="family",
+        prompt={"keep_first": True, "shown": "actions"},
+        policy=COPYING | {"max_new_tokens": 8, "suffix": ""},
+    ),
+    pretrained_setup=Setup(
+        kinds="family",
+        prompt={"keep_first": True},
+        policy={"max_new_tokens": 96},
+    ),
+    history=4,
+    words=_words,
+    pieces=_PIECES,
+    data={"data": ""},
+    kind_names={
+        "bargain": "Bargain",
+        "divide": "Divide",
+        "friend": "Friend",
+        "schedule": "Schedule",
+    },
+    key=_deal,
+    return_name="goal/10",
+)

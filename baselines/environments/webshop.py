@@ -1,0 +1,160 @@
+"""WebShop in the learning benchmark: how it is played, and the vocabulary of its tiny policy."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections import defaultdict
+from collections.abc import Iterable
+
+from agentgym.webshop.generated import wording
+from agentgym.webshop.generated.departments import KINDS
+from agentgym.webshop.generated.generator import CENTS, CODE_LETTERS
+from baselines.environments.settings import COPYING, EnvSettings, Setup, Sizes
+from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
+from wrappers.advice import Adviser
+from wrappers.canonical import Key
+
+
+def _phrases() -> list[str]:
+    """What the generated shop calls its kinds of products, attributes, option groups and values; longest first."""
+    found = {phrase for kind in KINDS for phrase in (kind.name, *kind.qualities, *kind.features)}
+    for kind in KINDS:
+        for name, values in kind.groups:
+            found |= {name, *values}
+    return sorted(found, key=lambda phrase: (-len(phrase), phrase))
+
+
+def _any_of(phrases: Iterable[str]) -> str:
+    """One pattern for whole phrases; sorted by their first letter, so that few are tried at each place of a text."""
+    by_letter = defaultdict(list)
+    for phrase in phrases:
+        by_letter[phrase[0]].append(re.escape(phrase[1:]))
+    branches = [f"{re.escape(letter)}(?:{'|'.join(rest)})" for letter, rest in sorted(by_letter.items())]
+    return rf"(?<![a-z0-9$.])(?:{'|'.join(branches)})(?![a-z0-9])"
+
+
+#: Names of makers.
+MAKERS = tuple(f"{opening}{ending}" for opening in wording.OPENINGS for ending in wording.ENDINGS)
+_OPENINGS = tuple(request.partition("{")[0] for request in wording.REQUESTS)
+_CLICKS = ("buy now", "< prev", "next >", "back to search", "features", "description", "reviews")
+
+#: How the numbers of all products of a shop with less than 10,000 begin.
+FEW = "B00000"
+#: A phrase, a click on a button and what stands on every page are one token each; the last four digits of a product's
+#: number are two.
+_PIECES: tuple[str, ...] = (
+    r"(?:webshop \[sep\] )?instruction: \[sep\] (?:" + "|".join(map(re.escape, _OPENINGS)) + ")",
+    r", and price lower than ",
+    r"\.00 dollars \[sep\] (?:search|back to search \[sep\] (?:< prev \[sep\] |page )?)",
+    r" \[sep\] back to search \[sep\] (?:< prev \[sep\] |page )?",
+    r" \(total results: \d+\) \[sep\] (?:< prev \[sep\] )?next > \[sep\] (?:b00000)?",
+    r" \[sep\] price: ",
+    r" \[sep\] rating: n\.a\. \[sep\] description \[sep\] features \[sep\] reviews \[sep\] buy now",
+    r" \[sep\] \$",
+    r"\.\d+ \[sep\] b00000",
+    r" \[sep\] ",
+    r" [a-z]\d(?![a-z0-9])",
+    r"click\[(?:" + "|".join(map(re.escape, _CLICKS)) + r")\]",
+    r"search\[",
+    r"click\[(?:b00000)?",
+    r"\$",
+    r"\d+(?=\.\d)",
+    r"\.\d+",
+    r", and (?=[a-z]+: )",
+    r" (?:with|and|by) ",
+    r" to (?=\$)",
+    r", ",
+    r": ",
+    r"(?: ?\[cut\])?\n\noptions: ",
+    r"; ",
+    _any_of(_phrases()),
+    r"\d\d",
+    r"[a-z]+",
+)
+
+
+def _words() -> list[str]:
+    """Return texts that hold every phrase, maker, number and turn of the generated shop and of its prompts."""
+    head = "Instruction: [SEP] x with y by z, and color: x"
+    pages = [
+        f"{head} [SEP] Back to Search [SEP] Page {page} (Total results: {total}) [SEP] {buttons} [SEP] x"
+        for page in range(1, 6)
+        for total in (0, 50)
+        for buttons in (f"{prev}Next >{first}" for prev in ("", "< Prev [SEP] ") for first in ("", f" [SEP] {FEW}12"))
+    ]
+    return [
+        *_phrases(),
+        *MAKERS,
+        # Searches leave out the small words of a phrase: "plug play".
+        *sorted({word for phrase in _phrases() for word in phrase.split()}),
+        *(f" {letter}{number}, x" for letter in CODE_LETTERS for number in range(1, 10)),
+        *(f"{site}Instruction: [SEP] {opening}" for site in ("", "WebShop [SEP] ") for opening in _OPENINGS),
+        *pages,
+        *(f", and price lower than {limit}.00 dollars [SEP] x" for limit in range(10, 1000, 10)),
+        ".00 dollars [SEP] Search",
+        *(f".00 dollars [SEP] Back to Search [SEP] {next}" for next in ("< Prev [SEP] x", "Page 1", "x")),
+        *(f" [SEP] Back to Search [SEP] {next}" for next in ("< Prev [SEP] x", "x")),
+        " [SEP] Price: $1 [SEP] Rating: N.A. [SEP] Description [SEP] Features [SEP] Reviews [SEP] Buy Now",
+        *(f"click[{button}]" for button in _CLICKS),
+        "search[x, y]; click[x] $1 to $2 x and y\n\noptions: nothing [cut]\n\noptions: x [SEP] [cut]\n\noptions: x",
+        *(f"x [SEP] ${amount}.0 ${amount}.0" for amount in range(1, 1000)),
+        *(f" .{cents} x.{cents} [SEP] {FEW}12" for cents in CENTS),
+        *(f"click[{FEW}{number:02d}] {number:02d}" for number in range(100)),
+    ]
+
+
+def _shopper() -> Adviser:
+    from agentgym.webshop.player import WebShopPlayer
+
+    return WebShopPlayer()
+
+
+def _quick_shopper() -> Adviser:
+    from agentgym.webshop.player import WebShopPlayer
+
+    return WebShopPlayer(patience=0)
+
+
+def _page() -> Key:
+    from agentgym.webshop.keys import page_key
+
+    return page_key
+
+
+# The return of an episode is its score. Nobody asks for a test product while training.
+WEBSHOP_TINY = dataclasses.replace(
+    SOKOBAN_TINY, iterations=250, groups=8, group_size=8, temperature=0.7, validate_every=25
+)
+WEBSHOP = EnvSettings(
+    name="webshop",
+    id="AgentRL/WebShop-v0",
+    tiny=WEBSHOP_TINY,
+    pretrained=SOKOBAN_PRETRAINED,
+    full=Sizes.trained(
+        WEBSHOP_TINY,
+        clone_tasks=2000,
+        clone_epochs=1,
+        training_tasks=4000,
+        eval_tasks=256,
+        validation_tasks=128,
+    ),
+    setup=Setup(
+        options={"data": "generated", "split_by": "product", "max_episode_steps": 10},
+        adviser="quick_shopper",
+        # Results are cut off behind the third or fourth product; the chosen options stand where the text hides them.
+        prompt={"facts": ["options"], "max_chars": 520},
+        policy=COPYING | {"max_new_tokens": 32, "suffix": "", "lower_case": True},
+    ),
+    pretrained_setup=Setup(
+        options={"data": "generated", "split_by": "product"},
+        adviser="shopper",
+        prompt={"admissible": True, "facts": ["options"]},
+    ),
+    words=_words,
+    pieces=_PIECES,
+    data={"data": ""},
+    advisers={"shopper": _shopper, "quick_shopper": _quick_shopper},
+    key=_page,
+    return_name="score",
+)

@@ -1,0 +1,96 @@
+"""A policy as the partner in SOTOPIA: self-play, also of one model with itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from agentgym.rollout import Policy
+from agentgym.sotopia.acts import COMMANDS, INSTRUCTIONS, Act, parse, tell, write
+from agentgym.sotopia.dialogue import Failure, View
+from agentgym.sotopia.rules import check_order
+from wrappers.prompt import Episode, Messages, PromptStyle
+from wrappers.reply import parse_reply
+
+
+class PolicyPartner:
+    """Plays the other side with a policy, which is shown what it would be shown as the agent.
+
+    The policy reads the messages of `wrappers.VectorPromptWindow` and its replies are read as by
+    `wrappers.VectorReplyParser`; give both the same options as the agent's wrappers. A policy that is being
+    trained is used as it is at that moment. A reply without a readable command is a turn in which the partner does
+    nothing. In the history its own commands stand in the form of `acts.write`.
+
+    Nothing is kept between calls. The policy draws from a generator that is made from `seed` and the dialogues of
+    the call (their task, role and turn, and their draw, which an episode has that was reseeded), so a run with the
+    same dialogues at the same time repeats.
+
+    Args:
+        policy: who acts.
+        order: of turns in the environment; it tells which turns were the partner's own.
+        reply: options of `wrappers.parse_reply`.
+        seed: of the policy's draws.
+        **style: options of `wrappers.PromptStyle`.
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        order: str = "round-robin",
+        reply: dict[str, Any] | None = None,
+        seed: int = 0,
+        **style: Any,
+    ) -> None:
+        self.policy, self.order, self.seed = policy, check_order(order), int(seed)
+        self.style = PromptStyle(**style)
+        self.reply = dict(reply or {})
+        parse_reply("", **self.reply)  # wrong options are said now
+
+    def act(self, views: Sequence[View]) -> list[Act | Failure]:
+        """Return the next act of each dialogue; see `agentgym.sotopia.dialogue.Player`."""
+        if not views:
+            return []
+        admissible = np.empty(len(views), np.object_)
+        admissible[:] = [COMMANDS] * len(views)
+        infos = {
+            "admissible_actions": admissible,
+            "task_id": np.array([view.task_id for view in views], np.object_),
+            "role": np.array([view.role for view in views]),
+        }
+        words = [number for view in views for number in (view.seed % 2**32, view.role, view.turn)]
+        words += [view.draw for view in views if view.draw is not None]
+        rng = np.random.default_rng([self.seed, *words])
+        replies = self.policy.act([self.messages(view) for view in views], infos, rng)
+        if len(replies) != len(views):
+            raise ValueError(
+                f"{type(self.policy).__name__}.act answered {len(replies)} replies to {len(views)} dialogues"
+            )
+        return [parse(parse_reply(reply.text, **self.reply).command)[0] for reply in replies]
+
+    def messages(self, view: View) -> Messages:
+        """Return what the policy reads in a dialogue."""
+        own = [turn.number for turn in view.turns if self._was_in_turn(view, turn.number)]
+        # An observation ends before each of the own turns, and now.
+        ends = [*own, view.turn]
+        lines = [tell(view.names, turn) for turn in view.turns]
+        first = view.opening + "".join(lines[: ends[0]])
+        episode = Episode(first, first)
+        for start, end in pairwise(ends):
+            self.style.remember(episode, "".join(lines[start:end]), write(view.turns[start].acts[view.role]))
+        return self._settled(view).messages(episode, episode.now, COMMANDS)
+
+    def _settled(self, view: View) -> PromptStyle:
+        if self.style.instructions is not True:
+            return self.style
+        told = INSTRUCTIONS.format(turns=view.max_turns)
+        return replace(self.style, instructions=f"{told}\n\n{self.style.reply_format}".strip())
+
+    def _was_in_turn(self, view: View, number: int) -> bool:
+        if self.order == "random":  # only an act shows who was in turn
+            return view.turns[number].acts[view.role].kind != "none"
+        return self.order == "simultaneous" or number % 2 == view.role

@@ -1,0 +1,225 @@
+"""What a run's log says of training that goes nowhere or has collapsed: each thing once, with what to do.
+
+    warning_no_success     no episode succeeded in `PATIENCE` iterations in a row, or in the whole run
+    warning_no_better      at the end: fewer than `THERE` of the last iterations' episodes succeeded; or, after at least
+                           `PATIENCE` iterations, fewer than `SOLVED`, and no more than of the first iterations'
+    warning_refused        more than `REFUSED` of the actions were refused in each of `REFUSED_FOR` iterations, and the
+                           share has not fallen from the first of them to the last
+    warning_no_contrast    in `SILENT_FOR` iterations in a row, or in the whole run, the episodes of every group ended
+                           alike, and not because `SOLVED` or more succeeded: there is nothing to compare
+    warning_little_signal  fewer than `LITTLE` of the steps had an advantage other than 0
+    warning_collapse       success had been at least `THERE`, and in `FALLEN_FOR` iterations in a row no episode
+                           succeeded and no group had contrast
+    warning_entropy        two iterations in a row, the entropy was below `ENTROPY` of what it was at the start, while
+                           fewer than `SOLVED` of the episodes succeeded
+
+These are the keys of the log's rows in which a warning is given, with the value 1. Nothing else is remembered: a run
+that is resumed reads its log, and words are made from the rows again wherever they are shown. Where a run goes on past
+its end, what was said of the end is taken back: its log is that of a run that was longer from the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from baselines.checkpoint import checkpoints
+from baselines.metrics import Row
+
+PATIENCE = 10
+REFUSED, REFUSED_FOR = 0.5, 3
+SILENT_FOR = 5
+LITTLE = 0.05
+THERE, FALLEN_FOR = 0.1, 3
+ENTROPY = 0.1
+SOLVED = 0.9
+
+_EASIER = "give it easier tasks, or a warm start (baselines.imitation.cloning.clone)"
+_CALMER = "a smaller learning_rate, or a divergence from the start in the loss (kl=0.01), keeps a policy from it"
+
+
+def watch(rows: Sequence[Row], *, over: bool = False, kept: Mapping[int, str] | None = None) -> dict[str, str]:
+    """Return what the newest row gives reason to say and no row before it has said.
+
+    Args:
+        rows: of a run's log, the start included, in order.
+        over: the run ends with the newest.
+        kept: what can be gone back to: finished iterations -> a name.
+
+    Returns:
+        Key for the row -> words.
+
+    >>> run = [{"iteration": i, "success": 0.0, "invalid_rate": 0.1, "contrast": 1.0} for i in range(1, 11)]
+    >>> list(watch(run)), list(watch(run[:9])), list(watch(run[:9], over=True))
+    (['warning_no_success'], [], ['warning_no_success'])
+    >>> watch([*run[:9], run[9] | {"warning_no_success": 1.0}, run[9] | {"iteration": 11}])
+    {}
+    """
+    return {key: words for key, words in _found(rows, over, kept or {}) if not any(row.get(key) for row in rows)}
+
+
+def unfinished(rows: Sequence[Row]) -> Row:
+    """Return the newest of some rows without what was said of it because the run ended there."""
+    *before, newest = rows
+    plain = {key: value for key, value in newest.items() if key not in _RULES}
+    return plain | dict.fromkeys(watch([*before, plain]), 1.0)
+
+
+def told(rows: Sequence[Row], kept: Mapping[int, str] | None = None) -> list[str]:
+    """Return the warnings of a log in words, in order.
+
+    Args:
+        rows: of the log.
+        kept: see `watch`.
+    """
+    lines = []
+    for number, row in enumerate(rows, 1):
+        given = [key for key in _RULES if row.get(key)]
+        words = dict(_found(rows[:number], True, kept or {})) if given else {}
+        lines += [f"iteration {row['iteration']}: {words.get(key, key)}" for key in given]
+    return lines
+
+
+def kept_in(folder: Path | None) -> dict[int, str]:
+    """Return what a run's folder holds to go back to: finished iterations -> name of a checkpoint or best policy."""
+    if folder is None:
+        return {}
+    found = [*sorted(folder.glob("best-*")), *checkpoints(folder)]
+    return {int(path.name.partition("-")[2]): path.name for path in found}
+
+
+def _found(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> list[tuple[str, str]]:
+    played = [row for row in rows if _known(row, "success")]
+    if not played or played[-1] is not rows[-1]:
+        return []
+    return [(key, words) for key, rule in _RULES.items() if (words := rule(played, over, kept))]
+
+
+def _known(row: Row, key: str) -> bool:
+    return row.get(key) is not None
+
+
+def _last(rows: Sequence[Row], count: int, over: bool, key: str, value: float = 0.0) -> int:
+    """How many rows hold the value of a key: the last `count`, or all at the end of a shorter run; else 0."""
+    last = rows[-count:]
+    return len(last) if (len(last) == count or over) and all(row.get(key) == value for row in last) else 0
+
+
+def _no_success(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
+    if _fallen(rows) or not (count := _last(rows, PATIENCE, over, "success")):
+        return ""
+    return f"{_none_in(count)} succeeded, so nothing shows the policy what success is: {_EASIER}"
+
+
+def _no_better(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
+    if not over or _no_success(rows, over, kept) or _fallen(rows):
+        return ""
+    part = min(PATIENCE, len(rows)) // 2 or 1
+    first, last = (sum(row["success"] for row in some) / part for some in (rows[:part], rows[-part:]))
+    if last >= THERE and (len(rows) < PATIENCE or last > first or last >= SOLVED):
+        return ""
+    return (
+        f"the run ended at a success of {last:.0%} and began with {first:.0%}: train for longer, with more episodes "
+        f"(groups, group_size) or another learning_rate; or {_EASIER}"
+    )
+
+
+def _none_in(count: int) -> str:
+    return "no episode of the iteration" if count == 1 else f"no episode of the last {count} iterations"
+
+
+def _refused(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
+    rates = [row["invalid_rate"] for row in rows[-REFUSED_FOR:] if _known(row, "invalid_rate")]
+    if len(rates) < REFUSED_FOR or min(rates) <= REFUSED or rates[-1] < rates[0]:
+        return ""
+    return (
+        f"{rates[-1]:.0%} of the actions are refused, {rates[0]:.0%} were {REFUSED_FOR - 1} iterations before: look at "
+        "what the policy writes (baselines.callbacks.Samples) and at the reply parser around the environment; clone "
+        "an expert or demonstrations first (baselines.imitation.cloning.clone), or allow admissible commands only "
+        "(HuggingFacePolicy(..., admissible=True))"
+    )
+
+
+def _no_contrast(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
+    count = _last(rows, SILENT_FOR, over, "contrast")
+    if not count or rows[-1]["success"] >= SOLVED:
+        return ""
+    when = "this iteration" if count == 1 else f"the last {count} iterations"
+    return (
+        f"in {when} the episodes of every group ended alike, so that methods which compare them learn from penalties "
+        f"at most: {_EASIER}"
+    )
+
+
+def _little_signal(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
+    share = rows[-1].get("signal")
+    if share is None or share >= LITTLE:
+        return ""
+    solved = rows[-1]["success"] >= SOLVED
+    advice = (
+        "the tasks are nearly solved: harder ones, or the end of training"
+        if solved
+        else f"play tasks that are won now and then, draw others (resample_rounds=2), or {_EASIER}"
+    )
+    what = f"only {share:.1%} of the steps have an advantage other than 0, and they alone train the policy"
+    return f"{what if share else 'no step has an advantage other than 0, so none trains the policy'}: {advice}"
+
+
+def _collapse(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
+    if not _fallen(rows):
+        return ""
+    best = max(row["success"] for row in rows)
+    return (
+        f"success was {best:.0%} and is 0 since {FALLEN_FOR} iterations, without contrast in any group: the policy has "
+        f"collapsed. {_back(rows[:-FALLEN_FOR], kept)}; {_CALMER}"
+    )
+
+
+def _fallen(rows: Sequence[Row]) -> bool:
+    last, before = rows[-FALLEN_FOR:], rows[:-FALLEN_FOR]
+    return max((row["success"] for row in before), default=0.0) >= THERE and all(
+        row["success"] == 0 and not row.get("contrast") for row in last
+    )
+
+
+def _entropy(rows: Sequence[Row], over: bool, kept: Mapping[int, str]) -> str:
+    measured = [row for row in rows if _known(row, "entropy")]
+    if len(measured) < 3 or not _is_flat(measured[0], measured[-2:]) or rows[-1]["success"] >= SOLVED:
+        return ""
+    start, now = measured[0]["entropy"], measured[-1]["entropy"]
+    good = [row for row in rows if not _is_flat(measured[0], [row])]
+    return (
+        f"the entropy fell from {start:.3g} to {now:.3g} nats per token at a success of {rows[-1]['success']:.0%}: the "
+        f"policy writes the same whatever comes, and explores no more. {_back(good, kept)}; {_CALMER}, so does an "
+        "entropy bonus (entropy=0.01)"
+    )
+
+
+def _is_flat(start: Row, rows: Sequence[Row]) -> bool:
+    return all(_known(row, "entropy") and row["entropy"] < ENTROPY * start["entropy"] for row in rows)
+
+
+def _back(rows: Sequence[Row], kept: Mapping[int, str]) -> str:
+    """Say where the run was good last, and what is there to go back to."""
+    best = max(row["success"] for row in rows)
+    last = next(row for row in reversed(rows) if row["success"] >= best / 2)
+    iteration = int(last["iteration"])
+    # An iteration's episodes are those of the policy before its update.
+    there = [number for number in kept if number < iteration]
+    go = (
+        f"go back to {kept[max(there)]}"
+        if there
+        else "no checkpoint of before is left (checkpoint_every, keep_checkpoints): begin again"
+    )
+    return f"The last good iteration was {iteration}, with a success of {last['success']:.0%}: {go}"
+
+
+_RULES: dict[str, Callable[[Sequence[Row], bool, Mapping[int, str]], str]] = {
+    "warning_no_success": _no_success,
+    "warning_no_better": _no_better,
+    "warning_refused": _refused,
+    "warning_no_contrast": _no_contrast,
+    "warning_little_signal": _little_signal,
+    "warning_collapse": _collapse,
+    "warning_entropy": _entropy,
+}

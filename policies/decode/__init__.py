@@ -1,0 +1,1 @@
+"""Write replies: sampling, batches, queues, caches."""

@@ -1,0 +1,207 @@
+"""Completions as they are finished: prompts join a sampler at any time, and none waits for the longest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from policies.decode.batch import DecodeBatch, can_join
+from policies.decode.sampler import (
+    Completion,
+    Decoding,
+    LoopSampler,
+    Restriction,
+    Sampler,
+    allowed_next,
+    append_tokens,
+    pick,
+)
+from policies.prompts import Prompt
+from policies.scoring.head import autocast
+
+#: New prompts are read once they are this share of the rows that are being written, so that a pass reads several.
+_SHARE = 1 / 8
+
+
+@dataclass
+class Request:
+    """A completion that is wanted.
+
+    Attributes:
+        name: tells it from others.
+        prompt: token ids.
+        draws: float64 (max_new_tokens,), as `policies.decode.sampler.Sampler.write` takes them; None for greedy
+            decoding.
+        restriction: what it may be; None: anything.
+        completion: what is written so far.
+    """
+
+    name: int
+    prompt: Prompt
+    draws: NDArray[np.float64] | None
+    restriction: Restriction | None = None
+    completion: Completion = field(default_factory=Completion)
+
+
+class CompletionQueue(Protocol):
+    """Prompts on their way to a sampler, under one decoding and one version of the weights.
+
+    A sampler that writes single completions has a method `completion_queue(decoding)`, which returns one of these.
+    """
+
+    def put(self, request: Request) -> None:
+        """Ask for a completion, and do not wait.
+
+        Raises:
+            ValueError: it is restricted, and the sampler cannot restrict.
+        """
+        ...
+
+    def get(self) -> list[tuple[int, Completion | Exception]]:
+        """Wait until something is finished, and return what is: names, and completions or why there is none.
+
+        Called only while something is on its way; never an empty list. Each name comes once.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give up what is on its way."""
+        ...
+
+
+class Together:
+    """The queue of a sampler that writes whole batches: each `get` writes all that waits.
+
+    Args:
+        sampler: writes.
+        decoding: how.
+    """
+
+    def __init__(self, sampler: Sampler, decoding: Decoding) -> None:
+        self._sampler, self._decoding = sampler, decoding
+        self._waiting: list[Request] = []
+
+    def put(self, request: Request) -> None:
+        """Note what is asked."""
+        self._waiting.append(request)
+
+    def get(self) -> list[tuple[int, Completion | Exception]]:
+        """Write all that waits."""
+        asked, self._waiting = self._waiting, []
+        draws = None if asked[0].draws is None else np.stack([each.draws for each in asked if each.draws is not None])
+        restrictions = [each.restriction for each in asked]
+        limits = restrictions if any(each is not None for each in restrictions) else None
+        written = self._sampler.write([each.prompt for each in asked], draws, self._decoding, limits)
+        if len(written) != len(asked):
+            raise ValueError(
+                f"{type(self._sampler).__name__}.write returned {len(written)} completions of {len(asked)} prompts: "
+                "expected one for each, in their order"
+            )
+        return [(each.name, one) for each, one in zip(asked, written, strict=True)]
+
+    def close(self) -> None:
+        """Forget what is asked."""
+        self._waiting = []
+
+
+class Continuous:
+    """Continuous batching over a model (Yu et al., Orca, OSDI 2022): rows leave and join between two tokens.
+
+    A completion is the one of `policies.decode.sampler.complete`, up to the rounding of differently shaped matrix
+    products.
+
+    Args:
+        model: a Hugging Face causal language model whose layers keep all keys.
+        decoding: `batch_size` is the most rows at a time.
+
+    Attributes:
+        passes: forward passes so far, of prompts and of single tokens.
+    """
+
+    def __init__(self, model: Any, decoding: Decoding) -> None:
+        self._model, self._decoding = model, decoding
+        self._waiting: list[Request] = []
+        self._live: list[Request] = []
+        self._batch: DecodeBatch | None = None
+        self._tokens: torch.Tensor | None = None  # drawn for the live rows, and not read yet
+        self.passes = 0
+
+    def put(self, request: Request) -> None:
+        """Let a prompt wait for its place."""
+        self._waiting.append(request)
+
+    @torch.no_grad()
+    def get(self) -> list[tuple[int, Completion | Exception]]:
+        """Write until at least one completion is finished."""
+        done: list[Request] = []
+        with autocast(next(self._model.parameters()).device, self._decoding.precision):
+            while not done:
+                if self._batch is not None and self._tokens is not None:
+                    self._batch.append(self._tokens)
+                    self.passes += 1
+                self._admit()
+                done = self._draw()
+        return [(each.name, each.completion) for each in done]
+
+    def _admit(self) -> None:
+        room = self._decoding.batch_size - len(self._live)
+        if not self._waiting or not room or len(self._waiting) < _SHARE * len(self._live):
+            return
+        # Neighbours in length share a pass.
+        new = sorted(self._waiting[:room], key=lambda each: (len(each.prompt), each.prompt))
+        self._waiting = self._waiting[room:]
+        read = DecodeBatch(self._model, [each.prompt for each in new], self._decoding.fill)
+        self.passes += 1
+        self._live += new
+        if self._batch is None:
+            self._batch = read
+        else:
+            self._batch.join(read)
+
+    def _draw(self) -> list[Request]:
+        """Draw one token for every row, and take out those that are finished."""
+        assert self._batch is not None
+        rows, decoding = self._live, self._decoding
+        completions, places = [each.completion for each in rows], list(range(len(rows)))
+        limits = [each.restriction for each in rows]
+        allowed = allowed_next(completions, places, limits if any(each is not None for each in limits) else None)
+        drawn = None
+        if decoding.temperature > 0:
+            numbers = [each.draws[len(each.completion.token_ids)] for each in rows if each.draws is not None]
+            drawn = torch.tensor(numbers, dtype=torch.float64, device=self._batch.logits.device)
+        tokens, logprobs = pick(self._batch.logits, drawn, decoding.temperature, allowed)
+        going = append_tokens(completions, places, tokens, logprobs, allowed, decoding)
+        self._live, self._tokens = [rows[place] for place in going], tokens[going] if going else None
+        if not going:
+            self._batch = None
+        elif len(going) < len(rows):
+            self._batch.keep(going)
+        return [each for place, each in enumerate(rows) if place not in set(going)]
+
+    def close(self) -> None:
+        """Forget all prompts and the cache."""
+        self._waiting, self._live, self._batch, self._tokens = [], [], None, None
+
+
+def completion_queue(sampler: Sampler, model: Any, decoding: Decoding) -> CompletionQueue:
+    """Return the queue of a sampler: its own, continuous batching for the loop, or one of whole batches.
+
+    The loop's batches are whole ones where a reply is one token, and where the model's cache cannot be joined.
+
+    Args:
+        sampler: writes.
+        model: the policy's.
+        decoding: how.
+    """
+    own: Callable[[Decoding], CompletionQueue] | None = getattr(sampler, "completion_queue", None)
+    if own is not None:
+        return own(decoding)
+    # Replies of one token end together, and the loop remembers their logits.
+    if type(sampler) is LoopSampler and decoding.max_new_tokens > 1 and can_join(model):
+        return Continuous(model, decoding)
+    return Together(sampler, decoding)

@@ -1,0 +1,292 @@
+"""Sampling of replies: who writes them (`Sampler`), and the loop that does it here (`LoopSampler`).
+
+The loop is one prefill per distinct prompt, then decoding over the key-value cache. Where a reply is one token, a
+`LogitsCache` answers repeated prompts without the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from policies.decode.batch import DecodeBatch
+from policies.decode.logits_cache import LogitsCache
+from policies.prompts import Prompt
+from policies.scoring.head import autocast, logits_at, pad, restrict
+
+
+@dataclass
+class Completion:
+    """What the model wrote after one prompt.
+
+    Attributes:
+        token_ids: the sampled tokens, the end token included when it was drawn.
+        logprobs: their log-probabilities at the sampling temperature (natural logarithm), one per token.
+        finish: "stop" when the end test ended it, "length" when the limit did.
+        allowed: token ids among which each token was drawn; empty where it was drawn among all.
+    """
+
+    token_ids: list[int] = field(default_factory=list)
+    logprobs: list[float] = field(default_factory=list)
+    finish: Literal["", "stop", "length"] = ""
+    allowed: list[tuple[int, ...]] = field(default_factory=list)
+
+
+class Restriction(Protocol):
+    """What a reply may be; see `policies.decode.admissible.CommandTokens`."""
+
+    def allowed(self, token_ids: Sequence[int]) -> tuple[int, ...]:
+        """Return the token ids that may follow these tokens of a reply, at least one."""
+        ...
+
+
+@dataclass(frozen=True)
+class Decoding:
+    """How to sample.
+
+    Attributes:
+        temperature: divides the logits; 0 takes the most probable token (log-probabilities are then those at 1).
+        max_new_tokens: length limit.
+        is_end: called with the tokens so far; True ends the reply.
+        fill: token id for the padding.
+        batch_size: prompts per forward pass.
+        precision: autocast type, None for the weights' own.
+        ends: token ids that end a reply, for samplers that cannot call `is_end`.
+        stop: texts that end a reply, for those.
+    """
+
+    temperature: float
+    max_new_tokens: int
+    is_end: Callable[[Sequence[int]], bool]
+    fill: int
+    batch_size: int
+    precision: torch.dtype | None = None
+    ends: frozenset[int] = frozenset()
+    stop: tuple[str, ...] = ()
+
+
+class Sampler(Protocol):
+    """Writes replies: the loop over the model itself, or an engine with weights of its own."""
+
+    def write(
+        self,
+        prompts: Sequence[Prompt],
+        draws: NDArray[np.float64] | None,
+        decoding: Decoding,
+        restrictions: Sequence[Restriction | None] | None = None,
+    ) -> list[Completion]:
+        """Write one completion per prompt.
+
+        Args:
+            prompts: n tuples of token ids.
+            draws: float64 (n, max_new_tokens) in [0, 1), what the choices are made with, or seeds are made from; None
+                for greedy decoding.
+            decoding: temperature, limits and end test.
+            restrictions: what each completion may be, None where it may be anything.
+
+        Raises:
+            ValueError: the sampler cannot restrict.
+        """
+        ...
+
+    def follow(self, model: nn.Module, version: int) -> None:
+        """Write with the weights of `model` from now on. Nothing happens where `version` is the one it has.
+
+        Raises:
+            RuntimeError: the engine did not take them over.
+        """
+        ...
+
+
+class LoopSampler:
+    """The decode loop of this file over the policy's own model: exact, and slow for long replies.
+
+    Args:
+        model: a Hugging Face causal language model.
+    """
+
+    def __init__(self, model: Any) -> None:
+        self._model = model
+        self._cache = LogitsCache(model)
+        self._version: tuple[float, ...] | None = None
+
+    def write(
+        self,
+        prompts: Sequence[Prompt],
+        draws: NDArray[np.float64] | None,
+        decoding: Decoding,
+        restrictions: Sequence[Restriction | None] | None = None,
+    ) -> list[Completion]:
+        """Write one completion per prompt, see `complete`."""
+        if decoding.max_new_tokens > 1:
+            return complete(self._model, prompts, draws, decoding, restrictions)
+        logits = self._cache(prompts, lambda missing: first_logits(self._model, missing, decoding), self._version)
+        completions = [Completion() for _ in prompts]
+        rows = list(range(len(prompts)))
+        allowed = allowed_next(completions, rows, restrictions)
+        drawn = None if draws is None else torch.from_numpy(draws[:, 0]).to(logits.device)
+        tokens, logprobs = pick(logits, drawn, decoding.temperature, allowed)
+        append_tokens(completions, rows, tokens, logprobs, allowed, decoding)
+        return completions
+
+    def follow(self, model: nn.Module, version: int) -> None:
+        """Forget the logits of other weights; the loop itself reads the model's."""
+        self._version = (float(version),)
+
+    def forget(self) -> None:
+        """Empty the cache of logits."""
+        self._cache.clear()
+
+
+def allowed_next(
+    completions: Sequence[Completion], rows: Sequence[int], restrictions: Sequence[Restriction | None] | None
+) -> list[tuple[int, ...]] | None:
+    """Return what the next token of some completions may be, () for anything; None where none is restricted."""
+    if restrictions is None:
+        return None
+    limits = ((completions[i], restrictions[i]) for i in rows)
+    return [() if limit is None else limit.allowed(one.token_ids) for one, limit in limits]
+
+
+def append_tokens(
+    completions: Sequence[Completion],
+    rows: Sequence[int],
+    tokens: Tensor,
+    logprobs: Tensor,
+    allowed: Sequence[tuple[int, ...]] | None,
+    decoding: Decoding,
+) -> list[int]:
+    """Add a token to some completions; return the positions in `rows` of those that go on."""
+    going = []
+    for place, (i, token, logprob) in enumerate(zip(rows, tokens.tolist(), logprobs.tolist(), strict=True)):
+        completion = completions[i]
+        completion.token_ids.append(token)
+        completion.logprobs.append(logprob)
+        if allowed is not None and allowed[place]:
+            completion.allowed.append(allowed[place])
+        if decoding.is_end(completion.token_ids):
+            completion.finish = "stop"
+        elif len(completion.token_ids) == decoding.max_new_tokens:
+            completion.finish = "length"
+        else:
+            going.append(place)
+    return going
+
+
+def pick(
+    logits: Tensor, uniforms: Tensor | None, temperature: float, allowed: Sequence[tuple[int, ...]] | None = None
+) -> tuple[Tensor, Tensor]:
+    """Choose one token per row by the inverse of the cumulative distribution.
+
+    Args:
+        logits: float32 (n, V).
+        uniforms: float64 (n,) in [0, 1); None when the temperature is 0.
+        temperature: 0 = greedy.
+        allowed: see `policies.scoring.head.restrict`.
+
+    Returns:
+        `tokens` int64 (n,) and `logprobs` float32 (n,) at the temperature (at 1 when greedy), under the restriction.
+
+    Raises:
+        FloatingPointError: the logits hold nan or infinity.
+
+    Example:
+        Probabilities 1/4, 1/4, 1/2: the numbers below 0.25 give token 0, those from 0.5 on token 2.
+
+        >>> logits = torch.tensor([[0.25, 0.25, 0.5]]).log().expand(3, 3)
+        >>> pick(logits, torch.tensor([0.24, 0.26, 0.51], dtype=torch.float64), 1.0)[0].tolist()
+        [0, 1, 2]
+    """
+    if allowed is not None:
+        logits = restrict(logits, allowed)
+    logprobs = torch.log_softmax(logits / (temperature or 1.0), dim=-1)
+    if bool(torch.isnan(logprobs[:, 0]).any()):  # one nan or +inf makes a whole row nan
+        raise FloatingPointError("the model's logits are not numbers")
+    if uniforms is None:
+        tokens = logprobs.argmax(dim=-1)
+    else:
+        cumulative = logprobs.double().exp().cumsum(dim=-1)
+        total = cumulative[:, -1]
+        # Strictly below the total, so that rounding can never select a token past the last possible one.
+        target = torch.minimum(uniforms * total, torch.nextafter(total, torch.zeros_like(total)))
+        tokens = torch.searchsorted(cumulative, target[:, None], right=True)[:, 0]
+    return tokens, logprobs.gather(1, tokens[:, None])[:, 0]
+
+
+@torch.no_grad()
+def first_logits(model: Any, prompts: Sequence[Prompt], decoding: Decoding) -> Tensor:
+    """Return the logits of the first reply token, float32 (n, V) for n prompts; no cache is built."""
+    device = next(model.parameters()).device
+    # Neighbours in length share a pass, so little of a rectangle is padding.
+    order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
+    parts = []
+    for start in range(0, len(order), decoding.batch_size):
+        chunk = [prompts[i] for i in order[start : start + decoding.batch_size]]
+        ids, mask = pad(chunk, fill=decoding.fill, left=False, device=device)
+        rows = torch.arange(len(chunk), device=device)
+        with autocast(device, decoding.precision):
+            parts.append(logits_at(model, ids, rows, mask.sum(1) - 1, use_cache=False))
+    back = torch.empty(len(order), dtype=torch.int64, device=device)
+    back[torch.tensor(order, device=device)] = torch.arange(len(order), device=device)
+    return torch.cat(parts)[back]
+
+
+@torch.no_grad()
+def complete(
+    model: Any,
+    prompts: Sequence[Prompt],
+    uniforms: NDArray[np.float64] | None,
+    decoding: Decoding,
+    restrictions: Sequence[Restriction | None] | None = None,
+) -> list[Completion]:
+    """Write one completion per prompt; equal prompts share their prefill.
+
+    The tokens of prompt i depend on it and on row i of `uniforms`, never on the other prompts (up to the
+    rounding of differently shaped matrix products).
+
+    Args:
+        model: a Hugging Face causal language model.
+        prompts: n tuples of token ids.
+        uniforms: float64 (n, max_new_tokens) in [0, 1); None for greedy decoding.
+        decoding: temperature, limits and end test.
+        restrictions: what each completion may be.
+    """
+    completions = [Completion() for _ in prompts]
+    # Sorting puts equal prompts into the same pass.
+    order = sorted(range(len(prompts)), key=lambda i: (len(prompts[i]), prompts[i]))
+    # One context for all steps: mixed precision keeps its copies of the weights until the context ends.
+    with autocast(next(model.parameters()).device, decoding.precision):
+        for start in range(0, len(order), decoding.batch_size):
+            indices = order[start : start + decoding.batch_size]
+            _complete_chunk(model, prompts, indices, uniforms, decoding, completions, restrictions)
+    return completions
+
+
+def _complete_chunk(
+    model: Any,
+    prompts: Sequence[Prompt],
+    indices: list[int],
+    uniforms: NDArray[np.float64] | None,
+    decoding: Decoding,
+    completions: list[Completion],
+    restrictions: Sequence[Restriction | None] | None,
+) -> None:
+    batch = DecodeBatch(model, [prompts[i] for i in indices], decoding.fill)
+    live = indices
+    for step in range(decoding.max_new_tokens):
+        drawn = None if uniforms is None else torch.from_numpy(uniforms[live, step]).to(batch.logits.device)
+        allowed = allowed_next(completions, live, restrictions)
+        tokens, logprobs = pick(batch.logits, drawn, decoding.temperature, allowed)
+        keep = append_tokens(completions, live, tokens, logprobs, allowed, decoding)
+        if not keep:
+            return
+        if len(keep) < len(live):
+            batch.keep(keep)
+            tokens, live = tokens[keep], [live[row] for row in keep]
+        batch.append(tokens)

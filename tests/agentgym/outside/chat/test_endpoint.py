@@ -1,0 +1,354 @@
+import asyncio
+import json
+import multiprocessing
+import os
+import pickle
+import signal
+import socket
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentgym.outside.chat.endpoint import ChatEndpoint
+from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest, key_of
+from tests.agentgym.outside.chat.chat_server import (
+    Handler,
+    Play,
+    chat_server,
+    completion,
+    echo,
+    hang_up,
+    raw,
+    say,
+)
+
+pytest.importorskip("aiohttp")
+
+
+def request(text: str, seed: int | None = None, **more: Any) -> ChatRequest:
+    return ChatRequest([{"role": "user", "content": text}], seed, **more)
+
+
+def endpoint(url: str, **options: Any) -> ChatEndpoint:
+    return ChatEndpoint("m", url, **({"timeout": 20.0, "retries": 0} | options))
+
+
+def texts(answers: list[ChatAnswer | ChatFailure]) -> list[str]:
+    assert all(isinstance(answer, ChatAnswer) for answer in answers), answers
+    return [answer.text for answer in answers if isinstance(answer, ChatAnswer)]
+
+
+def failure(answer: ChatAnswer | ChatFailure) -> ChatFailure:
+    assert isinstance(answer, ChatFailure)
+    return answer
+
+
+def test_requests_have_openais_form_and_answers_come_in_order() -> None:
+    with chat_server(echo) as server:
+        model = endpoint(server.url, api_key="secret", temperature=0.5, max_tokens=9, extra={"top_p": 0.9})
+        assert texts(model.ask([request(f"{i} é\u2028", seed=i) for i in range(40)])) == [
+            f"{i} é\u2028" for i in range(40)
+        ]
+        asked = next(each for each in server.requests if each["seed"] == 7)
+        assert asked == {
+            "model": "m",
+            "messages": [{"role": "user", "content": "7 é\u2028"}],
+            "temperature": 0.5,
+            "max_tokens": 9,
+            "top_p": 0.9,
+            "seed": 7,
+        }
+        assert set(server.paths) == {"/v1/chat/completions"}
+        assert {head["authorization"] for head in server.headers} == {"Bearer secret"}
+        assert model.ask([]) == []
+
+
+def test_text_is_cleaned_on_the_way_out_and_on_the_way_in(tmp_path: Path) -> None:
+    with chat_server(echo, say("a\ud800\x1b[2J\tb\n")) as server:
+        assert texts(endpoint(server.url).ask([request("a\udfffb\x00")])) == ["a\ufffdb\ufffd"]
+        for _ in range(2):
+            assert texts(endpoint(server.url, cache=tmp_path).ask([request("q")])) == ["a\ufffd\ufffd[2J\tb\n"]
+
+
+def test_equal_requests_are_sent_once_and_seeds_make_them_differ() -> None:
+    with chat_server(echo) as server:
+        model = endpoint(server.url)
+        assert texts(model.ask([request("a"), request("b"), request("a"), request("a", 1), request("a", 2)])) == [
+            *"abaaa"
+        ]
+        assert len(server.requests) == 4
+        assert texts(endpoint(server.url, send_seed=False).ask([request("a", 1), request("a", 2)])) == ["a", "a"]
+        assert [each.get("seed") for each in server.requests[4:]] == [None, None]
+
+
+@pytest.mark.parametrize(
+    ("structured", "expected"),
+    [
+        ("", None),
+        ("json_object", {"type": "json_object"}),
+        (
+            "json_schema",
+            {
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "strict": True, "schema": {"type": "object"}},
+            },
+        ),
+    ],
+)
+def test_structured_output_is_asked_for_where_there_is_a_schema(structured: str, expected: Any) -> None:
+    with chat_server(echo) as server:
+        endpoint(server.url, structured=structured).ask([request("a", schema={"type": "object"})])
+        endpoint(server.url, structured=structured).ask([request("b")])
+        assert [each.get("response_format") for each in server.requests] == [expected, None]
+
+
+@pytest.mark.parametrize(
+    "play",
+    [
+        raw(b"busy", 503),
+        raw(b"{}", 500),
+        raw(b"{}", 429, Retry_After="0.01"),
+        hang_up,
+        raw(b'{"choices": [', length=500),
+        raw(b"", length=500),
+    ],
+)
+def test_what_may_pass_is_tried_again(play: Play) -> None:
+    with chat_server(play, echo) as server:
+        model = endpoint(server.url, retries=1)
+        (answer,) = model.ask([request("q")])
+        assert texts([answer]) == ["q"]
+        assert (answer.attempts, len(server.requests), model.usage.retries) == (2, 2, 1)
+    with chat_server(echo, play, echo) as server:  # the first request goes through the package, later ones past it
+        model = endpoint(server.url, retries=1, api_key="k")
+        assert [texts(model.ask([request(text)])) for text in "ab"] == [["a"], ["b"]]
+        # A kept connection that hangs up is opened again at once: that is no try that failed.
+        assert (len(server.requests), model.usage.retries) == (3, 0 if play is hang_up else 1)
+        assert [each["messages"][0]["content"] for each in server.requests] == ["a", "b", "b"]
+        for head in server.headers:
+            del head["content-length"]
+        assert server.headers[0] == server.headers[1]
+        assert server.headers[2]["authorization"] == "Bearer k"
+    with chat_server(play) as server:
+        model = endpoint(server.url, retries=1)
+        found = failure(model.ask([request("q")])[0])
+        assert (found.attempts, len(server.requests)) == (2, 2)
+        assert (model.usage.failed, model.usage.answered, model.usage.retries) == (1, 0, 1)
+
+
+def test_retry_after_is_respected() -> None:
+    busy = raw(b"{}", 429, Retry_After="1.5")
+    with chat_server(busy, echo, busy, echo) as server:
+        model = endpoint(server.url, retries=1)
+        assert texts(model.ask([request("q")])) == ["q"]
+        assert texts(model.ask([request("r")])) == ["r"]
+        # Without the header the package would wait for half a second at most.
+        assert server.times[1] - server.times[0] > 1.2
+        assert server.times[3] - server.times[2] > 1.2
+
+
+def test_no_server_at_all() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    found = failure(endpoint(f"http://127.0.0.1:{port}/v1").ask([request("q")])[0])
+    assert "no connection (" in found.reason
+    assert "refused" in found.reason
+
+
+def test_requests_wait_at_the_same_time_and_connections_are_kept() -> None:
+    together = threading.Barrier(24)
+
+    def play(handler: Handler) -> None:
+        together.wait(30)
+        echo(handler)
+
+    with chat_server(play) as server:
+        model = endpoint(server.url, concurrency=24)
+        for round_ in range(3):
+            assert len(texts(model.ask([request(f"{round_} {i}") for i in range(24)]))) == 24
+        assert server.connections == 24
+
+
+def test_a_connection_closed_while_idle_is_opened_again() -> None:
+    def play(handler: Handler) -> None:
+        echo(handler)
+        handler.close_connection = True  # without saying so
+
+    with chat_server(play) as server:
+        model = endpoint(server.url, concurrency=1)
+        for i in range(4):
+            (answer,) = model.ask([request(str(i))])
+            assert texts([answer]) == [str(i)]
+            assert answer.attempts == 1
+
+
+def test_tokens_and_cost_are_counted_and_the_cache_costs_nothing(tmp_path: Path) -> None:
+    with chat_server(say("a", "length", (1_000, 20))) as server:
+        options: dict[str, Any] = {"cache": tmp_path, "prices": (2.0, 8.0)}
+        model = endpoint(server.url, **options)
+        (answer,) = model.ask([request("q")])
+        assert answer == ChatAnswer("a", "length", 1_000, 20, 1)
+        usage = model.usage
+        assert (usage.answered, usage.prompt_tokens, usage.completion_tokens) == (1, 1_000, 20)
+        assert usage.cost == pytest.approx(0.00216)  # 1,000 * 2 / 10**6 + 20 * 8 / 10**6
+        again = endpoint(server.url, **options)
+        assert again.ask([request("q"), request("q")]) == [ChatAnswer("a", "length", 1_000, 20, 0)] * 2
+        assert (again.usage.answered, again.usage.remembered, again.usage.cost) == (0, 2, 0.0)
+        assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "changed", [{"temperature": 0.1}, {"max_tokens": 3}, {"model": "other"}, {"extra": {"top_p": 0.5}}]
+)
+def test_the_cache_knows_requests_apart(tmp_path: Path, changed: dict[str, Any]) -> None:
+    with chat_server(echo) as server:
+        base: dict[str, Any] = {"model": "m", "base_url": server.url, "cache": tmp_path, "retries": 0}
+        ChatEndpoint(**base).ask([request("q", 1)])
+        ChatEndpoint(**base).ask([request("q", 1)])
+        assert len(server.requests) == 1
+        ChatEndpoint(**(base | changed)).ask([request("q", 1)])
+        ChatEndpoint(**base).ask([request("q", 2), request("q ", 1)])
+        assert len(server.requests) == 4
+
+
+def test_failures_are_not_remembered(tmp_path: Path) -> None:
+    with chat_server(raw(b"{}", 400), echo) as server:
+        model = endpoint(server.url, cache=tmp_path)
+        failure(model.ask([request("q")])[0])
+        assert texts(model.ask([request("q")])) == ["q"]
+
+
+def test_answers_that_came_are_kept_when_waiting_is_interrupted(tmp_path: Path) -> None:
+    def play(handler: Handler) -> None:
+        if handler.asked["messages"][0]["content"] == "b" and len(server.requests) <= 3:
+            time.sleep(0.3)
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.3)
+        echo(handler)
+
+    with chat_server(play) as server:
+        model = endpoint(server.url, cache=tmp_path)
+        with pytest.raises(KeyboardInterrupt):
+            model.ask([request("a"), request("b"), request("c")])
+        assert texts(endpoint(server.url, cache=tmp_path).ask([request("a"), request("b"), request("c")])) == [*"abc"]
+        assert sorted(each["messages"][0]["content"] for each in server.requests) == [*"abbc"]
+
+
+def test_a_cache_that_cannot_be_written_costs_no_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: object, values: object) -> None:
+        raise OSError("no space left")
+
+    with chat_server(echo) as server:
+        model = endpoint(server.url, cache=tmp_path)
+        monkeypatch.setattr("agentgym.outside.chat.answer_cache.AnswerCache.store", full)
+        with pytest.warns(UserWarning, match="1 answers were not kept"):
+            assert texts(model.ask([request("a")])) == ["a"]
+
+
+def _ask_elsewhere(pickled: bytes, queue: Any) -> None:
+    queue.put(texts(pickle.loads(pickled).ask([request("from elsewhere")])))
+
+
+@pytest.mark.parametrize("method", ["spawn", "fork"])
+def test_an_endpoint_goes_into_other_processes_without_its_connections(method: str) -> None:
+    context: Any = multiprocessing.get_context(method)
+    with chat_server(echo) as server:
+        model = endpoint(server.url)
+        model.ask([request("here")])
+        queue = context.Queue()
+        process = context.Process(target=_ask_elsewhere, args=(pickle.dumps(model), queue))
+        process.start()
+        assert queue.get(timeout=60) == ["from elsewhere"]
+        process.join()
+
+
+def _ask_after_fork(model: ChatEndpoint, queue: Any) -> None:
+    queue.put(texts(model.ask([request("after the fork")])))
+
+
+def test_an_endpoint_survives_a_fork() -> None:
+    context: Any = multiprocessing.get_context("fork")
+    with chat_server(echo) as server:
+        model = endpoint(server.url)
+        model.ask([request("here")])
+        queue = context.Queue()
+        process = context.Process(target=_ask_after_fork, args=(model, queue))
+        process.start()
+        assert queue.get(timeout=60) == ["after the fork"]
+        process.join()
+
+
+def test_keys_go_only_where_they_belong(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "the-real-key")
+    with chat_server(echo) as server:
+        model = endpoint(server.url)
+        model.ask([request("q")])
+        assert "the-real-key" not in json.dumps(server.headers)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    with pytest.raises(ValueError, match="OPENAI_API_KEY is not set"):
+        ChatEndpoint("m")
+
+
+def test_a_proxy_may_be_given() -> None:
+    with chat_server(echo) as proxy:
+        assert texts(endpoint("http://elsewhere.invalid/v1", proxy=proxy.url).ask([request("q")])) == ["q"]
+        assert proxy.paths == ["http://elsewhere.invalid/v1/chat/completions"]
+
+
+def test_it_may_be_asked_where_an_event_loop_runs_and_from_many_threads() -> None:
+    async def ask(model: ChatEndpoint) -> list[str]:
+        return texts(model.ask([request("q")]))
+
+    with chat_server(echo) as server:
+        model = endpoint(server.url)
+        assert asyncio.run(ask(model)) == ["q"]
+        with ThreadPoolExecutor(8) as pool:
+            assert list(pool.map(lambda i: texts(model.ask([request(str(i))])), range(32))) == [
+                [str(i)] for i in range(32)
+            ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({"model": ""}, "name of a model"),
+        ({"base_url": "127.0.0.1:8000"}, "base_url must be like"),
+        ({"timeout": 0}, "timeout > 0"),
+        ({"retries": -1}, "retries >= 0"),
+        ({"concurrency": 0}, "concurrency >= 1"),
+        ({"structured": "yes"}, "structured must be one of"),
+        ({"cache": 5}, "cache must be a folder"),
+    ],
+)
+def test_arguments_that_cannot_be(arguments: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        ChatEndpoint(**({"model": "m", "base_url": "http://127.0.0.1:1/v1"} | arguments))
+
+
+@pytest.mark.parametrize("name", ["qwen", "http://host/v1", "@http://host/v1", "qwen@host"])
+def test_names_of_another_form(name: str) -> None:
+    with pytest.raises(ValueError, match=r"MODEL@URL|base_url"):
+        ChatEndpoint.at(name)
+
+
+def test_a_name_may_hold_an_at_sign() -> None:
+    assert repr(ChatEndpoint.at("org/a@b@http://h:1/v1/")) == "ChatEndpoint('org/a@b', 'http://h:1/v1')"
+    with_password = ChatEndpoint.at("a@b@http://me:p@w@h:1/v1")
+    assert (with_password.model, with_password.base_url) == ("a@b", "http://***@h:1/v1")
+
+
+def test_keys_of_requests_ignore_the_order_of_names() -> None:
+    assert key_of("u", {"a": 1, "b": "é"}) == key_of("u", {"b": "é", "a": 1})
+    assert key_of("u", {"a": 1}) != key_of("v", {"a": 1})
+
+
+def test_a_completion_without_text_is_empty_and_counts_may_be_missing() -> None:
+    with chat_server(say(None), raw(b'{"choices": [{"message": {"content": "x"}}], "usage": null}')) as server:
+        model = endpoint(server.url)
+        assert model.ask([request("a")]) == [ChatAnswer("", "stop", 10, 5, 1)]
+        assert model.ask([request("b")]) == [ChatAnswer("x", "", 0, 0, 1)]
+    assert completion("x").startswith(b"{")

@@ -1,0 +1,232 @@
+"""Keys and credentials are nowhere but in the requests."""
+
+import base64
+import copy
+import json
+import multiprocessing
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentgym.outside.chat.endpoint import ChatEndpoint
+from tests.agentgym.outside.chat.chat_server import Handler, Play, chat_server, completion, echo, raw, say
+from tests.agentgym.outside.chat.test_endpoint import endpoint, failure, request, texts
+
+pytest.importorskip("aiohttp")
+
+KEY = "sk-0123456789abcdef"
+
+
+@pytest.mark.parametrize("before", [0, 190, 195, 280, 295, 5_000])
+@pytest.mark.parametrize("status", [200, 400])
+def test_an_echoed_key_is_hidden_before_anything_is_cut(before: int, status: int) -> None:
+    body = b"x" * before + f" Bearer {KEY} {json.dumps(KEY)} api_key={KEY}&user=you {KEY}".encode()
+    with chat_server(raw(body, status)) as server:
+        reason = failure(endpoint(server.url, api_key=KEY).ask([request("q")])[0]).reason
+        assert "sk-0" not in reason
+        assert "cdef" not in reason
+
+
+def test_a_key_within_an_answer_is_hidden_also_in_the_cache(tmp_path: Path) -> None:
+    with chat_server(say(f"your key is {KEY}, my key=5")) as server:
+        model = endpoint(server.url, api_key=KEY, cache=tmp_path)
+        for _ in range(2):
+            assert texts(model.ask([request("q")])) == ["your key is ***, my key=5"]
+        assert KEY.encode() not in b"".join(path.read_bytes() for path in tmp_path.iterdir())
+
+
+def test_credentials_within_the_url_are_used_and_not_shown() -> None:
+    with chat_server(echo, raw(b"hunter2 topsecret", 400)) as server:
+        url = server.url.replace("://", "://me:hunter2@") + "?api_key=topsecret&version=7"
+        model = ChatEndpoint("m", url, retries=0)
+        assert texts(model.ask([request("a"), request("a")])) == ["a", "a"]
+        assert server.paths == ["/v1/chat/completions?api_key=topsecret&version=7"]
+        assert server.headers[0]["authorization"].startswith("Basic ")
+        shown = server.url.replace("://", "://***@") + "?api_key=***&version=7"
+        assert (model.base_url, repr(model)) == (shown, f"ChatEndpoint('m', {shown!r})")
+        assert failure(model.ask([request("b")])[0]).reason == f"m at {shown}: status 400 (*** ***)"
+        for text in (repr(vars(model)["usage"]), str(model), repr(pickle.dumps(model))):
+            assert "hunter2" not in text
+            assert "topsecret" not in text
+    with pytest.raises(ValueError, match="base_url must be like") as caught:
+        ChatEndpoint("m", "ftp://me:hunter2@h/?api_key=topsecret")
+    assert "hunter2" not in str(caught.value)
+    assert "topsecret" not in str(caught.value)
+
+
+def test_a_warning_does_not_tell_the_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(self: object, values: object) -> None:
+        raise OSError(f"no space left for {KEY}")
+
+    with chat_server(echo) as server:
+        model = endpoint(server.url, api_key=KEY, cache=tmp_path)
+        monkeypatch.setattr("agentgym.outside.chat.answer_cache.AnswerCache.store", full)
+        with pytest.warns(UserWarning, match=r"no space left for \*\*\*"):
+            model.ask([request("a")])
+
+
+def test_a_pickle_has_no_key_and_says_so_when_it_is_asked() -> None:
+    with chat_server(echo) as server:
+        model = endpoint(server.url, api_key=KEY)
+        pickled = pickle.dumps(model)
+        assert KEY.encode() not in pickled
+        found = pickle.loads(pickled)
+        assert found.base_url == server.url
+        with pytest.raises(ValueError, match=r"came out of a pickle.*sign_in\(api_key=...\).*key_variable"):
+            found.ask([request("q")])
+        again = pickle.loads(pickle.dumps(found))  # it does not forget that it lacks one
+        with pytest.raises(ValueError, match="sign_in"):
+            again.ask([request("q")])
+        again.sign_in(KEY)
+        assert texts(again.ask([request("q")])) == ["q"]
+        assert server.headers[-1]["authorization"] == f"Bearer {KEY}"
+
+
+def test_credentials_of_a_url_are_given_anew() -> None:
+    with chat_server(echo) as server:
+        url = server.url.replace("://", "://me:hunter2@")
+        found = pickle.loads(pickle.dumps(ChatEndpoint("m", url, retries=0)))
+        with pytest.raises(ValueError, match=r"sign_in\(base_url=...\)"):
+            found.ask([request("q")])
+        found.sign_in(base_url=url)
+        assert texts(found.ask([request("q")])) == ["q"]
+
+
+def test_a_key_from_a_variable_is_read_again_where_the_pickle_comes_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
+    with chat_server(echo) as server:
+        pickled = pickle.dumps(endpoint(server.url, key_variable="MY_KEY"))
+        assert KEY.encode() not in pickled
+        assert texts(pickle.loads(pickled).ask([request("q")])) == ["q"]
+        assert server.headers[-1]["authorization"] == f"Bearer {KEY}"
+        monkeypatch.delenv("MY_KEY")
+        with pytest.raises(ValueError, match="came out of a pickle"):
+            pickle.loads(pickled).ask([request("q")])
+        with pytest.raises(ValueError, match="the variable MY_KEY is not set"):
+            endpoint(server.url, key_variable="MY_KEY")
+
+
+def _ask(pickled: bytes, queue: Any) -> None:
+    queue.put(texts(pickle.loads(pickled).ask([request("from elsewhere")])))
+
+
+def test_a_key_from_a_variable_reaches_other_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", KEY)
+    context: Any = multiprocessing.get_context("spawn")
+    with chat_server(echo) as server:
+        queue = context.Queue()
+        pickled = pickle.dumps(endpoint(server.url, key_variable="MY_KEY"))
+        process = context.Process(target=_ask, args=(pickled, queue))
+        process.start()
+        assert queue.get(timeout=60) == ["from elsewhere"]
+        process.join()
+        assert server.headers[-1]["authorization"] == f"Bearer {KEY}"
+
+
+def test_a_copy_within_the_process_keeps_its_key() -> None:
+    with chat_server(echo) as server:
+        model = endpoint(server.url, api_key=KEY)
+        for made in (copy.deepcopy(model), copy.deepcopy({"partner": model})["partner"]):
+            assert texts(made.ask([request("q")])) == ["q"]
+        assert {head["authorization"] for head in server.headers} == {f"Bearer {KEY}"}
+
+
+def test_an_endpoint_whose_proxy_holds_credentials_cannot_be_pickled() -> None:
+    model = endpoint("http://127.0.0.1:1/v1", proxy="http://me:hunter2@127.0.0.1:2")
+    with pytest.raises(TypeError, match="its proxy's URL holds credentials"):
+        pickle.dumps(model)
+    copy.deepcopy(model)
+
+
+def test_a_redirection_is_not_followed_and_gets_no_key() -> None:
+    with chat_server(echo) as elsewhere, chat_server(raw(b"{}", 307, Location=elsewhere.url)) as server:
+        assert "status 307" in failure(endpoint(server.url, api_key=KEY).ask([request("q")])[0]).reason
+        assert elsewhere.requests == []
+
+
+def _echoes(secret: str) -> list[tuple[str, Play]]:
+    """Answers that hold a secret in one place each."""
+    whole = json.loads(completion("fine"))
+    choice = whole["choices"][0]
+    message = choice["message"]
+    calls = [{"id": secret, "type": secret, "function": {"name": secret, "arguments": json.dumps({secret: secret})}}]
+    logprobs = {"content": [{"token": secret, "bytes": [1], "top_logprobs": [{"token": secret}]}]}
+    error = {"error": {"message": secret, "type": secret, "code": secret, "param": [secret[:6], secret[6:]]}}
+
+    def answer(**changed: Any) -> Play:
+        return raw(json.dumps({**whole, **changed}).encode())
+
+    def choose(**changed: Any) -> Play:
+        return answer(choices=[{**choice, **changed}])
+
+    def everywhere(handler: Handler) -> None:
+        handler.send_response(200, secret)
+        content = json.dumps(whole).encode()
+        for name in ("Retry-After", "Location", "Server", "Set-Cookie", "X-Request-Id", secret.split("=")[0]):
+            handler.send_header(name, secret)
+        handler.send_header("Content-Length", str(len(content)))
+        handler.end_headers()
+        handler.wfile.write(content)
+
+    def refused(status: int) -> Play:
+        return raw(json.dumps(error).encode(), status, Retry_After=secret, Location=secret, X_Error=secret)
+
+    return [
+        ("finish_reason", choose(finish_reason=secret)),
+        ("content", choose(message={**message, "content": f"key {secret}."})),
+        ("content cut into pieces", choose(message={**message, "content": json.dumps([secret[:12], secret[12:]])})),
+        ("role", choose(message={**message, "role": secret})),
+        ("refusal", choose(message={**message, "refusal": secret, "tool_calls": calls})),
+        ("no content", choose(message={"role": secret, "tool_calls": calls})),
+        ("content of parts", choose(message={**message, "content": [{"type": secret, "text": secret}]})),
+        ("logprobs", choose(logprobs=logprobs)),
+        ("model", answer(model=secret)),
+        ("id", answer(id=secret, object=secret, system_fingerprint=secret)),
+        ("usage", answer(usage={secret: 5, "prompt_tokens": secret})),
+        ("names", raw(json.dumps({secret: {secret: secret}}).encode())),
+        ("no JSON", raw(f"<html>{secret}".encode())),
+        ("cut short", raw(json.dumps({"choices": secret}).encode()[:-2])),
+        ("headers", everywhere),
+        *((f"status {status}", refused(status)) for status in (302, 400, 401, 429, 503)),
+    ]
+
+
+SECRETS = {
+    "the key": KEY,
+    "its header": f"Bearer {KEY}",
+    "escaped as in JSON": "".join(f"\\u{ord(letter):04x}" for letter in KEY),
+    "escaped as in a URL": "".join(f"%{ord(letter):02X}" for letter in KEY),
+    "in base64": base64.b64encode(f"Authorization: Bearer {KEY}".encode()).decode(),
+}
+PIECES = ("0123456789", "cdef", "u0064", "%64", SECRETS["in base64"][26:40])
+
+
+@pytest.mark.parametrize("written", list(SECRETS))
+def test_an_endpoint_that_echoes_the_key_anywhere_does_not_get_it_shown(written: str, tmp_path: Path) -> None:
+    for name, play in _echoes(SECRETS[written]):
+        with chat_server(play) as server:
+            model = endpoint(server.url, api_key=KEY, cache=tmp_path / name, retries=0)
+            answers = model.ask([request("q")])
+            again = endpoint(server.url, api_key=KEY, cache=tmp_path / name, retries=0).ask([request("q")])
+        shown = f"{answers!r} {again!r} {model!r} {model.usage!r} {pickle.dumps((answers, model))!r}"
+        kept = b"".join(path.read_bytes() for path in (tmp_path / name).iterdir())
+        for piece in PIECES:
+            assert piece not in shown, name
+            assert piece.encode() not in kept, name
+
+
+def test_user_and_password_are_hidden_as_basic_writes_them() -> None:
+    written = base64.b64encode(b"me:hunter2").decode()
+    with chat_server(say("fine", f"Basic {written}"), say(f"{{{written}}}")) as server:
+        model = ChatEndpoint("m", server.url.replace("://", "://me:hunter2@"), retries=0)
+        answers = model.ask([request("a")]) + model.ask([request("b")])
+    assert [(each.finish, each.text) for each in answers] == [("Basic ***", "fine"), ("stop", "{***}")]  # type: ignore[union-attr]
+
+
+def test_a_cache_of_before_with_a_key_in_it_is_read_without(tmp_path: Path) -> None:
+    with chat_server(say("fine", f"stop {KEY}")) as server:
+        endpoint(server.url, cache=tmp_path).ask([request("q")])  # knows no key: what it is told stays
+        (found,) = endpoint(server.url, api_key=KEY, cache=tmp_path).ask([request("q")])
+    assert found.finish == "stop ***"  # type: ignore[union-attr]

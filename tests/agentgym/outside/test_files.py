@@ -1,0 +1,324 @@
+"""Files that are there whole or not at all, locks, and what is left when a process is killed in the middle."""
+
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from agentgym.outside import files as disk_cache
+from agentgym.outside.files import (
+    LockedError,
+    cache_folder,
+    damage,
+    fingerprint,
+    locked,
+    new_file,
+    new_folder,
+    restore_folder,
+    write_file,
+)
+
+ROOT = str(Path(__file__).parents[3])
+
+
+def start(script: str, *arguments: object) -> subprocess.Popen[str]:
+    """Run a script in another process; it prints a line when it has come to its point."""
+    command = [sys.executable, "-c", f"import sys, time\nfrom pathlib import Path\n{script}", *map(str, arguments)]
+    return subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": ROOT},
+    )  # fmt: skip
+
+
+def test_folder_by_argument_variable_and_default(monkeypatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.delenv("AGENTGYM_CACHE", raising=False)
+    assert cache_folder() == cache_folder(True) == tmp_path / "xdg" / "agentgym"
+    monkeypatch.setenv("AGENTGYM_CACHE", str(tmp_path / "mine"))
+    assert cache_folder() == tmp_path / "mine"
+    assert cache_folder(tmp_path) == tmp_path
+    assert cache_folder("here") == Path.cwd() / "here"
+    monkeypatch.setenv("AGENTGYM_CACHE", "off")
+    assert cache_folder() is cache_folder(False) is cache_folder("off") is None
+    for wrong in (3, b"x", ""):
+        with pytest.raises(ValueError, match="cache must be a folder"):
+            cache_folder(wrong)
+
+
+def test_fingerprints_differ_when_a_fact_does(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"1")
+    prints = [
+        fingerprint(path),
+        fingerprint("a", "b"),
+        fingerprint("ab"),
+        fingerprint("a\nb"),
+        fingerprint("a", "b", ""),
+    ]
+    path.write_bytes(b"12")
+    prints += [fingerprint(path), fingerprint("\ud800"), fingerprint(3), fingerprint()]
+    assert len(set(prints)) == len(prints)
+    assert all(len(print_) == 16 for print_ in prints)
+    assert fingerprint("a", 3) == fingerprint("a", "3")
+    with pytest.raises(FileNotFoundError):
+        fingerprint(tmp_path / "none")
+
+
+def test_a_block_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "x"
+    write_file(path, b"old")
+    with contextlib.suppress(RuntimeError), new_file(path) as stream:
+        stream.write(b"new")
+        raise RuntimeError
+    assert path.read_bytes() == b"old"
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_a_new_file_has_the_rights_of_any_other_and_links_stay(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_bytes(b"")
+    write_file(tmp_path / "x", b"1")
+    with new_folder(tmp_path / "folder"):
+        pass
+    (tmp_path / "plain folder").mkdir()
+    for one, other in (("x", "plain"), ("folder", "plain folder")):
+        assert stat.S_IMODE((tmp_path / one).stat().st_mode) == stat.S_IMODE((tmp_path / other).stat().st_mode)
+    (tmp_path / "link").symlink_to(tmp_path / "x")
+    write_file(tmp_path / "link", b"2")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "x").read_bytes() == b"2"
+
+
+def test_only_an_ordinary_file_is_replaced(tmp_path: Path) -> None:
+    for path in (Path(os.devnull), tmp_path):
+        with pytest.raises(FileExistsError, match="is no ordinary file"):
+            write_file(path, b"x")
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+
+
+def test_two_writers_leave_one_whole_file(tmp_path: Path) -> None:
+    script = (
+        "from agentgym.outside.files import write_file\n"
+        "letter = sys.argv[2].encode()\n"
+        "print('ready', flush=True); sys.stdin.readline()\n"
+        "for _ in range(60): write_file(Path(sys.argv[1]), letter * 100_000)"
+    )
+    path = tmp_path / "x"
+    writers = [start(script, path, letter) for letter in "ab"]
+    for writer in writers:
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:
+        writer.stdin.write("\n")
+        writer.stdin.flush()
+    seen = set()
+    while any(writer.poll() is None for writer in writers):
+        if path.exists():
+            seen.add(path.read_bytes())
+    assert [writer.wait() for writer in writers] == [0, 0], [writer.stderr.read() for writer in writers]
+    assert seen <= {b"a" * 100_000, b"b" * 100_000}
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_two_folders_the_second_finds_the_first(tmp_path: Path) -> None:
+    folder = tmp_path / "index"
+    with new_folder(folder) as one:
+        (one / "x").write_text("first")
+        with new_folder(folder) as two:
+            (two / "x").write_text("second")
+        assert (folder / "x").read_text() == "second"
+    assert (folder / "x").read_text() == "second"
+    assert list(tmp_path.iterdir()) == [folder]
+    with contextlib.suppress(RuntimeError), new_folder(tmp_path / "failed") as three:
+        (three / "x").write_text("x")
+        raise RuntimeError
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+@pytest.mark.parametrize("kind", ["new_file", "new_folder"])
+def test_a_writer_killed_in_the_middle_leaves_the_old_state_and_its_rest_is_swept(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "x[1]"
+    if kind == "new_file":
+        path.write_bytes(b"old")
+    writer = start(
+        f"from agentgym.outside.files import {kind}\n"
+        f"with {kind}(Path(sys.argv[1])) as new:\n"
+        "    new.write(b'half') if hasattr(new, 'write') else (new / 'half').write_text('half')\n"
+        "    print('inside', flush=True); time.sleep(60)",
+        path,
+    )
+    assert writer.stdout.readline() == "inside\n"
+    writer.send_signal(signal.SIGKILL)
+    writer.wait()
+    assert (path.read_bytes() == b"old") if kind == "new_file" else not path.exists()
+    (left,) = [each for each in tmp_path.iterdir() if each != path]
+    assert left.name.startswith(".x[1].")
+    assert left.name.endswith(".partial")
+
+    def write() -> None:
+        if kind == "new_file":
+            write_file(path, b"new")
+        else:
+            with new_folder(path):
+                pass
+
+    write()
+    assert left.exists()  # it may be somebody's who still writes
+    os.utime(left, (0, 0))
+    (tmp_path / ".x[1].mine").write_text("nobody's rest")
+    write()
+    assert not left.exists()
+    assert (tmp_path / ".x[1].mine").exists()
+
+
+def test_a_file_that_need_not_last_appears_whole_without_a_look_at_its_folder(tmp_path: Path) -> None:
+    rest = tmp_path / ".x.1.partial"
+    rest.write_text("of a writer that was killed")
+    os.utime(rest, (0, 0))
+    write_file(tmp_path / "x", b"old", lasting=False)
+    write_file(tmp_path / "x", b"new", lasting=False)
+    assert (tmp_path / "x").read_bytes() == b"new"
+    assert {path.name for path in tmp_path.iterdir()} == {"x", rest.name}
+    write_file(tmp_path / "x", b"newer")
+    assert not rest.exists()
+
+
+def test_a_full_disk_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"old")
+    writer = start(
+        "import resource, signal\n"
+        "from agentgym.outside.files import write_file\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))\n"
+        "try: write_file(Path(sys.argv[1]), b'x' * 20_000)\n"
+        "except OSError as error: print('refused', error)",
+        path,
+    )
+    assert writer.communicate()[0].startswith("refused")
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_lock_of_another_process_names_it_until_it_is_killed(tmp_path: Path) -> None:
+    path = tmp_path / "run" / "lock"
+    holder = start(
+        "from agentgym.outside.files import locked\n"
+        "with locked(Path(sys.argv[1])): print('inside', flush=True); time.sleep(60)",
+        path,
+    )
+    assert holder.stdout.readline() == "inside\n"
+    with pytest.raises(LockedError, match=rf"run is in use by process {holder.pid} on "), locked(path, wait=False):
+        pass
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    with locked(path, wait=False):
+        assert path.read_text().startswith(f"process {os.getpid()} on ")
+        with pytest.raises(LockedError, match=f"process {os.getpid()}"), locked(path, wait=False):
+            pass
+    assert path.read_text() == ""
+    with locked(path):
+        pass
+
+
+def test_a_lock_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    script = (
+        "from agentgym.outside.files import locked\n"
+        "counter = Path(sys.argv[2])\n"
+        "for _ in range(20):\n"
+        "    with locked(Path(sys.argv[1])):\n"
+        "        number = int(counter.read_text()); time.sleep(0.001); counter.write_text(str(number + 1))"
+    )
+    counter = tmp_path / "counter"
+    counter.write_text("0")
+    workers = [start(script, path, counter) for _ in range(3)]
+    assert [worker.wait() for worker in workers] == [0, 0, 0]
+    assert counter.read_text() == "60"
+
+
+def test_an_error_inside_gives_the_lock_back(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError), locked(tmp_path / "lock"):
+        raise RuntimeError
+    with locked(tmp_path / "lock", wait=False):
+        pass
+    assert disk_cache.VARIABLE == "AGENTGYM_CACHE"
+
+
+@pytest.mark.parametrize("name", ["../outside.txt", "x" * 5000, "sub", ""])
+def test_a_seal_that_names_what_is_no_file_of_the_folder_says_so(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "folder"
+    (folder / "sub").mkdir(parents=True)
+    outside = tmp_path / "outside.txt"
+    outside.write_text("here")
+    digest = hashlib.blake2b(b"here", digest_size=16).hexdigest()
+    (folder / "seal.json").write_text(json.dumps({name: [4, digest]}))
+    assert (damage(folder) or "").endswith("is missing")
+
+
+@pytest.mark.parametrize("exchanged", [True, False])
+def test_a_folder_that_replaces_another_leaves_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchanged: bool
+) -> None:
+    if not exchanged:  # as on systems that cannot
+        monkeypatch.setattr("agentgym.outside.files._exchange", lambda one, other: False)
+    folder = tmp_path / "model"
+    for name in ("first", "second"):
+        with new_folder(folder, replace=True) as new:
+            (new / name).write_text(name)
+            assert not folder.exists() or (folder / "first").exists()
+    assert [path.name for path in folder.iterdir()] == ["second"]
+    with contextlib.suppress(RuntimeError), new_folder(folder, replace=True) as new:
+        (new / "third").write_text("x")
+        raise RuntimeError
+    assert [path.name for path in folder.iterdir()] == ["second"]
+    assert list(tmp_path.iterdir()) == [folder]
+
+
+#: Kills itself before the step of this number of those that change what names there are.
+_KILLED = """
+import os, signal, shutil, agentgym.outside.files as cache
+left = int(sys.argv[2])
+def counted(step):
+    def call(*given, **options):
+        global left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return step(*given, **options)
+    return call
+swap = cache._exchange if sys.argv[3] == "exchanged" else (lambda one, other: False)
+cache._exchange, Path.rename, shutil.rmtree = counted(swap), counted(Path.rename), counted(shutil.rmtree)
+with cache.new_folder(Path(sys.argv[1]), replace=True) as new:
+    for name in "ab":
+        (new / name).write_text("new")
+print("done")
+"""
+
+
+@pytest.mark.parametrize("how", ["exchanged", "in two steps"])
+def test_a_kill_at_any_step_of_a_replacement_leaves_the_old_folder_or_the_new_one(tmp_path: Path, how: str) -> None:
+    seen = []
+    for step in range(9):
+        folder = tmp_path / str(step) / "model"
+        folder.mkdir(parents=True)
+        for name in "ab":
+            (folder / name).write_text("old")
+        writer = start(_KILLED, folder, str(step), how)
+        done = writer.wait() == 0
+        if how == "exchanged":
+            assert folder.is_dir()
+        restore_folder(folder)
+        texts = {path.read_text() for path in folder.iterdir()}
+        assert sorted(path.name for path in folder.iterdir()) == ["a", "b"]
+        assert texts in ({"old"}, {"new"})
+        seen += texts
+        if done:
+            break
+    assert done
+    assert set(seen) == {"old", "new"}

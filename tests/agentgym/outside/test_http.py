@@ -1,0 +1,80 @@
+import email.utils
+import pickle
+import time
+
+import pytest
+
+from agentgym.outside.http import HttpAnswer, HttpClient, HttpFailure, _retry_after
+from tests.agentgym.outside.chat.chat_server import chat_server, hang_up, raw
+
+pytest.importorskip("aiohttp")
+
+
+def client(url: str, **options: object) -> HttpClient:
+    given = {"timeout": 20.0, "retries": 0, "backoff": 0.0, "concurrency": 4, "most_bytes": 1_000}
+    return HttpClient(url, **(given | options))  # type: ignore[arg-type]
+
+
+def test_bodies_go_out_and_answers_come_back_under_their_keys() -> None:
+    found: dict[str, HttpAnswer | HttpFailure] = {}
+    with chat_server(raw(b"{}", 503), raw(b"yes")) as server:
+        client(server.url, retries=1).post({"a": b"1"}, found)
+        client(server.url).post({"b": b"2", "c": b"3"}, found)
+        assert server.requests[:2] == [1, 1]
+        assert sorted(server.requests[2:]) == [2, 3]  # they go out together
+    assert found == {"a": HttpAnswer(b"yes", 2), "b": HttpAnswer(b"yes", 1), "c": HttpAnswer(b"yes", 1)}
+
+
+def test_what_is_at_the_address_is_got_with_as_many_tries() -> None:
+    with chat_server(raw(b"{}", 503), raw(b"yes")) as server:
+        assert client(server.url, retries=1).get() == HttpAnswer(b"yes", 2)
+        assert server.requests == [None, None]
+    with chat_server(raw(b"no", 404)) as server:
+        assert client(server.url, retries=1).get() == HttpFailure("status 404 (no)", 1)
+
+
+def test_all_tries_are_made_before_a_failure() -> None:
+    with chat_server(hang_up) as server:
+        found: dict[int, HttpAnswer | HttpFailure] = {}
+        client(server.url, retries=2).post({0: b"1"}, found)
+        assert len(server.requests) == 3
+    assert found == {0: HttpFailure("no connection (Server disconnected)", 3)}
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [("1.5", 1.5), ("120", 120.0), ("121", None), ("0", None), ("-3", None), ("nan", None), ("1e400", None), ("", None),
+     ("soon", None), ("9" * 5_000, None), ("Fri, 31 Dec 99999 23:59:59 GMT", None)],
+)  # fmt: skip
+def test_what_a_server_asks_to_wait_is_followed_within_reason(value: str, seconds: float | None) -> None:
+    assert _retry_after(value) == seconds
+
+
+def test_a_date_to_come_back_at_is_understood() -> None:
+    assert 25.0 < (_retry_after(email.utils.formatdate(time.time() + 30)) or 0.0) <= 30.0
+
+
+def test_reasons_are_redacted_before_they_are_cut_and_have_one_line() -> None:
+    key = "k" * 40
+    found = client("http://h", headers={"X-Key": key}).tell("x" * 280 + f"\n{key}")
+    assert found == "x" * 280 + r"\n***"
+    assert len(client("http://h").tell("y" * 10_000)) == 300
+
+
+def test_a_pickle_leaves_credentials_out() -> None:
+    made = client("http://me:hunter2@h/p?k=1&token=abcdef", headers={"X-Key": "secret!"}, proxy="http://u:pw77@q")
+    pickled = pickle.dumps(made)
+    for secret in (b"hunter2", b"abcdef", b"secret!", b"pw77", b"me:"):
+        assert secret not in pickled
+    found = pickle.loads(pickled)
+    assert (found.url, found._url, found._proxy) == ("http://***@h/p?k=1&token=***", "http://h/p?k=1", "http://q")
+
+
+def test_requests_are_at_most_so_many_at_a_time() -> None:
+    from tests.agentgym.outside.chat.chat_server import slow
+
+    with chat_server(slow(0.02, raw(b"x"))) as server:
+        found: dict[int, HttpAnswer | HttpFailure] = {}
+        client(server.url, concurrency=3).post(dict.fromkeys(range(12), b"1"), found)
+        assert len(found) == 12
+        assert server.most_busy <= 3

@@ -1,0 +1,150 @@
+"""Credentials do not survive, whatever writes them down; ordinary text does."""
+
+import base64
+import json
+from urllib.parse import quote, urlencode
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentgym.outside.redaction import HIDDEN, hide, hide_all, redact, refuse_credential
+
+KEY = "sk-Zq9/+='\"<&ü7"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"got {KEY}!",
+        json.dumps({"message": f"Incorrect API key provided: {KEY}."}),
+        f"http://host/v1?{urlencode({'x': KEY})}",
+        f"http://host/{quote(KEY, safe='')}/v1",
+        "<p>Incorrect key sk-Zq9/+=&#x27;&quot;&lt;&amp;ü7</p>",
+        f"{KEY}{KEY}",
+    ],
+)
+def test_a_known_key_is_taken_out_however_it_is_written(text: str) -> None:
+    assert "Zq9" not in redact(text, [KEY])
+    assert "Zq9" not in hide(text, [KEY])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "http://user:hunter22@host:80/v1",
+        "https://user:hunt@er22@host/v1",
+        "socks5://:hunter22@host",
+        "http://host/v1?api_key=hunter22&k=3",
+        "http://host/?a=1&access_token=hunter22#x",
+        "http://host/?X-Amz-Signature=hunter22",
+        "password=hunter22",
+        '{"api_key": "hunter22"}',
+        "{'password': 'hunter22'}",
+        "X-Api-Key: hunter22",
+        "Authorization: hunter22",
+        "authorization: Bearer hunter22",
+        "Proxy-Authorization: Basic aHVudGVyMjI=hunter22",
+        "'Authorization': 'Bearer hunter22'",
+    ],
+)
+def test_credentials_are_found_by_their_form(text: str) -> None:
+    assert "hunter22" not in redact(text)
+    assert "er22" not in redact(text)
+    assert HIDDEN in redact(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "HTTP 500 from http://host:8000/v1/chat/completions: out of memory",
+        "write to me@example.org about the keyboard: it is a basic rule",
+        "the key to the garden is under the mat; tokens: 3",
+        "a == b, 1 @ 2, x=3",
+    ],
+)
+def test_ordinary_text_is_left_alone(text: str) -> None:
+    assert redact(text, ["sk-123456"]) == text
+    assert redact(text, [""]) == text
+
+
+def test_a_key_that_holds_another_leaves_nothing() -> None:
+    assert redact("abcdef abc", ["abc", "abcdef"]) == f"{HIDDEN} {HIDDEN}"
+
+
+@given(st.text(st.characters()), st.lists(st.text(st.characters(), min_size=3)))
+def test_nothing_raises_and_no_secret_stays(text: str, secrets: list[str]) -> None:
+    found = redact(text.join(secrets), secrets)
+    for secret in secrets:
+        assert secret in HIDDEN * 3 or secret not in found.replace(HIDDEN, "")
+
+
+def test_an_argument_with_a_credential_is_refused_without_showing_it() -> None:
+    refuse_credential("judge", "m@http://host:80/v1", "it")
+    with pytest.raises(ValueError, match=r"^judge='m@http://\*\*\*@host/v1' holds a credential.* instead, it, "):
+        refuse_credential("judge", "m@http://me:pw@host/v1", "it")
+
+
+def every(form, text):
+    """Write each character in a form."""
+    return "".join(form(ord(letter)) for letter in text)
+
+
+PLAIN = "sk-Zq9abcdefgh_7"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        every("\\u{:04x}".format, PLAIN),
+        every("\\\\u{:04X}".format, PLAIN),
+        every("\\x{:02x}".format, PLAIN),
+        every("%{:02X}".format, PLAIN),
+        every("%25{:02x}".format, PLAIN),
+        every("&#{};".format, PLAIN),
+        every("&#x{:x};".format, PLAIN),
+        "%73k-Z\\u00719abc&#100;efgh_7",
+        json.dumps(["sk-", "Zq9abc", "defgh_7"]),
+        repr(["sk-Zq9", "abcdefgh_7"]),
+        json.dumps(json.dumps(list(PLAIN))),
+        json.dumps(json.dumps(PLAIN + "\"/'")),
+        PLAIN.encode().hex(),
+        PLAIN.encode().hex().upper(),
+        base64.b64encode(PLAIN.encode()).decode(),
+        *(base64.b64encode(b"x" * n + PLAIN.encode() + b"tail").decode() for n in range(4)),
+        base64.urlsafe_b64encode(b"Authorization: Bearer " + PLAIN.encode()).decode(),
+    ],
+)
+def test_a_known_key_is_taken_out_however_it_is_escaped_or_encoded(text: str) -> None:
+    found = hide(f"before {text} after, \\u0041 %41", [PLAIN])
+    assert found.startswith("before ")
+    assert found.endswith(" after, \\u0041 %41")
+    assert HIDDEN in found
+    kept = found.removeprefix("before ").removesuffix(" after, \\u0041 %41").replace(HIDDEN, "")
+    assert len(kept) <= 32  # of base64, the text beside the key; else quotation marks
+    for piece in ("Zq9", "cdef", "5a7139", "5A7139", "u005a", "u005A", "x5a", "%5A", "%5a", "#90;"):
+        assert piece not in kept
+
+
+def test_base64_leaves_nothing_of_a_key() -> None:
+    for n in range(4):
+        whole = base64.b64encode(b"x" * n + PLAIN.encode() + b"tail!").decode()
+        left = "".join(hide(whole, [PLAIN]).split(HIDDEN))
+        assert len(left) < len(whole) - len(PLAIN)
+
+
+def test_a_json_value_is_hidden_in_names_too_and_keeps_its_numbers() -> None:
+    value = {PLAIN: [{"id": f"by {PLAIN}"}, 5, None, True, 1.5], "logprobs": [{"token": PLAIN}]}
+    assert hide_all(value, [PLAIN]) == {"***": [{"id": "by ***"}, 5, None, True, 1.5], "logprobs": [{"token": "***"}]}
+
+
+def test_escapes_without_a_key_are_left_as_they_are() -> None:
+    text = 'a %41 \\u0042 "x", "y" &amp; \\\\" %zz &#12 sk%2DZq9'
+    assert hide(text, [PLAIN]) == text
+
+
+def test_the_beginning_of_a_key_is_taken_out_where_a_text_is_cut_short() -> None:
+    assert hide(f"it is {PLAIN[:-1]}", [PLAIN]) == hide(f"it is {PLAIN[:8]}", [PLAIN]) == "it is ***"
+    assert hide(f"it is {PLAIN[:7]}", [PLAIN]) == f"it is {PLAIN[:7]}"
+    assert hide(f"{PLAIN[:8]}, it is", [PLAIN]) == f"{PLAIN[:8]}, it is"

@@ -1,0 +1,214 @@
+"""Lanes: the same table however long a reply takes, and nothing lost when a lane fails."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agentgym.rollout import collect
+from agentgym.rollout.lanes import LaneError, Played, collect_lanes
+from agentgym.rollout.recorder import UnscoredError
+from agentgym.trajectory import Reply
+from tests.agentgym.test_rollout import Strings, UnjudgedVectorEnv, check_corridor_dynamics, disabled
+
+TASKS = [{"index": 1}, {"index": 3}, {"index": 2}, {}, {"index": 3}]
+
+
+class Shuffled:
+    """Left, right or jump by the generator of the request; who is answered when is drawn by another one."""
+
+    def __init__(self, delays: int, fail: Any = None) -> None:
+        self.delays, self.fail, self.closed = delays, fail, 0
+        self.order: list[int] = []
+
+    def act(self, observations: Any, infos: Any, rng: np.random.Generator) -> list[Reply]:
+        assert list(observations) == [f"cell {key}" for key in infos["state_key"]]
+        return [Reply(("left", "right", "jump")[i]) for i in rng.integers(0, 3, len(observations))]
+
+    def reply_queue(self) -> Any:
+        return ShuffledQueue(self)
+
+
+class ShuffledQueue:
+    def __init__(self, policy: Shuffled) -> None:
+        self.policy = policy
+        self.waiting: dict[int, Reply] = {}
+        self.delays = np.random.default_rng(policy.delays)
+
+    def put(self, names: Any, observations: Any, infos: Any, rngs: Any) -> None:
+        assert not self.waiting.keys() & set(names)
+        for k, (name, rng) in enumerate(zip(names, rngs, strict=True)):
+            row = {key: column[k : k + 1] for key, column in infos.items()}
+            (self.waiting[name],) = self.policy.act(observations[k : k + 1], row, rng)
+
+    def get(self) -> Any:
+        chosen = self.delays.permutation(sorted(self.waiting))[: self.delays.integers(1, len(self.waiting) + 1)]
+        self.policy.order += chosen.tolist()
+        came = [(name, self.waiting.pop(name)) for name in chosen.tolist()]
+        return [(name, OSError("the line is dead") if name == self.policy.fail else reply) for name, reply in came]
+
+    def close(self) -> None:
+        self.policy.closed += 1
+
+
+def play(lanes: int, delays: int, places: int = 1, **given: Any) -> Any:
+    return collect_lanes(
+        [disabled(places) for _ in range(lanes)], Shuffled(delays), tasks=TASKS, group_size=4, seed=3, **given
+    )
+
+
+def test_one_lane_is_collect_to_the_last_bit() -> None:
+    lockstep = collect(disabled(6), Shuffled(0), tasks=TASKS, group_size=4, seed=3)
+    one = collect_lanes([disabled(6)], Shuffled(0), tasks=TASKS, group_size=4, seed=3)
+    assert one.to_trajectories() == lockstep.to_trajectories()
+    assert one.groups == lockstep.groups == ("start-1", "start-3", "start-2", "start-2 (2)", "start-3 (2)")
+
+
+def test_any_number_of_lanes_in_any_timing_is_the_same_table() -> None:
+    tables = [play(lanes, delays, places) for lanes, delays, places in ((2, 0, 1), (4, 1, 1), (8, 2, 1), (3, 3, 4))]
+    first = tables[0].to_trajectories()
+    assert all(table.to_trajectories() == first for table in tables[1:])
+    # Groups are whole and in the order of the tasks, episodes are named by their number.
+    assert tables[0].groups == ("start-1", "start-3", "start-2", "start-2 (2)", "start-3 (2)")
+    assert tables[0].trajectory_group.tolist() == [group for group in range(5) for _ in range(4)]
+    assert tables[0].trajectories == tuple(range(20))
+    check_corridor_dynamics(collect_lanes([disabled(1), disabled(2)], Shuffled(0), tasks=TASKS[:3], seed=3))
+    # The delays do shuffle, and another seed is another table.
+    orders = [Shuffled(0), Shuffled(1)]
+    for policy in orders:
+        collect_lanes([disabled(1), disabled(2)], policy, tasks=TASKS, seed=3)
+        assert policy.closed == 1
+    assert orders[0].order != orders[1].order
+    other = collect_lanes([disabled(1), disabled(1)], Shuffled(0), tasks=TASKS, group_size=4, seed=4)
+    assert other.to_trajectories() != first
+
+
+def test_episodes_start_as_in_collect() -> None:
+    # The seeds of episodes are those of collect: a task drawn at random (the fourth) is the same one.
+    for seed in range(4):
+        given: Any = {"tasks": [{}, {}], "seed": seed}
+        lanes = collect_lanes([disabled(1), disabled(1)], Shuffled(0), **given)
+        assert lanes.groups == collect(disabled(2), Shuffled(0), **given).groups
+
+
+def test_a_policy_without_a_queue_is_asked_in_turn_and_told() -> None:
+    class Plain:
+        act = Shuffled.act
+
+    with pytest.warns(RuntimeWarning, match=r"Plain has no reply_queue\(\): lanes are asked one after the other"):
+        table = collect_lanes([disabled(2), disabled(2)], Plain(), tasks=TASKS, group_size=4, seed=3)
+    assert table.to_trajectories() == play(2, 0).to_trajectories()
+
+    class Other(Shuffled):
+        """Overrides `act` alone: the queue of its parent is not meant."""
+
+        def act(self, observations: Any, infos: Any, rng: np.random.Generator) -> list[Reply]:
+            return [Reply("right")] * len(observations)
+
+    with pytest.warns(RuntimeWarning, match="Other has no reply_queue"):
+        assert collect_lanes([disabled(2), disabled(2)], Other(0), tasks=[{"index": 1}], seed=0).won.all()
+
+
+def test_a_failing_lane_is_named_and_nothing_is_lost() -> None:
+    whole = play(2, 0)
+    broken = disabled(2)
+    steps = broken.step
+    left = [3]  # steps until it breaks
+
+    def step(actions: Any) -> Any:
+        left[0] -= 1
+        if left[0] < 0:
+            raise ConnectionError("the simulator is gone")
+        return steps(actions)
+
+    broken.step = step  # type: ignore[method-assign]
+    policy = Shuffled(1)
+    with pytest.raises(LaneError, match=r"1 of 3 lanes failed \(1\); lane 1, .*: ConnectionError: the simulator") as e:
+        collect_lanes([disabled(2), broken, disabled(2)], policy, tasks=TASKS, group_size=4, seed=3)
+    error = e.value
+    assert isinstance(error.failures[1], ConnectionError)
+    assert error.__cause__ is error.failures[1]
+    # Lanes of two places: those of lane 1 are 2, 3, then 8, 9, ..; the others have played theirs.
+    theirs = {number for number in range(20) if number // 2 % 3 == 1}
+    assert set(range(20)) - theirs <= error.finished.keys()
+    assert theirs - error.finished.keys()
+    assert policy.closed == 1
+    # The same call goes on, in other lanes and another timing, to the table that there would have been.
+    assert play(4, 5, finished=error.finished).to_trajectories() == whole.to_trajectories()
+
+
+def test_a_reply_that_fails_is_its_lane_s_failure_and_what_an_interrupted_call_finished_is_kept() -> None:
+    envs = [disabled(1) for _ in range(4)]
+    with pytest.raises(LaneError, match=r"lane 2, .* with episode 6: OSError: the line is dead\. The 16 episodes"):
+        # Lane 2 of 4 plays the episodes 2, 6, 10, .. of 20: one is finished, four are missing.
+        collect_lanes(envs, Shuffled(2, fail=6), tasks=TASKS, group_size=4, seed=3)
+    kept: Any = {}
+
+    def interrupt(count: int) -> None:
+        if count == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        play(3, 0, finished=kept, progress=interrupt)
+    assert len(kept) == 7
+    counts: list[int] = []
+    assert play(2, 1, finished=kept, progress=counts.append).to_trajectories() == play(2, 0).to_trajectories()
+    assert (counts[0], counts[-1], len(kept)) == (7, 20, 20)
+
+
+def test_lanes_refuse_what_they_cannot_do() -> None:
+    one = disabled(1)
+    given: Any = {"tasks": TASKS, "seed": 0}
+    with pytest.raises(ValueError, match="each another environment, got 2"):
+        collect_lanes([one, one], Shuffled(0), **given)
+    with pytest.raises(ValueError, match="at least one lane"):
+        collect_lanes([], Shuffled(0), **given)
+    with pytest.raises(ValueError, match="make two lanes or more"):
+        collect_lanes([one], Shuffled(0), finished={0: play_one()}, **given)
+    with pytest.raises(ValueError, match=r"another call's: episodes \[9\], here there are 5"):
+        collect_lanes([one, disabled(1)], Shuffled(0), finished={9: play_one()}, **given)
+    with pytest.raises(ValueError, match="expected tasks"):
+        collect_lanes([one, disabled(1)], Shuffled(0), tasks=[], seed=0)
+    with pytest.raises(ValueError, match=r"task 0 .* is 'start-3' in one episode and 'start-1' in another"):
+        collect_lanes([one, disabled(1)], Shuffled(0), finished={0: play_one("start-3")}, group_size=2, **given)
+    with pytest.warns(RuntimeWarning), pytest.raises(TypeError, match=r"Strings\.act must answer Reply .*got 'left'"):
+        collect_lanes([one, disabled(1)], Strings(), **given)
+
+
+def play_one(task: str = "start-1") -> Any:
+    return Played(task, "not scored")
+
+
+class Jumper(Shuffled):
+    reply_queue = Shuffled.reply_queue
+
+    def act(self, observations: Any, infos: Any, rng: np.random.Generator) -> list[Reply]:
+        return [Reply("jump")] * len(observations)
+
+
+def test_what_collect_warns_of_is_warned_of_once_for_all_lanes() -> None:
+    with pytest.warns(RuntimeWarning, match=r"refused every action of the first 5 episodes, the last was 'jump'"):
+        collect_lanes([disabled(1), disabled(1)], Jumper(0), tasks=TASKS, seed=0)
+
+
+def test_unscored_episodes_are_left_out_and_counted() -> None:
+    def unjudged() -> Any:
+        return UnjudgedVectorEnv(1, autoreset_mode="Disabled")
+
+    given: Any = {"tasks": [{"index": 1}, {"index": 3}], "group_size": 6, "seed": 3}
+    with pytest.warns(RuntimeWarning, match=r"of 12 episodes are left out, they could not be scored; the first: "):
+        table = collect_lanes([unjudged(), unjudged(), unjudged()], Shuffled(0), **given)
+    with pytest.warns(RuntimeWarning, match="of 12 episodes are left out"):
+        other = collect_lanes([unjudged(), unjudged()], Shuffled(1), **given)
+    assert table.to_trajectories() == other.to_trajectories()
+    assert 0 < table.n_trajectories < 12
+    assert table.won.all()
+
+    class Left(Jumper):
+        reply_queue = Shuffled.reply_queue
+
+        def act(self, observations: Any, infos: Any, rng: np.random.Generator) -> list[Reply]:
+            return [Reply("left")] * len(observations)
+
+    with pytest.raises(UnscoredError, match="none of 12 episodes could be scored"):
+        collect_lanes([unjudged(), unjudged()], Left(0), **given)

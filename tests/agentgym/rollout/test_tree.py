@@ -1,0 +1,449 @@
+"""Trees: the episodes of collect, continuations that begin where they say, random numbers that are shared or not."""
+
+import dataclasses
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+from agentgym.registry import ROWS
+from agentgym.rollout import act_each, collect
+from agentgym.rollout.branch_points import every
+from agentgym.rollout.tree import TreeCost, collect_tree
+from agentgym.trajectory import Ending, Reply, StepTable
+from policies.scripted import ExpertPolicy, RandomPolicy, tagged
+from tests.corridor import CorridorEnv, CorridorVectorEnv
+from wrappers import VectorPromptWindow, VectorReplyParser, VectorTranscript
+
+TASKS = [{"index": 2}, {"index": 1}]
+
+
+class Coin:
+    """Walks right with probability .6; its number stands in the reply's log-probability."""
+
+    def act(self, observations: Sequence[str], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
+        return self.act_each(observations, infos, [rng] * len(observations))
+
+    def act_each(
+        self, observations: Sequence[str], infos: Mapping[str, Any], rngs: Sequence[np.random.Generator]
+    ) -> list[Reply]:
+        numbers = [rng.random() for rng in rngs]
+        return [Reply("right" if number < 0.6 else "left", (0,), (1,), (number,)) for number in numbers]
+
+
+class OneByOne:
+    """The same without `act_each`; counts how many observations it is shown at a time."""
+
+    def __init__(self) -> None:
+        self.most = 0
+
+    def act(self, observations: Sequence[str], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
+        assert len(observations) == len(infos["won"])
+        self.most = max(self.most, len(observations))
+        return Coin().act(observations, infos, rng)
+
+
+class NoisyEnv(CorridorEnv):
+    """The corridor, where the environment draws a number in each step that is seen in the state."""
+
+    noise = 0.0
+
+    def begin(self, options: dict[str, Any]) -> None:
+        super().begin(options)
+        self.noise = 0.0
+
+    def act(self, command: str) -> tuple[float, bool, bool]:
+        self.noise = float(self.np_random.random())
+        return super().act(command)
+
+    def describe(self, valid: bool) -> dict[str, Any]:
+        return {**super().describe(valid), "state_key": f"{self.cell} {self.noise}"}
+
+    def get_state(self) -> Any:
+        return self.noise, super().get_state()
+
+    def set_state(self, state: Any) -> None:
+        self.noise, cells = state
+        super().set_state(cells)
+
+
+class NoisyVectorEnv(CorridorVectorEnv):
+    env_class = NoisyEnv
+
+
+def corridors(places: int, kind: type[CorridorVectorEnv] = CorridorVectorEnv, limit: int = 12) -> CorridorVectorEnv:
+    return kind(places, autoreset_mode="Disabled", max_episode_steps=limit)
+
+
+def tree(
+    places: int = 8, policy: Any = None, kind: type[CorridorVectorEnv] = CorridorVectorEnv, **given: Any
+) -> StepTable:
+    arguments = {"tasks": TASKS, "group_size": 3, "branches": 2, "seed": 7, **given}
+    return collect_tree(corridors(places, kind), policy or Coin(), **arguments)
+
+
+def own(table: StepTable, trajectory: int) -> np.ndarray:
+    return table.order[table.offsets[trajectory] : table.offsets[trajectory + 1]]
+
+
+def numbers(table: StepTable, trajectory: int) -> list[float]:
+    """The policy's numbers in a trajectory's own steps."""
+    assert table.replies is not None
+    return [table.replies[row].logprobs[0] for row in own(table, trajectory)]
+
+
+def noises(table: StepTable, trajectory: int) -> list[float]:
+    """The environment's numbers in a trajectory's own steps."""
+    return [float(str(table.states[table.next_state[row]]).split()[1]) for row in own(table, trajectory)]
+
+
+def agree(one: list[float], other: list[float]) -> bool:
+    shorter = min(len(one), len(other))
+    return one[:shorter] == other[:shorter]
+
+
+def differ(one: list[float], other: list[float]) -> bool:
+    return not set(one) & set(other)
+
+
+def continuations(table: StepTable, roots: int, branches: int) -> list[list[int]]:
+    """Trajectories by the step that they continue."""
+    return np.arange(roots, table.n_trajectories).reshape(-1, branches).tolist()
+
+
+def test_the_episodes_are_those_of_collect_and_every_step_is_continued() -> None:
+    table = tree()
+    roots = collect(corridors(8), Coin(), tasks=TASKS, group_size=3, seed=7)
+    assert table.to_trajectories()[:6] == roots.to_trajectories()
+    assert table.n_trajectories == 6 + 2 * len(roots)
+    for row, pair in enumerate(continuations(table, 6, 2)):
+        for child in pair:
+            # Where the step was taken: its state, its t, its group; before it, the row before it.
+            first = own(table, child)[0]
+            assert (table.state[first], table.group[first]) == (roots.state[row], roots.group[row])
+            assert table.parent[child] == (-1 if roots.t[row] == 0 else row - 1)
+            assert table.t[first] == roots.t[row]
+    for i in range(table.n_trajectories):  # the corridor's rules hold along every whole episode, its limit of 12 too
+        rows = table.chain(i)
+        assert (table.next_state[rows[:-1]] == table.state[rows[1:]]).all()
+        assert table.t[rows].tolist() == list(range(len(rows)))
+        for row in rows.tolist():
+            cell = int(str(table.states[table.state[row]]).split()[0])
+            after = int(str(table.states[table.next_state[row]]).split()[0])
+            assert after - cell == (1 if table.actions[table.action[row]] == "right" else -1)
+        cut = table.endings[i] is Ending.TIME_LIMIT
+        assert (len(rows) == 12) if cut else (len(rows) <= 12)
+    StepTable.from_trajectories(table.to_trajectories())
+
+
+def test_the_kth_continuations_of_all_steps_meet_the_same_luck() -> None:
+    table = tree(kind=NoisyVectorEnv)
+    found = continuations(table, 6, 2)
+    for one in found:
+        assert differ(numbers(table, one[0]), numbers(table, one[1]))
+        assert differ(noises(table, one[0]), noises(table, one[1]))
+        for other in found:
+            same_group = table.trajectory_group[one[0]] == table.trajectory_group[other[0]]
+            for k in (0, 1):
+                assert (agree if same_group else differ)(numbers(table, one[k]), numbers(table, other[k]))
+                assert (agree if same_group else differ)(noises(table, one[k]), noises(table, other[k]))
+
+
+def test_continuations_of_one_state_are_the_same_under_common_numbers() -> None:
+    table = tree(select=lambda table: np.flatnonzero((table.state == table.state[0]) & (table.group == 0)))
+    assert table.n_trajectories > 8
+    for k in (0, 1):
+        found = [own(table, pair[k]) for pair in continuations(table, 6, 2)]
+        for rows in found:  # but for the limit, which comes sooner for some
+            both = min(len(rows), len(found[0]))
+            assert table.action[rows[:both]].tolist() == table.action[found[0][:both]].tolist()
+
+
+def test_siblings_differ_by_their_first_numbers_alone() -> None:
+    table = tree(kind=NoisyVectorEnv, common="siblings", branches=3)
+    found = continuations(table, 6, 3)
+    for one in found:
+        for i, k in ((0, 1), (0, 2), (1, 2)):
+            assert numbers(table, one[i])[0] != numbers(table, one[k])[0]
+            assert agree(numbers(table, one[i])[1:], numbers(table, one[k])[1:])
+            assert agree(noises(table, one[i]), noises(table, one[k]))
+            actions = [table.action[own(table, one[j])].tolist() for j in (i, k)]
+            assert (actions[0] == actions[1]) == (actions[0][0] == actions[1][0])
+    for one, other in itertools.pairwise(found):
+        assert differ(numbers(table, one[0]), numbers(table, other[0]))
+        assert differ(noises(table, one[0]), noises(table, other[0]))
+
+
+def test_independent_continuations_share_nothing() -> None:
+    table = tree(kind=NoisyVectorEnv, common=False)
+    for of in (numbers, noises):
+        found = [of(table, i) for i in range(6, table.n_trajectories)]
+        flat = [number for each in found for number in each]
+        assert len(flat) == len(set(flat))
+
+
+class Zigzag(Coin):
+    """Its episodes are the same whatever is drawn; continuations are drawn."""
+
+    def act(self, observations: Sequence[str], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
+        return [Reply("right", (0,), (1,), (0.0,)) for _ in observations]
+
+    def act_each(self, *given: Any) -> list[Reply]:
+        return Coin().act_each(*given)
+
+
+@pytest.mark.parametrize("common", [True, False, "siblings"])
+def test_neither_the_number_of_places_nor_company_matters(common: Any) -> None:
+    tables = [tree(places, Zigzag(), NoisyVectorEnv, common=common).to_trajectories() for places in (1, 3, 8, 64)]
+    assert tables[0] == tables[1] == tables[2] == tables[3]
+
+
+def test_a_policy_of_its_own_kind_is_asked_one_by_one_and_answers_the_same() -> None:
+    policy = OneByOne()
+    assert tree(6, policy).to_trajectories() == tree(6).to_trajectories()
+    assert policy.most == 6  # in the episodes, not in the continuations:
+    single = OneByOne()
+    act_each(single, ["a", "b"], {"won": np.zeros(2, bool)}, [np.random.default_rng(0), np.random.default_rng(1)])
+    assert single.most == 1
+
+
+def test_a_subclass_that_overrides_act_is_asked_by_it() -> None:
+    class Left(Coin):
+        def act(self, observations: Sequence[str], infos: Any, rng: np.random.Generator) -> list[Reply]:
+            return [Reply("left") for _ in observations]
+
+    rngs = [np.random.default_rng(i) for i in range(20)]
+    assert {reply.text for reply in act_each(Left(), ["x"] * 20, {}, rngs)} == {"left"}
+    assert {reply.text for reply in act_each(Coin(), ["x"] * 20, {}, rngs)} == {"left", "right"}
+
+
+def test_later_rounds_continue_continuations() -> None:
+    chosen: list[int] = []
+
+    def last_begun(table: StepTable) -> list[int]:
+        """The second step of the youngest trajectory that has two."""
+        youngest = max(i for i in range(table.n_trajectories) if len(own(table, i)) > 1)
+        chosen.append(youngest)
+        return [int(own(table, youngest)[1])]
+
+    table = tree(select=last_begun, rounds=3, branches=1, common=False)
+    assert table.n_trajectories == 6 + 3
+    assert chosen[0] < 6 <= chosen[-1]
+    for i in range(6, 9):
+        assert table.trajectory[table.parent[i]] == chosen[i - 6]
+        assert table.parent[i] == own(table, chosen[i - 6])[0]
+    assert tree(select=last_begun, rounds=3, branches=1, common=False).to_trajectories() == table.to_trajectories()
+
+
+def test_a_step_that_is_chosen_again_gets_further_continuations() -> None:
+    once = tree(select=lambda table: [0], branches=4)
+    twice = tree(select=lambda table: [0], rounds=2, branches=2)
+    assert [[step.action for step in one.steps] for one in twice.to_trajectories()] == [
+        [step.action for step in one.steps] for one in once.to_trajectories()
+    ]
+
+
+def test_progress_counts_episodes_and_continuations() -> None:
+    seen: list[int] = []
+    table = tree(places=4, progress=seen.append)
+    assert seen == sorted(seen)
+    assert seen[-1] == table.n_trajectories
+
+
+def test_what_a_tree_has_cost() -> None:
+    table = tree(branches=1, select=every(3))
+    whole, _ = table.unfolded()
+    cost = TreeCost.of(table)
+    assert cost == TreeCost(table.n_trajectories, len(table), len(table), 1 - len(table) / len(whole))
+    assert 0 < cost.reused < 1
+    assert TreeCost.of(collect(corridors(8), Coin(), tasks=TASKS, seed=0)).reused == 0.0
+
+
+def test_nothing_selected_leaves_the_episodes() -> None:
+    table = tree(select=lambda table: np.empty(0))
+    assert table.to_trajectories() == collect(corridors(8), Coin(), tasks=TASKS, group_size=3, seed=7).to_trajectories()
+
+
+class Logged:
+    """Plays what another policy does, and keeps what it was shown in the reply, where the table has it."""
+
+    def __init__(self, policy: Any) -> None:
+        self.policy = policy
+
+    def act_each(self, observations: Sequence[Any], infos: Any, rngs: Any) -> list[Reply]:
+        replies = act_each(self.policy, observations, infos, rngs)
+        return [
+            dataclasses.replace(reply, text=f"{len(str(shown))} {hash(str(shown))} {reply.text}")
+            for reply, shown in zip(replies, observations, strict=True)
+        ]
+
+    def act(self, observations: Sequence[Any], infos: Any, rng: np.random.Generator) -> list[Reply]:
+        return self.act_each(observations, infos, [rng] * len(observations))
+
+
+def test_a_policy_without_luck_plays_the_rest_of_an_episode_again_behind_a_transcript() -> None:
+    inner = gym.make_vec("AgentRL/Sokoban-v0", num_envs=4, autoreset_mode="Disabled", expert=True)
+    envs = VectorTranscript(VectorReplyParser(inner))
+    tasks = [{"split": "train", "index": i} for i in range(2)]
+    table = collect_tree(envs, Logged(ExpertPolicy()), tasks=tasks, branches=1, select=every(2), seed=0)
+    assert table.has_forks
+    assert table.replies is not None
+    for i in range(2, table.n_trajectories):
+        rows = table.chain(i)
+        (same,) = [root for root in range(2) if table.trajectory_group[root] == table.trajectory_group[i]]
+        root = table.chain(same)
+        assert table.state[rows].tolist() == table.state[root].tolist()
+        # The replies hold what was shown: the whole conversation until there.
+        assert [table.replies[row].text for row in rows] == [table.replies[row].text for row in root]
+        assert table.endings[i] == table.endings[same]
+
+
+@pytest.mark.parametrize("name", [row.id for row in ROWS])
+def test_a_continuation_begins_with_what_was_shown_in_every_environment(name: str) -> None:
+    envs = VectorPromptWindow(VectorReplyParser(gym.make_vec(name, num_envs=4, autoreset_mode="Disabled")))
+    tasks = [{"index": i} for i in range(2)]
+    table = collect_tree(envs, Logged(RandomPolicy()), tasks=tasks, group_size=2, branches=2, select=every(3), seed=1)
+    assert table.n_trajectories > 4
+    assert table.replies is not None
+    shown = [" ".join(reply.text.split()[:2]) for reply in table.replies]
+    next_row = {int(before): row for row, before in enumerate(table.previous) if table.trajectory[row] < 4}
+    for i in range(4, table.n_trajectories):
+        first = own(table, i)[0]
+        if table.parent[i] < 0:
+            roots = [own(table, k)[0] for k in range(4) if table.trajectory_group[k] == table.trajectory_group[i]]
+            assert shown[first] in {shown[root] for root in roots}
+        else:
+            assert shown[first] == shown[next_row[int(table.parent[i])]]
+
+
+class Quiet:
+    """Finds its prompt too long from the third step on."""
+
+    def act(self, observations: Sequence[str], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
+        return [Reply("", finish="prompt-too-long") if each == "cell 3" else Reply("right") for each in observations]
+
+
+def test_a_continuation_ends_where_its_prompt_does_not_fit() -> None:
+    table = tree(policy=Quiet(), group_size=1, branches=1)
+    # From cell 2: cells 2, 3 and there nothing more; from cell 1 one step more. Every step is continued once.
+    assert [len(own(table, i)) for i in range(table.n_trajectories)] == [2, 3, 2, 1, 3, 2, 1]
+    assert set(table.endings) == {Ending.TIME_LIMIT}
+    assert table.actions[table.action[own(table, 3)[-1]]] == ""
+    assert TreeCost.of(table).environment_steps == len(table) - 7
+
+
+class UnjudgedEnv(CorridorEnv):
+    """Nobody can say how an episode went that visited cell 1."""
+
+    doubtful = False
+
+    def begin(self, options: dict[str, Any]) -> None:
+        super().begin(options)
+        self.doubtful = False
+
+    def describe(self, valid: bool) -> dict[str, Any]:
+        self.doubtful = self.doubtful or self.cell == 1
+        return {**super().describe(valid), "unscored": self.doubtful, "failure": "no judge"}
+
+    def get_state(self) -> Any:
+        return self.doubtful, super().get_state()
+
+    def set_state(self, state: Any) -> None:
+        self.doubtful, cells = state
+        super().set_state(cells)
+
+
+class UnjudgedVectorEnv(CorridorVectorEnv):
+    env_class = UnjudgedEnv
+
+
+def test_continuations_that_cannot_be_scored_are_left_out_and_unscored_episodes_are_not_continued() -> None:
+    with pytest.warns(RuntimeWarning, match=r"\d+ of \d+ episodes are left out, they could not be scored") as caught:
+        table = tree(tasks=[{"index": 2}], kind=UnjudgedVectorEnv, group_size=6, branches=3)
+    assert [warning.filename for warning in caught] == [__file__]
+    assert table.has_forks
+    assert "1" not in table.states
+
+
+def test_wrong_calls() -> None:
+    for name, wrong, least in (("branches", 0, 1), ("rounds", 1.5, 1), ("branches", math.nan, 1), ("seed", None, 0)):
+        with pytest.raises(ValueError, match=f"{name} must be an integer of at least {least}, got {wrong}"):
+            tree(**{name: wrong})
+    with pytest.raises(ValueError, match="common must be True, False or 'siblings', got 'both'"):
+        tree(common="both")
+    with pytest.raises(ValueError, match=r"unknown select 'al'; .*did you mean 'all'"):
+        tree(select="al")
+    for rows in ([0.5], [[0]], [-1], [10**6], [True], np.ones(3, bool)):
+        with pytest.raises(ValueError, match=r"select must return row numbers, integers in 0\.\."):
+            tree(select=lambda table, rows=rows: rows)
+    with pytest.raises(ValueError, match="autoreset DISABLED"):
+        collect_tree(CorridorVectorEnv(2), Coin(), tasks=TASKS, branches=1, seed=0)
+
+    class Foreign(gym.vector.VectorWrapper):
+        pass
+
+    with pytest.raises(TypeError, match="cannot be branched through Foreign"):
+        collect_tree(Foreign(corridors(2)), Coin(), tasks=TASKS, branches=1, seed=0)
+
+
+class Answers(OneByOne):
+    """Asked for one observation, answers as many replies as it is the turn of, again and again."""
+
+    def __init__(self, counts: Sequence[int]) -> None:
+        super().__init__()
+        self.counts = itertools.cycle(counts)
+
+    def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> Any:
+        return super().act(observations, infos, rng) * (next(self.counts) if len(observations) == 1 else 1)
+
+
+@pytest.mark.parametrize("counts", [[0], [2], [2, 0]])
+def test_a_policy_that_answers_one_observation_twice_and_another_never(counts: list[int]) -> None:
+    """What was too much for one observation was played for the next one, or dropped, without a word."""
+    with pytest.raises(ValueError, match=f"Answers.act answered {counts[0]} replies to 1 observations"):
+        tree(policy=Answers(counts))
+
+
+def test_a_policy_that_answers_all_at_once_too_often() -> None:
+    class Twice(Coin):
+        def act(self, observations: Any, infos: Any, rng: np.random.Generator) -> list[Reply]:
+            return Coin().act(observations, infos, rng)
+
+        def act_each(self, observations: Any, infos: Any, rngs: Any) -> list[Reply]:
+            return Coin().act_each(observations, infos, rngs) * 2
+
+    with pytest.raises(ValueError, match=r"Twice\.act answered \d+ replies to \d+ observations"):
+        tree(policy=Twice())
+
+
+@pytest.mark.parametrize("answer", [None, 5, "left", {"left": 1}, b"left"])
+def test_a_policy_whose_answer_is_no_list_is_told_of_replies(answer: Any) -> None:
+    class One(Coin):
+        def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> Any:
+            return answer
+
+    with pytest.raises(TypeError, match=r"One\.act must answer Reply objects, one for each observation"):
+        tree(policy=One())
+
+
+def test_none_is_no_reply() -> None:
+    """It was played as the empty action."""
+
+    class Silent(Coin):
+        def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> Any:
+            return [None] * len(observations)
+
+    with pytest.raises(TypeError, match=r"Silent\.act must answer Reply objects, .*, got None"):
+        tree(policy=Silent())
+
+
+def test_tagged_replies_reach_every_scripted_player_with_numbers_of_its_own() -> None:
+    infos = {"admissible_actions": np.array([("a", "b", "c"), (), ("a", "b", "c")], object)}
+    rngs = [np.random.default_rng(3) for _ in range(3)]
+    first, silent, last = RandomPolicy().act_each([""] * 3, infos, rngs)
+    assert first == last
+    assert silent.text == tagged("")

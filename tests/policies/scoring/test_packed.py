@@ -1,0 +1,197 @@
+"""score_packed against its naive twin score_replies, and against one unpadded row at a time."""
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from transformers import (
+    BloomConfig,
+    BloomForCausalLM,
+    Gemma2Config,
+    Gemma2ForCausalLM,
+    OPTConfig,
+    OPTForCausalLM,
+    Qwen2Config,
+    Qwen2ForCausalLM,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
+
+from policies.scoring import packed, score_replies
+from policies.scoring.packed import Chain, merge_chains, pack, rows_per_pass, score_packed
+
+torch.set_num_threads(1)
+
+KINDS = {
+    "qwen2": (Qwen2ForCausalLM, Qwen2Config, {}),
+    "qwen3": (Qwen3ForCausalLM, Qwen3Config, {"head_dim": 8}),
+    "qwen2-sliding": (
+        Qwen2ForCausalLM,
+        Qwen2Config,
+        {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1},
+    ),
+    "gemma2-capped": (Gemma2ForCausalLM, Gemma2Config, {"head_dim": 8, "final_logit_softcapping": 3.0}),
+}
+
+
+def make(kind: str, attention: str = "sdpa"):  # type: ignore[no-untyped-def]
+    cls, config, options = KINDS[kind]
+    sizes = {"vocab_size": 40, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "initializer_range": 0.15}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        model = cls(config(**sizes, **heads, **options, tie_word_embeddings=True, attn_implementation=attention))
+    return model.eval()
+
+
+def transcripts(trajectories: int = 3, turns: int = 4) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """Rows of append-only transcripts: each turn's prompt is the one before, its reply and an observation."""
+    rng = np.random.default_rng(1)
+    prompts, replies = [], []
+    for _ in range(trajectories):
+        prompt = tuple(rng.integers(40, size=rng.integers(2, 6)).tolist())
+        for _ in range(turns):
+            reply = tuple(rng.integers(40, size=rng.integers(1, 5)).tolist())
+            prompts.append(prompt)
+            replies.append(reply)
+            prompt += reply + tuple(rng.integers(40, size=rng.integers(1, 4)).tolist())
+    return prompts, replies
+
+
+def windows() -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    """Rows of which none is the beginning of another, some of one token, some twice."""
+    return (
+        [(5, 6, 7), (8,), (5, 6, 7), (9, 10, 11, 12), (5, 6, 7), (8,)],
+        [(4,), (5, 6, 7), (9,), (10, 11), (4, 12), (5, 6, 7)],
+    )
+
+
+ROWS = {"transcripts": transcripts(), "windows": windows(), "one": ([(3,)], [(4,)])}
+
+
+@pytest.mark.parametrize("attention", ["sdpa", "eager"])
+@pytest.mark.parametrize("rows", list(ROWS))
+@pytest.mark.parametrize("kind", list(KINDS))
+def test_packed_scores_and_gradients_equal_those_of_rows(kind: str, rows: str, attention: str) -> None:
+    if kind == "gemma2-capped" and attention == "sdpa":
+        pytest.skip("transformers has no such attention for it")
+    model = make(kind, attention).double()  # so that what differs is no rounding
+    prompts, replies = ROWS[rows]
+    weights = torch.linspace(-1, 2, len(prompts))[:, None]
+
+    def gradients(scores):  # type: ignore[no-untyped-def]
+        loss = ((scores.logprobs + 0.3 * scores.entropy) * weights).sum()
+        return torch.autograd.grad(loss, list(model.parameters()))
+
+    plain = score_replies(model, prompts, replies, temperature=0.8)
+    for tokens in (1, 30, 10_000):
+        found = score_packed(model, prompts, replies, temperature=0.8, tokens_per_pass=tokens, entropy=True)
+        torch.testing.assert_close(found.logprobs, plain.logprobs, atol=1e-5, rtol=0)
+        torch.testing.assert_close(found.entropy, plain.entropy, atol=1e-5, rtol=0)
+        assert torch.equal(found.mask, plain.mask)
+        assert torch.equal(found.top, plain.top)
+    largest = max(float(each.abs().max()) for each in gradients(plain))
+    plain = score_replies(model, prompts, replies, temperature=0.8)
+    for one, other in zip(gradients(found), gradients(plain), strict=True):
+        torch.testing.assert_close(one, other, atol=1e-6 * largest, rtol=0)
+
+
+def test_entropy_is_not_differentiable_unless_wanted() -> None:
+    model, (prompts, replies) = make("qwen2"), ROWS["windows"]
+    assert not score_packed(model, prompts, replies).entropy.requires_grad
+    assert not score_replies(model, prompts, replies, entropy=False).entropy.requires_grad
+    plain = score_replies(model, prompts, replies)
+    torch.testing.assert_close(score_packed(model, prompts, replies).entropy, plain.entropy, atol=1e-5, rtol=0)
+
+
+def test_positions_that_leak_are_found_by_these_tests_and_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Positions that go on over the end of a chain make one sequence of all: other numbers, and an error."""
+    model, (prompts, replies) = make("qwen2"), ROWS["windows"]
+    lay = packed._lay
+
+    def leaking(chains, device):  # type: ignore[no-untyped-def]
+        ids, _ = lay(chains, device)
+        return ids, torch.arange(ids.shape[1])[None]
+
+    plain = score_replies(model, prompts, replies).logprobs
+    score_packed(model, prompts, replies)  # examined and found good: only the numbers can tell from here on
+    monkeypatch.setattr(packed, "_lay", leaking)
+    found = score_packed(model, prompts, replies).logprobs
+    assert float((found - plain).detach().abs().max()) > 0.01
+    with pytest.raises(ValueError, match=r"see each other.*microbatch_tokens=None"):
+        score_packed(copy.deepcopy(model), prompts, replies)
+
+
+def test_models_that_cannot_keep_sequences_apart_are_refused() -> None:
+    size = {"vocab_size": 40, "hidden_size": 32}
+    # OPT takes position ids and looks across the sequences all the same; Bloom takes none.
+    opt = OPTForCausalLM(
+        OPTConfig(**size, ffn_dim=32, num_hidden_layers=1, num_attention_heads=2, word_embed_proj_dim=32)
+    )
+    with pytest.raises(ValueError, match=r"OPTForCausalLM.*see each other"):
+        score_packed(opt.eval(), [(1,)], [(2,)])
+    bloom = BloomForCausalLM(BloomConfig(**size, n_layer=1, n_head=2))
+    with pytest.raises(ValueError, match="takes no position_ids"):
+        score_packed(bloom.eval(), [(1,)], [(2,)])
+
+
+def test_chains_by_hand() -> None:
+    prompts = [(1, 2), (9,), (1, 2, 3, 4), (1, 2), (1, 2, 3, 5), (9, 7)]
+    replies = [(3,), (8, 8), (5, 6), (7, 7), (1,), (2,)]
+    # Inputs: 12 | 98 | 12345 | 127 | 1235 | 97. 12 is the beginning of three others and joins one of them.
+    assert merge_chains(prompts, replies) == [
+        Chain((1, 2, 3, 4, 5), ((0, 2), (2, 4))),
+        Chain((9, 8), ((1, 1),)),
+        Chain((1, 2, 7), ((3, 2),)),
+        Chain((1, 2, 3, 5), ((4, 4),)),
+        Chain((9, 7), ((5, 2),)),
+    ]
+
+
+def test_a_transcript_costs_its_length_once() -> None:
+    prompts, replies = transcripts(trajectories=3, turns=8)
+    chains = merge_chains(prompts, replies)
+    assert [len(chain.spans) for chain in chains] == [8, 8, 8]
+    assert [chain.tokens for chain in chains] == [(*prompts[7 + 8 * i], *replies[7 + 8 * i][:-1]) for i in range(3)]
+    # Token ids above 255 and 65,535 keep the order of tuples.
+    wide = [(300, 70_000), (300, 70_000, 2), (44,), (256, 1)]
+    assert len(merge_chains(wide, [(1,)] * 4)) == 3
+
+
+def test_passes_hold_what_they_may() -> None:
+    chains = [Chain((0,) * length, ((row, 1),)) for row, length in enumerate((3, 9, 4, 2, 5))]
+    # Longest first: 9 alone is too long for 8, 5 + 3, 4 + 2.
+    assert [[len(chain.tokens) for chain in each] for each in pack(chains, 8)] == [[9], [5, 3], [4, 2]]
+    with pytest.raises(ValueError, match="at least 1 token, got 0"):
+        pack(chains, 0)
+    prompts, replies = ROWS["transcripts"]
+    passes = rows_per_pass(prompts, replies, 40)
+    assert sorted(row for rows in passes for row in rows) == list(range(12))
+    assert all({row // 4 for row in rows} == {row // 4 for row in rows if row % 4 == 3} for rows in passes)
+
+
+def test_the_passes_are_as_long_as_they_should_be() -> None:
+    model, (prompts, replies) = make("qwen2"), ROWS["transcripts"]
+    score_packed(model, [(1,)], [(2,)])
+    shapes = []
+    model.model.register_forward_pre_hook(
+        lambda _, __, given: shapes.append(tuple(given["input_ids"].shape)), with_kwargs=True
+    )
+    score_packed(model, prompts, replies, tokens_per_pass=10_000)
+    total = sum(len(prompts[row]) + len(replies[row]) - 1 for row in (3, 7, 11))
+    assert shapes == [(1, total)]
+
+
+@pytest.mark.parametrize(
+    ("prompts", "replies", "options", "words"),
+    [
+        ([(1,)], [], {}, "1 prompts and 0 replies"),
+        ([(1,)], [()], {}, "reply 0 has no tokens"),
+        ([(1,)], [(2,)], {"temperature": 0.0}, "temperature above 0"),
+        ([(1,)], [(2,)], {"tokens_per_pass": 0}, "at least 1 token"),
+    ],
+)
+def test_wrong_input_is_explained(prompts, replies, options, words) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(ValueError, match=words):
+        score_packed(make("qwen2"), prompts, replies, **options)
