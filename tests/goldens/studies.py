@@ -129,10 +129,6 @@ _QUICK: dict[str, tuple[str, str, bool]] = {
         for env in ("visualsokoban", "alfworld", "virtualhome", "webshop", "sotopia")
     },
     "train": ("train --quick --method graphgpo --out OUT", "log.jsonl samples.jsonl", False),
-    "train-paper": (
-        "train --quick --paper --method graphgpo --env alfworld --steps 1 --groups 2 --group-size 2 "
-        "--validation-tasks 2 --out OUT", "log.jsonl samples.jsonl", True,
-    ),
     **{
         f"study-{name}": (f"study {name} --quick --jobs 1 --out OUT", f"{name}.json", dear)
         for name, dear in (
