@@ -62,7 +62,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _settle(part: list[Golden], check: bool, once: bool) -> int:
     """Make goldens in processes of their own, and write or compare them; return how many differ."""
-    first = _made(part, 1)
+    # A check is the second run of what was frozen once.
+    first = _made(part, 2 if check else 1)
     second = first if once else _made(part, 2)
     wrong = 0
     for golden in part:

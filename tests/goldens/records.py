@@ -25,7 +25,7 @@ WHOLE, FIRST = 24, 6
 RELATIVE, ABSOLUTE = 1e-6, 1e-9
 #: Keys of what a clock, a machine or a path says.
 _ASIDE = re.compile(
-    r"seconds|^shares?$|^share_|created|^machine$|versions?$|^memory|per_second|^python$|^cpu$|^cores$|path|folder|^out$"
+    r"seconds|^shares?$|^share_|created|^machine$|versions?$|^memory|per_second|^python$|^cpu$|^cores$|^generation$|path|folder|^out$"
 )
 
 Column = dict[str, Any]
@@ -38,7 +38,7 @@ class Golden:
     Attributes:
         name: its file below `data/`, such as "credit/gigpo".
         make: returns the record.
-        dear: takes more than some twenty seconds of processor time.
+        dear: takes more than some twelve seconds of processor time.
         learned: holds what a network computed, whose last digits are another processor's or library's own.
     """
 

@@ -106,11 +106,11 @@ _QUICK: dict[str, tuple[str, str, bool]] = {
     "shaping": ("shaping --quick --jobs 1 --out OUT", "shaping.json", True),
     "search-players": ("search-players --quick --tasks 8 --budgets 20,60 --out OUT", "*.json", False),
     "aliasing": ("aliasing --tasks 4 --repeats 2 --out OUT", "", False),
-    "aliasing-virtualhome": ("aliasing --env virtualhome --tasks 4 --repeats 2 --split test --out OUT", "", False),
+    "aliasing-virtualhome": ("aliasing --env virtualhome --tasks 4 --repeats 2 --out OUT", "", False),
     "hindsight": ("hindsight --tasks 4 --group-size 4 --clone-tasks 0 --out OUT", "", False),
     "merging": ("merging --questions 6 --group-size 4 --out OUT", "", False),
     "crossplay": ("crossplay --tasks 6 --out OUT", "", False),
-    "head-to-head": ("head-to-head --quick --jobs 1 --out OUT", "sokoban.json", True),
+    "head-to-head": ("head-to-head --quick --jobs 1 --out OUT", "sokoban.json", False),
     **{
         f"head-to-head-{env}": (
             f"head-to-head --env {env} --quick --jobs 1 --tokens 400 --settings 1 --out OUT", f"{env}.json", True,
@@ -129,10 +129,6 @@ _QUICK: dict[str, tuple[str, str, bool]] = {
         for env in ("visualsokoban", "alfworld", "virtualhome", "webshop", "sotopia")
     },
     "train": ("train --quick --method graphgpo --out OUT", "log.jsonl samples.jsonl", False),
-    "train-paper": (
-        "train --quick --paper --method graphgpo --env alfworld --steps 1 --groups 2 --group-size 2 "
-        "--validation-tasks 2 --out OUT", "log.jsonl samples.jsonl", True,
-    ),
     **{
         f"study-{name}": (f"study {name} --quick --jobs 1 --out OUT", f"{name}.json", dear)
         for name, dear in (
@@ -146,8 +142,10 @@ _QUICK: dict[str, tuple[str, str, bool]] = {
             f"panel {panel} --policy random --policy expert --tasks 4 --out OUT", "*/*/results.json */*/episodes.jsonl",
             False,
         )
-        for panel in ("sokoban/test", "alfworld/valid_seen", "virtualhome/test", "webshop/test", "searchqa/test",
-                      "sotopia/test")
+        for panel in (
+            "sokoban/test", "alfworld/valid_seen", "virtualhome/valid_unseen", "webshop/test", "searchqa/test",
+            "sotopia/test",
+        )
     },
     "compare": (
         "panel sokoban/test --policy random --policy expert --tasks 6 --out OUT && "
@@ -159,9 +157,9 @@ _QUICK: dict[str, tuple[str, str, bool]] = {
 _TIMED: dict[str, tuple[str, str, bool]] = {
     "throughput": ("throughput --quick --only sokoban,sotopia --out OUT", "", True),
     "endpoint": ("endpoint --dialogues 4 --delay .01 --turns 4 --repeats 1 --out OUT", "", False),
-    "search": ("search --passages 1000 --queries 50 --out OUT", "", False),
-    "shop-scale": ("shop-scale --products 2000 --queries 20 --out OUT", "*.json", False),
-    "gpu": ("gpu --shapes tiny --iterations 1 --warmup 0 --out OUT", "gpu.json", True),
+    "search": ("search --passages 200 --queries 10 --out OUT", "", False),
+    "shop-scale": ("shop-scale --products 500 --queries 10 --out OUT", "*.json", False),
+    "gpu": ("gpu --shapes tiny --iterations 1 --warmup 0 --out OUT", "gpu.json", False),
 }  # fmt: skip
 
 GOLDENS = [
