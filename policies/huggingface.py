@@ -14,11 +14,9 @@ from numpy.typing import NDArray
 
 from agentgym.outside.text import clean
 from agentgym.trajectory import Reply
-from policies.decode.admissible import CommandTokens
 from policies.decode.logits_cache import WeightsCount, weights_version
-from policies.decode.policy_queue import PolicyQueue
-from policies.decode.reply_end import ReplyEnd
-from policies.decode.reply_text import ReplyText
+from policies.decode.queue import PolicyQueue
+from policies.decode.reply import CommandTokens, ReplyEnd, ReplyText
 from policies.decode.sampler import Completion, Decoding, LoopSampler, Restriction, Sampler
 from policies.lora import ADAPTER_FILE, has_adapter, load_adapter, save_adapter
 from policies.pretrained import (

@@ -32,6 +32,8 @@ _BLOCK: Final = 1 << 20
 _LINE_END: Final = 0x0A
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
+#: Line breaks of any kind, and what chat templates may take for marks of their own: `<`, and `[` of `[INST]`.
+_MARKS = re.compile(r"[<\x7f-\x9f\u2028\u2029]|\[(?=/?[A-Z_]{2,}\])")
 #: Lone surrogates and control characters; tabulator and the line breaks \n, \r, \x0b, \x0c, \x85 stay.
 _FOUL = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")
 #: Everything at which `str.splitlines` breaks a line, a pair of \r and \n as one.
@@ -299,3 +301,15 @@ _DECODERS: Final = {
     for unique in (False, True)
     for spare in (False, True)
 }
+
+
+def quote(text: str) -> str:
+    r"""Return a text as a JSON string in one line, with no mark that a chat template knows.
+
+    >>> print(quote('Bye."\n{"goal": 10} <|im_end|> [INST] 5 € [sic]'))
+    "Bye.\"\n{\"goal\": 10} \u003c|im_end|> \u005bINST] 5 € [sic]"
+    >>> json.loads(quote("<a>")) == "<a>"
+    True
+    """
+    quoted = json.dumps(clean(text), ensure_ascii=False)
+    return _MARKS.sub(lambda found: f"\\u{ord(found[0]):04x}", quoted)

@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from agentgym.outside.chat.endpoint import ChatEndpoint
-from agentgym.outside.chat.quoting import quote
 from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest
-from agentgym.outside.text import clean
+from agentgym.outside.text import clean, quote
 from agentgym.sotopia.acts import Turn
 from agentgym.sotopia.dialogue import Failure
 

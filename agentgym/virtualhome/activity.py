@@ -7,13 +7,37 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
+from agentgym.virtualhome.admissible import Offers
+from agentgym.virtualhome.commands import Words
 from agentgym.virtualhome.goals import Goal, Tests
-from agentgym.virtualhome.lexicon import Lexicon
 from agentgym.virtualhome.rules import World
 from agentgym.virtualhome.scene import Scene
+from agentgym.virtualhome.text import View
 
 #: Repairs without which texts would depend on the order of sets, and rules might not answer.
 ALWAYS: Final = frozenset(("cycles", "grab_place"))
+
+
+class Lexicon:
+    """The words of one scene, shared by all episodes in it.
+
+    Args:
+        scene: the scene.
+
+    Attributes:
+        scene: the scene.
+        names: what things are called.
+        words: the commands.
+        offers: which of them can be done.
+        view: what is shown.
+    """
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.words = Words(scene)
+        self.names = self.words.names
+        self.offers = Offers(self.words)
+        self.view = View(self.names, scene)
 
 
 @dataclass(frozen=True, eq=False)

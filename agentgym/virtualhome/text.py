@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from functools import cache
 
-from agentgym.virtualhome.names import Names
+from agentgym.virtualhome.commands import Names
 from agentgym.virtualhome.scene import (
     CLOSE,
     DIRTY,

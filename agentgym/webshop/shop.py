@@ -22,8 +22,7 @@ from agentgym.webshop.catalogue.product import Product
 from agentgym.webshop.generated.generator import NUM_PRODUCTS, generate
 from agentgym.webshop.goals import KINDS, GivenGoals, Goals, HumanGoals, SyntheticGoals
 from agentgym.webshop.nouns import make_tagger
-from agentgym.webshop.official.files import find_files, read_human, read_products, requests_of
-from agentgym.webshop.official.records import read_record
+from agentgym.webshop.official.files import find_files, read_human, read_products, read_record, requests_of
 from agentgym.webshop.pages import Pages
 from agentgym.webshop.reward import Grader
 from agentgym.webshop.search import bm25, bm25_build, lucene

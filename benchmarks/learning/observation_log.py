@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium as gym
 from numpy.typing import NDArray
 
-from policies.pictures.png import data_url
+from policies.pictures import data_url
 
 
 class ObservationLog(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):

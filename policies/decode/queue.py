@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -10,6 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from agentgym.rollout.queue import answers_of
+from agentgym.trajectory import Reply
 from policies.decode.batch import DecodeBatch, can_join
 from policies.decode.sampler import (
     Completion,
@@ -21,6 +23,7 @@ from policies.decode.sampler import (
     append_tokens,
     pick,
 )
+from policies.pretrained import Settings
 from policies.prompts import Prompt
 from policies.scoring.head import autocast
 
@@ -205,3 +208,69 @@ def completion_queue(sampler: Sampler, model: Any, decoding: Decoding) -> Comple
     if type(sampler) is LoopSampler and decoding.max_new_tokens > 1 and can_join(model):
         return Continuous(model, decoding)
     return Together(sampler, decoding)
+
+
+class _Policy(Protocol):
+    """What is needed of `policies.huggingface.HuggingFacePolicy`."""
+
+    model: Any
+    settings: Settings
+    sampler: Sampler
+
+    @property
+    def decoding(self) -> Decoding: ...
+
+    def encode_or_end(self, observation: Any) -> Prompt | None: ...
+
+    def restrictions(self, infos: Mapping[str, NDArray[Any]]) -> Sequence[Restriction | None] | None: ...
+
+    def reply(self, prompt: Prompt | None, one: Completion, version: int) -> Reply: ...
+
+
+class PolicyQueue:
+    """An `agentgym.rollout.queue.ReplyQueue`.
+
+    Args:
+        policy: whose replies they are.
+        version: of its weights, which the sampler has.
+    """
+
+    def __init__(self, policy: _Policy, version: int) -> None:
+        self._policy, self._version = policy, version
+        self._queue = completion_queue(policy.sampler, policy.model, policy.decoding)
+        self._prompts: dict[int, Prompt] = {}
+        self._unfit: list[int] = []
+
+    def put(
+        self,
+        names: Sequence[int],
+        observations: Sequence[Any],
+        infos: Mapping[str, NDArray[Any]],
+        rngs: Sequence[np.random.Generator],
+    ) -> None:
+        """Ask for some replies; each takes `max_new_tokens` numbers from its generator, none when greedy."""
+        settings = self._policy.settings
+        restrictions = self._policy.restrictions(infos) or [None] * len(names)
+        for name, observation, rng, limit in zip(names, observations, rngs, restrictions, strict=True):
+            draws = rng.random(settings.max_new_tokens) if settings.temperature > 0 else None
+            prompt = self._policy.encode_or_end(observation)
+            if prompt is None:
+                self._unfit.append(name)
+            else:
+                self._prompts[name] = prompt
+                self._queue.put(Request(name, prompt, draws, limit))
+
+    def get(self) -> list[tuple[int, Reply | Exception]]:
+        """Return what is answered."""
+        if self._unfit:
+            unfit, self._unfit = self._unfit, []
+            return [(name, self._policy.reply(None, Completion(), self._version)) for name in unfit]
+        return [
+            (name, one if isinstance(one, Exception) else self._policy.reply(prompt, one, self._version))
+            for name, one in answers_of(self._queue, self._queue.get(), self._prompts)
+            for prompt in [self._prompts.pop(name)]
+        ]
+
+    def close(self) -> None:
+        """Give up what is on its way."""
+        self._queue.close()

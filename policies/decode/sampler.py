@@ -39,7 +39,7 @@ class Completion:
 
 
 class Restriction(Protocol):
-    """What a reply may be; see `policies.decode.admissible.CommandTokens`."""
+    """What a reply may be; see `policies.decode.reply.CommandTokens`."""
 
     def allowed(self, token_ids: Sequence[int]) -> tuple[int, ...]:
         """Return the token ids that may follow these tokens of a reply, at least one."""

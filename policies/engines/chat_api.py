@@ -14,7 +14,7 @@ from agentgym.outside.chat.budget import BudgetSpentError
 from agentgym.outside.chat.endpoint import BegunRequest, ChatEndpoint
 from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest
 from agentgym.trajectory import Reply
-from policies.pictures.png import data_url
+from policies.pictures import data_url
 
 
 class EndpointError(RuntimeError):

@@ -1,7 +1,7 @@
 """Steps as lines of JSON for a model to read about: what was seen, what was done, whether it was refused.
 
 A line is one step and one step is a line: every text of a line is a JSON string that nothing within can close, and its
-line breaks and the marks of chat templates are escaped (`agentgym.outside.chat.quoting`). So no page and no utterance
+line breaks and the marks of chat templates are escaped (`agentgym.outside.text.quote`). So no page and no utterance
 begins a step of its own, changes a number or ends the list.
 """
 
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.outside.chat.quoting import quote
+from agentgym.outside.text import quote
 from agentgym.trajectory import StepTable
 
 #: What `wrappers.prompt` writes between the steps before and what is seen now.

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agentgym.outside.files import write_file
-from policies.pictures.png import picture_of, png
+from policies.pictures import picture_of, png
 from policies.prompts import FIRST_PICTURE, Prompt
 
 # Bytes of PNG files that are kept in memory, and of what the model reads; the oldest go first.

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from agentgym.outside.text import DataError
 from agentgym.sokoban.text import MOST_SIDE, board_text, parse_level
 from agentgym.trajectory.columns import intern
-from policies.decode.reply_end import ReplyEnd
+from policies.decode.reply import ReplyEnd
 from policies.tiny import tiny_tokenizer
 from tests.agentgym.hard_inputs import (
     COMMANDS,

@@ -15,10 +15,9 @@ import gymnasium as gym
 
 from agentgym.alfworld.official.problem import read_game as read_problem
 from agentgym.alfworld.player import ALFWorldPlayer, Beliefs, read_task
-from agentgym.outside.chat.quoting import quote
 from agentgym.outside.chat.wire import read_answer
 from agentgym.outside.redaction import redact
-from agentgym.outside.text import clean, one_line, read_json
+from agentgym.outside.text import clean, one_line, quote, read_json
 from agentgym.registry import ROWS
 from agentgym.searchqa.official.corpus import PassageReader
 from agentgym.searchqa.official.questions import read_questions

@@ -14,8 +14,8 @@ from itertools import accumulate, combinations
 from typing import Final, NamedTuple
 
 from agentgym.tasks import Draws
+from agentgym.virtualhome.activity import Lexicon
 from agentgym.virtualhome.generated.catalogue import KINDS, ROOMS, STOCK, VIEWS, Kind, Stock
-from agentgym.virtualhome.lexicon import Lexicon
 from agentgym.virtualhome.scene import Edge, Node, Scene
 
 #: Splits, with the sides of houses that belong to them.

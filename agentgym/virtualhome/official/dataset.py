@@ -12,10 +12,9 @@ from typing import Final
 from agentgym.checks import check_name, suggest
 from agentgym.outside.files import fingerprint
 from agentgym.outside.text import DataError
-from agentgym.virtualhome.activity import Activity
+from agentgym.virtualhome.activity import Activity, Lexicon
 from agentgym.virtualhome.goals import Goal
 from agentgym.virtualhome.hindsight import Chore, goal_of, split_id, with_chore
-from agentgym.virtualhome.lexicon import Lexicon
 from agentgym.virtualhome.official.files import HOW, PARTS, Entry, Folder, build
 from agentgym.virtualhome.official.goals import DIFFERENCES, KINDS, flaw, read_eai
 from agentgym.virtualhome.scene import Scene

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from math import inf
 from typing import Any, Final
@@ -12,12 +12,11 @@ from agentgym.virtualhome.activity import ALWAYS, Activity
 from agentgym.virtualhome.household import OriginalError, Refused
 from agentgym.virtualhome.keys import known_nodes, state_key
 from agentgym.virtualhome.rules import RULES, World
-from agentgym.virtualhome.scene import CLOSE, HOLDS_LH, HOLDS_RH, INSIDE, ON, Scene, members
+from agentgym.virtualhome.scene import CLOSE, HOLDS_LH, HOLDS_RH, INSIDE, ON, Edge, Scene, members
 from agentgym.virtualhome.script import parse_line
 from agentgym.virtualhome.spa.actions import TEMPLATES, action_of, open_line
 from agentgym.virtualhome.spa.episode import OK, SpaEpisode, Turn, introduction
 from agentgym.virtualhome.spa.objects import Choose
-from agentgym.virtualhome.spa.preparation import prepared
 
 #: What each repair changes, beside those of the rules.
 REPAIRS: Final[dict[str, str]] = {
@@ -194,3 +193,49 @@ def _say(action: str, *names: str) -> str:
 def _prepared(scene: Scene, containment: bool) -> Scene:
     """The house of an activity as its episodes begin, one for all of them."""
     return prepared(scene, containment=containment)
+
+
+def prepared(scene: Scene, *, removed: Iterable[Edge] | None = None, containment: bool = False) -> Scene:
+    """Return a scene as an episode of the papers begins.
+
+    Args:
+        scene: the scene of a published task.
+        removed: the edges that the wrapper took out of its file, where they are known; None: `taken_out` says which.
+        containment: the repair: only pairs of things inside each other are taken out. The original takes the food out
+            of the freezer with them.
+
+    Raises:
+        ValueError: for an edge in `removed` that the scene does not have.
+    """
+    if containment:
+        edges = set(scene.edges())
+        removed = [edge for edge in scene.edges() if edge[1] == "INSIDE" and (edge[2], "INSIDE", edge[0]) in edges]
+    elif removed is None:
+        removed = taken_out(scene.edges())
+    return scene.changed(remove=removed)
+
+
+def taken_out(edges: Iterable[Edge]) -> list[Edge]:
+    """Return the edges that the wrapper takes out of a list of different edges.
+
+    It goes through the list, takes (a, R, b) and (b, INSIDE, a) out where both are there, and steps over what then
+    moves up: which ones it meets depends on the order of the list, that of the raw file in the original.
+
+    >>> taken_out([(1, "CLOSE", 2), (3, "CLOSE", 4), (2, "INSIDE", 1), (4, "INSIDE", 3), (3, "FACING", 4)])
+    [(1, 'CLOSE', 2), (2, 'INSIDE', 1), (3, 'FACING', 4), (4, 'INSIDE', 3)]
+    """
+    listed = list(edges)
+    place = {edge: number for number, edge in enumerate(listed)}
+    gone: dict[Edge, None] = {}
+    steps_over = 0
+    for number, edge in enumerate(listed):
+        if edge in gone:
+            continue
+        if steps_over:
+            steps_over -= 1
+            continue
+        inside = (edge[2], "INSIDE", edge[0])
+        if inside in place and inside not in gone:
+            steps_over = 1 + (place[inside] < number)
+            gone |= {edge: None, inside: None}
+    return list(gone)

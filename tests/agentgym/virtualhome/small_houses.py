@@ -1,8 +1,7 @@
 """Houses that are worked out by hand."""
 
-from agentgym.virtualhome.activity import Activity
+from agentgym.virtualhome.activity import Activity, Lexicon
 from agentgym.virtualhome.goals import Goal
-from agentgym.virtualhome.lexicon import Lexicon
 from agentgym.virtualhome.rules import World
 from agentgym.virtualhome.scene import Node, Scene
 

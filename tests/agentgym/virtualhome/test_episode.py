@@ -7,11 +7,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym.virtualhome.activity import Activity
+from agentgym.virtualhome.activity import Activity, Lexicon
 from agentgym.virtualhome.episode import Episode
 from agentgym.virtualhome.generated.houses import house
 from agentgym.virtualhome.goals import Goal
-from agentgym.virtualhome.lexicon import Lexicon
 from agentgym.virtualhome.scene import Scene
 from tests.agentgym.virtualhome.naive_view import NaiveView
 from tests.agentgym.virtualhome.small_houses import EDGES, NODES

@@ -12,8 +12,7 @@ import pytest
 from agentgym.webshop.catalogue.catalogue import MemoryCatalogue, draw_prices, known_prices
 from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.goals import NO_LIMIT, GivenGoals, HumanGoals, HumanRequest, SyntheticGoals, draw_limit
-from agentgym.webshop.official.files import read_human
-from agentgym.webshop.official.records import read_record
+from agentgym.webshop.official.files import read_human, read_record
 from tests.agentgym.webshop.oracles import catalogue, find
 from tests.agentgym.webshop.small_shop import product
 

@@ -4,7 +4,7 @@ import gymnasium as gym
 
 import agentgym  # noqa: F401
 from benchmarks.learning.observation_log import ObservationLog
-from policies.pictures.png import data_url
+from policies.pictures import data_url
 
 
 def test_frames_and_texts_are_what_the_environment_showed():

@@ -5,10 +5,15 @@ import os
 import gymnasium as gym
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.virtualhome.env import VirtualHomeEnv
+from agentgym.virtualhome.scene import Edge
+from agentgym.virtualhome.spa.activity import prepared, taken_out
 from tests.agentgym.virtualhome import official_houses
+from tests.agentgym.virtualhome.micro_house import EDGES, FRIDGE, KITCHEN, MILK, TABLE, house
 
 
 def test_an_episode_begins_with_the_task_and_shows_what_is_close() -> None:
@@ -107,3 +112,33 @@ def test_what_cannot_be_is_said() -> None:
         VirtualHomeEnv(data="generated", protocol="spar")
     with pytest.raises(ValueError, match="unknown repair 'no_leak'"):
         VirtualHomeEnv(data="generated", repairs=("no_leak",))
+
+
+SOME_EDGE = st.tuples(st.integers(0, 4), st.sampled_from(["CLOSE", "INSIDE", "ON"]), st.integers(0, 4))
+
+
+def taken_out_one_by_one(edges: list[Edge]) -> set[Edge]:
+    """A list that gets shorter while one goes through it."""
+    left = list(edges)
+    for edge in left:
+        inside = (edge[2], "INSIDE", edge[0])
+        if inside in left:
+            for each in {edge, inside}:
+                left.remove(each)
+    return set(edges) - set(left)
+
+
+@given(st.lists(SOME_EDGE, unique=True, max_size=25))
+def test_the_same_edges_are_taken_out(given: list[Edge]) -> None:
+    assert set(taken_out(given)) == taken_out_one_by_one(given)
+
+
+def test_a_house_without_what_lies_in_containers() -> None:
+    scene = house((FRIDGE, "CLOSE", MILK), (TABLE, "INSIDE", FRIDGE), (FRIDGE, "INSIDE", TABLE))
+    whole = set(scene.edges())
+    assert whole - set(prepared(scene, removed=[(MILK, "INSIDE", KITCHEN)]).edges()) == {(MILK, "INSIDE", KITCHEN)}
+    mutual = {(TABLE, "INSIDE", FRIDGE), (FRIDGE, "INSIDE", TABLE)}
+    assert whole - set(prepared(scene, containment=True).edges()) == mutual
+    gone = whole - set(prepared(scene).edges())
+    assert {(FRIDGE, "CLOSE", MILK), (MILK, "INSIDE", FRIDGE)} <= gone
+    assert set(prepared(house()).edges()) == set(EDGES)

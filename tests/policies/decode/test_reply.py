@@ -9,9 +9,10 @@ from agentgym.trajectory import StepTable
 from baselines.batch import make_batch
 from baselines.config import TrainerConfig
 from baselines.update import update
-from policies.decode.admissible import TokenTrie
+from policies.decode.reply import ReplyEnd, ReplyText, TokenTrie
 from policies.huggingface import HuggingFacePolicy
-from policies.tiny import tiny_policy
+from policies.pretrained import Settings
+from policies.tiny import tiny_policy, tiny_tokenizer
 
 torch.set_num_threads(1)
 
@@ -140,3 +141,39 @@ def test_an_update_trains_the_log_probabilities_under_the_restriction(policy):
             policy, torch.optim.SGD(policy.model.parameters(), lr=0.0), batch,
             dataclasses.replace(config, microbatch_tokens=64), np.random.default_rng(0),
         )  # fmt: skip
+
+
+def test_what_the_model_writes_is_clean_text():
+    tokenizer = type("Foul", (), {"decode": lambda self, ids, **_: "a\ud800\x1b\x00b\n"})()
+    assert ReplyText(tokenizer, Settings())((1, 2)) == "a\ufffd\ufffd\ufffdb\n"
+
+
+def test_text_and_tokens_are_each_other_s_inverse():
+    tokenizer = tiny_tokenizer(["look"], ["up", "down"])
+    text = ReplyText(tokenizer, Settings(prefix="<action>", suffix="</action>", max_new_tokens=4))
+    ids = text.tokens("<action>up down</action>")
+    assert ids[-1] == tokenizer.eos_token_id  # no stop text ends it
+    assert text(ids) == "<action>up down</action>"
+    assert text(ids[:1]) == text(ids[:1]) == "<action>up</action>"
+
+
+def test_an_end_token_or_a_text_over_several_tokens_ends_a_reply() -> None:
+    tokenizer = tiny_tokenizer(["PO#"])
+    first, second, other = (tokenizer(text)["input_ids"][0] for text in "PO#")
+    over = ReplyEnd(tokenizer, {tokenizer.eos_token_id}, ("PO",))
+    assert [over(ids) for ids in ([first], [first, second], [second], [other, first, second], [first, other])] == [
+        False, True, False, True, False
+    ]  # fmt: skip
+    assert over([first, tokenizer.eos_token_id])
+    assert not ReplyEnd(tokenizer, (), ())([tokenizer.eos_token_id])
+
+
+def test_a_stop_text_of_ten_tokens_is_seen_at_its_last() -> None:
+    tokenizer = tiny_tokenizer(["Px"])
+    token, other = (tokenizer(text)["input_ids"][0] for text in "Px")
+    over = ReplyEnd(tokenizer, (), ("P" * 9 + "x",))
+    ids: list[int] = []
+    for _ in range(400):
+        ids.append(other if len(ids) % 5 == 4 else token)
+        assert not over(ids)
+    assert over([token] * 9 + [other])
