@@ -18,11 +18,12 @@ from benchmarks.league.study import QUICK, run_league
 from benchmarks.league.study import make_config as make_league_config
 from benchmarks.ranking.report import write_ranking_report
 from benchmarks.ranking.study import make_config, run_ranking
+from benchmarks.report.page import write_page
 from benchmarks.search_players.report import drawn, write_search_report
 from benchmarks.search_players.results import SearchConfig
 from benchmarks.search_players.study import run_search
-from benchmarks.shaping.report import write_shaping_report
-from tests.benchmarks.shaping.test_study import made_up
+from benchmarks.training.shaping import STUDY as SHAPING
+from tests.benchmarks.training.test_shaping import made_up
 
 
 def inside(browser, name):
@@ -90,10 +91,10 @@ def test_the_league_page_sorts_by_mouse_and_keyboard(browser, tmp_path):
 
 def test_the_shaping_page_shows_its_table_and_curves(browser, tmp_path):
     study = made_up()
-    browser.get(write_shaping_report(study, tmp_path)[1].as_uri())
-    heads = browser.find_elements(By.CSS_SELECTOR, "#table thead th")
+    browser.get(write_page(SHAPING.shown(study), tmp_path)[-1].as_uri())
+    heads = browser.find_elements(By.CSS_SELECTOR, ".table thead th")
     assert len(heads) == 1 + len(study.config.rewards)
-    picture = browser.find_element(By.CSS_SELECTOR, "#curves img")
+    picture = browser.find_element(By.CSS_SELECTOR, ".figure img")
     assert picture.get_property("naturalWidth") > 600
     page = browser.find_element(By.TAG_NAME, "html")
     assert page.get_property("scrollWidth") <= page.get_property("clientWidth")
