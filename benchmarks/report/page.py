@@ -125,7 +125,9 @@ def print_page(page: Page, console: Console) -> None:
 def terminal_table(shown: Table, console: Console) -> RichTable:
     """Return a table for a terminal; where it does not fit, intervals go below estimates and no space is left."""
     wide = _terminal_table(shown, narrow=False)
-    return wide if console.measure(wide).maximum <= console.width else _terminal_table(shown, narrow=True)
+    # A measure is never larger than the console that it is taken in.
+    needed = console.measure(wide, options=console.options.update_width(10_000)).maximum
+    return wide if needed <= console.width else _terminal_table(shown, narrow=True)
 
 
 def _terminal_table(shown: Table, narrow: bool) -> RichTable:
