@@ -35,9 +35,9 @@ class Job:
     """One process's work.
 
     Attributes:
-        kind: what sort of work: "references", "clone" or "method".
+        kind: what sort of work: "references", "clone", "method", or "part" of a study.
         seed: of a clone or a method.
-        method: what is trained; "" for other kinds.
+        method: what is trained, or the name of the part; "" for other kinds.
     """
 
     kind: str
@@ -48,9 +48,8 @@ class Job:
     def name(self) -> str:
         """Folder name, unique in a benchmark; other signs of a method's name than letters, digits and .=+ are "-"."""
         method = re.sub(r"[^\w.=+]+", "-", self.method)
-        return {"references": "references", "clone": f"clone-seed{self.seed}"}.get(
-            self.kind, f"{method}-seed{self.seed}"
-        )
+        names = {"references": "references", "clone": f"clone-seed{self.seed}", "part": method}
+        return names.get(self.kind, f"{method}-seed{self.seed}")
 
 
 #: Does one job and tells its progress; must be picklable: a function of a module, or a `functools.partial` of one.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import sys
 from typing import Any
 
@@ -20,7 +21,8 @@ except ModuleNotFoundError as error:
     print(missing_package(error), file=sys.stderr)
     sys.exit(2)
 
-#: Where each command is; its file is imported when it is asked for, so that no command waits for another's libraries.
+#: Where each command is, a function or a study. Its file is imported when it is asked for, so that no command waits
+#: for another's libraries.
 COMMANDS = {
     "train": "benchmarks.train.command:train",
     "report": "benchmarks.learning.command:report",
@@ -35,11 +37,11 @@ COMMANDS = {
     "ranking": "benchmarks.ranking.study:ranking",
     "league": "benchmarks.league.command:league",
     "branching": "benchmarks.ranking.branching:branching",
-    "scorers": "benchmarks.scorers.study:scorers",
-    "shaping": "benchmarks.shaping.study:shaping",
+    "scorers": "benchmarks.truth.scorers:STUDY",
+    "shaping": "benchmarks.training.shaping:STUDY",
     "head-to-head": "benchmarks.head_to_head.study:head_to_head",
     "study": "benchmarks.paper_studies.command:study",
-    "search-players": "benchmarks.search_players.study:search_players",
+    "search-players": "benchmarks.play.search_players:STUDY",
     "aliasing": "benchmarks.studies.aliasing:aliasing",
     "hindsight": "benchmarks.studies.hindsight:hindsight",
     "merging": "benchmarks.studies.merging:merging",
@@ -52,7 +54,7 @@ COMMANDS = {
 
 
 class Commands(TyperGroup):
-    """The commands by name, each a function of its study's file."""
+    """The commands by name, each a function or a study of its file."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return all names, in the order of the help."""
@@ -64,7 +66,8 @@ class Commands(TyperGroup):
             return None
         module, _, function = COMMANDS[cmd_name].partition(":")
         alone = typer.Typer(**_SETTINGS)
-        alone.command(cmd_name)(getattr(importlib.import_module(module), function))
+        found = getattr(importlib.import_module(module), function)
+        alone.command(cmd_name)(found if inspect.isfunction(found) else found.command)
         return typer.main.get_command(alone)
 
     def invoke(self, ctx: Any) -> Any:

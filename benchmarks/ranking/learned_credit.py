@@ -1,6 +1,6 @@
 """Step credit that is fitted to the outcomes of a group, in closed form: no network, no sight of other groups.
 
-Credit of a network, which learns from many groups, is measured by `benchmarks.scorers`.
+Credit of a network, which learns from many groups, is measured by `benchmarks.truth.scorers`.
 """
 
 from __future__ import annotations

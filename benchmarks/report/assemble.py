@@ -66,8 +66,11 @@ def page(
     def read(name: str) -> str:
         return (files / name).read_text(encoding="utf-8")
 
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, keep_trailing_newline=True)
-    shown = environment.from_string(read(template)).render(
+    environment = jinja2.Environment(
+        loader=jinja2.FunctionLoader(read), autoescape=True, undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+    )  # fmt: skip
+    shown = environment.get_template(template).render(
         style=markupsafe.Markup("\n".join(map(read, styles))),
         scripts=[markupsafe.Markup(script) for script in (*libraries, *map(read, scripts))],
         # No "<" of a text may be read as the end of the script element that holds the data.

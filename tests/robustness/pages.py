@@ -120,13 +120,14 @@ def check_shaping(texts: list[str]) -> None:
     """The shaping study's page with the texts in the names of the machine."""
     from dataclasses import replace
 
-    from benchmarks.shaping.report import write_shaping_report
-    from tests.benchmarks.shaping.test_study import made_up
+    from benchmarks.report.page import write_page
+    from benchmarks.training.shaping import STUDY as SHAPING
+    from tests.benchmarks.training.test_shaping import made_up
 
     with tempfile.TemporaryDirectory() as name:
         study = made_up()
         study = replace(study, created=texts[-1], machine=replace(study.machine, cpu="".join(texts), system=texts[0]))
-        pages = write_shaping_report(study, Path(name))
+        pages = write_page(SHAPING.shown(study), Path(name))
         look_at(next(page for page in pages if page.suffix == ".html"))
 
 

@@ -18,8 +18,9 @@ from benchmarks.learning.results import load, save
 from benchmarks.ranking.report import write_ranking_report
 from benchmarks.ranking.study import make_config, run_ranking
 from benchmarks.report.assemble import LONGEST
-from benchmarks.shaping.report import write_shaping_report
-from tests.benchmarks.shaping.test_study import made_up
+from benchmarks.report.page import write_page
+from benchmarks.training.shaping import STUDY as SHAPING
+from tests.benchmarks.training.test_shaping import made_up
 
 SCRIPT = "</script><script>window.ran = true</script><img src=x onerror='window.ran = true'>"
 TEXTS = {
@@ -117,5 +118,5 @@ def test_the_page_of_the_shaping_study(browser, tmp_path, text):
     study = made_up()
     machine = dataclasses.replace(study.machine, cpu=text, python=text)
     hostile = dataclasses.replace(study, created=text, machine=machine)
-    opened(browser, write_shaping_report(hostile, tmp_path)[1])
+    opened(browser, write_page(SHAPING.shown(hostile), tmp_path)[-1])
     assert browser.get_log("browser") == []

@@ -16,13 +16,13 @@ from selenium.webdriver.support.ui import Select
 from benchmarks.league.report import write_league_report
 from benchmarks.league.study import QUICK, run_league
 from benchmarks.league.study import make_config as make_league_config
+from benchmarks.play.search_players import STUDY as SEARCH
+from benchmarks.play.search_players import SearchConfig, drawn
 from benchmarks.ranking.report import write_ranking_report
 from benchmarks.ranking.study import make_config, run_ranking
-from benchmarks.search_players.report import drawn, write_search_report
-from benchmarks.search_players.results import SearchConfig
-from benchmarks.search_players.study import run_search
-from benchmarks.shaping.report import write_shaping_report
-from tests.benchmarks.shaping.test_study import made_up
+from benchmarks.report.page import write_page
+from benchmarks.training.shaping import STUDY as SHAPING
+from tests.benchmarks.training.test_shaping import made_up
 
 
 def inside(browser, name):
@@ -90,10 +90,10 @@ def test_the_league_page_sorts_by_mouse_and_keyboard(browser, tmp_path):
 
 def test_the_shaping_page_shows_its_table_and_curves(browser, tmp_path):
     study = made_up()
-    browser.get(write_shaping_report(study, tmp_path)[1].as_uri())
-    heads = browser.find_elements(By.CSS_SELECTOR, "#table thead th")
+    browser.get(write_page(SHAPING.shown(study), tmp_path)[-1].as_uri())
+    heads = browser.find_elements(By.CSS_SELECTOR, ".table thead th")
     assert len(heads) == 1 + len(study.config.rewards)
-    picture = browser.find_element(By.CSS_SELECTOR, "#curves img")
+    picture = browser.find_element(By.CSS_SELECTOR, ".figure img")
     assert picture.get_property("naturalWidth") > 600
     page = browser.find_element(By.TAG_NAME, "html")
     assert page.get_property("scrollWidth") <= page.get_property("clientWidth")
@@ -105,8 +105,8 @@ def test_the_search_page_draws_the_searches_that_its_controls_name(browser, tmp_
         env="AgentRL/Sokoban-v0", policy="random", split="test", tasks=4, methods=["best_of_n", "mcts"],
         budgets=[20, 60], listed=True, rollout=0, outcome="score", gamma=0.99, fresh=False, shown=3, seed=0,
     )  # fmt: skip
-    study = run_search(config, tmp_path)
-    browser.get(write_search_report(study, tmp_path).as_uri())
+    study = SEARCH.play(config, tmp_path)
+    browser.get(write_page(SEARCH.shown(study), tmp_path)[-1].as_uri())
     graphs = {(graph.method, graph.stage): graph for graph in drawn(study)}
     assert len(graphs) == 4
     for (method, stage), graph in graphs.items():

@@ -1,4 +1,4 @@
-"""The study of scorers from end to end, small."""
+"""How scores become credit, what they are held against, and the study of scorers from end to end, small."""
 
 import dataclasses
 import io
@@ -15,14 +15,90 @@ pytest.importorskip("rich")
 from rich.console import Console
 from typer.testing import CliRunner
 
+from agentgym.trajectory import StepTable
 from benchmarks.json_files import OtherConfigurationError, ResultsError
 from benchmarks.ranking.measures import MEASURES
+from benchmarks.report.page import print_page
 from benchmarks.run import app
-from benchmarks.scorers.registry import SCORERS, Scored
-from benchmarks.scorers.results import load
-from benchmarks.scorers.study import QUICK, make_config, run_scorers
-from benchmarks.scorers.table import print_study
-from benchmarks.scorers.training import FixedPolicy, learn
+from benchmarks.truth.scorers import (
+    QUICK,
+    SCORERS,
+    STUDY,
+    FewerSteps,
+    FixedPolicy,
+    HeldOut,
+    Scored,
+    learn,
+    make_config,
+    outcome_targets,
+    step_scores,
+)
+
+TABLE = StepTable.from_arrays(
+    group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"], action=["right", "up", "left"],
+    next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0],
+)  # fmt: skip
+
+
+def test_tokens_of_a_reply_are_added_up():
+    assert step_scores(np.array([1.0, np.nan])) == pytest.approx([1.0, np.nan], nan_ok=True)
+    assert step_scores(np.array([[1.0, 2.0, 0.0], [4.0, -1.0, 1.0]])).tolist() == [3.0, 4.0]
+
+
+def test_values_are_fitted_to_discounted_outcomes():
+    assert outcome_targets(TABLE) == pytest.approx([0.95, 1, 0])
+
+
+def test_state_values_count_by_their_change():
+    values = np.array([0.25, 0.75, 0.25])
+    for name, scored in SCORERS.items():
+        found = scored.credit(TABLE, values)
+        # Into "u" .5, then the success, which is worth 1, or the end of the lost one, which is worth 0.
+        expected = [0.5, 0.25, -0.25] if scored.kind == "state value" else values
+        if name == "hindsight":  # scores are ratios
+            expected = [-2 * np.log(2), np.log(0.75), -2 * np.log(2)]
+        assert found == pytest.approx(expected), name
+
+
+def test_the_reference_knows_lengths_only():
+    reference = FewerSteps()
+    scores = reference.scores(TABLE)
+    assert scores.tolist() == [-1, -1, -1]
+    assert reference.update(TABLE, scores, None, np.random.default_rng(0), 1e-3) == {}
+    assert reference.state_dict() == reference.describe() == {}
+
+
+@pytest.mark.parametrize("name", SCORERS)
+def test_a_scorer_says_nothing_before_it_has_learned_and_something_after(name):
+    from tests.baselines.scorers.test_critic import played, small_policy
+
+    scored, table = SCORERS[name], played()
+    if scored.kind == "reference":
+        pytest.skip("learns nothing")
+    scorer = scored.make(small_policy())
+    before = scorer.scores(table)
+    silent = np.log(before) if name == "hindsight" else step_scores(before)
+    assert np.abs(silent).max() < 1e-5
+    targets = None if scored.targets is None else scored.targets(table)
+    row = scorer.update(table, before, targets, np.random.default_rng(0), 1e-2)
+    assert any(key.endswith("_loss") for key in row)
+    assert np.abs(step_scores(scorer.scores(table)) - step_scores(before)).max() > 1e-4
+
+
+def test_the_truth_ranks_without_error():
+    # A corridor: right pushes the box nearer, left steps away from it; two episodes of two levels.
+    start, nearer, away = (f"#######\n#{row}#\n#######" for row in ("_PX_O", "__PXO", "P_X_O"))
+    solved = "#######\n#___P√#\n####### [success]"
+    played = StepTable.from_arrays(
+        group=[0, 0, 0, 1, 1, 1], trajectory=[0, 0, 1, 2, 2, 3], t=[0, 1, 0, 0, 1, 0],
+        state=[start, nearer, start] * 2, action=["right", "right", "left"] * 2,
+        next_state=[nearer, solved, away] * 2, reward=[0.0] * 6, won=[1, 1, 0] * 2,
+    )  # fmt: skip
+    held_out = HeldOut.of(played, 2, resamples=20, seed=0)
+    assert held_out.truth.tolist() == [1, 1, -1] * 2
+    assert held_out.measures(held_out.truth)["within"].mean == 1
+    assert held_out.measures(-held_out.truth)["within"].mean == -1
+    assert held_out.measures(-held_out.truth)["sign_all"].mean == 0
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +111,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def study(folder):
-    return load(folder / "scorers.json")
+    return STUDY.load(folder / "scorers.json")
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +147,7 @@ def test_the_same_command_continues_and_changes_nothing_but_times(folder):
     (folder / "critic.json").unlink()
     result = CliRunner().invoke(app, ["scorers", "--quick", "--out", str(folder)])
     assert result.exit_code == 0, result.output
-    assert "fewer steps: finished before" in result.output
+    assert f"{len(SCORERS) - 1} of {len(SCORERS)} scorers are finished" in result.output.replace("\n", " ")
     assert "critic: 2 of 2 iterations" in result.output
     assert "cloning" not in result.output
     assert (folder / "fewer-steps.json").read_text("utf-8") == kept
@@ -147,7 +223,7 @@ def test_the_policy_stands_still(fixed, held_out):
 
 def test_another_configuration_needs_another_folder(folder):
     with pytest.raises(OtherConfigurationError, match="scorers: there"):
-        run_scorers(make_config(scorers=["critic"], sizes=QUICK), folder)
+        STUDY.play(make_config(scorers=["critic"], sizes=QUICK), folder)
 
 
 def test_what_cannot_be_measured_is_named(tmp_path, folder):
@@ -159,13 +235,13 @@ def test_what_cannot_be_measured_is_named(tmp_path, folder):
     assert make_config(job / "model").policy == make_config(job).policy == str(job)
     (tmp_path / "scorers.json").write_text("{}", encoding="utf-8")
     with pytest.raises(ResultsError, match="version"):
-        load(tmp_path / "scorers.json")
+        STUDY.load(tmp_path / "scorers.json")
 
 
 @pytest.mark.parametrize("width", [60, 80, 120])
 def test_the_terminal_shows_every_scorer_and_cuts_nothing(study, width):
     console = Console(file=io.StringIO(), width=width)
-    print_study(study, console)
+    print_page(STUDY.shown(study), console)
     text = console.file.getvalue()
     assert all(name in text for name in SCORERS)
     assert "…" not in text

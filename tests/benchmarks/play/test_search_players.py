@@ -14,13 +14,11 @@ import typer
 from typer.testing import CliRunner
 
 from benchmarks.json_files import ResultsError
-from benchmarks.search_players.report import drawn, render
-from benchmarks.search_players.results import load
-from benchmarks.search_players.study import METHODS, search_players
-from benchmarks.search_players.table import rows
+from benchmarks.play.search_players import METHODS, STUDY, drawn
+from benchmarks.report.page import html
 
 APP = typer.Typer()
-APP.command()(search_players)
+APP.command()(STUDY.command)
 
 
 def run(*options):
@@ -38,7 +36,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture
 def study(folder):
-    return load(folder / "search.json")
+    return STUDY.load(folder / "search.json")
 
 
 def test_every_method_plays_with_every_budget_and_stays_within(study):
@@ -86,8 +84,8 @@ def test_a_tree_of_the_root_counts_its_simulations(study):
 
 def test_the_page_holds_the_table_and_the_graphs(study, folder):
     page = (folder / "report.html").read_text("utf-8")
-    assert page == render(study)
-    for row in rows(study):
+    assert page == html(STUDY.shown(study), {})
+    for row in STUDY.shown(study).tables[0].texts:
         assert row[2] in page
     data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])
     assert {graph["method"] for graph in data["graphs"]} == set(METHODS)
@@ -124,7 +122,7 @@ def test_a_damaged_file_is_named(folder, tmp_path):
     found["scores"][0]["success"] = "01"
     (tmp_path / "search.json").write_text(json.dumps(found), "utf-8")
     with pytest.raises(ResultsError, match=r"search\.json: 'alone' has no character"):
-        load(tmp_path / "search.json")
+        STUDY.load(tmp_path / "search.json")
 
 
 def test_a_cloned_policy_searches_with_its_own_probabilities(finished_run, tmp_path):
@@ -133,7 +131,7 @@ def test_a_cloned_policy_searches_with_its_own_probabilities(finished_run, tmp_p
         "--methods", "mcts", "--out", tmp_path / "out",
     )  # fmt: skip
     assert result.exit_code == 0, result.output
-    study = load(tmp_path / "out" / "search.json")
+    study = STUDY.load(tmp_path / "out" / "search.json")
     assert [score.player for score in study.scores] == ["alone", "greedy", "mcts"]
     assert study.scores[-1].scored > 0
     assert study.scores[-1].tokens == 0

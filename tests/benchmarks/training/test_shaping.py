@@ -18,10 +18,18 @@ from baselines.sb3.shaping import Point, SB3Config
 from baselines.sb3.sokoban import Levels
 from benchmarks.json_files import ResultsError
 from benchmarks.machine import describe_machine
-from benchmarks.shaping.report import curve, write_shaping_report
-from benchmarks.shaping.results import ShapingResults, ShapingRun, load, save
-from benchmarks.shaping.study import COMPARED, make_config, shaping
-from benchmarks.shaping.table import averages, cells, rich_table, table_rows
+from benchmarks.report.page import terminal_table, write_page
+from benchmarks.training.shaping import (
+    COMPARED,
+    STUDY,
+    ShapingResults,
+    ShapingRun,
+    averages,
+    cells,
+    curve,
+    make_config,
+    table_rows,
+)
 
 TRAINING = SB3Config(levels=Levels(training=4, held_out=2), steps=2048, evaluate_every=1024)
 
@@ -41,7 +49,7 @@ def made_up() -> ShapingResults:
             known = 3 if reward == "shaped" else 0
             points += [Point(1024 * (i + 1), 2.0 * i, row, "01", known, 7 * known) for i, row in enumerate(rows)]
             runs.append(ShapingRun(reward, seed, points))
-    return ShapingResults(1, "2030-01-01 00:00 UTC", make_config([0, 1], TRAINING), describe_machine(), runs)
+    return ShapingResults(1, "2030-01-01 00:00 UTC", describe_machine(), make_config([0, 1], TRAINING), runs)
 
 
 def test_rows_by_hand() -> None:
@@ -87,7 +95,8 @@ def test_the_table_fits_the_terminal_and_holds_every_number(width: int) -> None:
     from rich.console import Console
 
     file = io.StringIO()
-    Console(file=file, width=width).print(rich_table(made_up(), width))
+    console = Console(file=file, width=width)
+    console.print(terminal_table(STUDY.shown(made_up()).tables[0], console))
     text = file.getvalue()
     assert max(map(len, text.splitlines())) <= width
     assert "…" not in text
@@ -96,15 +105,17 @@ def test_the_table_fits_the_terminal_and_holds_every_number(width: int) -> None:
 
 
 def test_results_survive_the_file_and_the_page_holds_table_and_picture(tmp_path) -> None:
-    save(made_up(), tmp_path / "shaping.json")
-    found = load(tmp_path / "shaping.json")
+    STUDY.save(made_up(), tmp_path / "shaping.json")
+    found = STUDY.load(tmp_path / "shaping.json")
     assert found == made_up()
-    picture, page = write_shaping_report(found, tmp_path)
+    picture, words, page = write_page(STUDY.shown(found), tmp_path)
     assert picture.read_bytes().startswith(b"\x89PNG")
     text = page.read_text("utf-8")
-    assert text.count('<tr class="method">') == 8
+    assert text.count('<th scope="row">') == 8
     assert "data:image/png;base64," in text
     assert "+37.5" in text
+    assert "| difference | - | +37.5 [" in words.read_text("utf-8")
+    assert "](shaping.png)" in words.read_text("utf-8")
     # Nothing is fetched from elsewhere.
     assert re.findall(r'(?:src|href)="(?!data:)', text) == []
 
@@ -112,7 +123,7 @@ def test_results_survive_the_file_and_the_page_holds_table_and_picture(tmp_path)
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda plain: plain.update(version=9), "version 1, got 9"),
+        (lambda plain: plain.update(version=9), "version 1, got version 9"),
         (lambda plain: plain["runs"].pop(), "runs: expected"),
         (lambda plain: plain["runs"][0]["points"].pop(), "expected evaluations after"),
         (lambda plain: plain["runs"][0]["points"][0].update(training="01"), "expected 4 characters"),
@@ -121,24 +132,24 @@ def test_results_survive_the_file_and_the_page_holds_table_and_picture(tmp_path)
 )
 def test_a_file_that_does_not_fit_is_refused(tmp_path, change, words: str) -> None:
     path = tmp_path / "shaping.json"
-    save(made_up(), path)
+    STUDY.save(made_up(), path)
     plain = json.loads(path.read_text("utf-8"))
     change(plain)
     path.write_text(json.dumps(plain), encoding="utf-8")
     with pytest.raises(ResultsError, match=re.escape(words)):
-        load(path)
+        STUDY.load(path)
     path.write_text("{", encoding="utf-8")
     with pytest.raises(ResultsError, match=r"Invalid JSON.* at line 1 column 1"):
-        load(path)
+        STUDY.load(path)
     with pytest.raises(ResultsError, match="run the benchmark that writes it first"):
-        load(tmp_path / "nowhere.json")
+        STUDY.load(tmp_path / "nowhere.json")
 
 
 def invoke(*arguments: str) -> tuple[int, str]:
     from typer.testing import CliRunner
 
     app = typer.Typer(pretty_exceptions_enable=False)
-    app.command()(shaping)
+    app.command()(STUDY.command)
     result = CliRunner().invoke(app, list(arguments), env={"COLUMNS": "120", "TERM": "dumb"})
     return result.exit_code, " ".join(re.sub(r"\x1b\[[0-9;]*m|[│╭╮╰╯─]", " ", result.output).split())
 
@@ -159,10 +170,10 @@ def test_the_quick_study_runs_continues_and_repeats_itself(tmp_path) -> None:
     status, words = invoke("--quick", "--jobs", "2", "--out", str(folder))
     assert status == 0, words
     assert sorted(path.name for path in folder.iterdir()) == [
-        ".lock", "config.json", "own-seed0.json", "own-seed1.json", "report.html", "shaped-seed0.json",
+        ".lock", "config.json", "own-seed0.json", "own-seed1.json", "report.html", "report.md", "shaped-seed0.json",
         "shaped-seed1.json", "shaping.json", "shaping.png", "success-seed0.json", "success-seed1.json",
     ]  # fmt: skip
-    found = load(folder / "shaping.json")
+    found = STUDY.load(folder / "shaping.json")
     assert [run.points[-1].known > 0 for run in found.runs] == [run.reward == "shaped" for run in found.runs]
     # A training that is done again finds the same.
     (folder / "shaped-seed1.json").unlink()
@@ -172,5 +183,5 @@ def test_the_quick_study_runs_continues_and_repeats_itself(tmp_path) -> None:
     def outcomes(results: ShapingResults) -> list[list[tuple[str, str, int]]]:
         return [[(p.training, p.held_out, p.states) for p in run.points] for run in results.runs]
 
-    assert outcomes(load(folder / "shaping.json")) == outcomes(found)
+    assert outcomes(STUDY.load(folder / "shaping.json")) == outcomes(found)
     assert np.isfinite([row.final.mean for row in table_rows(found)]).all()

@@ -1,0 +1,1 @@
+"""Benchmarks that let players play."""

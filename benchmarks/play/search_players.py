@@ -1,0 +1,374 @@
+"""`search-players`: what does a policy reach that may try before it plays, at fixed budgets of simulated steps?
+
+Every method plays every task once with every budget: a part of the study, see `benchmarks.study`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, cast
+
+import numpy as np
+import typer
+
+from agentgym.checks import suggest
+from agentgym.rollout import Policy, collect
+from agentgym.trajectory import StepTable
+from baselines.environments.registry import settings_of
+from baselines.environments.settings import TINY, tasks
+from baselines.evaluation import at_temperature
+from benchmarks.config import Config, make_config
+from benchmarks.console import NONE, parse_seeds
+from benchmarks.json_files import ResultsError
+from benchmarks.learning.command import known_env
+from benchmarks.learning.layout import layered_positions
+from benchmarks.learning.report import tile_names
+from benchmarks.learning.results import Graph
+from benchmarks.learning.stack import learned_config, make_envs
+from benchmarks.learning.table import percent, points
+from benchmarks.play.search_graph import search_graph
+from benchmarks.processes import Progress
+from benchmarks.report.page import Cell, Page, Panel, Table
+from benchmarks.statistics import paired_difference, success_interval
+from benchmarks.study import Found, Study, Tell
+from policies.scripted import RandomPolicy
+from policies.search.beam import Beam
+from policies.search.best_of_n import BestOfN
+from policies.search.budget import Budget
+from policies.search.mcts import MCTS
+from policies.search.player import Method, SearchPlayer
+from policies.search.proposals import Listed
+from policies.search.value import Value
+from wrappers import VectorSnapshots
+
+#: The random policy; the policy alone, with which the others are compared; the policy at temperature 0.
+RANDOM, BASE, GREEDY = "random", "alone", "greedy"
+OUTCOMES = ("score", "won", "return")
+#: Ways to search; how long they go on is the budget's business.
+METHODS: dict[str, Method] = {"best_of_n": BestOfN(n=1_000_000), "beam": Beam(width=8, samples=4), "mcts": MCTS()}
+FULL_BUDGETS, QUICK_BUDGETS = "100,300,1000", "50,200"
+FULL_TASKS, QUICK_TASKS = 128, 32
+
+
+@dataclass(frozen=True)
+class SearchConfig:
+    """What was asked for.
+
+    Attributes:
+        env: Gymnasium id.
+        policy: "random", or the job folder of a learning benchmark.
+        split: of the tasks.
+        tasks: number of tasks, each played once.
+        methods: ways to search, names in `METHODS`.
+        budgets: simulated steps per episode, ascending.
+        listed: whether admissible commands are listed with the policy's probabilities; else it is asked for replies.
+        rollout: steps that the policy plays on from a new state; None: to the end of the episode.
+        outcome: what counts, see `policies.search.value.Value`.
+        gamma: discount per step.
+        fresh: whether simulations draw random numbers of their own.
+        shown: index of the task whose searches are drawn.
+        seed: of episodes, policies and searches.
+    """
+
+    env: str
+    policy: str
+    split: str
+    tasks: int
+    methods: list[str]
+    budgets: list[int]
+    listed: bool
+    rollout: int | None
+    outcome: Literal["score", "won", "return"]
+    gamma: float
+    fresh: bool
+    shown: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class SearchScore:
+    """One player on all tasks.
+
+    Attributes:
+        player: "alone" (the policy, sampled), "greedy" (the policy at temperature 0), or a method.
+        budget: simulated steps per episode; 0 for the policy itself.
+        success: one character per task, "1" solved.
+        steps: mean number of simulated steps that were spent.
+        tokens: mean number of tokens that were written in them.
+        scored: mean number of tokens that were read for probabilities.
+        length: mean number of steps of the episodes that were played.
+        seconds: of wall time, for all tasks.
+        graph: the search of the task that is drawn; None: there is none, or it is too large to be read.
+    """
+
+    player: str
+    budget: int
+    success: str
+    steps: float
+    tokens: float
+    scored: float
+    length: float
+    seconds: float
+    graph: Graph | None
+
+
+@dataclass(frozen=True)
+class SearchResults(Found):
+    """The whole file: one score per player and budget."""
+
+    config: SearchConfig
+    scores: list[SearchScore]
+
+
+def check(found: SearchResults) -> None:
+    """Raise `ResultsError` where a player has not played all tasks."""
+    for score in found.scores:
+        if len(score.success) != found.config.tasks or set(score.success) - {"0", "1"}:
+            raise ResultsError(f"{score.player!r} has no character 0 or 1 for each of {found.config.tasks} tasks")
+
+
+def players(config: SearchConfig) -> dict[str, tuple[str, int]]:
+    """Player and budget by the name of a part."""
+    alone = [(BASE, 0)] if config.policy == RANDOM else [(BASE, 0), (GREEDY, 0)]
+    searching = [(method, budget) for method in config.methods for budget in config.budgets]
+    return {f"{player}-{budget}": (player, budget) for player, budget in (*alone, *searching)}
+
+
+@contextlib.contextmanager
+def prepare(config: SearchConfig, folder: Path, tell: Tell) -> Iterator[tuple[Policy, Config]]:
+    """Load the policy, and how the environment is shown to it."""
+    yield _player(config)
+
+
+def run_player(config: SearchConfig, part: str, context: tuple[Policy, Config], progress: Progress) -> SearchScore:
+    """Let one player play all tasks."""
+    player, budget = players(config)[part]
+    policy, played = context
+    return measure(config, played, policy, player, budget)
+
+
+def _summary(config: SearchConfig, scores: list[SearchScore], context: Any) -> Mapping[str, Any]:
+    return {"scores": scores}
+
+
+def _player(config: SearchConfig) -> tuple[Policy, Config]:
+    """Return the policy, and how it is shown the environment."""
+    if config.policy == RANDOM:
+        row = settings_of(config.env)
+        played = make_config(row, methods=["grpo"], seeds=[0], model=TINY, history=None, sizes=row.full)
+        return RandomPolicy(), dataclasses.replace(played, setup=dataclasses.replace(played.setup, plenty={}))
+    import transformers
+
+    from policies.huggingface import HuggingFacePolicy
+
+    transformers.utils.logging.disable_progress_bar()
+    job = Path(config.policy)
+    played = learned_config(job)
+    if played.env != config.env:
+        raise ResultsError(f"{job}: a policy for {played.env}, not for {config.env}")
+    return HuggingFacePolicy.from_pretrained(job / "model").with_settings(temperature=played.temperature), played
+
+
+def measure(config: SearchConfig, played: Config, policy: Policy, player: str, budget: int) -> SearchScore:
+    """Let one player play all tasks."""
+    begin = time.perf_counter()
+    chosen = tasks(config.split, config.tasks)
+
+    def make() -> Any:
+        return make_envs(played, config.tasks)
+
+    if not budget:
+        acting = at_temperature(policy, 0.0 if player == GREEDY else None)
+        table = collect(make(), acting, tasks=chosen, seed=config.seed)
+        return _score(player, 0, table, np.zeros(3), time.perf_counter() - begin)
+    listed = None
+    if config.listed:
+        listed = Listed(None if config.policy == RANDOM else policy)
+    searching = SearchPlayer(
+        make(), policy, METHODS[player], budget=Budget(steps=budget), listed=listed, fresh=config.fresh,
+        value=Value(config.outcome, gamma=config.gamma, rollout=config.rollout), keep=True,
+    )  # fmt: skip
+    table = collect(VectorSnapshots(make()), searching, tasks=chosen, seed=config.seed)
+    spent = [[cost.steps, cost.tokens, cost.scored] for cost in searching.costs.values()]
+    score = _score(player, budget, table, np.sum(spent, axis=0) / config.tasks, time.perf_counter() - begin)
+    # Episodes are numbered as they begin, which is the order of the tasks: fillers come last.
+    graph = search_graph(searching.trees[config.shown][0], player, budget, config.seed)
+    return dataclasses.replace(score, graph=graph)
+
+
+def _score(player: str, budget: int, table: StepTable, spent: Any, seconds: float) -> SearchScore:
+    success = "".join("1" if won else "0" for won in table.trajectory_won)
+    steps, tokens, scored = map(float, spent)
+    return SearchScore(
+        player, budget, success, steps, tokens, scored, len(table) / table.n_trajectories, seconds, None
+    )  # fmt: skip
+
+
+def configure(
+    env: Annotated[
+        str,
+        typer.Option(
+            help="[bold]sokoban[/], [bold]alfworld[/], [bold]webshop[/], [bold]searchqa[/], [bold]sotopia[/] or an id."
+        ),
+    ] = "sokoban",
+    policy: Annotated[
+        str,
+        typer.Option(
+            help="[bold]random[/], or a job folder of a learning benchmark such as runs/learning/clone-seed0."
+        ),
+    ] = RANDOM,
+    methods: Annotated[str, typer.Option(help="Ways to search, separated by commas.")] = ",".join(METHODS),
+    budgets: Annotated[
+        str | None, typer.Option(help=f"Simulated steps per episode. Default: {FULL_BUDGETS}, quick {QUICK_BUDGETS}.")
+    ] = None,
+    count: Annotated[
+        int | None,
+        typer.Option("--tasks", min=2, help=f"Number of tasks. Default: {FULL_TASKS}, with --quick {QUICK_TASKS}."),
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="Whose tasks. Default: the split of the test.")] = None,
+    listed: Annotated[
+        bool | None,
+        typer.Option(
+            "--listed/--drawn",
+            help="Replies are the admissible commands with the policy's probabilities, or drawn from the policy. "
+            "Default: listed for the random policy, drawn from models.",
+        ),
+    ] = None,
+    rollout: Annotated[
+        int | None,
+        typer.Option(
+            min=-1,
+            help="Steps that the policy plays on from a new state; -1: to the end. Default: 0 for the random policy, "
+            "which judges states as they stand, -1 for models.",
+        ),
+    ] = None,
+    outcome: Annotated[
+        str, typer.Option(help="What counts: [bold]score[/], [bold]won[/] or [bold]return[/].")
+    ] = "score",
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Simulations do not see the random numbers that the episode will see.")
+    ] = False,
+    show: Annotated[int, typer.Option(min=0, help="Index of the task whose searches are drawn.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="Of episodes, policies and searches.")] = 0,
+    quick: Annotated[bool, typer.Option("--quick", help="Few tasks and small budgets; for CI.")] = False,
+) -> SearchConfig:
+    """Let search players try before they play, and print success at fixed budgets of simulated steps.
+
+    Best of n, beam search and Monte-Carlo tree search play the same tasks over one policy, which also plays alone.
+    Prints one table and writes [bold]search.json[/] and a self-contained [bold]report.html[/] with the searches of one
+    task as graphs.
+    """
+    names = [name.strip() for name in methods.split(",") if name.strip()]
+    for name in names:
+        if name not in METHODS:
+            raise typer.BadParameter(f"unknown name {name!r}; {suggest(name, list(METHODS))}", param_hint="--methods")
+    chosen = count or (QUICK_TASKS if quick else FULL_TASKS)
+    if show >= chosen:
+        raise typer.BadParameter(f"there is no task {show} among {chosen}", param_hint="--show")
+    if outcome not in OUTCOMES:
+        raise typer.BadParameter(f"unknown outcome {outcome!r}; {suggest(outcome, OUTCOMES)}", param_hint="--outcome")
+    row, model = settings_of(known_env(env)), policy != RANDOM
+    steps = (-1 if model else 0) if rollout is None else rollout
+    return SearchConfig(
+        env=row.id, policy=policy, split=split or row.setup.test, tasks=chosen, methods=names,
+        budgets=sorted(parse_seeds(budgets or (QUICK_BUDGETS if quick else FULL_BUDGETS))),
+        listed=not model if listed is None else listed, rollout=None if steps < 0 else steps,
+        outcome=cast(Any, outcome), gamma=0.99, fresh=fresh, shown=show, seed=seed,
+    )  # fmt: skip
+
+
+HEADS = ("player", "budget", "success %", "minus the policy alone", "steps spent", "tokens written", "steps played")
+
+
+def caption(results: SearchResults) -> str:
+    """Say what was done, in one paragraph."""
+    config = results.config
+    rollout = {None: "played on from to the end of the episode by the policy", 0: "judged as they stand"}.get(
+        config.rollout, f"played on from for {config.rollout} steps by the policy"
+    )
+    answers = "listed commands with the policy's probabilities" if config.listed else "drawn from the policy"
+    chance = "random numbers of their own" if config.fresh else "the random numbers that the episode will see"
+    return (
+        f"{config.tasks} {config.split} tasks of {config.env}, policy {config.policy}. Budget: simulated steps per "
+        f"episode, before and beside the steps that are played. Replies are {answers}; new states are {rollout}, by "
+        f"{config.outcome}, gamma {config.gamma:g}; simulations see {chance}. Spent, written, played: means over the "
+        "tasks. Intervals: 95 %, for new tasks; differences paired task by task."
+    )
+
+
+def row(score: SearchScore, base: SearchScore) -> tuple[str, ...]:
+    """Player, budget, success, difference to the policy alone, steps and tokens spent, steps played."""
+    several = score is not base and len(score.success) > 1
+    return (
+        score.player,
+        str(score.budget) if score.budget else NONE,
+        percent(success_interval([score.success])),
+        points(paired_difference([score.success], [base.success])) if several else NONE,
+        f"{score.steps:,.0f}" if score.budget else NONE,
+        f"{score.tokens:,.0f}" if score.budget else NONE,
+        f"{score.length:.1f}",
+    )
+
+
+def drawn(results: SearchResults) -> list[Graph]:
+    """Return the graphs of the budgets at which every method's search can be drawn, the largest budget first."""
+    graphs = [score.graph for score in results.scores if score.graph is not None]
+    methods = {score.player for score in results.scores if score.budget}
+    stages = [stage for stage in _distinct(graphs) if {one.method for one in graphs if one.stage == stage} == methods]
+    return [graph for stage in stages[::-1] for graph in graphs if graph.stage == stage]
+
+
+def page(results: SearchResults) -> Page:
+    """The table, and the searches of one task as graphs."""
+    config, graphs = results.config, drawn(results)
+    base = next(score for score in results.scores if score.player == BASE)
+    rows: list[Sequence[Cell] | None] = []
+    for before, score in zip([None, *results.scores], results.scores, strict=False):
+        rows += [None] if before and before.player != score.player else []
+        rows.append(row(score, base))
+    panel = Panel(
+        "search.html.j2",
+        ["board.js", "graph.js"],
+        {"tiles": tile_names(config.env), "played": "simulations", "graphs": [_graph(graph) for graph in graphs]},
+        {"stages": _distinct(graphs), "gamma": f"{config.gamma:g}"},
+    )
+    return Page(
+        f"Search players on {config.env}",
+        "What a policy reaches that may try before it plays, at fixed budgets of simulated steps.",
+        [Table("Success at fixed budgets", HEADS, rows, caption(results))],
+        chips=[
+            ("policy", Path(config.policy).name),
+            ("tasks", f"{config.tasks} ({config.split})"),
+            ("methods", ", ".join(config.methods)),
+            ("budgets", ", ".join(map(str, config.budgets))),
+            ("seed", str(config.seed)),
+        ],
+        about=[
+            ("policy", config.policy),
+            ("seconds", ", ".join(f"{one.player} {one.budget}: {one.seconds:.0f}" for one in results.scores)),
+        ],
+        panel=panel if graphs else None,
+    )
+
+
+def _distinct(graphs: list[Graph]) -> list[str]:
+    return list(dict.fromkeys(graph.stage for graph in graphs))
+
+
+def _graph(graph: Graph) -> dict[str, Any]:
+    plain = dataclasses.asdict(graph)
+    for node, (x, y) in zip(plain["nodes"], layered_positions(graph), strict=True):
+        node["x"], node["y"] = round(x, 4), round(y, 4)
+    return plain
+
+
+STUDY = Study(
+    name="search-players", file="search.json", version=1, part="player", record=SearchScore, results=SearchResults,
+    configure=configure, parts=lambda config: list(players(config)), run=run_player, summary=_summary, page=page,
+    check=check, prepare=prepare,
+)  # fmt: skip

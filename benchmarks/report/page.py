@@ -1,0 +1,216 @@
+"""What a study shows, as data, and the one writer of it: a terminal, Markdown, and a self-contained page.
+
+A `Page` holds tables and figures. `print_page` prints the tables, `write_page` writes `report.html`, `report.md` and
+the pictures.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import markupsafe
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from benchmarks.console import table as rich_table
+from benchmarks.report import assemble
+from benchmarks.report.markdown import filled, markdown_table
+
+HTML, MARKDOWN = "report.html", "report.md"
+#: A text, or a text and its sign: "up", "down" or "".
+Cell = str | tuple[str, str]
+_STYLES = {"up": "green", "down": "red", "": ""}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table, the same in the terminal and on the page.
+
+    Attributes:
+        title: above it.
+        heads: one per column.
+        rows: cells, as many as heads; None: a rule between the rows before and after.
+        caption: below it, one paragraph.
+        explained: what columns are, by head.
+        colours: of heads, a dot on the page.
+    """
+
+    title: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[Cell] | None]
+    caption: str = ""
+    explained: Mapping[str, str] = field(default_factory=dict)
+    colours: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """The cells of all rows, without signs and rules."""
+        return [[_text(cell) for cell in row] for row in self.rows if row is not None]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A picture.
+
+    Attributes:
+        file: name of its PNG in the folder of the results.
+        title: above it.
+        draw: returns a matplotlib figure, see `benchmarks.report.assemble.new_figure`.
+        caption: below it, one paragraph.
+    """
+
+    file: str
+    title: str
+    draw: Callable[[], Any]
+    caption: str = ""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """A part of the page with controls of its own.
+
+    Attributes:
+        template: its file in this folder.
+        scripts: files in this folder.
+        data: JSON value that the scripts read.
+        values: what the template shows.
+    """
+
+    template: str
+    scripts: Sequence[str]
+    data: Any
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a study shows.
+
+    Attributes:
+        title: a name or a question.
+        lead: what was done, in one paragraph.
+        tables: in order.
+        chips: name and value of the main settings.
+        about: name and value of further ones, and of the machine.
+        figures: in order.
+        panel: None: there is none.
+    """
+
+    title: str
+    lead: str
+    tables: Sequence[Table]
+    chips: Sequence[tuple[str, str]] = ()
+    about: Sequence[tuple[str, str]] = ()
+    figures: Sequence[Figure] = ()
+    panel: Panel | None = None
+
+
+def print_page(page: Page, console: Console) -> None:
+    """Print the tables of a page with their captions."""
+    for each in page.tables:
+        console.print(terminal_table(each, console))
+        if each.caption:
+            console.print(each.caption, style="dim", markup=False, highlight=False)
+        for head, words in each.explained.items():
+            console.print(Text.assemble((f"{head}: ", "bold"), words), style="dim")
+
+
+def terminal_table(shown: Table, console: Console) -> RichTable:
+    """Return a table for a terminal; where it does not fit, intervals go below estimates and no space is left."""
+    wide = _terminal_table(shown, narrow=False)
+    # A measure is never larger than the console that it is taken in.
+    needed = console.measure(wide, options=console.options.update_width(10_000)).maximum
+    return wide if needed <= console.width else _terminal_table(shown, narrow=True)
+
+
+def _terminal_table(shown: Table, narrow: bool) -> RichTable:
+    def styled(cell: Cell) -> Text:
+        text, sign = cell if isinstance(cell, tuple) else (cell, "")
+        return Text(text.replace(" [", "\n[") if narrow else text, _STYLES[sign])
+
+    rows = [None if row is None else [styled(cell) for cell in row] for row in shown.rows]
+    compact: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": 0, "pad_edge": False} if narrow else {}
+    found = rich_table(shown.heads, rows, title=shown.title, **compact)
+    found.columns[0].no_wrap = narrow
+    return found
+
+
+def markdown(page: Page) -> str:
+    """Return a page as Markdown; pictures are beside it."""
+    parts = [f"# {page.title}", filled(page.lead)]
+    if page.chips:
+        parts.append(filled(", ".join(f"{name}: {value}" for name, value in page.chips) + "."))
+    for each in page.tables:
+        parts += [f"## {each.title}", markdown_table(each.heads, each.texts), filled(each.caption)]
+        parts.append("\n".join(f"* {head}: {words}" for head, words in each.explained.items()))
+    for figure in page.figures:
+        parts += [f"## {figure.title}", f"![{figure.title}]({figure.file})", filled(figure.caption)]
+    parts += ["## How it was made", "\n".join(f"* {name}: {value}" for name, value in page.about)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def html(page: Page, pictures: Mapping[str, bytes]) -> str:
+    """Return a self-contained page.
+
+    Args:
+        page: what it shows.
+        pictures: PNG by file name, for all of its figures.
+    """
+    panel = page.panel
+    values = {each.name: getattr(page, each.name) for each in dataclasses.fields(page)} | {
+        "tables": [
+            {
+                "title": each.title, "heads": [(head, each.colours.get(head, "")) for head in each.heads],
+                "rows": _rows(each), "caption": each.caption, "explained": list(each.explained.items()),
+            }
+            for each in page.tables
+        ],
+        "figures": [
+            {
+                "title": each.title, "caption": each.caption,
+                "picture": markupsafe.Markup(base64.b64encode(pictures[each.file]).decode("ascii")),
+            }
+            for each in page.figures
+        ],
+        "panel": panel.template if panel else "",
+    }  # fmt: skip
+    return assemble.page(
+        "study.html.j2",
+        styles=["report.css"],
+        scripts=panel.scripts if panel else (),
+        data=panel.data if panel else {},
+        **values,
+        **(panel.values if panel else {}),
+    )
+
+
+def write_page(page: Page, folder: Path) -> list[Path]:
+    """Write pictures, Markdown and page into a folder and return their paths."""
+    for each in page.figures:
+        assemble.write_picture(each.draw(), folder / each.file)
+    pictures = {each.file: (folder / each.file).read_bytes() for each in page.figures}
+    assemble.write_page(markdown(page), folder / MARKDOWN)
+    assemble.write_page(html(page, pictures), folder / HTML)
+    return [*(folder / name for name in pictures), folder / MARKDOWN, folder / HTML]
+
+
+def _rows(shown: Table) -> list[dict[str, Any]]:
+    """The rows of a table, each with whether there is a rule above it."""
+    found, rule = [], False
+    for row in shown.rows:
+        if row is not None:
+            cells = [cell if isinstance(cell, tuple) else (cell, "") for cell in row]
+            found.append({"cells": cells, "rule": rule})
+        rule = row is None
+    return found
+
+
+def _text(cell: Cell) -> str:
+    return cell if isinstance(cell, str) else cell[0]

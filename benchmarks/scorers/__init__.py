@@ -1,1 +1,0 @@
-"""How well step scores of networks rank actions, learned beside a policy that stands still."""

@@ -1,1 +1,0 @@
-"""Search players at fixed budgets: `python -m benchmarks.run search-players`."""

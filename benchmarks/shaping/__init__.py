@@ -1,1 +1,0 @@
-"""Whether the graph of earlier episodes helps a learner that knows nothing of it."""

@@ -1,0 +1,225 @@
+"""What all studies share: a study is data, and this runs it, resumes it, writes it and makes its command.
+
+A study has parts, each in a file of its own, so that the same command continues after Ctrl-C. Its folder then holds
+
+    config.json    what was asked; another configuration needs another folder
+    <part>.json    finished parts: the same command continues
+    <file>.json    everything that was found
+    report.html    tables and figures in one self-contained page
+    report.md      the same as Markdown
+    <figure>.png   the figures
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import inspect
+import typing
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Generic, TypeVar
+
+import typer
+from rich.console import Console
+
+from benchmarks import json_files
+from benchmarks.console import explained, say, shown, telling
+from benchmarks.json_files import ResultsError, claimed, created, write_json
+from benchmarks.machine import Machine, describe_machine, usable_cores
+from benchmarks.processes import Job, Progress, run_jobs
+from benchmarks.report.page import Page, print_page, write_page
+
+C, R = TypeVar("C"), TypeVar("R")
+#: Called with a few words about what is done.
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the files of all studies hold; `created` is a time in UTC. A study adds `config` and what it found."""
+
+    version: int
+    created: str
+    machine: Machine
+
+
+F = TypeVar("F", bound=Found)
+
+
+def _nothing(config: Any, folder: Path, tell: Tell) -> AbstractContextManager[Any]:
+    return contextlib.nullcontext()
+
+
+@dataclass(frozen=True)
+class Study(Generic[C, R, F]):
+    """A study. `C` is the dataclass of its configuration, `R` that of a part, `F` that of all that it found.
+
+    Attributes:
+        name: of its command, and of its folder in `runs/`.
+        file: of the results.
+        version: of the results.
+        part: what a part is called in messages, such as "training".
+        record: class of a part's result.
+        results: class of everything: a `Found` with `config` and the fields of `summary`.
+        configure: options of the command to a configuration. Has `quick` and a docstring, which is the command's help.
+            Raises `typer.BadParameter` or `ResultsError` where something else is expected.
+        parts: distinct names of the parts, in the order of the results.
+        run: does one part, and calls its last argument with steps done, their number and a few words.
+        summary: further fields of the results, of the records in the order of the parts and of what was prepared.
+        page: what is shown.
+        check: raises `ResultsError` where the results do not fit together.
+        prepare: what the parts of one run share, such as a policy; entered after the folder is claimed.
+        processes: whether parts run in processes, of one thread each. `run` is then a function of a module, and
+            nothing is prepared.
+    """
+
+    name: str
+    file: str
+    version: int
+    part: str
+    record: type[R]
+    results: type[F]
+    configure: Callable[..., C]
+    parts: Callable[[C], Sequence[str]]
+    run: Callable[[C, str, Any, Progress], R]
+    summary: Callable[[C, list[R], Any], Mapping[str, Any]]
+    page: Callable[[F], Page]
+    check: Callable[[F], None] = lambda found: None
+    prepare: Callable[[C, Path, Tell], AbstractContextManager[Any]] = _nothing
+    processes: bool = False
+
+    def play(self, config: C, folder: Path, console: Console | None = None, processes: int = 1) -> F:
+        """Do the parts that are not finished, and write the results.
+
+        Args:
+            config: what to run.
+            folder: where; created when missing.
+            console: where progress is shown; None: nowhere.
+            processes: most processes at a time.
+
+        Raises:
+            agentgym.outside.files.LockedError: another process works in the folder.
+            benchmarks.json_files.OtherConfigurationError: the folder holds another configuration.
+            benchmarks.processes.JobFailedError: a part failed in its process.
+            ResultsError: the file of a finished part is damaged, or something that was asked for is not there.
+            KeyboardInterrupt: Ctrl-C; call again to continue.
+        """
+        console = console or Console(quiet=True)
+        with claimed(folder, config):
+            parts = self.parts(config)
+            left = [part for part in parts if not _path(folder, part).is_file()]
+            if len(left) < len(parts):
+                done = len(parts) - len(left)
+                say(console, f"continuing in {folder}: {done} of {len(parts)} {self.part}s are finished")
+            if self.processes:
+                jobs = [Job("part", method=part) for part in left]
+                work = functools.partial(_part, self.run, config, folder)
+                with shown(jobs, console) as progress:
+                    run_jobs(jobs, work, processes=processes, progress=progress)
+                more = self.summary(config, self._records(folder, parts), None)
+            else:
+                with telling(console, self.name) as tell, self.prepare(config, folder, tell) as context:
+                    for part in left:
+                        tell(part)
+                        record = self.run(config, part, context, functools.partial(_steps, tell, part))
+                        write_json(record, _path(folder, part))
+                    more = self.summary(config, self._records(folder, parts), context)
+            make: Any = self.results
+            found: F = make(
+                version=self.version, created=created(), machine=describe_machine(), config=config, **more
+            )  # fmt: skip
+            self.save(found, folder / self.file)
+        return found
+
+    def _records(self, folder: Path, parts: Sequence[str]) -> list[R]:
+        return [json_files.load(self.record, _path(folder, part)) for part in parts]
+
+    def save(self, found: F, path: Path) -> None:
+        """Check and write; the file appears whole or not at all."""
+        self._verify(found)
+        write_json(found, path)
+
+    def load(self, path: Path) -> F:
+        """Read and check.
+
+        Raises:
+            ResultsError: no such file, not JSON, not what `save` writes, or another version; names the file.
+        """
+        found = json_files.load(self.results, path)
+        try:
+            self._verify(found)
+        except ResultsError as error:
+            raise ResultsError(f"{path}: {error}") from None
+        return found
+
+    def _verify(self, found: F) -> None:
+        if found.version != self.version:
+            raise ResultsError(f"this code reads version {self.version}, got version {found.version}; run it again")
+        self.check(found)
+
+    def shown(self, found: F) -> Page:
+        """Return what the study shows, with what is said of every study."""
+        page = self.page(found)
+        about = [
+            ("written", found.created),
+            ("machine", found.machine.hardware),
+            ("software", found.machine.software),
+            *page.about,
+            ("data", f"{self.file} beside this page holds every number"),
+        ]
+        return Page(**{**vars(page), "about": about})
+
+    @property
+    def command(self) -> Callable[..., None]:
+        """The typer command: the options of `configure`, then `--jobs` where there are processes, and `--out`."""
+
+        def command(out: Path | None, jobs: int | None = None, **options: Any) -> None:
+            folder = out or Path("runs") / (f"{self.name}-quick" if options["quick"] else self.name)
+            console = Console()
+            kept = f"Finished {self.part}s are kept: the same command continues."
+            with explained(f"stopped; the same command continues with the next {self.part}", kept):
+                found = self.play(self.configure(**options), folder, console, jobs or usable_cores())
+                page = self.shown(found)
+                print_page(page, console)
+                files = [folder / self.file, *write_page(page, folder)]
+            say(console, "\n".join(f"written: {path}" for path in files))
+
+        hints = typing.get_type_hints(self.configure, include_extras=True)
+        own = [
+            each.replace(annotation=hints[name]) for name, each in inspect.signature(self.configure).parameters.items()
+        ]
+        jobs = _option("jobs", int | None, "Processes of one thread each. Default: the number of cores.", min=1)
+        words = (
+            "Folder of the results; the same command in it continues. "
+            f"Default: runs/{self.name}, or runs/{self.name}-quick."
+        )
+        every = [*own, *([jobs] if self.processes else []), _option("out", Path | None, words)]
+        typed: Any = command
+        typed.__signature__ = inspect.Signature(every)
+        typed.__annotations__ = {each.name: each.annotation for each in every}
+        command.__doc__ = self.configure.__doc__
+        return command
+
+
+def _option(name: str, kind: Any, words: str, **limits: Any) -> inspect.Parameter:
+    annotation = Annotated[kind, typer.Option(help=words, **limits)]
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
+
+
+def _path(folder: Path, part: str) -> Path:
+    return folder / f"{Job('part', method=part).name}.json"
+
+
+def _steps(tell: Tell, part: str, done: int, total: int, words: str) -> None:
+    tell(f"{part}: {done} of {total} {words}")
+
+
+def _part(run: Callable[..., Any], config: Any, folder: Path, job: Job, progress: Progress) -> None:
+    """One part, in a process of one thread."""
+    import torch
+
+    torch.set_num_threads(1)
+    write_json(run(config, job.method, None, progress), _path(folder, job.method))

@@ -1,0 +1,1 @@
+"""Benchmarks that hold credit against the truth."""

@@ -1,0 +1,598 @@
+"""`scorers`: does a network that learns step scores from outcomes rank actions?
+
+A policy that was cloned from an expert plays training levels; its weights stay as they are. Beside it every scorer
+learns from the same episodes. After some iterations its scores of held-out levels are turned into step credit, which is
+held against the moves that the steps really gained, as `benchmarks.ranking` does with credit that needs no network.
+A scorer is a row of `SCORERS`, and a part of the study, see `benchmarks.study`; the folder `learning` in that of the
+results holds the clone, where no policy was given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+import typer
+
+from agentgym.checks import suggest
+from agentgym.rollout import collect
+from agentgym.trajectory import Floats, StepTable
+from baselines.environments.settings import TINY, tasks
+from baselines.environments.sokoban import SOKOBAN
+from baselines.evaluation import at_temperature
+from benchmarks.config import Config
+from benchmarks.config import make_config as make_learning_config
+from benchmarks.console import NONE
+from benchmarks.json_files import ResultsError
+from benchmarks.learning.jobs import cloned
+from benchmarks.learning.stack import learned_config, make_envs, trainer_config, training_tasks
+from benchmarks.processes import Progress
+from benchmarks.ranking.distance import distance_changes, state_distances
+from benchmarks.ranking.learned_credit import GAMMA, gains
+from benchmarks.ranking.measures import MEASURES, Sample, bootstrap_weights, intervals
+from benchmarks.ranking.rollouts import comparisons, split_groups
+from benchmarks.ranking.table import EXPLAINED, number
+from benchmarks.report.page import Cell, Page, Table
+from benchmarks.statistics import Interval
+from benchmarks.study import Found, Study, Tell
+from wrappers.credit.agentprm import action_targets
+from wrappers.credit.evidence import agreement, pair_accuracy
+
+if TYPE_CHECKING:
+    from baselines.learner import Learner
+    from baselines.scorers.scorer import StepScorer
+
+#: What a score is, which decides what may be done with it: an "advantage" or a "contribution" is step credit as it is;
+#: a "state value" is a level, whose change over a step is credit; an "action value" is a level that is credit only
+#: inside one state; a "reference" is no network.
+Kind = Literal["advantage", "contribution", "state value", "action value", "reference"]
+#: Iterations whose batch the policy is updated on as well, to time both at the same time: a machine's speed changes.
+TIMED = 10
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How much is played and how long is learned.
+
+    Attributes:
+        iterations: after how many a scorer is measured, rising; the last is how many there are.
+        groups: training levels per iteration.
+        group_size: episodes per training level.
+        levels: held-out levels.
+        episodes: per held-out level, a multiple of `group_size`: they are cut into groups of that many.
+    """
+
+    iterations: list[int]
+    groups: int
+    group_size: int
+    levels: int
+    episodes: int
+
+
+@dataclass(frozen=True)
+class ScorersConfig:
+    """What was asked for.
+
+    Attributes:
+        policy: job folder of a learning benchmark; "": a clone is learned first, in the folder of the results.
+        scorers: names in `SCORERS`.
+        sizes: how much.
+        resamples: of the bootstrap over held-out levels.
+        seed: of episodes, mini-batches and bootstrap.
+    """
+
+    policy: str
+    scorers: list[str]
+    sizes: Sizes
+    resamples: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Point:
+    """A scorer after some iterations, on the held-out levels.
+
+    Attributes:
+        iterations: how many it has learned for.
+        measures: of its step credit, as `benchmarks.ranking.results.Score` has them.
+        agreement: of its step credit with the state graph's, see `wrappers.credit.evidence.agreement`.
+        pairs: how often the sums of its scores tell won from lost trajectories of a group, see
+            `wrappers.credit.evidence.pair_accuracy`.
+        centred_pairs: the same, centred: a trajectory gains nothing by being short or long.
+        loss: mean over the iterations since the point before, as the scorer reports it; None: not yet learned.
+    """
+
+    iterations: int
+    measures: dict[str, Interval | None]
+    agreement: float
+    pairs: float
+    centred_pairs: float
+    loss: float | None
+
+
+@dataclass(frozen=True)
+class ScorerResult:
+    """One scorer beside the policy.
+
+    Attributes:
+        name: of the scorer.
+        kind: what its scores are, see `Scored`.
+        points: one before it has learned, then, but for references, one per number of iterations asked for.
+        score_seconds: processor time of the scores of a training batch, median over iterations.
+        update_seconds: of learning from it.
+        policy_seconds: of a policy's update on the same batches. All three are 0 for references.
+    """
+
+    name: str
+    kind: str
+    points: list[Point]
+    score_seconds: float
+    update_seconds: float
+    policy_seconds: float
+
+    @property
+    def cost(self) -> float | None:
+        """Scores and update, in updates of the policy; None for references."""
+        return (self.score_seconds + self.update_seconds) / self.policy_seconds if self.policy_seconds else None
+
+
+@dataclass(frozen=True)
+class HeldOutEpisodes:
+    """What scorers are measured on.
+
+    Attributes:
+        success: share of episodes solved.
+        steps: number of rows.
+        comparable: share of rows in a state where the group took actions of different true worth.
+    """
+
+    success: float
+    steps: int
+    comparable: float
+
+
+@dataclass(frozen=True)
+class ScorersResults(Found):
+    """The whole file: the episodes that were measured on, and one result per scorer."""
+
+    config: ScorersConfig
+    held_out: HeldOutEpisodes
+    results: list[ScorerResult]
+
+
+FULL = Sizes(iterations=[15, 60], groups=16, group_size=8, levels=96, episodes=16)
+#: For CI: every part of it, no result.
+QUICK = Sizes(iterations=[1, 2], groups=4, group_size=4, levels=8, episodes=4)
+
+
+def as_they_are(table: StepTable, scores: Floats) -> Floats:
+    """Return the scores: they are credit already."""
+    return scores
+
+
+def logs(table: StepTable, scores: Floats) -> Floats:
+    """Return the logarithms: of a ratio of probabilities, what an advantage is."""
+    return np.log(scores)
+
+
+def outcome_targets(table: StepTable) -> Floats:
+    """Return what values are fitted to, float64 (N,): the discounted outcome that followed each step."""
+    return action_targets(table, gamma=GAMMA)
+
+
+@dataclass(frozen=True)
+class Scored:
+    """One scorer.
+
+    Attributes:
+        kind: what its scores are.
+        make: makes it beside a policy.
+        targets: what it is fitted to, float64 (N,) of a table; None: it knows by itself.
+        credit: float64 (N,), of a table and of scores per step.
+    """
+
+    kind: Kind
+    make: Callable[[Any], StepScorer]
+    targets: Callable[[StepTable], Floats] | None = None
+    credit: Callable[[StepTable, Floats], Floats] = as_they_are
+
+
+class FewerSteps:
+    """Says -1 of every step and never learns: what preferences between episodes can be had from their lengths."""
+
+    level: Literal["turn"] = "turn"
+    order: Literal["after"] = "after"
+
+    def scores(self, table: StepTable) -> Floats:
+        """Return -1 for every row."""
+        return np.full(len(table), -1.0)
+
+    def update(
+        self,
+        table: StepTable,
+        scores: Floats,
+        targets: Floats | None,
+        generator: np.random.Generator,
+        learning_rate: float,
+    ) -> dict[str, float]:
+        """Learn nothing."""
+        return {}
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return nothing."""
+        return {}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over nothing."""
+
+    def describe(self) -> dict[str, Any]:
+        """Return nothing."""
+        return {}
+
+
+def _of(module: str, name: str, config: str = "", **settings: Any) -> Callable[[Any], StepScorer]:
+    """Return what makes a scorer of `baselines.scorers`, whose module is imported then, with settings of its own."""
+
+    def make(policy: Any) -> StepScorer:
+        found = importlib.import_module(f"baselines.scorers.{module}")
+        scorer: StepScorer = getattr(found, name)(policy, *([getattr(found, config)(**settings)] if config else []))
+        return scorer
+
+    return make
+
+
+_implicit = functools.partial(_of, "implicit_reward", "ImplicitReward", "ImplicitRewardConfig")
+
+SCORERS: dict[str, Scored] = {
+    "fewer steps": Scored("reference", lambda policy: FewerSteps()),
+    "implicit sum": Scored("advantage", _implicit(reduce="sum")),
+    "implicit mean": Scored("advantage", _implicit(reduce="mean")),
+    "implicit ce": Scored("advantage", _implicit(loss="ce", reduce="sum")),
+    "implicit centred": Scored("advantage", _implicit(reduce="sum", centre=True)),
+    "contribution": Scored("contribution", _of("contribution", "Contribution")),
+    "hindsight": Scored("advantage", _of("hindsight", "Hindsight"), credit=logs),
+    "action value": Scored("action value", _of("action_value", "ActionValue")),
+    "critic": Scored("state value", _of("critic", "Critic", "CriticConfig", level="turn"), outcome_targets, gains),
+}
+
+
+def step_scores(scores: Floats) -> Floats:
+    """Return one score per step, float64 (N,): those of a reply's tokens (N, K) are added up.
+
+    >>> step_scores(np.array([[1.0, 2.0], [3.0, 0.0]]))
+    array([3., 3.])
+    """
+    return scores if scores.ndim == 1 else scores.sum(axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Episodes in groups, and what their steps are worth.
+
+    Attributes:
+        table: the episodes, in groups of a training's size.
+        sample: what is compared with what, see `benchmarks.ranking.measures`.
+        weights: of the bootstrap over levels.
+    """
+
+    table: StepTable
+    sample: Sample
+    weights: Floats
+
+    @classmethod
+    def of(cls, played: StepTable, group_size: int, resamples: int, seed: int) -> HeldOut:
+        """Cut episodes of Sokoban levels into groups and ask the solver."""
+        truth = distance_changes(played, state_distances(played))
+        parts = [split_groups(played, size) for size in (group_size, 2)]
+        compared = [comparisons(part, played.group, truth) for part in parts]
+        return cls(parts[0], Sample(*compared), bootstrap_weights(played.n_groups, resamples, seed))
+
+    def measures(self, credit: Floats) -> dict[str, Interval | None]:
+        """How well step credit (N,) ranks, with 95 % intervals over levels."""
+        return intervals(self.sample.sums(credit), self.weights)
+
+    @cached_property
+    def truth(self) -> Floats:
+        """Float64 (N,), what every step gained."""
+        return self.sample.own.truth
+
+
+class FixedPolicy:
+    """A trained policy whose weights stay as they are, and its episodes.
+
+    Args:
+        job: job folder of a learning benchmark.
+        sizes: how many episodes.
+        seed: of the episodes.
+
+    Raises:
+        ResultsError: the folder holds no policy.
+    """
+
+    def __init__(self, job: Path, sizes: Sizes, seed: int) -> None:
+        self.learned: Config = learned_config(job)
+        self._folder, self._sizes, self._seed = job / "model", sizes, seed
+        self.policy: Any = at_temperature(self._load(), self.learned.temperature)
+        self._levels = training_tasks(self.learned)
+        self._kept: dict[int, StepTable] = {}
+
+    def _load(self) -> Any:
+        import transformers
+
+        from policies.huggingface import HuggingFacePolicy
+
+        transformers.utils.logging.disable_progress_bar()
+        return HuggingFacePolicy.from_pretrained(self._folder, device="cpu")
+
+    def batch(self, iteration: int) -> StepTable:
+        """Return the episodes of a training iteration, counted from 0; the same for every scorer."""
+        if iteration not in self._kept:
+            sizes, count = self._sizes, len(self._levels)
+            chosen = [self._levels[(iteration * sizes.groups + i) % count] for i in range(sizes.groups)]
+            envs = make_envs(self.learned, sizes.groups * sizes.group_size)
+            self._kept[iteration] = collect(
+                envs, self.policy, tasks=chosen, group_size=sizes.group_size, seed=_seed(self._seed, iteration + 1)
+            )
+        return self._kept[iteration]
+
+    def held_out(self, resamples: int) -> HeldOut:
+        """Play the held-out levels, which are those of the learning curve."""
+        sizes = self._sizes
+        played = collect(
+            make_envs(self.learned, sizes.levels * sizes.episodes), self.policy,
+            tasks=tasks(self.learned.setup.validation, sizes.levels), group_size=sizes.episodes,
+            seed=_seed(self._seed, 0),
+        )  # fmt: skip
+        return HeldOut.of(played, sizes.group_size, resamples, self._seed)
+
+    def learner(self) -> Learner:
+        """Return what trains another copy of the policy by GRPO, with the settings of its benchmark."""
+        from baselines.learner import Learner
+        from baselines.recipes import recipe
+
+        grpo = recipe("grpo")
+        return Learner(self._load(), grpo, trainer_config(self.learned, self._seed, grpo))
+
+
+def _seed(*numbers: int) -> int:
+    return int(np.random.SeedSequence(numbers).generate_state(1)[0])
+
+
+def learn(
+    name: str,
+    scored: Scored,
+    fixed: FixedPolicy,
+    held_out: HeldOut,
+    sizes: Sizes,
+    seed: int,
+    progress: Progress = lambda done, total, words: None,
+) -> ScorerResult:
+    """Train a scorer and measure it after every number of iterations that is asked for; a reference only once.
+
+    Args:
+        name: of the scorer.
+        scored: the scorer.
+        fixed: the policy that plays.
+        held_out: what it is measured on.
+        sizes: how long.
+        seed: of mini-batches.
+        progress: called after every tenth iteration and each measurement.
+    """
+    scorer, learner = scored.make(fixed.policy), fixed.learner() if scored.kind != "reference" else None
+    rate: float = fixed.learned.training["learning_rate"]
+    rng, timing = np.random.default_rng(_seed(seed)), np.random.default_rng(_seed(seed))
+    points = [_examined(scorer, scored, held_out, 0, [])]
+    losses: list[float] = []
+    scoring, updating, policy = list[float](), list[float](), list[float]()
+    for iteration in range(sizes.iterations[-1] if learner else 0):
+        table = fixed.batch(iteration)
+        targets = None if scored.targets is None else scored.targets(table)
+        begin = time.process_time()
+        scores = scorer.scores(table)
+        between = time.process_time()
+        row = scorer.update(table, scores, targets, rng, rate)
+        end = time.process_time()
+        losses += [value for key, value in row.items() if key.endswith("_loss")]
+        if learner and iteration < TIMED:
+            scoring.append(between - begin)
+            updating.append(end - between)
+            begin = time.process_time()
+            learner.learn(table, 0, timing)
+            policy.append(time.process_time() - begin)
+        if iteration + 1 in sizes.iterations:
+            points.append(_examined(scorer, scored, held_out, iteration + 1, losses))
+            losses = []
+        if iteration + 1 in sizes.iterations or (iteration + 1) % 10 == 0:
+            progress(iteration + 1, sizes.iterations[-1], "iterations")
+    seconds = (float(np.median(spent)) if spent else 0.0 for spent in (scoring, updating, policy))
+    return ScorerResult(name, scored.kind, points, *seconds)
+
+
+def _examined(scorer: StepScorer, scored: Scored, held_out: HeldOut, iterations: int, losses: list[float]) -> Point:
+    table = held_out.table
+    scores = step_scores(scorer.scores(table))
+    credit = scored.credit(table, scores)
+    return Point(
+        iterations=iterations,
+        measures=held_out.measures(credit),
+        agreement=agreement(table, credit),
+        pairs=pair_accuracy(table, scores),
+        centred_pairs=pair_accuracy(table, scores, centred=True),
+        loss=float(np.mean(losses)) if losses else None,
+    )
+
+
+def make_config(
+    policy: Path | None = None, scorers: Sequence[str] = (), *, sizes: Sizes = FULL, seed: int = 0
+) -> ScorersConfig:
+    """Put a configuration together.
+
+    Args:
+        policy: job folder of a learning benchmark on Sokoban, or the model folder in it; None: clone one.
+        scorers: names; none: all.
+        sizes: how much.
+        seed: of everything random.
+
+    Raises:
+        ResultsError: the folder is no job of a learning benchmark on Sokoban, or there is no scorer of a name.
+    """
+    for name in scorers:
+        if name not in SCORERS:
+            raise ResultsError(f"unknown scorer {name!r}; {suggest(name, SCORERS)}")
+    job = "" if policy is None else str(policy.parent if policy.name == "model" else policy)
+    if job and (found := learned_config(Path(job)).env) != SOKOBAN.id:
+        raise ResultsError(f"{job}: a policy for {found}; only in {SOKOBAN.id} is the worth of a step known")
+    return ScorersConfig(job, list(dict.fromkeys(scorers or SCORERS)), sizes, 1000, seed)
+
+
+def configure(
+    quick: Annotated[bool, typer.Option("--quick", help="Two small iterations, a minute; for CI.")] = False,
+    only: Annotated[str | None, typer.Option(help=f"Names separated by commas, of: {', '.join(SCORERS)}.")] = None,
+    policy: Annotated[
+        Path | None,
+        typer.Option(
+            help="Job folder of a learning benchmark, such as runs/learning/clone-seed0: the policy that plays. "
+            "Without it one is cloned first."
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of episodes, mini-batches and intervals.")] = 0,
+) -> ScorersConfig:
+    """Train step scorers beside a policy that stands still, and measure how well they rank actions in Sokoban.
+
+    All scorers learn from the same episodes. On held-out levels their scores are turned into step credit and held
+    against the moves that the steps really gained. Prints one table and writes [bold]scorers.json[/].
+    """
+    names = [name.strip() for name in only.split(",") if name.strip()] if only else ()
+    return make_config(policy, names, sizes=QUICK if quick else FULL, seed=seed)
+
+
+@contextlib.contextmanager
+def prepare(config: ScorersConfig, folder: Path, tell: Tell) -> Iterator[tuple[FixedPolicy, HeldOut]]:
+    """Clone a policy where none is given, and play the held-out levels.
+
+    In one thread: processor time counts every thread's, and a policy of this size is fastest in one.
+    """
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        job = Path(config.policy) if config.policy else _cloned(folder / "learning", config, tell)
+        fixed = FixedPolicy(job, config.sizes, config.seed)
+        tell(f"playing {config.sizes.levels} x {config.sizes.episodes} held-out episodes")
+        yield fixed, fixed.held_out(config.resamples)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _cloned(folder: Path, config: ScorersConfig, tell: Tell) -> Path:
+    sizes = SOKOBAN.quick if config.sizes == QUICK else SOKOBAN.full
+    learning = make_learning_config(
+        SOKOBAN, methods=["grpo"], seeds=[config.seed], model=TINY, history=None, sizes=sizes
+    )
+    return cloned(learning, folder, config.seed, tell)
+
+
+def run_scorer(
+    config: ScorersConfig, part: str, context: tuple[FixedPolicy, HeldOut], progress: Progress
+) -> ScorerResult:
+    """Train and measure one scorer."""
+    return learn(part, SCORERS[part], *context, config.sizes, config.seed, progress)
+
+
+def _summary(
+    config: ScorersConfig, results: list[ScorerResult], context: tuple[FixedPolicy, HeldOut]
+) -> Mapping[str, Any]:
+    _, held_out = context
+    episodes = HeldOutEpisodes(
+        success=float(held_out.table.trajectory_won.mean()),
+        steps=len(held_out.table),
+        comparable=float(held_out.sample.own.comparable.mean()),
+    )
+    return {"held_out": episodes, "results": results}
+
+
+def check(found: ScorersResults) -> None:
+    """Raise `ResultsError` where a point holds other measures."""
+    for result in found.results:
+        for point in result.points:
+            if set(point.measures) != set(MEASURES):
+                raise ResultsError(f"{result.name}: expected the measures {MEASURES}, got {[*point.measures]}")
+
+
+_SHOWN = ("within", "same", "overall")
+HEADS = ("scorer", "after", "rank", "same", "overall", "graph", "pairs", "centred", "loss", "cost")
+
+
+def page(found: ScorersResults) -> Page:
+    """One line per scorer and number of iterations."""
+    rows: list[Sequence[Cell] | None] = []
+    for result in found.results:
+        beside = [result.name, f"({result.kind})"] + [""] * len(result.points)
+        rows += [None] if rows else []
+        rows += [_line(words, result, point) for words, point in zip(beside, result.points, strict=False)]
+    config = found.config
+    explained = {
+        "after": "iterations of learning.",
+        "rank": ". ".join(EXPLAINED["within"]),
+        "same": ". ".join(EXPLAINED["same"]),
+        "overall": ". ".join(EXPLAINED["overall"]),
+        "graph": "rank correlation within states of credit with GraphGPO's, where GraphGPO gives credit: it can be "
+        "measured where no distance is known.",
+        "pairs": "share of pairs of a won and a lost episode of a group whose sums of scores are in that order.",
+        "centred": "the same where every score is less the group's mean: nothing is gained by being short.",
+        "loss": "as the scorer reports it, mean over the iterations since the line before.",
+        "cost": "processor time of scores and update, in updates of the policy on the same batch.",
+    }
+    return Page(
+        "Do learned step scores rank actions?",
+        "Step scores learned beside a policy whose weights stay as they are, held against the moves that the steps of "
+        "held-out Sokoban levels really gained.",
+        [Table("Scores learned beside a fixed policy", HEADS, rows, caption(found), explained)],
+        chips=[
+            ("policy", config.policy or "a clone"),
+            ("iterations", ", ".join(map(str, config.sizes.iterations))),
+            ("held out", f"{config.sizes.levels} levels x {config.sizes.episodes} episodes"),
+            ("seed", str(config.seed)),
+        ],
+        about=[("intervals", f"{config.resamples:,} resamples of the held-out levels")],
+    )
+
+
+def _line(words: str, result: ScorerResult, point: Point) -> list[Cell]:
+    return [
+        words,
+        str(point.iterations),
+        *(number(point.measures[measure], measure) for measure in _SHOWN),
+        f"{point.agreement:.2f}".replace("0.", ".", 1),
+        *(f"{100 * share:.0f} %" for share in (point.pairs, point.centred_pairs)),
+        NONE if point.loss is None else f"{point.loss:.3f}",
+        NONE if result.cost is None or words != result.name else f"{result.cost:.2f}",
+    ]
+
+
+def caption(study: ScorersResults) -> str:
+    """What was done, in one paragraph."""
+    sizes, held_out = study.config.sizes, study.held_out
+    return (
+        f"{sizes.groups} training levels x {sizes.group_size} episodes per iteration, at the policy's learning rate. "
+        f"Measured on {sizes.levels} held-out levels x {sizes.episodes} episodes in groups of {sizes.group_size}: "
+        f"{held_out.steps} steps, {100 * held_out.success:.1f} % of episodes solved, {100 * held_out.comparable:.0f} % "
+        "of steps in a state where the group took actions of different worth. Scores of states become credit as their "
+        "change over a step, where the outcome stands behind the last; the others are credit as they are."
+    )
+
+
+STUDY = Study(
+    name="scorers", file="scorers.json", version=1, part="scorer", record=ScorerResult, results=ScorersResults,
+    configure=configure, parts=lambda config: config.scorers, run=run_scorer, summary=_summary, page=page, check=check,
+    prepare=prepare,
+)  # fmt: skip
