@@ -21,7 +21,7 @@ from baselines.batch import TokenColumns
 from baselines.scorers.scorer import Estimate
 from wrappers.credit.forks import refuse_forks
 from wrappers.credit.gae import GAEOptions, gae, lambda_returns
-from wrappers.credit.options import choose, documented, option, presets
+from wrappers.credit.options import credit, option, presets
 from wrappers.credit.returns import episode_scores, penalties
 from wrappers.credit.token_gae import bi_level_gae, token_gae, whiten
 from wrappers.credit.vetta import vetta
@@ -63,7 +63,7 @@ class PPOOptions(GAEOptions, total=False):
 PRESETS: dict[str, PPOOptions] = presets(PPOOptions)
 
 
-@documented(PPOOptions, PRESETS)
+@credit(PPOOptions, **PRESETS)
 def ppo(
     table: StepTable,
     values: NDArray[np.float64] | None = None,
@@ -80,31 +80,27 @@ def ppo(
         table: N finished steps; levels other than "turn" need its replies, the longest of K tokens.
         values: float64 (N,) at level "turn", V of the state each reply answers; else (N, K), V before each reply
             token. None: all 0, as an untrained critic says.
-        preset: "paper" or "authors".
-        **options: instead of the preset's; listed below.
 
     Raises:
         ValueError: on an unknown preset, an option's value out of range, values of another shape or not finite, or
             a table without the replies that are needed.
-        TypeError: on an unknown option.
     """
-    chosen = choose(PPOOptions, PRESETS, preset, options)
-    columns = None if chosen["level"] == "turn" else TokenColumns.from_table(table)
+    columns = None if options["level"] == "turn" else TokenColumns.from_table(table)
     written = np.ones(len(table), np.bool_) if columns is None else columns.reply_mask
     now = np.zeros(written.shape) if values is None else np.asarray(values, np.float64)
     if now.shape != written.shape:
         unit = "step" if columns is None else "reply token"
         raise ValueError(
-            f"level {chosen['level']!r} needs one value per {unit}, shape {written.shape}, got shape {now.shape}"
+            f"level {options['level']!r} needs one value per {unit}, shape {written.shape}, got shape {now.shape}"
         )
     if columns is None:
-        estimate = _over_turns(table, now, chosen)
-    elif chosen["horizon"] == "step":
-        estimate = _inside_replies(table, now, columns, chosen)
+        estimate = _over_turns(table, now, options)
+    elif options["horizon"] == "step":
+        estimate = _inside_replies(table, now, columns, options)
     else:
-        estimate = _over_tokens(table, now, columns, chosen)
-    advantages = whiten(estimate.advantages, written) if chosen["whiten"] else estimate.advantages
-    return Estimate(_less(advantages, _penalties(table, chosen, "advantage"), written), estimate.targets)
+        estimate = _over_tokens(table, now, columns, options)
+    advantages = whiten(estimate.advantages, written) if options["whiten"] else estimate.advantages
+    return Estimate(_less(advantages, _penalties(table, options, "advantage"), written), estimate.targets)
 
 
 def _over_turns(table: StepTable, values: NDArray[np.float64], options: PPOOptions) -> Estimate:

@@ -27,7 +27,7 @@ from wrappers.credit.hcapo import PRESETS as HCAPO_PRESETS
 from wrappers.credit.hcapo import HCAPOOptions, hcapo, hindsight_ratios
 from wrappers.credit.igpo import PRESETS as IGPO_PRESETS
 from wrappers.credit.igpo import IGPOOptions, igpo
-from wrappers.credit.options import choose, documented, option, presets
+from wrappers.credit.options import credit, option, presets
 from wrappers.credit.prime import PRESETS as PRIME_PRESETS
 from wrappers.credit.prime import PRIMEOptions, prime
 from wrappers.credit.process_reward import PRESETS as STEP_PRESETS
@@ -67,33 +67,28 @@ def _with_gate(known: Mapping[str, Any]) -> dict[str, Any]:
 
 STEPS: dict[str, ScoredStepsOptions] = _with_gate(STEP_PRESETS)
 TOKENS: dict[str, ScoredTokensOptions] = _with_gate(PRIME_PRESETS)
-_WON: ContributionOptions = {"outcome": "won"}
-CONTRIBUTIONS: dict[str, ContributionOptions] = {"paper": presets(ContributionOptions, paper=_WON)["paper"]}
+CONTRIBUTIONS: dict[str, ContributionOptions] = presets(ContributionOptions, paper={"outcome": "won"})
 
 
-@documented(ScoredStepsOptions, STEPS)
+@credit(ScoredStepsOptions, **STEPS)
 def scored_steps(
     table: StepTable, scores: Floats | None = None, *, preset: str = "paper", **options: Unpack[ScoredStepsOptions]
 ) -> Estimate:
     """Return advantages from one score per step: `process_reward`, its alpha behind a gate.
 
     Args:
-        table: N steps of finished groups.
         scores: float64 (N,), nan: not scored; None: all 0, as of a scorer that has not learned yet.
-        preset: "paper" or "authors".
-        **options: instead of the preset's; listed below.
 
     Returns:
         Advantages (N,), no targets, and as figures what the scores are worth, see `worth`.
     """
-    chosen = choose(ScoredStepsOptions, STEPS, preset, options)
     said = np.zeros(len(table)) if scores is None else scores
-    trust, figures = worth(table, said, chosen["gate"])
-    given: Any = _only(ProcessRewardOptions, chosen) | {"alpha": trust * chosen["alpha"]}
+    trust, figures = worth(table, said, options["gate"])
+    given: Any = _only(ProcessRewardOptions, options) | {"alpha": trust * options["alpha"]}
     return Estimate(process_reward(table, scores=said, **given), figures=figures)
 
 
-@documented(ScoredTokensOptions, TOKENS)
+@credit(ScoredTokensOptions, **TOKENS)
 def scored_tokens(
     table: StepTable, scores: Floats | None = None, *, preset: str = "paper", **options: Unpack[ScoredTokensOptions]
 ) -> Estimate:
@@ -102,61 +97,48 @@ def scored_tokens(
     Args:
         table: N steps of finished groups, with replies.
         scores: float64 (N, K), K tokens of the longest reply; None: all 0.
-        preset: "paper" or "authors".
-        **options: instead of the preset's; listed below.
 
     Returns:
         Advantages (N, K), no targets, and as figures what the sums over each reply are worth, see `worth`.
     """
-    chosen = choose(ScoredTokensOptions, TOKENS, preset, options)
     lengths = reply_lengths(table)
     mask = np.arange(lengths.max(initial=1)) < lengths[:, None]
     said = np.zeros(mask.shape) if scores is None else scores
-    trust, figures = worth(table, np.where(mask, said, 0.0).sum(axis=1), chosen["gate"])
-    given: Any = _only(PRIMEOptions, chosen) | {"alpha": trust * chosen["alpha"]}
+    trust, figures = worth(table, np.where(mask, said, 0.0).sum(axis=1), options["gate"])
+    given: Any = _only(PRIMEOptions, options) | {"alpha": trust * options["alpha"]}
     return Estimate(prime(table, scores=said, mask=mask, **given), figures=figures)
 
 
-@documented(ContributionOptions, CONTRIBUTIONS)
+@credit(ContributionOptions, **CONTRIBUTIONS)
 def spa_steps(
     table: StepTable, scores: Floats | None = None, *, preset: str = "paper", **options: Unpack[ContributionOptions]
 ) -> Estimate:
     """Return advantages from each step's estimated contribution to the outcome: SPA's rewards, compared in the group.
 
     Args:
-        table: N steps of finished groups.
         scores: float64 (N,), contributions; nan: none estimated; None: all 0.
-        preset: "paper".
-        **options: instead of the preset's; listed below.
 
     Returns:
         Advantages (N,), no targets, and as figures what the contributions are worth, see `worth`.
     """
-    chosen = choose(ContributionOptions, CONTRIBUTIONS, preset, options)
     said = np.zeros(len(table)) if scores is None else scores
-    trust, figures = worth(table, said, chosen["gate"])
-    return Estimate(_from_contributions(table, said, chosen, trust), figures=figures)
+    trust, figures = worth(table, said, options["gate"])
+    return Estimate(_from_contributions(table, said, options, trust), figures=figures)
 
 
-@documented(ContributionOptions, CONTRIBUTIONS)
+@credit(ContributionOptions, **CONTRIBUTIONS)
 def spa_ridge(table: StepTable, *, preset: str = "paper", **options: Unpack[ContributionOptions]) -> Floats:
     """Return the same advantages from contributions in closed form, `wrappers.credit.attribution`: no network.
-
-    Args:
-        table: N steps of finished groups.
-        preset: "paper".
-        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,).
     """
-    chosen = choose(ContributionOptions, CONTRIBUTIONS, preset, options)
-    said = attribution(table, outcome=chosen["outcome"])
-    trust = 1.0 if chosen["gate"] == "none" else worth(table, said, chosen["gate"])[0]
-    return _from_contributions(table, said, chosen, trust)
+    said = attribution(table, outcome=options["outcome"])
+    trust = 1.0 if options["gate"] == "none" else worth(table, said, options["gate"])[0]
+    return _from_contributions(table, said, options, trust)
 
 
-@documented(HCAPOOptions, HCAPO_PRESETS)
+@credit(HCAPOOptions, **HCAPO_PRESETS)
 def hcapo_steps(
     table: StepTable, scores: Floats | None = None, *, preset: str = "paper", **options: Unpack[HCAPOOptions]
 ) -> Estimate:
@@ -166,33 +148,27 @@ def hcapo_steps(
         table: N steps of finished groups, with replies that have log-probabilities.
         scores: float64 (N,), mean log-probability of each reply's tokens with the final state in the prompt; nan: not
             known; None: none is.
-        preset: "paper".
-        **options: instead of the preset's; listed below.
 
     Returns:
         Advantages (N,), no targets, and "hindsight_ratio", the mean of the ratios, with "hindsight_clipped", the share
         of them at a bound.
     """
     said = np.full(len(table), np.nan) if scores is None else scores
-    chosen = choose(HCAPOOptions, HCAPO_PRESETS, preset, options)
-    own: HCAPOOptions = {**chosen, "smoothing": 0.0}
+    own: HCAPOOptions = {**options, "smoothing": 0.0}
     ratio = hindsight_ratios(table, hindsight=said, **own)
-    bounds = chosen["low"], chosen["high"]
+    bounds = options["low"], options["high"]
     figures = {"hindsight_ratio": _mean(ratio), "hindsight_clipped": _mean(np.isin(ratio, bounds))}
-    return Estimate(hcapo(table, hindsight=said, **chosen), figures=figures)
+    return Estimate(hcapo(table, hindsight=said, **options), figures=figures)
 
 
-@documented(IGPOOptions, IGPO_PRESETS)
+@credit(IGPOOptions, **IGPO_PRESETS)
 def igpo_steps(
     table: StepTable, scores: Floats | None = None, *, preset: str = "paper", **options: Unpack[IGPOOptions]
 ) -> Estimate:
     """Return IGPO's advantages from the policy's belief in the right answer before every step.
 
     Args:
-        table: N steps of finished groups.
         scores: float64 (N,), beliefs; None: all 0.
-        preset: "paper" or "authors".
-        **options: instead of the preset's; listed below.
 
     Returns:
         Advantages (N,), no targets, and "belief", the mean of the beliefs, with "belief_last", that before the last

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
@@ -16,6 +15,7 @@ from tests.wrappers.credit.hard_tables import FORKED, SHAPES
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.random_trees import random_trees
 from wrappers import credit
+from wrappers.credit.options import declared
 from wrappers.credit.segments import by_count
 
 
@@ -84,8 +84,8 @@ def answer(method: Callable[..., Any], table: StepTable, options: dict[str, Any]
 
 
 def presets(method: Callable[..., Any]) -> list[str]:
-    module = sys.modules[inspect.unwrap(method).__module__]
-    return list(getattr(module, "PRESETS", {})) if "preset" in inspect.signature(method).parameters else []
+    found = declared(method)
+    return list(found[1]) if found else []
 
 
 def choices(method: Callable[..., Any]) -> Iterator[dict[str, Any]]:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.group import group_means
-from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.options import StatisticsOptions, credit, option
 from wrappers.credit.reply_entropy import known_entropies, min_max
 from wrappers.credit.returns import given_or_episode_level, penalties
 
@@ -29,10 +29,7 @@ class AEMOptions(StatisticsOptions, total=False):
     ]
 
 
-PRESETS: dict[str, AEMOptions] = {"paper": presets(AEMOptions)["paper"]}
-
-
-@documented(AEMOptions, PRESETS)
+@credit(AEMOptions, paper={})
 def aem(
     table: StepTable,
     *,
@@ -44,12 +41,9 @@ def aem(
     """Return the advantage of every step.
 
     Args:
-        table: N steps of finished groups.
         advantages: float (N,), of another method, to be modulated; nan: not scored, and stays so. None: GRPO's.
         entropies: float (N,), mean token entropy of every reply, nan: not known (its advantage counts once). None:
             estimated, see `wrappers.credit.reply_entropy.reply_entropies`.
-        preset: "paper".
-        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows; nan: not scored.
@@ -57,18 +51,16 @@ def aem(
     Raises:
         ValueError: on an unknown preset, an option's value out of range, arguments of another length, or a table
             whose replies have no log-probabilities where no entropies are given.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> aem(table, entropies=[1.0, 0.0, 1.0], std="none").round(3)  # weights e^-1, 1, e^-1 over their mean
     array([ 0.318,  0.864, -0.318])
     """
-    chosen = choose(AEMOptions, PRESETS, preset, options)
-    base = given_or_episode_level(table, advantages, chosen)
+    base = given_or_episode_level(table, advantages, options)
     unsure, width, known = min_max(known_entropies(table, entropies), table.group, table.n_groups, 0.0)
-    weight = np.exp(-chosen["lam"] * unsure)
+    weight = np.exp(-options["lam"] * unsure)
     mean = group_means(weight[known], table.group[known], table.n_groups)[table.group]
-    modulated = known & (width >= chosen["least_range"])[table.group]
+    modulated = known & (width >= options["least_range"])[table.group]
     factor = np.where(modulated, weight / np.where(mean > 0, mean, 1.0), 1.0)
-    return factor * base - penalties(table, chosen, "advantage")
+    return factor * base - penalties(table, options, "advantage")

@@ -19,7 +19,7 @@ from scipy.special import expit
 from agentgym.trajectory import Floats, Ints, StepTable
 from wrappers.credit.attribution import state_actions
 from wrappers.credit.forks import over_forks
-from wrappers.credit.options import WorthOptions, choose, documented, finite_numbers, option, presets
+from wrappers.credit.options import WorthOptions, credit, finite_numbers, option
 from wrappers.credit.returns import outcomes
 from wrappers.credit.segments import by_turn
 
@@ -56,12 +56,7 @@ class ActionTargetOptions(WorthOptions, total=False):
     ]
 
 
-PRESETS: dict[str, ActionTargetOptions] = presets(
-    ActionTargetOptions, paper={"outcome": "won"}, authors={"outcome": "won"}
-)
-
-
-@documented(ActionTargetOptions, PRESETS)
+@credit(ActionTargetOptions, paper={"outcome": "won"}, authors={"outcome": "won"})
 @over_forks("values")
 def action_targets(
     table: StepTable,
@@ -73,10 +68,7 @@ def action_targets(
     """Return what the value of every step's action is fitted to.
 
     Args:
-        table: N steps of finished groups.
         values: float (N,), V of the state each row's action was taken in; needed for `shaping`, else not read.
-        preset: "paper" or "authors".
-        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows; between 0 and 1 where outcomes are, but for `shaping="raw"`.
@@ -84,29 +76,27 @@ def action_targets(
     Raises:
         ValueError: on an unknown preset, an option's value out of range, shaping without values, or values of another
             length or not finite.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["up", "up", "up"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> action_targets(table, gamma=0.9)  # "up" at first: 0.9 once, 0 once
     array([0.45, 1.  , 0.45])
     """
-    chosen = choose(ActionTargetOptions, PRESETS, preset, options)
     if len(table) == 0:
         return np.zeros(0)
-    worth, turn = outcomes(table, chosen)[table.trajectory], by_turn(table)
-    from_start = chosen["count_from"] == "start"
+    worth, turn = outcomes(table, options)[table.trajectory], by_turn(table)
+    from_start = options["count_from"] == "start"
     if from_start:
-        target = chosen["gamma"] ** turn * (2 * worth - 1)
+        target = options["gamma"] ** turn * (2 * worth - 1)
     else:
-        target = chosen["gamma"] ** (turn[table.last][table.trajectory] - turn) * worth
-    if chosen["shaping"] != "none":
-        target = target + _potential(table, values, chosen["gamma"])
+        target = options["gamma"] ** (turn[table.last][table.trajectory] - turn) * worth
+    if options["shaping"] != "none":
+        target = target + _potential(table, values, options["gamma"])
     elif from_start:
         target = 0.5 * (1 + target)
-    visits, n_visits = _histories(table) if chosen["unit"] == "history" else state_actions(table)
+    visits, n_visits = _histories(table) if options["unit"] == "history" else state_actions(table)
     mean = np.bincount(visits, weights=target, minlength=n_visits) / np.bincount(visits, minlength=n_visits)
-    if chosen["shaping"] == "soft":
+    if options["shaping"] == "soft":
         low, high = np.percentile(mean, [25, 75])
         mean = expit(3 / max(high - low, _LEAST_RANGE) * (mean - mean.mean()))
     return mean[visits]

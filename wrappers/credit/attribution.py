@@ -17,7 +17,7 @@ from scipy.sparse import csr_array
 from agentgym.trajectory import Floats, Ints, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import counting_sort, number_pairs
-from wrappers.credit.options import WorthOptions, choose, documented, option, presets
+from wrappers.credit.options import WorthOptions, credit, option
 from wrappers.credit.returns import outcomes
 
 
@@ -41,12 +41,9 @@ class AttributionOptions(WorthOptions, total=False):
 #: Trajectories of a group that are solved for at once: seconds, and tens of megabytes.
 MOST_TRAJECTORIES = 2000
 
-_WON: AttributionOptions = {"outcome": "won"}
-#: There is no paper, and one preset.
-PRESETS: dict[str, AttributionOptions] = {"default": presets(AttributionOptions, paper=_WON)["paper"]}
 
-
-@documented(AttributionOptions, PRESETS)
+# There is no paper, and one preset.
+@credit(AttributionOptions, default={"outcome": "won"})
 @over_forks()
 def attribution(table: StepTable, *, preset: str = "default", **options: Unpack[AttributionOptions]) -> Floats:
     """Return what every step contributed to the outcome of its trajectory.
@@ -54,8 +51,6 @@ def attribution(table: StepTable, *, preset: str = "default", **options: Unpack[
     Args:
         table: N steps of finished groups; time grows with the cube, memory with the square of
             the largest group's trajectories.
-        preset: "default".
-        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows; the same for all steps of a group with equal state and action.
@@ -63,17 +58,15 @@ def attribution(table: StepTable, *, preset: str = "default", **options: Unpack[
     Raises:
         ValueError: on an unknown preset, an option's value out of range, a reward too large to be summed, or a group
             of more than `MOST_TRAJECTORIES` trajectories.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> attribution(table).round(3)  # two steps share (2 + 1)^-1 * 2 of the success
     array([0.333, 0.333, 0.   ])
     """
-    chosen = choose(AttributionOptions, PRESETS, preset, options)
     if len(table) == 0:
         return np.zeros(0)
-    worth, group = outcomes(table, chosen), table.trajectory_group
+    worth, group = outcomes(table, options), table.trajectory_group
     size = np.bincount(group, minlength=table.n_groups)
     if size.max() > MOST_TRAJECTORIES:
         largest = int(size.argmax())
@@ -82,12 +75,12 @@ def attribution(table: StepTable, *, preset: str = "default", **options: Unpack[
             f"{MOST_TRAJECTORIES} trajectories, group {table.groups[largest]!r:.80} has {size[largest]}; divide its "
             "trajectories among several groups, or take a method that compares states, such as graphgpo"
         )
-    if chosen["centred"]:
+    if options["centred"]:
         worth = worth - (np.bincount(group, weights=worth, minlength=table.n_groups) / size)[group]
     pairs, n_pairs = state_actions(table)
     shape = table.n_trajectories, n_pairs
     counts = csr_array((np.ones(len(table)), (table.trajectory, pairs)), shape=shape)
-    weights = _weights(counts, worth, group, size, chosen["damping"])
+    weights = _weights(counts, worth, group, size, options["damping"])
     per_pair = np.bincount(pairs, weights=weights[table.trajectory], minlength=n_pairs)
     return per_pair[pairs].astype(np.float64)
 

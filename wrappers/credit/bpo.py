@@ -22,7 +22,7 @@ from agentgym.trajectory.forks import chain_sums
 from wrappers.credit.branches import spread, step_rewards
 from wrappers.credit.forest import Forest, discounted_sums
 from wrappers.credit.group import others_factor, standardise
-from wrappers.credit.options import OutcomeOptions, choose, documented, option, presets
+from wrappers.credit.options import OutcomeOptions, credit, option
 from wrappers.credit.returns import discounted_returns, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
@@ -35,27 +35,20 @@ class BPOOptions(OutcomeOptions, total=False):
     alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]
 
 
-_DEFAULT = presets(BPOOptions)["paper"]
-#: As described, the method has no episode level.
-PRESETS: dict[str, BPOOptions] = {"default": _DEFAULT, "paper": {**_DEFAULT, "alpha_episode": 0.0}}
-
-
-@documented(BPOOptions, PRESETS)
+# As described, the method has no episode level.
+@credit(BPOOptions, default={}, paper={"alpha_episode": 0.0})
 def bpo(table: StepTable, *, preset: str = "default", **options: Unpack[BPOOptions]) -> Floats:
     """Return the advantage of every step, those of branches included.
 
     Args:
         table: N steps of finished groups, with branches such as `agentgym.rollout.collect_tree` plays. Without any,
             what is left is the episode level: `wrappers.credit.rloo`.
-        preset: "default" or "paper".
-        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows; all are scored.
 
     Raises:
         ValueError: on an unknown preset, an option's value out of range, or a reward too large to be summed.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 4, trajectory=["a", "a", "b", "c"], t=[0, 1, 1, 0],
     ...     state=["s", "u", "u", "s"], action=["right", "up", "down", "left"], next_state=["u", "goal", "pit", "pit"],
@@ -65,18 +58,17 @@ def bpo(table: StepTable, *, preset: str = "default", **options: Unpack[BPOOptio
     >>> bpo(table)  # half of the episodes through the first step of a won, none of the other tree
     array([ 1.45,  2.  , -1.  , -0.5 ])
     """
-    chosen = choose(BPOOptions, PRESETS, preset, options)
     if len(table) == 0:
         return np.zeros(0)
     forest = Forest(table)
-    reward = step_rewards(table, chosen)
-    contrast, forks = _contrasts(table, forest, reward, chosen)
+    reward = step_rewards(table, options)
+    contrast, forks = _contrasts(table, forest, reward, options)
     behind = np.nan_to_num(spread(table, contrast, forks))
     carried = np.empty(len(table))
-    carried[table.order] = discounted_sums(contrast[table.order], table.offsets[:-1], chosen["lam"])
+    carried[table.order] = discounted_sums(contrast[table.order], table.offsets[:-1], options["lam"])
     scores = behind + (carried - contrast)
-    scores += chosen["alpha_episode"] * _against_other_trees(table, forest, reward, chosen)
-    return scores - penalties(table, chosen, "advantage")
+    scores += options["alpha_episode"] * _against_other_trees(table, forest, reward, options)
+    return scores - penalties(table, options, "advantage")
 
 
 def _contrasts(table: StepTable, forest: Forest, reward: Floats, options: BPOOptions) -> tuple[Floats, Ints]:
@@ -106,7 +98,5 @@ def _against_other_trees(table: StepTable, forest: Forest, reward: Floats, optio
     return np.where(alone[table.group], 0.0, inside + between[tree[table.trajectory]])
 
 
-class BPO(CreditWrapper):
+class BPO(CreditWrapper, method=bpo):
     """Vector wrapper whose `advantages()` are `bpo(table(), **options)`."""
-
-    method = staticmethod(bpo)

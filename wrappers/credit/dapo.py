@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.group import TOLERANCE
 from wrappers.credit.grpo import grpo
-from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.wrapper import CreditWrapper
 
 
@@ -33,34 +33,24 @@ class DAPOOptions(StatisticsOptions, total=False):
     ]
 
 
-PRESETS: dict[str, DAPOOptions] = presets(DAPOOptions, paper={"outcome": "won"})
+PRESETS: dict[str, DAPOOptions] = presets(DAPOOptions, paper={"outcome": "won"}, authors={})
 
 
-@documented(DAPOOptions, PRESETS)
+@credit(DAPOOptions, **PRESETS)
 def dapo(table: StepTable, *, preset: str = "paper", **options: Unpack[DAPOOptions]) -> Floats:
     """Return the advantage of every step: GRPO's, and nan in groups without contrast.
 
-    Args:
-        table: N steps of finished groups.
-        preset: "paper" or "authors".
-        **options: instead of the preset's; listed below.
-
     Returns:
         float64 (N,), in the order of the table's rows; nan: not scored.
-
-    Raises:
-        ValueError: on an unknown preset or an option's value out of range.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g", "g", "h", "h"], trajectory=[0, 1, 2, 3], t=[0] * 4, state=["s"] * 4,
     ...     action=["up"] * 4, next_state=["goal", "pit", "pit", "pit"], reward=[1, 0, 0, 0], won=[1, 0, 0, 0])
     >>> dapo(table).round(3)
     array([ 0.707, -0.707,    nan,    nan])
     """
-    chosen = choose(DAPOOptions, PRESETS, preset, options)
-    statistics: Any = {name: value for name, value in chosen.items() if name != "contrast"}
+    statistics: Any = {name: value for name, value in options.items() if name != "contrast"}
     scores = grpo(table, **statistics)
-    return np.where(_contrast(table, chosen)[table.group], scores, np.nan)
+    return np.where(_contrast(table, options)[table.group], scores, np.nan)
 
 
 def contrasting_groups(table: StepTable, *, preset: str = "paper", **options: Unpack[DAPOOptions]) -> Bools:
@@ -115,10 +105,8 @@ def _contrast(table: StepTable, options: DAPOOptions) -> Bools:
     return contrast
 
 
-class DAPO(CreditWrapper):
+class DAPO(CreditWrapper, method=dapo):
     """Vector wrapper whose `advantages()` are `dapo(table(), **options)`; it knows which groups lack contrast."""
-
-    method = staticmethod(dapo)
 
     def sub_envs_without_contrast(self) -> Bools:
         """Return bool (num_envs,): sub-environments whose last episode belongs to a group without contrast.

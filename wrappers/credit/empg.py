@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import over_forks
-from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.options import StatisticsOptions, credit, option
 from wrappers.credit.reply_entropy import known_entropies, min_max
 from wrappers.credit.returns import given_or_episode_level, penalties
 
@@ -29,10 +29,7 @@ class EMPGOptions(StatisticsOptions, total=False):
     range_eps: Annotated[float, option(1e-8, "added to the range of entropies", low=0)]
 
 
-PRESETS: dict[str, EMPGOptions] = {"paper": presets(EMPGOptions)["paper"]}
-
-
-@documented(EMPGOptions, PRESETS)
+@credit(EMPGOptions, paper={})
 def empg(
     table: StepTable,
     *,
@@ -44,12 +41,9 @@ def empg(
     """Return the advantage of every step.
 
     Args:
-        table: N steps of finished groups.
         advantages: float (N,), of another method, to be modulated; nan: not scored, and stays so. None: GRPO's.
         entropies: float (N,), mean token entropy of every reply, nan: not known (its advantage counts once, and
             nothing is given for leading to it). None: estimated, see `wrappers.credit.reply_entropy.reply_entropies`.
-        preset: "paper".
-        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows; nan: not scored.
@@ -57,24 +51,22 @@ def empg(
     Raises:
         ValueError: on an unknown preset, an option's value out of range, arguments of another length, or a table
             whose replies have no log-probabilities where no entropies are given.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> empg(table, entropies=[1.0, 0.0, 1.0], zeta=0.0, std="none").round(3)  # weights e^-1, 1, e^-1 over their mean
     array([ 0.03 ,  0.576, -0.606])
     """
-    chosen = choose(EMPGOptions, PRESETS, preset, options)
-    base = given_or_episode_level(table, advantages, chosen)
+    base = given_or_episode_level(table, advantages, options)
     together = np.zeros(len(table), np.int64)
-    unsure, _, known = min_max(known_entropies(table, entropies), together, 1, chosen["range_eps"])
-    weight = np.exp(-chosen["k"] * unsure)
+    unsure, _, known = min_max(known_entropies(table, entropies), together, 1, options["range_eps"])
+    weight = np.exp(-options["k"] * unsure)
     weight = np.where(known, weight / weight[known].mean() if known.any() else 1.0, 1.0)
-    ahead = _ahead(table, values=np.where(known, np.exp(-chosen["k_next"] * unsure), 0.0))
-    total = weight * base + chosen["zeta"] * ahead
+    ahead = _ahead(table, values=np.where(known, np.exp(-options["k_next"] * unsure), 0.0))
+    total = weight * base + options["zeta"] * ahead
     scored = ~np.isnan(total)
     mean = total[scored].mean() if scored.any() else 0.0
-    return total - mean - penalties(table, chosen, "advantage")
+    return total - mean - penalties(table, options, "advantage")
 
 
 @over_forks("values")

@@ -15,7 +15,7 @@ from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.attribution import attribution
 from wrappers.credit.graphgpo import PRESETS as GRAPH_PRESETS
 from wrappers.credit.graphgpo import GraphGPOOptions, advantages_of, graphgpo_values
-from wrappers.credit.options import LARGEST, choose, documented, option
+from wrappers.credit.options import LARGEST, credit, option
 from wrappers.credit.process_reward import process_reward
 from wrappers.credit.scores import step_scores
 
@@ -59,7 +59,7 @@ class FilledOptions(GraphGPOOptions, total=False):
 PRESETS: dict[str, FilledOptions] = {name: {**preset, "share": 0.1} for name, preset in GRAPH_PRESETS.items()}
 
 
-@documented(FilledOptions, PRESETS)
+@credit(FilledOptions, **PRESETS)
 def graphgpo_filled(table: StepTable, *, preset: str = "paper", **options: Unpack[FilledOptions]) -> Floats:
     """Return GraphGPO's advantages, with attribution as step level where GraphGPO has none.
 
@@ -70,10 +70,6 @@ def graphgpo_filled(table: StepTable, *, preset: str = "paper", **options: Unpac
         table: N steps of finished groups; time grows with the cube, memory with the square of the largest group's
             trajectories, of which there may be 2,000.
         preset: "paper" or "authors", GraphGPO's.
-        **options: instead of the preset's; listed below.
-
-    Returns:
-        float64 (N,), in the order of the table's rows.
 
     Raises:
         ValueError, TypeError: as `graphgpo`; ValueError, as `attribution`, when a group has more trajectories than it
@@ -84,11 +80,10 @@ def graphgpo_filled(table: StepTable, *, preset: str = "paper", **options: Unpac
     >>> graphgpo_filled(table).round(3)  # only "up" is not compared: attributions 1/6, 1/6, -1/4 give it .577
     array([ 1.414,  0.765, -1.414])
     """
-    chosen = choose(FilledOptions, PRESETS, preset, options)
-    given: Any = {name: value for name, value in chosen.items() if name != "share"}
+    given: Any = {name: value for name, value in options.items() if name != "share"}
     credit = graphgpo_values(table, **given)
     alone: GraphGPOOptions = given | {"beta_episode": 0.0, "invalid_penalty": 0.0}
     steps = advantages_of(table, credit, alone)
-    fitted = attribution(table, outcome=chosen["outcome"], centred=True)
+    fitted = attribution(table, outcome=options["outcome"], centred=True)
     scores = process_reward(table, scores=fitted, alpha_trajectory=0.0)
-    return advantages_of(table, credit, given) + (filled(steps, scores, chosen["share"]) - steps)
+    return advantages_of(table, credit, given) + (filled(steps, scores, options["share"]) - steps)

@@ -28,7 +28,7 @@ from wrappers.credit.attribution import attribution
 from wrappers.credit.fill_silent import filled
 from wrappers.credit.forks import over_forks, refuse_forks
 from wrappers.credit.group import LEAST_SCALE, episode_advantages, group_means, visit_advantages
-from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.returns import checked_rewards, episode_scores, outcomes, penalties
 from wrappers.credit.state_graph import StateGraph
 from wrappers.credit.state_values import actions_of_states, difference
@@ -68,7 +68,7 @@ class FrontierOptions(StatisticsOptions, total=False):
 
 
 #: There is no paper, and one preset.
-PRESETS: dict[str, FrontierOptions] = {"default": presets(FrontierOptions)["paper"]}
+PRESETS: dict[str, FrontierOptions] = presets(FrontierOptions, default={})
 
 
 class FrontierValues(NamedTuple):
@@ -84,33 +84,26 @@ class FrontierValues(NamedTuple):
     worth: Floats
 
 
-@documented(FrontierOptions, PRESETS)
+@credit(FrontierOptions, **PRESETS)
 @over_forks()
 def frontier(table: StepTable, *, preset: str = "default", **options: Unpack[FrontierOptions]) -> Floats:
     """Return the advantage of every step.
 
     Args:
         table: N steps of finished groups; time and memory as in `attribution`.
-        preset: "default".
-        **options: instead of the preset's; listed below.
-
-    Returns:
-        float64 (N,), in the order of the table's rows.
 
     Raises:
         ValueError: on an unknown preset, an option's value out of range, or a reward too large to be summed.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> frontier(table).round(3)  # from "s", right is worth .9 and left 0; "up" gained 1 / .9 - 1 and is not compared
     array([ 1.414,  0.728, -1.414])
     """
-    chosen = choose(FrontierOptions, PRESETS, preset, options)
-    steps = _step_level(table, chosen)
-    episodes = episode_advantages(table, episode_scores(table, chosen), chosen)
-    advantages = chosen["alpha_step"] * steps + chosen["alpha_episode"] * episodes
-    return advantages - penalties(table, chosen, "advantage")
+    steps = _step_level(table, options)
+    episodes = episode_advantages(table, episode_scores(table, options), options)
+    advantages = options["alpha_step"] * steps + options["alpha_episode"] * episodes
+    return advantages - penalties(table, options, "advantage")
 
 
 def frontier_values(table: StepTable, *, preset: str = "default", **options: Unpack[FrontierOptions]) -> FrontierValues:
@@ -189,7 +182,5 @@ def _values(table: StepTable, options: FrontierOptions, optimism: float) -> Fron
     return FrontierValues(graph, value, worth[action])
 
 
-class Frontier(CreditWrapper):
+class Frontier(CreditWrapper, method=frontier):
     """Vector wrapper whose `advantages()` are `frontier(table(), **options)`."""
-
-    method = staticmethod(frontier)

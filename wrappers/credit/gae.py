@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import over_forks
-from wrappers.credit.options import PenaltyOptions, choose, documented, finite_numbers, option, presets
+from wrappers.credit.options import PenaltyOptions, choose, credit, finite_numbers, option, presets
 from wrappers.credit.returns import discounted_returns, episode_scores, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
@@ -50,7 +50,7 @@ class GAEOptions(PenaltyOptions, total=False):
 PRESETS: dict[str, GAEOptions] = presets(GAEOptions)
 
 
-@documented(GAEOptions, PRESETS)
+@credit(GAEOptions, **PRESETS)
 def gae(
     table: StepTable,
     *,
@@ -67,24 +67,17 @@ def gae(
         last_values: float (M,), V of the state behind each trajectory's last step, used where that step did not
             terminate (truncated or cut off). Default 0: as if the episode had ended there, which makes late steps
             of unfinished episodes look worse than they are, by gamma V.
-        preset: "paper" or "authors".
-        **options: instead of the preset's; listed below.
-
-    Returns:
-        float64 (N,), in the order of the table's rows.
 
     Raises:
         ValueError: on an unknown preset, an option's value out of range, or values of another length or not finite.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> gae(table, values=[0.5, 0.8, 0.5], lam=0.5)  # 1 - 0.8; 0.8 - 0.5 + 0.5 * 0.2; 0 - 0.5
     array([ 0.4,  0.2, -0.5])
     """
-    chosen = choose(GAEOptions, PRESETS, preset, options)
-    advantages = _advantages(table, values=values, last_values=last_values, options=chosen)
-    return advantages - penalties(table, chosen, "advantage")
+    advantages = _advantages(table, values=values, last_values=last_values, options=options)
+    return advantages - penalties(table, options, "advantage")
 
 
 def lambda_returns(
@@ -131,10 +124,8 @@ def _without_a_critic(table: StepTable, **options: Unpack[GAEOptions]) -> Floats
     return gae(table, values=np.zeros(len(table)), **options)
 
 
-class GAE(CreditWrapper):
+class GAE(CreditWrapper, method=_without_a_critic):
     """Vector wrapper whose `advantages(values)` are `gae(table(), values=values, **options)`."""
-
-    method = staticmethod(_without_a_critic)
 
     def advantages(self, values: ArrayLike, last_values: ArrayLike | None = None) -> Floats:  # type: ignore[override]
         """Return float64 (len(table()),), one advantage per row of `table()`.

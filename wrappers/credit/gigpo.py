@@ -13,7 +13,7 @@ from typing import Annotated, Unpack
 from agentgym.trajectory import Floats, Ints, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import episode_advantages, number_pairs, visit_advantages
-from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.options import StatisticsOptions, credit, option, presets
 from wrappers.credit.returns import discounted_returns, episode_scores, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
@@ -26,35 +26,22 @@ class GiGPOOptions(StatisticsOptions, total=False):
 
 
 #: The authors' configuration leaves the standard deviation out at both levels; their ALFWorld script switches it on.
-PRESETS: dict[str, GiGPOOptions] = presets(GiGPOOptions, authors={"std": "none"})
+PRESETS: dict[str, GiGPOOptions] = presets(GiGPOOptions, paper={}, authors={"std": "none"})
 
 
-@documented(GiGPOOptions, PRESETS)
+@credit(GiGPOOptions, **PRESETS)
 @over_forks()
 def gigpo(table: StepTable, *, preset: str = "paper", **options: Unpack[GiGPOOptions]) -> Floats:
     """Return the advantage of every step.
-
-    Args:
-        table: N steps of finished groups.
-        preset: "paper" or "authors".
-        **options: instead of the preset's; listed below.
-
-    Returns:
-        float64 (N,), in the order of the table's rows.
-
-    Raises:
-        ValueError: on an unknown preset or an option's value out of range.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> gigpo(table).round(3)  # only "s" was visited twice
     array([ 1.414,  0.707, -1.414])
     """
-    chosen = choose(GiGPOOptions, PRESETS, preset, options)
-    steps = visit_advantages(step_returns(table, chosen), *_visits(table), chosen)
-    episodes = episode_advantages(table, episode_scores(table, chosen), chosen)
-    return episodes + chosen["omega"] * steps - penalties(table, chosen, "advantage")
+    steps = visit_advantages(step_returns(table, options), *_visits(table), options)
+    episodes = episode_advantages(table, episode_scores(table, options), options)
+    return episodes + options["omega"] * steps - penalties(table, options, "advantage")
 
 
 def step_returns(table: StepTable, options: GiGPOOptions) -> Floats:
@@ -68,7 +55,5 @@ def _visits(table: StepTable) -> tuple[Ints, int]:
     return ids, len(example)
 
 
-class GiGPO(CreditWrapper):
+class GiGPO(CreditWrapper, method=gigpo):
     """Vector wrapper whose `advantages()` are `gigpo(table(), **options)`."""
-
-    method = staticmethod(gigpo)

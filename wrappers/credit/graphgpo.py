@@ -16,7 +16,7 @@ from typing import Annotated, Any, Literal, Unpack
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.pruning import transitions
 from wrappers.credit.returns import episode_level, penalties
 from wrappers.credit.state_graph import GraphCredit, GraphOptions, StateGraph, step_advantages, step_costs
@@ -55,29 +55,19 @@ PRESETS: dict[str, GraphGPOOptions] = presets(
 )
 
 
-@documented(GraphGPOOptions, PRESETS)
+@credit(GraphGPOOptions, **PRESETS)
 def graphgpo(table: StepTable, *, preset: str = "paper", **options: Unpack[GraphGPOOptions]) -> Floats:
     """Return the advantage of every step.
 
-    Args:
-        table: N steps of finished groups.
-        preset: "paper" or "authors".
-        **options: instead of the preset's; listed below.
-
-    Returns:
-        float64 (N,), in the order of the table's rows.
-
     Raises:
         ValueError: on an unknown preset, an option's value out of range, or costs that are not positive.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> graphgpo(table).round(3)  # from "s", right is worth .8^2 and left .8^4
     array([ 1.414,  0.707, -1.414])
     """
-    chosen = choose(GraphGPOOptions, PRESETS, preset, options)
-    return advantages_of(table, _credit(table, chosen), chosen)
+    return advantages_of(table, _credit(table, options), options)
 
 
 def advantages_of(table: StepTable, credit: GraphCredit, options: GraphGPOOptions) -> Floats:
@@ -114,7 +104,5 @@ def _credit(table: StepTable, options: GraphGPOOptions) -> GraphCredit:
     return GraphCredit(graph, distance, value, step_reward)
 
 
-class GraphGPO(CreditWrapper):
+class GraphGPO(CreditWrapper, method=graphgpo):
     """Vector wrapper whose `advantages()` are `graphgpo(table(), **options)`."""
-
-    method = staticmethod(graphgpo)

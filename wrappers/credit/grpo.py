@@ -10,39 +10,24 @@ from __future__ import annotations
 from typing import Unpack
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.options import StatisticsOptions, choose, documented, presets
+from wrappers.credit.options import StatisticsOptions, credit, presets
 from wrappers.credit.returns import episode_level, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
 PRESETS: dict[str, StatisticsOptions] = presets(StatisticsOptions)
 
 
-@documented(StatisticsOptions, PRESETS)
+@credit(StatisticsOptions, **PRESETS)
 def grpo(table: StepTable, *, preset: str = "paper", **options: Unpack[StatisticsOptions]) -> Floats:
     """Return the advantage of every step.
-
-    Args:
-        table: N steps of finished groups.
-        preset: "paper" or "authors".
-        **options: instead of the preset's; listed below.
-
-    Returns:
-        float64 (N,), in the order of the table's rows.
-
-    Raises:
-        ValueError: on an unknown preset or an option's value out of range.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> grpo(table).round(3)
     array([ 0.707,  0.707, -0.707])
     """
-    chosen = choose(StatisticsOptions, PRESETS, preset, options)
-    return episode_level(table, chosen) - penalties(table, chosen, "advantage")
+    return episode_level(table, options) - penalties(table, options, "advantage")
 
 
-class GRPO(CreditWrapper):
+class GRPO(CreditWrapper, method=grpo):
     """Vector wrapper whose `advantages()` are `grpo(table(), **options)`."""
-
-    method = staticmethod(grpo)

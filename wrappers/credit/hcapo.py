@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import episode_advantages, group_means, visit_advantages
-from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.reply_entropy import reply_entropies
 from wrappers.credit.returns import discounted_returns, episode_scores, outcomes, penalties
 from wrappers.credit.scores import step_scores
@@ -48,10 +48,10 @@ class HCAPOOptions(StatisticsOptions, total=False):
     ]
 
 
-PRESETS: dict[str, HCAPOOptions] = {"paper": presets(HCAPOOptions)["paper"]}
+PRESETS: dict[str, HCAPOOptions] = presets(HCAPOOptions, paper={})
 
 
-@documented(HCAPOOptions, PRESETS)
+@credit(HCAPOOptions, **PRESETS)
 @over_forks("hindsight", "plain")
 def hcapo(
     table: StepTable,
@@ -64,34 +64,26 @@ def hcapo(
     """Return the advantage of every step.
 
     Args:
-        table: N steps of finished groups.
         hindsight: float (N,), mean log-probability (natural) of the tokens of each reply, with the final state in the
             prompt; nan: not known, the ratio is 1.
         plain: float (N,), the same without it; nan: not known. None: that of `Reply.logprobs`.
-        preset: "paper".
-        **options: instead of the preset's; listed below.
-
-    Returns:
-        float64 (N,), in the order of the table's rows.
 
     Raises:
         ValueError: on an unknown preset, an option's value out of range, arguments of another length or infinite, or
             replies without log-probabilities where `plain` is not given.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> hcapo(table, hindsight=[-1.0, -1.5, -1.0], plain=[-2.0, -1.0, -1.0], std="none").round(3)  # Q: 1.2 .905 0
     array([ 0.998,  0.703, -1.202])
     """
-    chosen = choose(HCAPOOptions, PRESETS, preset, options)
-    ratio = _ratios(table, hindsight, plain, chosen)
-    worth = ratio * _to_come(table, chosen) - penalties(table, chosen, "row")
-    steps = visit_advantages(worth, table.group, table.n_groups, chosen)
-    if chosen["do_no_harm"]:
+    ratio = _ratios(table, hindsight, plain, options)
+    worth = ratio * _to_come(table, options) - penalties(table, options, "row")
+    steps = visit_advantages(worth, table.group, table.n_groups, options)
+    if options["do_no_harm"]:
         steps = np.where(table.won, np.maximum(steps, 0.0), steps)
-    episodes = episode_advantages(table, episode_scores(table, chosen), chosen)
-    return episodes + chosen["omega"] * steps - penalties(table, chosen, "advantage")
+    episodes = episode_advantages(table, episode_scores(table, options), options)
+    return episodes + options["omega"] * steps - penalties(table, options, "advantage")
 
 
 @over_forks("hindsight", "plain")

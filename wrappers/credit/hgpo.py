@@ -17,7 +17,7 @@ from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.gigpo import GiGPOOptions, step_returns
 from wrappers.credit.group import contexts, episode_advantages, visit_advantages
-from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.options import StatisticsOptions, credit, option
 from wrappers.credit.returns import episode_scores, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
@@ -55,18 +55,10 @@ class HGPOOptions(StatisticsOptions, total=False):
     ]
 
 
-PRESETS: dict[str, HGPOOptions] = presets(HGPOOptions)
-
-
-@documented(HGPOOptions, PRESETS)
+@credit(HGPOOptions)
 @over_forks()
 def hgpo(table: StepTable, *, preset: str = "paper", **options: Unpack[HGPOOptions]) -> Floats:
     """Return the advantage of every step, in O(k N).
-
-    Args:
-        table: N steps of finished groups.
-        preset: "paper" or "authors".
-        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows. A state visited once scores 0 (without `base_group`).
@@ -82,29 +74,28 @@ def hgpo(table: StepTable, *, preset: str = "paper", **options: Unpack[HGPOOptio
     >>> hgpo(table, k=1).round(3)  # no state before "s": its longer context counts 0, with weight 2 of 1 + 2
     array([ 0.236,  0.   , -0.236])
     """
-    chosen = choose(HGPOOptions, PRESETS, preset, options)
-    _check(chosen)
+    _check(options)
     returns: GiGPOOptions = {
-        "gamma": chosen["gamma"], "invalid_penalty": chosen["invalid_penalty"], "penalty": chosen["penalty"],
+        "gamma": options["gamma"], "invalid_penalty": options["invalid_penalty"], "penalty": options["penalty"],
     }  # fmt: skip
     values = step_returns(table, returns)
-    inside: StatisticsOptions = {"std": chosen["std"], "ddof": chosen["step_ddof"], "eps": chosen["eps"]}
+    inside: StatisticsOptions = {"std": options["std"], "ddof": options["step_ddof"], "eps": options["eps"]}
     total, weights = np.zeros(len(table)), np.zeros(len(table))
 
     def add(advantages: Floats, weight: float, has: Bools) -> None:
         nonlocal total, weights
         total = total + weight * advantages
-        counts = {"all": np.ones_like(has), "has": has, "contrast": advantages != 0}[chosen["divide_by"]]
+        counts = {"all": np.ones_like(has), "has": has, "contrast": advantages != 0}[options["divide_by"]]
         weights = weights + weight * counts
 
-    if chosen["base_group"]:
-        add(episode_advantages(table, episode_scores(table, chosen), chosen), 1.0, np.ones(len(table), np.bool_))
-    for j, (groups, n_groups) in enumerate(contexts(table, chosen["k"])):
+    if options["base_group"]:
+        add(episode_advantages(table, episode_scores(table, options), options), 1.0, np.ones(len(table), np.bool_))
+    for j, (groups, n_groups) in enumerate(contexts(table, options["k"])):
         has = groups >= 0
-        weight = float(j + chosen["first_weight"]) ** chosen["alpha"]
+        weight = float(j + options["first_weight"]) ** options["alpha"]
         add(visit_advantages(values, groups, n_groups, inside, scored=has), weight, has)
     mean = np.divide(total, weights, out=np.zeros(len(table)), where=weights > 0)
-    return mean - penalties(table, chosen, "advantage")
+    return mean - penalties(table, options, "advantage")
 
 
 def _check(options: HGPOOptions) -> None:
@@ -119,7 +110,5 @@ def _check(options: HGPOOptions) -> None:
         )
 
 
-class HGPO(CreditWrapper):
+class HGPO(CreditWrapper, method=hgpo):
     """Vector wrapper whose `advantages()` are `hgpo(table(), **options)`."""
-
-    method = staticmethod(hgpo)

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, Ints, StepTable
 from wrappers.credit.forks import over_forks
-from wrappers.credit.options import LARGEST, choose, documented, option, presets
+from wrappers.credit.options import LARGEST, credit, option
 from wrappers.credit.returns import outcomes
 from wrappers.credit.scores import reply_tokens, step_scores, token_scores
 from wrappers.credit.segments import checked_segments
@@ -42,11 +42,6 @@ class HISROptions(GroundingOptions, total=False):
         Literal["end", "spread"],
         option("end", 'where a segment\'s reward lands: on its last turn ("end"), or "spread" evenly over its turns'),
     ]
-
-
-_WON: HISROptions = {"outcome": "won"}
-#: No code was released: there is one preset.
-PRESETS: dict[str, HISROptions] = {"paper": presets(HISROptions, paper=_WON)["paper"]}
 
 
 def importance(
@@ -85,7 +80,8 @@ def importance(
     return found
 
 
-@documented(HISROptions, PRESETS)
+# No code was released: there is one preset.
+@credit(HISROptions, paper={"outcome": "won"})
 @over_forks("contributions", "importance", "segments")
 def hisr(
     table: StepTable,
@@ -105,8 +101,6 @@ def hisr(
         importance: float (N,), at least 0, of each turn; see the function `importance`. nan: it adds nothing to its
             segment.
         segments: int (N,), 0, 1, .. inside each trajectory; see `wrappers.credit.segments`.
-        preset: "paper".
-        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows: rewards, not advantages.
@@ -114,27 +108,25 @@ def hisr(
     Raises:
         ValueError: on an unknown preset, an option's value out of range, a column of another length or infinite, an
             importance below 0, or segments that fall or leap.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a"] * 3, t=[0, 1, 2], state=["s", "u", "v"],
     ...     action=["left", "up", "up"], next_state=["u", "v", "goal"], reward=[0, 0, 1], won=[1, 1, 1])
     >>> hisr(table, contributions=[0.1, 0.6, 0.4], importance=[1, 1, 3], segments=[0, 0, 1], grounding="penalty")
     array([0.  , 0.35, 0.35])
     """
-    chosen = choose(HISROptions, PRESETS, preset, options)
     predicted = np.nan_to_num(step_scores("contributions", contributions, len(table)))
     segment, owner = _numbered(table, segments)
     last = np.empty(len(owner), np.int64)
     last[segment[table.order]] = table.order  # of several assignments to a segment the last one stays
     product = predicted[last] * _mattered(table, importance, segment, owner)
-    earned = _normed(product, owner) * _total(table, predicted[last], owner, chosen)[owner]
-    if chosen["place"] == "end":
+    earned = _normed(product, owner) * _total(table, predicted[last], owner, options)[owner]
+    if options["place"] == "end":
         rewards = np.zeros(len(table))
         rewards[last] = earned
     else:
         rewards = (earned / np.bincount(segment, minlength=len(owner)))[segment]
-    executed = table.valid - 1.0 * (chosen["grounding"] == "penalty")
-    return (1 - chosen["alpha"]) * rewards + chosen["alpha"] * executed
+    executed = table.valid - 1.0 * (options["grounding"] == "penalty")
+    return (1 - options["alpha"]) * rewards + options["alpha"] * executed
 
 
 @over_forks("importance", "segments")

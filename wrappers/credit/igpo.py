@@ -17,7 +17,7 @@ from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forest import discounted_sums
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import visit_advantages
-from wrappers.credit.options import StatisticsOptions, choose, documented, finite_numbers, option, presets
+from wrappers.credit.options import StatisticsOptions, credit, finite_numbers, option, presets
 from wrappers.credit.returns import outcomes, penalties
 
 
@@ -35,46 +35,38 @@ class IGPOOptions(StatisticsOptions, total=False):
     ]
 
 
-PRESETS: dict[str, IGPOOptions] = presets(IGPOOptions, authors={"ddof": 0, "invalid_penalty": 0.0})
+PRESETS: dict[str, IGPOOptions] = presets(IGPOOptions, paper={}, authors={"ddof": 0, "invalid_penalty": 0.0})
 
 
-@documented(IGPOOptions, PRESETS)
+@credit(IGPOOptions, **PRESETS)
 @over_forks("beliefs")
 def igpo(table: StepTable, *, beliefs: ArrayLike, preset: str = "paper", **options: Unpack[IGPOOptions]) -> Floats:
     """Return the advantage of every step.
 
     Args:
-        table: N steps of finished groups.
         beliefs: float (N,), how sure the policy was of the right answer before each step, for instance
             exp(mean log p) over the tokens of the answer behind the prompt of the step.
-        preset: "paper" or "authors".
-        **options: instead of the preset's; listed below.
-
-    Returns:
-        float64 (N,), in the order of the table's rows.
 
     Raises:
         ValueError: on an unknown preset, an option's value out of range, or beliefs of another length or not finite.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["look", "say", "say"], next_state=["u", "right", "wrong"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> igpo(table, beliefs=[0.1, 0.6, 0.1], std="none")  # .5 gained, then outcomes 1 and 0, about their mean .5
     array([ 0.5,  0.5, -0.5])
     """
-    chosen = choose(IGPOOptions, PRESETS, preset, options)
     before = finite_numbers("beliefs", beliefs, len(table))
     gained = np.zeros(len(table))
     gained[table.order[:-1]] = before[table.order[1:]]
     gained -= before
-    gained[table.last] = outcomes(table, chosen)
-    gained -= penalties(table, chosen, "row") + penalties(table, chosen, "discounted")
+    gained[table.last] = outcomes(table, options)
+    gained -= penalties(table, options, "row") + penalties(table, options, "discounted")
     sets, n_sets = table.group, table.n_groups
-    if chosen["compare"] == "separate":
+    if options["compare"] == "separate":
         ends = np.zeros(len(table), np.int64)
         ends[table.last] = 1
         sets, n_sets = 2 * sets + ends, 2 * n_sets
-    compared = visit_advantages(gained, sets, n_sets, chosen)
+    compared = visit_advantages(gained, sets, n_sets, options)
     to_go = np.empty(len(table))
-    to_go[table.order] = discounted_sums(compared[table.order], table.offsets[:-1], chosen["gamma"])
-    return to_go - penalties(table, chosen, "advantage")
+    to_go[table.order] = discounted_sums(compared[table.order], table.offsets[:-1], options["gamma"])
+    return to_go - penalties(table, options, "advantage")

@@ -15,7 +15,7 @@ from typing import Unpack
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.options import choose, documented
+from wrappers.credit.options import credit
 from wrappers.credit.process_reward import PRESETS as COMMON
 from wrappers.credit.process_reward import ProcessRewardOptions, score_advantages
 
@@ -26,29 +26,23 @@ PRESETS: dict[str, ProcessRewardOptions] = {
 }
 
 
-@documented(ProcessRewardOptions, PRESETS)
+@credit(ProcessRewardOptions, **PRESETS)
 def istar(
     table: StepTable, *, scores: ArrayLike, preset: str = "paper", **options: Unpack[ProcessRewardOptions]
 ) -> Floats:
     """Return the advantage of every step.
 
     Args:
-        table: N steps of finished groups.
         scores: float (N,), r_t of each row; nan: not scored, step level 0. Zeros, as of a reward model that has not
             learned yet, leave the episode level alone.
         preset: "paper", "authors" or "authors_grpo" (with `std="group"` its mode with a deviation).
-        **options: instead of the preset's; listed below.
-
-    Returns:
-        float64 (N,), in the order of the table's rows.
 
     Raises:
         ValueError: on an unknown preset, an option's value out of range, or scores of another length or infinite.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> istar(table, scores=[0.02, 0.05, -0.01]).round(3)  # the outcomes give +-0.707, the scores 0, 1 and -1
     array([ 0.707,  1.707, -1.707])
     """
-    return score_advantages(table, scores, choose(ProcessRewardOptions, PRESETS, preset, options))
+    return score_advantages(table, scores, options)

@@ -23,7 +23,7 @@ from scipy.sparse.csgraph import dijkstra
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.forks import first_copies, refuse_forks
 from wrappers.credit.group import group_means, number_pairs, visit_advantages
-from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.returns import episode_level, penalties
 from wrappers.credit.state_graph import StateGraph
 from wrappers.credit.wrapper import CreditWrapper
@@ -54,12 +54,11 @@ class MileGPOOptions(StatisticsOptions, total=False):
     alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]
 
 
-_PAPER: MileGPOOptions = {"outcome": "won"}
-_ALFWORLD = presets(MileGPOOptions, paper=_PAPER)["paper"]
-PRESETS: dict[str, MileGPOOptions] = {
-    "paper": _ALFWORLD,
-    "webshop": {**_ALFWORLD, "coverage": 0.5, "rho": 0.5, "eta": 1.0, "branches": True, "std": "none"},
-}
+PRESETS: dict[str, MileGPOOptions] = presets(
+    MileGPOOptions,
+    paper={"outcome": "won"},
+    webshop={"outcome": "won", "coverage": 0.5, "rho": 0.5, "eta": 1.0, "branches": True, "std": "none"},
+)
 
 
 class Milestones(NamedTuple):
@@ -82,44 +81,37 @@ class Milestones(NamedTuple):
     pair: Ints
 
 
-@documented(MileGPOOptions, PRESETS)
+@credit(MileGPOOptions, **PRESETS)
 def milegpo(table: StepTable, *, preset: str = "paper", **options: Unpack[MileGPOOptions]) -> Floats:
     """Return the advantage of every step.
 
     Args:
-        table: N steps of finished groups.
         preset: "paper" (as for ALFWorld) or "webshop".
-        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows. A group that lost throughout has step credit where a state was
         come back to.
-
-    Raises:
-        ValueError: on an unknown preset or an option's value out of range.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> milegpo(table).round(3)
     array([ 1.414,  0.707, -1.414])
     """
-    chosen = choose(MileGPOOptions, PRESETS, preset, options)
     # What visitors won is asked of whole episodes; a step that several share counts once at its state.
     whole, source = table.unfolded()
-    found, rows = _find(whole, chosen), first_copies(source, len(table))
-    graph, scale = found.graph, chosen["success_value"]
+    found, rows = _find(whole, options), first_copies(source, len(table))
+    graph, scale = found.graph, options["success_value"]
     before, after = graph.source[rows], graph.target[rows]
     distance = graph.hop_distance()
-    value = scale * np.where(np.isfinite(distance), chosen["gamma"] ** np.where(np.isfinite(distance), distance, 0), 0)
-    reward = value[after] - penalties(table, chosen, "row")
-    nearer = _rise(found.near_milestones, before, after) - chosen["w_trap"] * _rise(found.near_traps, before, after)
-    compared = visit_advantages(reward, before, graph.n_nodes, chosen)
-    shaped = visit_advantages(reward + scale * chosen["lam"] * nearer, before, graph.n_nodes, chosen)
-    steps = compared + chosen["eta"] * (shaped - compared)
-    episodes = episode_level(table, chosen)
-    total = chosen["alpha_step"] * steps + chosen["alpha_episode"] * episodes
-    return total - penalties(table, chosen, "advantage")
+    value = scale * np.where(np.isfinite(distance), options["gamma"] ** np.where(np.isfinite(distance), distance, 0), 0)
+    reward = value[after] - penalties(table, options, "row")
+    nearer = _rise(found.near_milestones, before, after) - options["w_trap"] * _rise(found.near_traps, before, after)
+    compared = visit_advantages(reward, before, graph.n_nodes, options)
+    shaped = visit_advantages(reward + scale * options["lam"] * nearer, before, graph.n_nodes, options)
+    steps = compared + options["eta"] * (shaped - compared)
+    episodes = episode_level(table, options)
+    total = options["alpha_step"] * steps + options["alpha_episode"] * episodes
+    return total - penalties(table, options, "advantage")
 
 
 def milestones(table: StepTable, *, preset: str = "paper", **options: Unpack[MileGPOOptions]) -> Milestones:
@@ -235,7 +227,5 @@ def _rise(potential: Floats, before: Ints, after: Ints) -> Floats:
     return np.maximum(potential[after] - potential[before], 0.0)
 
 
-class MileGPO(CreditWrapper):
+class MileGPO(CreditWrapper, method=milegpo):
     """Vector wrapper whose `advantages()` are `milegpo(table(), **options)`."""
-
-    method = staticmethod(milegpo)

@@ -6,7 +6,7 @@ A method lists its options in a `TypedDict` (mypy checks calls by it):
         gamma: Annotated[float, option(0.95, "discount of the returns compared at a state", low=0, high=1)]
 
 What else is said about them is made of that: the presets (`presets`), the check of what a caller gives instead
-(`choose`), the function's documentation (`documented`) and the table of its page (`option_table`). The options that
+(`choose`), the function's documentation (`credit`) and the table of its page (`option_table`). The options that
 many methods share are below.
 """
 
@@ -16,8 +16,8 @@ import numbers
 from ast import literal_eval
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
-from inspect import signature
+from functools import cache, wraps
+from inspect import cleandoc, signature
 from textwrap import fill
 from typing import Annotated, Any, Literal, NamedTuple, TypedDict, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -141,26 +141,28 @@ class StatisticsOptions(EpisodeOptions, total=False):
     eps: Annotated[float, option(1e-6, "added to the standard deviation", low=0)]
 
 
-def presets(
-    options_type: type[OptionsT], *, paper: OptionsT | None = None, authors: OptionsT | None = None
-) -> dict[str, OptionsT]:
-    """Return the presets "paper" and "authors", which hold all options.
+def presets(options_type: type[OptionsT], **named: Mapping[str, object]) -> dict[str, OptionsT]:
+    """Return presets by their names, each with all options.
 
     Args:
         options_type: the `TypedDict` of the method, every field with its `option`.
-        paper: values of inherited options that differ in this paper.
-        authors: those that differ in this paper's release.
+        **named: what is different in each preset from the options' defaults; in "authors" from what the options say of
+            the authors. Default: "paper" and "authors", without a difference.
+
+    Raises:
+        ValueError, TypeError: as `choose`, when a preset has an unknown option or a value that is not allowed.
 
     >>> presets(StatisticsOptions, authors={"std": "none"})["authors"]["std"]
     'none'
     """
-    known = {name: declared.option for name, declared in _fields(options_type).items()}
-    first = {name: option.default for name, option in known.items() if option}
-    second = {name: option.authors for name, option in known.items() if option}
-    return {
-        "paper": cast(OptionsT, {**first, **(paper or {})}),
-        "authors": cast(OptionsT, {**second, **(authors or {})}),
-    }
+    fields = _fields(options_type)
+    defaults = {name: declared.option.default for name, declared in fields.items() if declared.option}
+    authors = {name: declared.option.authors for name, declared in fields.items() if declared.option}
+    made: dict[str, OptionsT] = {}
+    for preset, different in (named or {"paper": {}, "authors": {}}).items():
+        base = {preset: cast(OptionsT, authors if preset == "authors" else defaults)}
+        made[preset] = choose(options_type, base, preset, different)
+    return made
 
 
 def choose(
@@ -193,22 +195,84 @@ def choose(
     return cast(OptionsT, {**presets[preset], **given})
 
 
-def documented(options_type: type[OptionsT], presets: Mapping[str, OptionsT]) -> Callable[[FunctionT], FunctionT]:
-    """Return a decorator that adds the list of options to a function's documentation."""
+def credit(options_type: type[OptionsT], **named: Mapping[str, object]) -> Callable[[FunctionT], FunctionT]:
+    """Return a decorator for a credit method: its presets, the check of its options and its documentation.
 
-    def add(function: FunctionT) -> FunctionT:
-        function.__dict__[_DECLARED] = options_type, presets
-        if function.__doc__ is None:  # python -OO
-            return function
-        text = function.__doc__.rstrip() + "\n\n    Options:\n"
-        for name, declared, values in _rows(options_type, presets):
-            shown = values[:1] if len(set(values)) == 1 else map(" ".join, zip(presets, values, strict=True))
-            line = f"{name} ({_values(declared)}; {', '.join(shown)}): {_meaning(declared)}"
-            text += fill(line, 120, initial_indent=" " * 8, subsequent_indent=" " * 12) + "\n"
-        function.__doc__ = text + "    "
-        return function
+    A method is written with all its parameters, `**options` last; its body is given every option of the preset, those
+    of the caller in their place. A wrong preset or option is refused before the body runs.
 
-    return add
+    Args:
+        options_type: the `TypedDict` of the method, every field with its `option`.
+        **named: as `presets`.
+
+    Returns:
+        A decorator. What its docstring leaves out is added: of `Args`, `Returns` and `Raises` what all methods have in
+        common, and the list of options.
+
+    >>> class LunchOptions(TypedDict, total=False):
+    ...     salt: Annotated[float, option(0.5, "grams", low=0)]
+    >>> @credit(LunchOptions, paper={}, authors={"salt": 2.0})
+    ... def lunch(table, *, preset: str = "paper", **options):
+    ...     return options
+    >>> lunch([]), lunch([], preset="authors"), lunch([], salt=1)
+    ({'salt': 0.5}, {'salt': 2.0}, {'salt': 1.0})
+    """
+    known = presets(options_type, **named)
+
+    def decorate(function: FunctionT) -> FunctionT:
+        parameters = signature(function).parameters
+        beside = [name for name, each in parameters.items() if each.kind is not each.VAR_KEYWORD and name != "preset"]
+        usual = parameters["preset"].default
+
+        @wraps(function)
+        def method(*args: Any, preset: str = usual, **given: Any) -> object:
+            own = {name: given.pop(name) for name in beside if name in given}
+            return function(*args, **own, preset=preset, **choose(options_type, known, preset, given))
+
+        method.__dict__[_DECLARED] = options_type, known
+        if function.__doc__ is not None:  # python -OO
+            method.__doc__ = _documentation(function.__doc__, options_type, known)
+        return cast(FunctionT, method)
+
+    return decorate
+
+
+_SECTIONS = ("Args", "Returns", "Raises")
+
+
+def _documentation(written: str, options_type: type[OptionsT], presets: Mapping[str, OptionsT]) -> str:
+    """Return a docstring with what is common to all methods, and with the list of options."""
+    parts: dict[str, list[str]] = {"": [], **{name: [] for name in _SECTIONS}, ">>>": []}
+    now = ""
+    for line in cleandoc(written).splitlines():
+        if line.startswith(">>>"):
+            now = ">>>"
+        elif line.rstrip(":") in _SECTIONS:
+            now = line.rstrip(":")
+            continue
+        if line or now in ("", ">>>"):
+            parts[now].append(line)
+    arguments = parts["Args"]
+
+    def describe(name: str, meaning: str, at: int) -> None:
+        if not any(line.startswith(f"    {name}:") for line in arguments):
+            arguments.insert(at, f"    {name}: {meaning}")
+
+    *first, last = (f'"{name}"' for name in presets)
+    describe("table", "N steps of finished groups.", 0)
+    describe("preset", f"{', '.join(first)} or {last}." if first else f"{last}.", len(arguments))
+    describe("**options", "instead of the preset's; listed below.", len(arguments))
+    parts["Returns"] = parts["Returns"] or ["    float64 (N,), in the order of the table's rows."]
+    parts["Raises"] = parts["Raises"] or ["    ValueError: on an unknown preset or an option's value out of range."]
+    if not any("TypeError" in line for line in parts["Raises"]):
+        parts["Raises"].append("    TypeError: on an unknown option.")
+    options = []
+    for name, declared, values in _rows(options_type, presets):
+        shown = values[:1] if len(set(values)) == 1 else map(" ".join, zip(presets, values, strict=True))
+        line = f"{name} ({_values(declared)}; {', '.join(shown)}): {_meaning(declared)}"
+        options.append(fill(line, 116, initial_indent=" " * 4, subsequent_indent=" " * 8))
+    blocks = [parts[""], *([f"{name}:", *parts[name]] for name in _SECTIONS), parts[">>>"], ["Options:", *options]]
+    return "\n\n".join("\n".join(block).strip("\n") for block in blocks if block) + "\n"
 
 
 def read_options(function: Callable[..., object], words: Mapping[str, str]) -> dict[str, Any]:
@@ -277,6 +341,17 @@ def declared(function: Callable[..., object]) -> tuple[dict[str, Any], tuple[str
     """
     found = vars(function).get(_DECLARED)
     return found and ({name: field.kind for name, field in _fields(found[0]).items()}, tuple(found[1]))
+
+
+def declaration(function: Callable[..., object]) -> tuple[Any, dict[str, Any]]:
+    """Return the `TypedDict` of a credit method's options, and its presets.
+
+    >>> from wrappers.credit import salt
+    >>> declaration(salt)[0].__name__, list(declaration(salt)[1])
+    ('SALTOptions', ['paper'])
+    """
+    found: tuple[Any, dict[str, Any]] = vars(function)[_DECLARED]
+    return found
 
 
 def option_table(options_type: type[OptionsT], presets: Mapping[str, OptionsT]) -> str:

@@ -22,7 +22,7 @@ from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forest import discounted_sums
 from wrappers.credit.forks import over_forks, refuse_forks
 from wrappers.credit.group import TOLERANCE, episode_advantages, group_means, number_pairs, visit_advantages
-from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.returns import discounted_returns, episode_scores, penalties
 from wrappers.credit.state_values import StateValues, ValueOptions, actions_of_states, difference, state_values
 from wrappers.credit.wrapper import CreditWrapper
@@ -87,40 +87,33 @@ PRESETS: dict[str, PotentialOptions] = {
 }  # fmt: skip
 
 
-@documented(PotentialOptions, PRESETS)
+@credit(PotentialOptions, **PRESETS)
 @over_forks()
 def potential(table: StepTable, *, preset: str = "g2po", **options: Unpack[PotentialOptions]) -> Floats:
     """Return the advantage of every step.
 
     Args:
-        table: N steps of finished groups.
         preset: a method: "g2po" ("g2po_authors"), "pgpo", "gated_bepo", "gagpo", "ecpo" or "rtmc".
-        **options: instead of the preset's; listed below.
-
-    Returns:
-        float64 (N,), in the order of the table's rows.
 
     Raises:
         ValueError: on an unknown preset, an option's value out of range, or options that exclude each other.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> potential(table, preset="pgpo").round(3)  # half of its episodes are won: (1 - 1/2)^2 of the gains count
     array([ 0.884,  0.   , -0.884])
     """
-    chosen = choose(PotentialOptions, PRESETS, preset, options)
-    found = state_values(table, chosen)
-    gate = _gate(table, found, chosen)
-    total = chosen["alpha_step"] * gate * _step_level(table, found, chosen)
-    if chosen["alpha_return"]:
-        returns = discounted_returns(table, chosen["gamma"], found.earned) - penalties(table, chosen, "row")
-        compared = visit_advantages(returns, found.graph.source, found.graph.n_nodes, chosen)
-        total = total + chosen["alpha_return"] * compared
-    episodes = episode_advantages(table, episode_scores(table, chosen), chosen)
-    if chosen["episode"] == "elsewhere":
+    found = state_values(table, options)
+    gate = _gate(table, found, options)
+    total = options["alpha_step"] * gate * _step_level(table, found, options)
+    if options["alpha_return"]:
+        returns = discounted_returns(table, options["gamma"], found.earned) - penalties(table, options, "row")
+        compared = visit_advantages(returns, found.graph.source, found.graph.n_nodes, options)
+        total = total + options["alpha_return"] * compared
+    episodes = episode_advantages(table, episode_scores(table, options), options)
+    if options["episode"] == "elsewhere":
         episodes = (1.0 - gate) * episodes
-    return total + chosen["alpha_episode"] * episodes - penalties(table, chosen, "advantage")
+    return total + options["alpha_episode"] * episodes - penalties(table, options, "advantage")
 
 
 def potential_values(table: StepTable, *, preset: str = "g2po", **options: Unpack[PotentialOptions]) -> StateValues:
@@ -221,7 +214,7 @@ def _variance_gate(found: StateValues, options: PotentialOptions) -> Floats:
     return opened
 
 
-class Potential(CreditWrapper):
+class Potential(CreditWrapper, method=potential):
     """Vector wrapper whose `advantages()` are `potential(table(), **options)`.
 
     Args:
@@ -229,8 +222,6 @@ class Potential(CreditWrapper):
         preset: a method of the family, as `potential`.
         **options: instead of the preset's.
     """
-
-    method = staticmethod(potential)
 
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], *, preset: str = "g2po", **options: Any) -> None:
         super().__init__(env, preset=preset, **options)

@@ -19,7 +19,7 @@ from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.forest import discounted_sums
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import others_factor
-from wrappers.credit.options import EpisodeOptions, choose, documented, option, presets
+from wrappers.credit.options import EpisodeOptions, credit, option, presets
 from wrappers.credit.returns import penalties
 from wrappers.credit.rloo import against_others
 from wrappers.credit.scores import reply_tokens, token_scores
@@ -76,7 +76,7 @@ PRESETS: dict[str, PRIMEOptions] = presets(
 )
 
 
-@documented(PRIMEOptions, PRESETS)
+@credit(PRIMEOptions, **PRESETS)
 @over_forks("scores", "mask")
 def prime(
     table: StepTable, *, scores: ArrayLike, mask: ArrayLike, preset: str = "paper", **options: Unpack[PRIMEOptions]
@@ -84,11 +84,8 @@ def prime(
     """Return the advantage of every reply token.
 
     Args:
-        table: N steps of finished groups.
         scores: float (N, K), r of the tokens of each row's reply; nan: not scored; anything where masked.
         mask: bool (N, K), True = a token of the reply.
-        preset: "paper" or "authors".
-        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N, K), 0 where masked. A token (or step) that is not scored has no process part, enters no mean, adds
@@ -96,7 +93,6 @@ def prime(
 
     Raises:
         ValueError: on an unknown preset, an option's value out of range, arrays of another shape, or infinite scores.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 2, trajectory=["a", "b"], t=[0, 0], state=["s"] * 2,
     ...     action=["right", "left"], next_state=["goal", "pit"], reward=[1, 0], won=[1, 0])
@@ -104,27 +100,26 @@ def prime(
     array([[ 1.8,  1.3],
            [-1.4,  0. ]])
     """
-    chosen = choose(PRIMEOptions, PRESETS, preset, options)
     kept = reply_tokens(mask, len(table))
     reward = token_scores("scores", scores, kept)[table.order]
     inside = kept[table.order]
     length = inside.sum(axis=1)
     process = np.zeros(kept.shape)
-    if chosen["lose_last"]:
+    if options["lose_last"]:
         _silence_last(reward, inside, table.offsets)
-    if chosen["per"] == "token":
-        process[inside] = _process_part(table, _per_trajectory(table, length), reward[inside], chosen)
+    if options["per"] == "token":
+        process[inside] = _process_part(table, _per_trajectory(table, length), reward[inside], options)
     else:
         heard = (inside & ~np.isnan(reward)).any(axis=1)
         said = np.where(heard, np.nan_to_num(reward).sum(axis=1), np.nan)
         some = length > 0
-        process[some] = _process_part(table, _per_trajectory(table, some), said[some], chosen)[:, None]
+        process[some] = _process_part(table, _per_trajectory(table, some), said[some], options)[:, None]
     process[table.order] = process.copy()
-    outcome = against_others(table, chosen)
-    advantages = np.where(kept, chosen["alpha"] * process + chosen["alpha_trajectory"] * outcome[:, None], 0.0)
-    if chosen["whiten"]:
+    outcome = against_others(table, options)
+    advantages = np.where(kept, options["alpha"] * process + options["alpha_trajectory"] * outcome[:, None], 0.0)
+    if options["whiten"]:
         advantages = whiten(advantages, kept)
-    return np.where(kept, advantages - penalties(table, chosen, "advantage")[:, None], 0.0)
+    return np.where(kept, advantages - penalties(table, options, "advantage")[:, None], 0.0)
 
 
 def _per_trajectory(table: StepTable, counts: Ints | Bools) -> Ints:

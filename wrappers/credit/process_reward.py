@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from agentgym.trajectory.forks import counts_so_far
 from wrappers.credit.group import number_pairs, others_factor, visit_advantages
-from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.options import StatisticsOptions, credit, option, presets
 from wrappers.credit.returns import episode_level, mean_returns, penalties
 from wrappers.credit.rloo import against_others
 from wrappers.credit.scores import step_scores
@@ -72,21 +72,19 @@ class ProcessRewardOptions(StatisticsOptions, total=False):
 
 #: Of this form iStar's is the only release: the authors are iStar's.
 PRESETS: dict[str, ProcessRewardOptions] = presets(
-    ProcessRewardOptions, authors={"std": "none", "over": "trajectories"}
+    ProcessRewardOptions, paper={}, authors={"std": "none", "over": "trajectories"}
 )
 
 
-@documented(ProcessRewardOptions, PRESETS)
+@credit(ProcessRewardOptions, **PRESETS)
 def process_reward(
     table: StepTable, *, scores: ArrayLike, preset: str = "paper", **options: Unpack[ProcessRewardOptions]
 ) -> Floats:
     """Return the advantage of every step.
 
     Args:
-        table: N steps of finished groups.
         scores: float (N,), what the scorer says about each row, on any scale; nan: not scored.
         preset: "paper" or "authors" (iStar's release, the only one of this form).
-        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows. A row that is not scored has step level 0, enters no
@@ -94,14 +92,13 @@ def process_reward(
 
     Raises:
         ValueError: on an unknown preset, an option's value out of range, or scores of another length or infinite.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> process_reward(table, scores=[0.25, 0.75, float("nan")]).round(3)  # outcomes +-0.707, scores the same
     array([ 0.   ,  1.414, -0.707])
     """
-    return score_advantages(table, scores, choose(ProcessRewardOptions, PRESETS, preset, options))
+    return score_advantages(table, scores, options)
 
 
 def score_advantages(table: StepTable, scores: ArrayLike, options: ProcessRewardOptions) -> Floats:

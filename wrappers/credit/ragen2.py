@@ -15,7 +15,7 @@ import numpy as np
 from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.group import TOLERANCE
 from wrappers.credit.grpo import grpo
-from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.returns import outcomes
 from wrappers.credit.wrapper import CreditWrapper
 
@@ -34,33 +34,23 @@ class RAGEN2Options(StatisticsOptions, total=False):
     ]
 
 
-PRESETS: dict[str, RAGEN2Options] = {"paper": presets(RAGEN2Options)["paper"]}
+PRESETS: dict[str, RAGEN2Options] = presets(RAGEN2Options, paper={})
 
 
-@documented(RAGEN2Options, PRESETS)
+@credit(RAGEN2Options, **PRESETS)
 def ragen2(table: StepTable, *, preset: str = "paper", **options: Unpack[RAGEN2Options]) -> Floats:
     """Return the advantage of every step: GRPO's, and nan in groups that are filtered out.
 
-    Args:
-        table: N steps of finished groups.
-        preset: "paper".
-        **options: instead of the preset's; listed below.
-
     Returns:
         float64 (N,), in the order of the table's rows; nan: not scored.
-
-    Raises:
-        ValueError: on an unknown preset or an option's value out of range.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g", "g", "h", "h"], trajectory=[0, 1, 2, 3], t=[0] * 4, state=["s"] * 4,
     ...     action=["up"] * 4, next_state=["goal", "pit", "pit", "pit"], reward=[1, 0, 0.1, 0], won=[1, 0, 0, 0])
     >>> ragen2(table).round(3)  # spreads .707 and .071: the first alone is .91 of their sum
     array([ 0.707, -0.707,    nan,    nan])
     """
-    chosen = choose(RAGEN2Options, PRESETS, preset, options)
-    kept = _spread_groups(table, chosen)
-    statistics: Any = {name: chosen[name] for name in StatisticsOptions.__annotations__}  # type: ignore[literal-required]
+    kept = _spread_groups(table, options)
+    statistics: Any = {name: options[name] for name in StatisticsOptions.__annotations__}  # type: ignore[literal-required]
     return np.where(kept[table.group], grpo(table, **statistics), np.nan)
 
 
@@ -90,7 +80,5 @@ def _spread_groups(table: StepTable, options: RAGEN2Options) -> Bools:
     return kept
 
 
-class RAGEN2(CreditWrapper):
+class RAGEN2(CreditWrapper, method=ragen2):
     """Vector wrapper whose `advantages()` are `ragen2(table(), **options)`."""
-
-    method = staticmethod(ragen2)

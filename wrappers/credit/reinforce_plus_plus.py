@@ -20,11 +20,9 @@ from wrappers.credit.options import (
     EpisodeOptions,
     OutcomeOptions,
     StatisticsOptions,
-    choose,
-    documented,
+    credit,
     finite_numbers,
     option,
-    presets,
 )
 from wrappers.credit.returns import episode_level, episode_scores, mean_returns, penalties
 from wrappers.credit.wrapper import CreditWrapper
@@ -73,11 +71,7 @@ class ReinforcePlusPlusBaselineOptions(WhiteningOptions, EpisodeOptions, total=F
     """Options of `reinforce_plus_plus_baseline`: a group of one is as `singleton` says before whitening."""
 
 
-PRESETS: dict[str, ReinforcePlusPlusOptions] = presets(ReinforcePlusPlusOptions)
-BASELINE_PRESETS: dict[str, ReinforcePlusPlusBaselineOptions] = presets(ReinforcePlusPlusBaselineOptions)
-
-
-@documented(ReinforcePlusPlusOptions, PRESETS)
+@credit(ReinforcePlusPlusOptions)
 def reinforce_plus_plus(
     table: StepTable, *, preset: str = "paper", **options: Unpack[ReinforcePlusPlusOptions]
 ) -> Floats:
@@ -85,61 +79,50 @@ def reinforce_plus_plus(
 
     Args:
         table: N steps; the batch that is whitened, groups play no part.
-        preset: "paper" or "authors".
-        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows; exactly 0 in a batch without contrast.
 
     Raises:
         ValueError: on an unknown preset, an option's value out of range, or a column of another length than N.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> reinforce_plus_plus(table).round(3)  # 1, 1 and 0: mean 2/3, sample variance 1/3
     array([ 0.577,  0.577, -1.155])
     """
-    chosen = choose(ReinforcePlusPlusOptions, PRESETS, preset, options)
-    kl = np.zeros(len(table)) if chosen["kl"] is None else finite_numbers("kl", chosen["kl"], len(table))
-    if chosen["score"] == "episode":
-        scores = episode_scores(table, chosen) - kl
+    kl = np.zeros(len(table)) if options["kl"] is None else finite_numbers("kl", options["kl"], len(table))
+    if options["score"] == "episode":
+        scores = episode_scores(table, options) - kl
     else:
-        reward = _reward(table, chosen["outcome"]) - penalties(table, chosen, "discounted") - kl
-        scores = mean_returns(table, gamma=chosen["gamma"], reward=reward) - penalties(table, chosen, "row")
-    return _whitened(table, scores, chosen) - penalties(table, chosen, "advantage")
+        reward = _reward(table, options["outcome"]) - penalties(table, options, "discounted") - kl
+        scores = mean_returns(table, gamma=options["gamma"], reward=reward) - penalties(table, options, "row")
+    return _whitened(table, scores, options) - penalties(table, options, "advantage")
 
 
-@documented(ReinforcePlusPlusBaselineOptions, BASELINE_PRESETS)
+@credit(ReinforcePlusPlusBaselineOptions)
 def reinforce_plus_plus_baseline(
     table: StepTable, *, preset: str = "paper", **options: Unpack[ReinforcePlusPlusBaselineOptions]
 ) -> Floats:
     """Return the advantage of every step: the episode's outcome against its group, on the scale of the batch.
-
-    Args:
-        table: N steps of finished groups.
-        preset: "paper" or "authors".
-        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows; exactly 0 in a batch without contrast.
 
     Raises:
         ValueError: on an unknown preset, an option's value out of range, or weights of another length than N.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> reinforce_plus_plus_baseline(table).round(3)  # 1/2, 1/2 and -1/2: mean 1/6, sample variance 1/3
     array([ 0.577,  0.577, -1.155])
     """
-    chosen = choose(ReinforcePlusPlusBaselineOptions, BASELINE_PRESETS, preset, options)
     mean_only: StatisticsOptions = {
-        "outcome": chosen["outcome"], "invalid_penalty": chosen["invalid_penalty"], "penalty": chosen["penalty"],
-        "over": chosen["over"], "singleton": chosen["singleton"], "std": "none", "ddof": 1, "eps": 0.0,
+        "outcome": options["outcome"], "invalid_penalty": options["invalid_penalty"], "penalty": options["penalty"],
+        "over": options["over"], "singleton": options["singleton"], "std": "none", "ddof": 1, "eps": 0.0,
     }  # fmt: skip
     centred = episode_level(table, mean_only)
-    return _whitened(table, centred, chosen) - penalties(table, chosen, "advantage")
+    return _whitened(table, centred, options) - penalties(table, options, "advantage")
 
 
 def _whitened(table: StepTable, scores: Floats, options: WhiteningOptions) -> Floats:
@@ -162,13 +145,9 @@ def _reward(table: StepTable, outcome: str) -> Floats:
     return reward
 
 
-class ReinforcePlusPlus(CreditWrapper):
+class ReinforcePlusPlus(CreditWrapper, method=reinforce_plus_plus):
     """Vector wrapper whose `advantages()` are `reinforce_plus_plus(table(), **options)`."""
 
-    method = staticmethod(reinforce_plus_plus)
 
-
-class ReinforcePlusPlusBaseline(CreditWrapper):
+class ReinforcePlusPlusBaseline(CreditWrapper, method=reinforce_plus_plus_baseline):
     """Vector wrapper whose `advantages()` are `reinforce_plus_plus_baseline(table(), **options)`."""
-
-    method = staticmethod(reinforce_plus_plus_baseline)

@@ -14,7 +14,7 @@ from typing import Annotated, Unpack
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.pruning import transitions
 from wrappers.credit.published.rewardflow import ReleaseOptions, is_released, released_flow
 from wrappers.credit.returns import episode_level, penalties
@@ -48,33 +48,23 @@ class RewardFlowOptions(StatisticsOptions, GraphOptions, ReleaseOptions, total=F
 PRESETS: dict[str, RewardFlowOptions] = presets(RewardFlowOptions, paper={"outcome": "won"}, authors={"std": "none"})
 
 
-@documented(RewardFlowOptions, PRESETS)
+@credit(RewardFlowOptions, **PRESETS)
 def rewardflow(table: StepTable, *, preset: str = "paper", **options: Unpack[RewardFlowOptions]) -> Floats:
     """Return the advantage of every step.
 
-    Args:
-        table: N steps of finished groups.
-        preset: "paper" or "authors".
-        **options: instead of the preset's; listed below.
-
     Returns:
         float64 (N,), in the order of the table's rows. Bypassed steps have step level 0.
-
-    Raises:
-        ValueError: on an unknown preset or an option's value out of range.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
     >>> rewardflow(table).round(3)  # from "s", right gains 0.9 - 0.81 and left 0 - 0.81
     array([ 1.414,  0.707, -1.414])
     """
-    chosen = choose(RewardFlowOptions, PRESETS, preset, options)
-    credit, compared = _flow(table, chosen)
-    steps = step_advantages(compared, credit.step_reward - penalties(table, chosen, "row"), chosen["unit"], chosen)
-    episodes = episode_level(table, chosen)
-    advantages = chosen["alpha_action"] * steps + chosen["alpha_trajectory"] * episodes
-    return advantages - penalties(table, chosen, "advantage")
+    credit, compared = _flow(table, options)
+    steps = step_advantages(compared, credit.step_reward - penalties(table, options, "row"), options["unit"], options)
+    episodes = episode_level(table, options)
+    advantages = options["alpha_action"] * steps + options["alpha_trajectory"] * episodes
+    return advantages - penalties(table, options, "advantage")
 
 
 def rewardflow_values(table: StepTable, *, preset: str = "paper", **options: Unpack[RewardFlowOptions]) -> GraphCredit:
@@ -101,7 +91,5 @@ def _flow(table: StepTable, options: RewardFlowOptions) -> tuple[GraphCredit, St
     return GraphCredit(graph, distance, value, shaping_gamma * value[graph.target] - value[graph.source]), graph
 
 
-class RewardFlow(CreditWrapper):
+class RewardFlow(CreditWrapper, method=rewardflow):
     """Vector wrapper whose `advantages()` are `rewardflow(table(), **options)`."""
-
-    method = staticmethod(rewardflow)

@@ -12,37 +12,22 @@ from typing import Unpack
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import episode_advantages, first_rows, others_factor
-from wrappers.credit.options import EpisodeOptions, StatisticsOptions, choose, documented, presets
+from wrappers.credit.options import EpisodeOptions, StatisticsOptions, credit
 from wrappers.credit.returns import episode_scores, penalties, shared_level
 from wrappers.credit.wrapper import CreditWrapper
 
-#: The authors' family leaves one *step* out: the mean still holds the episode's own other steps.
-PRESETS: dict[str, EpisodeOptions] = presets(EpisodeOptions)
 
-
-@documented(EpisodeOptions, PRESETS)
+# The authors' family leaves one *step* out: the mean still holds the episode's own other steps.
+@credit(EpisodeOptions)
 def rloo(table: StepTable, *, preset: str = "paper", **options: Unpack[EpisodeOptions]) -> Floats:
     """Return the advantage of every step, the same for all steps of an episode with equal scores.
-
-    Args:
-        table: N steps of finished groups.
-        preset: "paper" or "authors".
-        **options: instead of the preset's; listed below.
-
-    Returns:
-        float64 (N,), in the order of the table's rows.
-
-    Raises:
-        ValueError: on an unknown preset or an option's value out of range.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "b", "c"], t=[0, 0, 0], state=["s"] * 3,
     ...     action=["right", "up", "left"], next_state=["goal", "pit", "pit"], reward=[1, 0, 0], won=[1, 0, 0])
     >>> rloo(table)
     array([ 1. , -0.5, -0.5])
     """
-    chosen = choose(EpisodeOptions, PRESETS, preset, options)
-    return against_others(table, chosen) - penalties(table, chosen, "advantage")
+    return against_others(table, options) - penalties(table, options, "advantage")
 
 
 def _shared_against_others(table: StepTable, options: EpisodeOptions) -> Floats:
@@ -62,7 +47,5 @@ def _mean_only(options: EpisodeOptions) -> StatisticsOptions:
     return {**options, "std": "none", "ddof": 1, "eps": 0.0}
 
 
-class RLOO(CreditWrapper):
+class RLOO(CreditWrapper, method=rloo):
     """Vector wrapper whose `advantages()` are `rloo(table(), **options)`."""
-
-    method = staticmethod(rloo)

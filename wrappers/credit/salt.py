@@ -15,7 +15,7 @@ import numpy as np
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import episode_advantages, group_means, number_pairs
-from wrappers.credit.options import StatisticsOptions, choose, documented, option, presets
+from wrappers.credit.options import StatisticsOptions, credit, option
 from wrappers.credit.returns import episode_scores, penalties
 from wrappers.credit.rloo import against_others
 from wrappers.credit.state_graph import StateGraph
@@ -39,26 +39,10 @@ class SALTOptions(StatisticsOptions, total=False):
     ]
 
 
-_PAPER: SALTOptions = {"outcome": "won"}
-PRESETS: dict[str, SALTOptions] = {"paper": presets(SALTOptions, paper=_PAPER)["paper"]}
-
-
-@documented(SALTOptions, PRESETS)
+@credit(SALTOptions, paper={"outcome": "won"})
 @over_forks()
 def salt(table: StepTable, *, preset: str = "paper", **options: Unpack[SALTOptions]) -> Floats:
     """Return the advantage of every step.
-
-    Args:
-        table: N steps of finished groups.
-        preset: "paper".
-        **options: instead of the preset's; listed below.
-
-    Returns:
-        float64 (N,), in the order of the table's rows.
-
-    Raises:
-        ValueError: on an unknown preset or an option's value out of range.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 4, trajectory=["a", "a", "b", "b"], t=[0, 1, 0, 1],
     ...     state=["s", "u", "s", "u"], action=["right", "up", "right", "down"], next_state=["u", "goal", "u", "pit"],
@@ -66,22 +50,19 @@ def salt(table: StepTable, *, preset: str = "paper", **options: Unpack[SALTOptio
     >>> salt(table).round(3)  # both went right: what is good and what is bad of it cancels
     array([ 0.   ,  0.707,  0.   , -0.707])
     """
-    chosen = choose(SALTOptions, PRESETS, preset, options)
-    if chosen["relative"] == "rloo":
-        own = against_others(table, chosen)
+    if options["relative"] == "rloo":
+        own = against_others(table, options)
     else:
-        own = episode_advantages(table, episode_scores(table, chosen), chosen)
+        own = episode_advantages(table, episode_scores(table, options), options)
     edge, example = StateGraph.from_table(table).edges
     pair, first = number_pairs(edge, len(example), table.trajectory, table.n_trajectories)
     took = np.bincount(edge[first], minlength=len(example))
-    if chosen["unit"] == "visit":
+    if options["unit"] == "visit":
         mean = group_means(own, edge, len(example))
     else:
         mean = group_means(group_means(own, pair, len(first)), edge[first], len(example))
-    return np.where(took[edge] > 1, mean[edge], own) - penalties(table, chosen, "advantage")
+    return np.where(took[edge] > 1, mean[edge], own) - penalties(table, options, "advantage")
 
 
-class SALT(CreditWrapper):
+class SALT(CreditWrapper, method=salt):
     """Vector wrapper whose `advantages()` are `salt(table(), **options)`."""
-
-    method = staticmethod(salt)

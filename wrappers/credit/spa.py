@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.attribution import attribution
 from wrappers.credit.forks import over_forks
-from wrappers.credit.options import WorthOptions, choose, documented, option, presets
+from wrappers.credit.options import WorthOptions, credit, option
 from wrappers.credit.returns import outcomes
 from wrappers.credit.scores import step_scores
 from wrappers.credit.segments import by_turn
@@ -80,10 +80,7 @@ class SPAOptions(GroundingOptions, total=False):
     ]
 
 
-PRESETS: dict[str, SPAOptions] = presets(SPAOptions, paper={"outcome": "won"}, authors={"outcome": "won"})
-
-
-@documented(SPAOptions, PRESETS)
+@credit(SPAOptions, paper={"outcome": "won"}, authors={"outcome": "won"})
 @over_forks("contributions")
 def spa(
     table: StepTable,
@@ -98,8 +95,6 @@ def spa(
         table: N steps of finished trajectories; of finished groups where `contributions` or `share` compares them.
         contributions: float (N,), each step's share of the outcome as a model estimates it, nan where it gave none:
             that step earns its grounding reward only. "ridge": `wrappers.credit.attribution`, no model.
-        preset: "paper" or "authors".
-        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows: rewards, not advantages.
@@ -107,7 +102,6 @@ def spa(
     Raises:
         ValueError: on an unknown preset, an option's value out of range, or contributions of another length or
             infinite.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
     ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
@@ -116,23 +110,22 @@ def spa(
     >>> spa(table, contributions=[0.2, 0.6, 0.1], rescale=True, grounding="penalty")
     array([0.25, 0.75, 0.  ])
     """
-    chosen = choose(SPAOptions, PRESETS, preset, options)
-    worth = outcomes(table, chosen)
+    worth = outcomes(table, options)
     if isinstance(contributions, str):
         if contributions != "ridge":
             raise ValueError(f'contributions must be one number per row or "ridge", got {contributions!r}')
-        scores = attribution(table, outcome=chosen["outcome"])
+        scores = attribution(table, outcome=options["outcome"])
     else:
         scores = step_scores("contributions", contributions, len(table))
-    if chosen["share"] == "outcome":
+    if options["share"] == "outcome":
         shares = _above_the_others(table, worth)
     else:
         shares = np.nan_to_num(scores)
-        if chosen["rescale"]:
+        if options["rescale"]:
             shares = _rescaled(table, shares, worth)
-    executed = _executed(table, chosen["refusals"])
-    rewards = shares + chosen["grounding_weight"] * (executed - 1.0 * (chosen["grounding"] == "penalty"))
-    if chosen["times_left"]:
+    executed = _executed(table, options["refusals"])
+    rewards = shares + options["grounding_weight"] * (executed - 1.0 * (options["grounding"] == "penalty"))
+    if options["times_left"]:
         turn = by_turn(table)
         rewards = rewards * (turn[table.last][table.trajectory] - turn)
     return rewards

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import first_rows, number_pairs, standardise, visit_advantages
-from wrappers.credit.options import StatisticsOptions, choose, documented, finite_numbers, option, presets
+from wrappers.credit.options import StatisticsOptions, choose, credit, finite_numbers, option, presets
 from wrappers.credit.returns import episode_scores, penalties
 from wrappers.credit.task_graph import TaskGraphs
 from wrappers.credit.wrapper import CreditWrapper
@@ -39,11 +39,10 @@ class TIGPOOptions(StatisticsOptions, total=False):
     alpha_episode: Annotated[float, option(1.0, "weight of the episode level")]
 
 
-_PAPER: TIGPOOptions = {"outcome": "won"}
-PRESETS: dict[str, TIGPOOptions] = {"paper": presets(TIGPOOptions, paper=_PAPER)["paper"]}
+PRESETS: dict[str, TIGPOOptions] = presets(TIGPOOptions, paper={"outcome": "won"})
 
 
-@documented(TIGPOOptions, PRESETS)
+@credit(TIGPOOptions, **PRESETS)
 def tigpo(
     table: StepTable,
     *,
@@ -59,15 +58,9 @@ def tigpo(
         history: what was seen of the tasks before; it is not changed. `TaskGraphs.add_table` adds a table to it,
             once its advantages are used.
         earlier: scores of an earlier group's episodes, by task; see `task_scores`. They count in mean and deviation.
-        preset: "paper".
-        **options: instead of the preset's; listed below.
-
-    Returns:
-        float64 (N,), in the order of the table's rows.
 
     Raises:
         ValueError: on an unknown preset, an option's value out of range, or scores that are not finite.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 2, trajectory=["a", "b"], t=[0, 0], state=["s", "s"],
     ...     action=["right", "left"], next_state=["u", "pit"], reward=[0, 0], won=[0, 0])
@@ -78,15 +71,14 @@ def tigpo(
     >>> tigpo(table, history=history).round(3)
     array([ 0.707, -0.707])
     """
-    chosen = choose(TIGPOOptions, PRESETS, preset, options)
     distance = distances_with(table, history)
     known = np.isfinite(distance)
-    value = np.where(known, chosen["success_value"] * chosen["gamma"] ** np.where(known, distance, 0.0), 0.0)
+    value = np.where(known, options["success_value"] * options["gamma"] ** np.where(known, distance, 0.0), 0.0)
     sets, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
-    steps = visit_advantages(value - penalties(table, chosen, "row"), sets, len(example), chosen)
-    episodes = _episodes(table, earlier or {}, chosen)
-    total = chosen["alpha_step"] * steps + chosen["alpha_episode"] * episodes
-    return total - penalties(table, chosen, "advantage")
+    steps = visit_advantages(value - penalties(table, options, "row"), sets, len(example), options)
+    episodes = _episodes(table, earlier or {}, options)
+    total = options["alpha_step"] * steps + options["alpha_episode"] * episodes
+    return total - penalties(table, options, "advantage")
 
 
 def distances_with(table: StepTable, history: TaskGraphs | None) -> Floats:
@@ -130,7 +122,7 @@ def _episodes(table: StepTable, earlier: Mapping[Hashable, ArrayLike], options: 
     return standardise(values, groups, table.n_groups, members=members, **inside)[: len(table)]
 
 
-class TIGPO(CreditWrapper):
+class TIGPO(CreditWrapper, method=tigpo):
     """Vector wrapper that remembers the graphs of its tasks; `remember` adds the finished table to them.
 
     Args:
@@ -139,8 +131,6 @@ class TIGPO(CreditWrapper):
         preset: "paper".
         **options: of `tigpo`.
     """
-
-    method = staticmethod(tigpo)
 
     def __init__(
         self,

@@ -17,7 +17,7 @@ from agentgym.trajectory.forks import chain_sums
 from wrappers.credit.branches import spread, step_rewards
 from wrappers.credit.forest import Forest
 from wrappers.credit.group import standardise
-from wrappers.credit.options import OutcomeOptions, choose, documented, option, presets
+from wrappers.credit.options import OutcomeOptions, credit, option
 from wrappers.credit.returns import penalties
 from wrappers.credit.wrapper import CreditWrapper
 
@@ -53,26 +53,20 @@ class TreeGRPOOptions(OutcomeOptions, total=False):
     eps: Annotated[float, option(1e-6, "added to the standard deviation", low=0)]
 
 
-#: The authors' tasks know no invalid action.
-PRESETS: dict[str, TreeGRPOOptions] = presets(TreeGRPOOptions, authors={"invalid_penalty": 0.0})
-
-
-@documented(TreeGRPOOptions, PRESETS)
+# The authors' tasks know no invalid action.
+@credit(TreeGRPOOptions, paper={}, authors={"invalid_penalty": 0.0})
 def tree_grpo(table: StepTable, *, preset: str = "paper", **options: Unpack[TreeGRPOOptions]) -> Floats:
     """Return the advantage of every step, those of branches included.
 
     Args:
         table: N steps of finished groups, with branches such as `agentgym.rollout.collect_tree` plays. Without any,
             every tree has one episode and what is left is the comparison in the group: `wrappers.credit.grpo`.
-        preset: "paper" or "authors".
-        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows; all are scored.
 
     Raises:
         ValueError: on an unknown preset, an option's value out of range, or a reward too large to be summed.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 4, trajectory=["a", "a", "b", "c"], t=[0, 1, 1, 0],
     ...     state=["s", "u", "u", "s"], action=["right", "up", "down", "left"], next_state=["u", "goal", "pit", "pit"],
@@ -82,24 +76,23 @@ def tree_grpo(table: StepTable, *, preset: str = "paper", **options: Unpack[Tree
     >>> tree_grpo(table, compare="parent").round(3)  # 1/2 - 1/3 over the root of 2; then 1 - 1/2 and 0 - 1/2
     array([ 0.118,  0.5  , -0.5  , -0.333])
     """
-    chosen = choose(TreeGRPOOptions, PRESETS, preset, options)
     if len(table) == 0:
         return np.zeros(0)
     forest = Forest(table)
-    mean = forest.below(chain_sums(table, step_rewards(table, chosen))) / forest.leaves - penalties(
-        table, chosen, "row"
+    mean = forest.below(chain_sums(table, step_rewards(table, options))) / forest.leaves - penalties(
+        table, options, "row"
     )
-    if chosen["compare"] in ("parent", "treerl"):
-        above = _above(table, forest, mean, chosen["compare"] == "treerl")
+    if options["compare"] in ("parent", "treerl"):
+        above = _above(table, forest, mean, options["compare"] == "treerl")
         scores = above / np.sqrt(forest.leaves)
     else:
-        group = _compared(mean, table.group, table.n_groups, table, chosen)
-        again = group if chosen["compare"] == "nested" else mean
-        tree = _compared(again, forest.tree[table.trajectory], table.n_trajectories, table, chosen)
-        scores = tree if chosen["compare"] == "nested" else group + tree
-    if chosen["shared"] == "sum":
+        group = _compared(mean, table.group, table.n_groups, table, options)
+        again = group if options["compare"] == "nested" else mean
+        tree = _compared(again, forest.tree[table.trajectory], table.n_trajectories, table, options)
+        scores = tree if options["compare"] == "nested" else group + tree
+    if options["shared"] == "sum":
         scores = scores * forest.leaves
-    return scores - penalties(table, chosen, "advantage")
+    return scores - penalties(table, options, "advantage")
 
 
 def _compared(values: Floats, sets: Ints, n_sets: int, table: StepTable, options: TreeGRPOOptions) -> Floats:
@@ -128,7 +121,5 @@ def _above(table: StepTable, forest: Forest, mean: Floats, of_group: bool) -> Fl
     return gain + (mean - whole) if of_group else gain
 
 
-class TreeGRPO(CreditWrapper):
+class TreeGRPO(CreditWrapper, method=tree_grpo):
     """Vector wrapper whose `advantages()` are `tree_grpo(table(), **options)`."""
-
-    method = staticmethod(tree_grpo)

@@ -21,7 +21,7 @@ from agentgym.trajectory import Ending, Floats, StepTable
 from wrappers.credit.branches import spread, step_rewards
 from wrappers.credit.forest import discounted_sums
 from wrappers.credit.group import first_rows, number_pairs, whitened
-from wrappers.credit.options import OutcomeOptions, choose, documented, option, presets
+from wrappers.credit.options import OutcomeOptions, credit, option
 from wrappers.credit.returns import discounted_returns, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
@@ -54,11 +54,8 @@ class VineOptions(OutcomeOptions, total=False):
     ]
 
 
-#: The authors' tasks know no invalid action.
-PRESETS: dict[str, VineOptions] = presets(VineOptions, authors={"invalid_penalty": 0.0})
-
-
-@documented(VineOptions, PRESETS)
+# The authors' tasks know no invalid action.
+@credit(VineOptions, paper={}, authors={"invalid_penalty": 0.0})
 def vine(
     table: StepTable,
     *,
@@ -74,8 +71,6 @@ def vine(
         continuations: trajectories that estimate the states they begin in, for groups of the same name, in place of
             those of the table; `pool` then counts for nothing. They may know what a state is worth in which a time
             limit cut an episode off; without them that is 0, for nothing more followed.
-        preset: "paper" or "authors".
-        **options: instead of the preset's; listed below.
 
     Returns:
         float64 (N,), in the order of the table's rows; nan: a row of a branch, or (with gaps="segment") before the
@@ -83,7 +78,6 @@ def vine(
 
     Raises:
         ValueError: on an unknown preset, an option's value out of range, or a reward too large to be summed.
-        TypeError: on an unknown option.
 
     >>> table = StepTable.from_arrays(group=["g"] * 4, trajectory=["a", "a", "b", "c"], t=[0, 1, 1, 0],
     ...     state=["s", "u", "u", "s"], action=["right", "up", "down", "left"], next_state=["u", "goal", "pit", "pit"],
@@ -91,16 +85,15 @@ def vine(
     >>> vine(table)  # V(s) is 0 for a and 1 for c, of each other; V(u) is 0, of b
     array([ 0.,  1., nan, -1.])
     """
-    chosen = choose(VineOptions, PRESETS, preset, options)
     result = np.full(len(table), np.nan)
     if len(table) == 0:
         return result
-    reward, gamma = step_rewards(table, chosen), chosen["gamma"]
+    reward, gamma = step_rewards(table, options), options["gamma"]
     after = np.zeros(table.n_trajectories)
     if continuations is None:
-        value = _values(table, discounted_returns(table, gamma, reward), chosen["pool"])
+        value = _values(table, discounted_returns(table, gamma, reward), options["pool"])
     else:
-        returns = discounted_returns(continuations, gamma, step_rewards(continuations, chosen))
+        returns = discounted_returns(continuations, gamma, step_rewards(continuations, options))
         value, after = _values_elsewhere(table, continuations, returns)
     known = np.isfinite(value)
     # From a state with a value to the next one, or to the end: rewards, and the value there.
@@ -114,14 +107,14 @@ def vine(
     gain = np.empty(len(table))
     gain[order] = discounted_sums(worth[order], np.flatnonzero(begins), gamma)
     gain[known] -= value[known]
-    if chosen["gaps"] == "segment":
+    if options["gaps"] == "segment":
         scores = spread(table, gain, np.flatnonzero(known))
     else:
         scores = np.where(known, gain, 0.0)
     rows = np.flatnonzero((table.parent[table.trajectory] < 0) & np.isfinite(scores))
-    scores = scores[rows] - penalties(table, chosen, "row")[rows]
-    result[rows] = whitened(scores) if chosen["whiten"] else scores
-    return result - penalties(table, chosen, "advantage")
+    scores = scores[rows] - penalties(table, options, "row")[rows]
+    result[rows] = whitened(scores) if options["whiten"] else scores
+    return result - penalties(table, options, "advantage")
 
 
 def _values(table: StepTable, returns: Floats, pool: str) -> Floats:
@@ -166,7 +159,5 @@ def _values_elsewhere(table: StepTable, continuations: StepTable, returns: Float
     return values, np.array(after)
 
 
-class Vine(CreditWrapper):
+class Vine(CreditWrapper, method=vine):
     """Vector wrapper whose `advantages()` are `vine(table(), **options)`."""
-
-    method = staticmethod(vine)

@@ -40,6 +40,12 @@ class CreditWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Array]):
 
     method: ClassVar[Callable[..., Floats]]
 
+    def __init_subclass__(cls, *, method: Callable[..., Floats] | None = None, **given: Any) -> None:
+        """Make `class Mine(CreditWrapper, method=mine)` the wrapper of `mine`."""
+        super().__init_subclass__(**given)
+        if method is not None:
+            type.__setattr__(cls, "method", staticmethod(method))
+
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Array], *, preset: str = "paper", **options: Any) -> None:
         super().__init__(adapt(env) if takes_text(env) else env)
         self._options: dict[str, Any] = {"preset": preset, **options}

@@ -11,18 +11,13 @@ from hypothesis import strategies as st
 from agentgym.trajectory import StepTable
 from tests.wrappers.credit.random_tables import rebuild
 from tests.wrappers.credit.random_trees import random_trees
-from wrappers.credit.bpo import PRESETS as BPO_PRESETS
 from wrappers.credit.bpo import bpo
-from wrappers.credit.tree_grpo import PRESETS as TREE_GRPO_PRESETS
+from wrappers.credit.options import declaration
 from wrappers.credit.tree_grpo import tree_grpo
-from wrappers.credit.vine import PRESETS as VINE_PRESETS
 from wrappers.credit.vine import vine
 
 METHODS = [vine, bpo, tree_grpo]
-WITH_PRESETS = [
-    *((vine, preset) for preset in VINE_PRESETS), *((bpo, preset) for preset in BPO_PRESETS),
-    *((tree_grpo, preset) for preset in TREE_GRPO_PRESETS),
-]  # fmt: skip
+WITH_PRESETS = [(method, preset) for method in METHODS for preset in declaration(method)[1]]
 SEEDS = st.integers(0, 10**6)
 quick = settings(max_examples=25, deadline=None)
 

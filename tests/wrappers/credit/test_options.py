@@ -1,3 +1,4 @@
+import inspect
 import math
 from typing import Annotated, TypedDict
 
@@ -10,7 +11,7 @@ from wrappers.credit.gigpo import gigpo
 from wrappers.credit.graphgpo import graphgpo
 from wrappers.credit.grpo import grpo
 from wrappers.credit.hgpo import hgpo
-from wrappers.credit.options import choose, option, presets
+from wrappers.credit.options import choose, credit, option, presets, read_options
 from wrappers.credit.reinforce_plus_plus import reinforce_plus_plus, reinforce_plus_plus_baseline
 from wrappers.credit.rewardflow import rewardflow
 from wrappers.credit.rloo import rloo
@@ -121,3 +122,62 @@ def test_what_is_given_is_checked_by_the_declaration(given, error, message):
     with pytest.raises(error, match=message):
         choose(Lunch, presets(Lunch), "paper", given)
     assert choose(Lunch, presets(Lunch), "authors", {"salt": 1})["salt"] == 1
+
+
+def lunch_in(**presets):
+    @credit(Lunch, **presets)
+    def lunch(table, *, preset="paper", **options):
+        """Return the bill.
+
+        Args:
+            table: where one sits.
+
+        >>> 1
+        1
+        """
+        return preset, options
+
+    return lunch
+
+
+def test_a_body_is_given_every_option_of_its_preset_and_those_of_the_caller():
+    lunch = lunch_in(paper={"guests": ()}, authors={"guests": ("Ada",), "salt": 1.0})
+    assert lunch(None) == ("paper", {"plates": 2, "salt": 0.5, "hot": True, "guests": ()})
+    assert lunch(table=None, preset="authors", hot=False) == (
+        "authors",
+        {"plates": 3, "salt": 1.0, "hot": False, "guests": ("Ada",)},
+    )
+    assert read_options(lunch, {"plates": "4"}) == {"plates": 4}
+    with pytest.raises(ValueError, match=r"unknown preset 'papers'; known: .*; did you mean 'paper'"):
+        lunch(None, preset="papers")
+    with pytest.raises(TypeError, match="unknown option 'plate'"):
+        lunch(None, plate=1)
+
+
+def test_a_preset_that_is_not_allowed_is_refused_where_it_is_declared():
+    with pytest.raises(ValueError, match="plates must be between 1 and 9, got 10"):
+        lunch_in(paper={"plates": 10})
+    with pytest.raises(TypeError, match="unknown option 'plate'"):
+        lunch_in(paper={"plate": 1})
+
+
+def test_what_all_methods_have_in_common_is_added_to_the_documentation():
+    assert inspect.getdoc(lunch_in(paper={"guests": ()})).splitlines()[:17] == [
+        "Return the bill.",
+        "",
+        "Args:",
+        "    table: where one sits.",
+        '    preset: "paper".',
+        "    **options: instead of the preset's; listed below.",
+        "",
+        "Returns:",
+        "    float64 (N,), in the order of the table's rows.",
+        "",
+        "Raises:",
+        "    ValueError: on an unknown preset or an option's value out of range.",
+        "    TypeError: on an unknown option.",
+        "",
+        ">>> 1",
+        "1",
+        "",
+    ]
