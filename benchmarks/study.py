@@ -32,7 +32,8 @@ from benchmarks.machine import Machine, describe_machine, usable_cores
 from benchmarks.processes import Job, Progress, run_jobs
 from benchmarks.report.page import Page, print_page, write_page
 
-C, R = TypeVar("C"), TypeVar("R")
+C = TypeVar("C")
+R = TypeVar("R")
 #: Called with a few words about what is done.
 Tell = Callable[[str], None]
 
