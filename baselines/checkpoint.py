@@ -46,6 +46,7 @@ STATE_FILE = "state.json"
 _FORMAT = 2
 _NAME = re.compile(r"checkpoint-(\d{6,9})")
 _PARTS = ("model", "optimizer", "scorer")
+_BEST = re.compile(r"best-\d{6,9}")
 #: What a process that was killed may leave beside folders of a run.
 _LEFT = re.compile(r"\.(checkpoint-\d{6,9}|best-\d{6,9}|final)\.(replaced|.+\.partial)")
 #: What `save_pretrained` writes: of models, tokenizers, image processors and adapters, and of `policies`.
@@ -90,6 +91,12 @@ class Checkpoint:
 def checkpoints(folder: Path) -> list[Path]:
     """Return the folder's checkpoints, the newest last."""
     found = [path for path in folder.glob("checkpoint-*") if _NAME.fullmatch(path.name) and path.is_dir()]
+    return sorted(found, key=lambda path: int(path.name.partition("-")[2]))
+
+
+def best_policies(folder: Path) -> list[Path]:
+    """Return the model folders of the best validations in a run's folder, the newest last."""
+    found = [path for path in folder.glob("best-*") if _BEST.fullmatch(path.name) and path.is_dir()]
     return sorted(found, key=lambda path: int(path.name.partition("-")[2]))
 
 

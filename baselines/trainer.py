@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import re
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -27,6 +26,7 @@ from baselines.checkpoint import (
     OLD_FILE,
     STATE_FILE,
     Checkpoint,
+    best_policies,
     checkpoints,
     deferred,
     describe_credit,
@@ -53,7 +53,6 @@ from wrappers.reply import parses_replies
 
 #: The policy at the end of a run.
 FINAL_FOLDER = "final"
-_BEST_FOLDER = re.compile(r"best-\d{6,9}")
 #: What the best policy is chosen by.
 _BEST = "validation_greedy_success"
 #: Held while a trainer runs; says which process it is.
@@ -405,8 +404,8 @@ class Trainer:
         if row[_BEST] > max(earlier, default=-math.inf):
             path = self.folder / f"best-{self.iteration:06d}"
             save_policy(self.policy, path)
-            for other in self.folder.glob("best-*"):
-                if other != path and _BEST_FOLDER.fullmatch(other.name) and other.is_dir():
+            for other in best_policies(self.folder):
+                if other != path:
                     remove_policy(other)
 
     def _load(self, checkpoint: Checkpoint) -> None:

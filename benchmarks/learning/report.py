@@ -15,7 +15,6 @@ from baselines.imitation.method import Imitation
 from baselines.recipes.methods import method as method_of
 from benchmarks.config import Config
 from benchmarks.console import NONE
-from benchmarks.data_source import DataSource, noted
 from benchmarks.learning.curves import band_words, curve_series, draw_curves
 from benchmarks.learning.layout import layered_positions
 from benchmarks.learning.results import CLONE, EXPERT, RANDOM, Graph, Results
@@ -31,12 +30,12 @@ def write_report(results: Results, folder: Path) -> tuple[Path, Path]:
     """Write `curves.png` and `report.html` into the folder and return their paths."""
     picture, page = folder / "curves.png", folder / "report.html"
     draw_curves(results, picture)
-    assemble.write_page(render(results, noted(folder)), page)
+    assemble.write_page(render(results), page)
     return picture, page
 
 
-def render(results: Results, source: DataSource | None = None) -> str:
-    """Return the page; `source` are the data that were played, where that is known."""
+def render(results: Results) -> str:
+    """Return the page."""
     config = results.config
     return assemble.page(
         "report.html.j2",
@@ -53,7 +52,7 @@ def render(results: Results, source: DataSource | None = None) -> str:
         warned=[f"{run.method}, seed {run.seed}, {line}" for run in results.runs for line in run.warnings],
         band=band_words(results),
         gamma=f"{results.graphs[0].gamma:g}" if results.graphs else NONE,
-        about=_about(results, source),
+        about=_about(results),
     )
 
 
@@ -142,7 +141,7 @@ def _chips(results: Results) -> list[tuple[str, str]]:
     ]
 
 
-def _about(results: Results, source: DataSource | None) -> list[tuple[str, str]]:
+def _about(results: Results) -> list[tuple[str, str]]:
     machine, config = results.machine, results.config
     settings = ", ".join(f"{name} {value}" for name, value in config.training.items())
     return [
@@ -150,6 +149,6 @@ def _about(results: Results, source: DataSource | None) -> list[tuple[str, str]]
         ("machine", machine.hardware),
         ("software", machine.software),
         ("training", f"{settings}; on top of these come a method's own settings, see baselines.recipes"),
-        *([] if source is None else [("data", source.words)]),
+        *([] if results.data is None else [("data", results.data.words)]),
         ("files", "results.json beside this page holds every number, success task by task included"),
     ]

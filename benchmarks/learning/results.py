@@ -20,6 +20,7 @@ from pathlib import Path
 
 from benchmarks import json_files
 from benchmarks.config import Config
+from benchmarks.data_source import DataSource
 from benchmarks.json_files import ResultsError
 from benchmarks.machine import Machine
 
@@ -201,6 +202,7 @@ class Results:
     episodes: list[Episode]
     graphs: list[Graph]
     kinds: list[KindScore] = field(default_factory=list)
+    data: DataSource | None = None
 
 
 def check(results: Results) -> None:

@@ -22,7 +22,7 @@ from rich.console import Console
 
 from benchmarks.config import Config
 from benchmarks.console import say, shown
-from benchmarks.data_source import DataSource
+from benchmarks.data_source import DataSource, noted
 from benchmarks.json_files import ResultsError, claimed, created
 from benchmarks.learning import results
 from benchmarks.learning.jobs import all_jobs, is_finished, read_finished, run_job
@@ -90,4 +90,5 @@ def gather(config: Config, folder: Path) -> Results:
         episodes=[episode for part in parts for episode in part.episodes],
         graphs=[graph for part in parts for graph in part.graphs],
         kinds=[kind for part in parts for kind in part.kinds],
+        data=noted(folder),
     )  # fmt: skip

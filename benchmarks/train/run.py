@@ -12,7 +12,7 @@ from rich.console import Console
 
 from agentgym.trajectory import StepTable
 from baselines.callbacks import Samples, Tracker
-from baselines.checkpoint import checkpoints, save_policy
+from baselines.checkpoint import best_policies, checkpoints, save_policy
 from baselines.environments.settings import SMOLLM2, TINY
 from baselines.metrics import Row
 from baselines.trainer import FINAL_FOLDER, Callback, Trainer
@@ -103,7 +103,7 @@ def run_training(
             shutil.rmtree(folder / ENGINE_FOLDER, ignore_errors=True)
     if config.lora:
         save_policy(merge_lora(policy), folder / MERGED_FOLDER)
-    for model in (folder / FINAL_FOLDER, folder / MERGED_FOLDER, *folder.glob("best-*")):
+    for model in (folder / FINAL_FOLDER, folder / MERGED_FOLDER, *best_policies(folder)):
         hand_on(folder, model)
     return write_report(folder, settings)
 

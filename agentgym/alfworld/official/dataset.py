@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import copy
+import errno
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
@@ -204,7 +205,7 @@ def _trials(source: Path) -> Iterator[_Trial]:
             files = {}
             with os.scandir(trial.path) as found:
                 for entry in found:
-                    if entry.name in (_GAME, _TRAJECTORY) and entry.is_file():
+                    if entry.name in (_GAME, _TRAJECTORY) and _leads(entry.is_file):
                         status = entry.stat()
                         files[entry.name] = (status.st_size, status.st_mtime_ns)
             if not (task.name + trial.name).isprintable() and "\ufffd" in clean(task.name + trial.name):
@@ -214,7 +215,17 @@ def _trials(source: Path) -> Iterator[_Trial]:
 
 def _folders(parent: str) -> list[os.DirEntry[str]]:
     with os.scandir(parent) as found:
-        return sorted([entry for entry in found if entry.is_dir()], key=lambda entry: entry.name)
+        return sorted([entry for entry in found if _leads(entry.is_dir)], key=lambda entry: entry.name)
+
+
+def _leads(asked: Callable[[], bool]) -> bool:
+    """Ask an entry what it is: a link in a circle is nothing, as one that leads nowhere is."""
+    try:
+        return asked()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return False
+        raise
 
 
 def _state(trials: list[_Trial]) -> str:

@@ -92,7 +92,10 @@ class AnswerCache:
         """Return this process's connection: SQLite's must not be carried through a fork."""
         if self._base is None or self._process != os.getpid():
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            base = sqlite3.connect(self.path, timeout=_PATIENCE, check_same_thread=False)
+            try:
+                base = sqlite3.connect(self.path, timeout=_PATIENCE, check_same_thread=False)
+            except sqlite3.OperationalError as error:  # it may not be made or read; nothing says that it is damaged
+                raise OSError(f"{self.path}: {error}; name a folder that can be written to") from error
             try:
                 with base:
                     base.execute("CREATE TABLE IF NOT EXISTS answers (key TEXT PRIMARY KEY, value TEXT NOT NULL)")

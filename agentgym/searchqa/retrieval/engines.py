@@ -51,7 +51,7 @@ def find_retriever(retriever: str | Retriever, corpus: Corpus) -> Retriever:
     if retriever not in ENGINES:
         raise ValueError(f"unknown retriever {retriever!r}; {suggest(retriever, ENGINES)}, or a URL")
     if isinstance(corpus, (str, os.PathLike)):
-        path = Path(corpus).expanduser().resolve()
+        path = Path(os.path.realpath(Path(corpus).expanduser()))
         state = None if path.is_dir() else tuple(corpus_state(path).values())
         return _of_path(retriever, path, state)
     return _of_passages(retriever, _Same(corpus))

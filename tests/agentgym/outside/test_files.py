@@ -322,3 +322,11 @@ def test_a_kill_at_any_step_of_a_replacement_leaves_the_old_folder_or_the_new_on
             break
     assert done
     assert set(seen) == {"old", "new"}
+
+
+def test_a_link_that_leads_to_itself_is_replaced_by_the_file(tmp_path: Path) -> None:
+    """It was a RuntimeError of the standard library."""
+    path = tmp_path / "x"
+    path.symlink_to("x")
+    write_file(path, b"1")
+    assert path.read_bytes() == b"1"

@@ -50,7 +50,7 @@ def test_the_page_holds_table_curves_episodes_and_graphs(found, finished_run):
 def test_equal_results_are_an_equal_page_whatever_was_drawn_before(found, finished_run):
     source = noted(finished_run)
     page = (finished_run / "report.html").read_text("utf-8")
-    assert render(found, source) == render(found, source) == page
+    assert render(found) == render(found) == page
     assert source.words in page
 
 

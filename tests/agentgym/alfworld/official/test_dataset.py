@@ -173,6 +173,18 @@ def test_links_to_nothing_are_missing_files(data: Path) -> None:
     assert ("x/y", "without game.tw-pddl") in fresh(data).games.left_out
 
 
+def test_links_in_a_circle_are_missing_folders_and_files(data: Path) -> None:
+    """Any of them ended it all in an OSError: too many levels of symbolic links."""
+    train = data / "json_2.1.1" / "train"
+    before = fresh(data).games.task_ids
+    (train / "self").symlink_to("self")
+    (train / "c" / "self").symlink_to("self")
+    (write_trial(train, "x/y", game=None) / "game.tw-pddl").symlink_to("game.tw-pddl")
+    after = fresh(data).games
+    assert after.task_ids == before
+    assert ("x/y", "without game.tw-pddl") in after.left_out
+
+
 def test_the_task_type_is_read_even_if_it_stands_there_twice(tmp_path: Path) -> None:
     trajectory = {"nested": {"task_type": "x"}, "task_type": CLEAN}
     write_trial(tmp_path / "train", "a/b", CLEAN, trajectory=trajectory)

@@ -70,3 +70,10 @@ def test_another_file_in_its_place_is_named(tmp_path: Path, content: bytes | Non
         path.write_bytes(content)
     with pytest.raises(ValueError, match=r"answers\.sqlite3 cannot be used as a cache of answers"):
         AnswerCache(tmp_path).load(["a"])
+
+
+def test_a_file_that_cannot_be_opened_is_not_said_to_be_damaged(tmp_path: Path) -> None:
+    """The advice was to remove it, whatever the reason."""
+    (tmp_path / "answers.sqlite3").mkdir()
+    with pytest.raises(OSError, match=r"answers\.sqlite3: unable to open database file; name a folder that can be"):
+        AnswerCache(tmp_path).load(["a"])

@@ -66,6 +66,14 @@ def test_a_large_corpus_is_indexed_into_the_cache(tmp_path: Path, monkeypatch: p
     assert retriever.passages.folder == folder
 
 
+def test_a_link_that_leads_to_itself_is_no_corpus(tmp_path: Path) -> None:
+    """It was a RuntimeError of the standard library."""
+    path = tmp_path / "corpus.jsonl"
+    path.symlink_to("corpus.jsonl")
+    with pytest.raises((OSError, ValueError), match=r"corpus\.jsonl"):
+        find_retriever("lexical", path)
+
+
 def test_what_cannot_be_is_named(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="did you mean 'lexical'"):
         find_retriever("lexicl", PASSAGES)

@@ -1,0 +1,220 @@
+"""Trials of folders in a bad state: links that lead in circles, nowhere or out, and what may not be read or written.
+
+Each is tried in a process of its own, which has no more rights than the files give it and is ended when it hangs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import signal
+import tempfile
+import traceback
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+from hypothesis import strategies as st
+
+from tests.robustness.crashes import in_child
+from tests.robustness.damage import check_words, put
+from tests.robustness.files import FORMATS, NEEDS
+from tests.robustness.trial import Trial
+
+#: What is done to a path of a folder of files. A pipe in the place of a file that is named by its path is read: it is
+#: how shells hand over what a program prints.
+DEEDS = (
+    "to itself", "to nothing", "to its folder", "to a copy", "to another", "a folder", "empty", "unreadable",
+    "a folder that may not be listed", "a folder that may not be entered",
+)  # fmt: skip
+#: What is put beside the files.
+STRANGERS = ("self", "up", "nowhere", "here", "pipe", "away")
+_PATIENCE = 60
+
+
+def without_privileges() -> None:
+    """Give up what only the administrator may: permissions of files hold from here on."""
+    if os.geteuid() == 0:
+        head, none = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+        assert ctypes.CDLL(None, use_errno=True).capset(head, none) == 0
+
+
+def tried(work: Callable[[], None]) -> str:
+    """Do something in a process without privileges; "" when it ended well, else what was wrong."""
+
+    def run(pipe: int) -> None:
+        without_privileges()
+        signal.alarm(_PATIENCE)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                work()
+            except Exception:
+                os.write(pipe, traceback.format_exc(limit=-6)[-3_000:].encode("utf-8", "replace"))
+
+    process, pipe = in_child(run)
+    with os.fdopen(pipe, "rb") as stream:
+        words = stream.read().decode()
+    status = os.waitpid(process, 0)[1]
+    return words or (f"the process ended with status {status} (it hung?)" if status else "")
+
+
+def spoil(path: Path, deed: str, beside: Path) -> None:
+    """Do one of the deeds to a file, or to the folder it is in."""
+    if deed.startswith("a folder that"):
+        path.parent.chmod(0o311 if deed.endswith("listed") else 0o644)
+        return
+    if deed == "unreadable":
+        path.chmod(0)
+        return
+    content = path.read_bytes()
+    path.unlink()
+    match deed:
+        case "to itself":
+            path.symlink_to(path.name)
+        case "to nothing":
+            path.symlink_to("nowhere")
+        case "to its folder":
+            path.symlink_to(".")
+        case "to a copy":
+            put(beside / "away" / path.name, content)
+            path.symlink_to(beside / "away" / path.name)
+        case "to another":
+            others = sorted(each for each in path.parent.iterdir() if each.is_file())
+            path.symlink_to(others[0] if others else "nowhere")
+        case "a folder":
+            path.mkdir()
+        case "empty":
+            path.touch()
+
+
+def strange(folder: Path, kinds: Iterable[str], away: Path) -> None:
+    """Put links and pipes into a folder and all in it."""
+    for place in [folder, *(path for path in folder.rglob("*") if path.is_dir())]:
+        for kind in kinds:
+            if kind == "pipe":
+                os.mkfifo(place / kind)
+            else:
+                leads = {"self": "self", "up": "..", "nowhere": "not there", "here": ".", "away": str(away)}[kind]
+                (place / kind).symlink_to(leads)
+
+
+def check(given: dict[str, Any]) -> None:
+    """The folder is read, or refused by name; what a link leads to is as it was."""
+    form = FORMATS[given["format"]]
+    with tempfile.TemporaryDirectory() as name:
+        folder, away = Path(name) / "given", Path(name) / "away"
+        for path, content in form.make().items():
+            put(folder / path, content)
+        put(away / "theirs.txt", b"theirs")
+        strange(folder, given["strangers"], away)
+        for number, deed in given["deeds"]:
+            path = folder / sorted(form.make())[number % len(form.make())]
+            if path.is_file() and not path.is_symlink():
+                spoil(path, deed, Path(name))
+
+        def load() -> None:
+            try:
+                form.load(folder)
+            except (ValueError, OSError) as error:
+                check_words(error, name)
+
+        wrong = tried(load)
+        for path in (folder, *folder.rglob("*")):
+            if path.is_dir() and not path.is_symlink():
+                path.chmod(0o755)
+        assert not wrong, wrong
+        assert (away / "theirs.txt").read_bytes() == b"theirs"
+
+
+# Folders that may not be written to
+
+
+def check_cache(given: dict[str, Any]) -> None:
+    """Without a cache that can be written an environment plays all the same, or says which folder it is about."""
+    with tempfile.TemporaryDirectory() as name:
+        data, cache = Path(name) / "data", Path(name) / "cache"
+        for path, content in FORMATS["games"].make().items():
+            put(data / path, content)
+        cache.mkdir()
+        place = {"a folder": cache, "below it": cache / "new" / "folder", "a file": Path(name) / "file"}[given["place"]]
+        put(Path(name) / "file", b"")
+        if given["filled"]:
+            in_cache(given["env"], data, cache)
+        for path in (cache, *cache.rglob("*")):
+            path.chmod(0o555 if path.is_dir() else 0o444)
+
+        def load() -> None:
+            try:
+                in_cache(given["env"], data, place)
+            except (ValueError, OSError) as error:
+                check_words(error, name)
+
+        wrong = tried(load)
+        for path in (cache, *cache.rglob("*")):
+            path.chmod(0o755)
+        shutil.rmtree(cache)
+        assert not wrong, wrong
+
+
+def in_cache(kind: str, data: Path, cache: Path) -> None:
+    """Use what is kept in a folder of caches."""
+    from agentgym.outside.chat.answer_cache import AnswerCache
+    from agentgym.webshop import shop
+
+    if kind == "answers":
+        answers = AnswerCache(cache)
+        assert answers.load(["k"]) in ({}, {"k": 1})
+        answers.store({"k": 1} if not answers.load(["k"]) else {})
+    elif kind == "games":
+        env: Any = gym.make("AgentRL/ALFWorld-v0", data=data, cache=cache, split="train", disable_env_checker=True)
+        env.reset(seed=0)
+    else:
+        large, shop.LARGE_SHOP = shop.LARGE_SHOP, 3
+        shop.open_catalogue.cache_clear()
+        shop.open_search.cache_clear()
+        shop.open_tasks.cache_clear()
+        try:
+            env = gym.make("AgentRL/WebShop-v0", num_products=12, cache=cache, disable_env_checker=True)
+            env.reset(seed=0)
+        finally:
+            shop.LARGE_SHOP = large
+
+
+TRIALS = [
+    *(
+        Trial(
+            f"disks/{kind}",
+            st.fixed_dictionaries(
+                {
+                    "format": st.just(kind),
+                    "deeds": st.lists(
+                        st.tuples(st.integers(0, 9), st.sampled_from(DEEDS)).map(list), min_size=1, max_size=2
+                    ),
+                    "strangers": st.lists(st.sampled_from(STRANGERS), unique=True, max_size=3),
+                }
+            ),
+            check,
+            8,
+            cheap=False,
+            needs=NEEDS.get(kind, ()),
+        )
+        for kind in FORMATS
+    ),
+    Trial(
+        "disks/cache",
+        st.fixed_dictionaries(
+            {
+                "env": st.sampled_from(["games", "shop", "answers"]),
+                "place": st.sampled_from(["a folder", "below it", "a file"]),
+                "filled": st.booleans(),
+            }
+        ),
+        check_cache,
+        8,
+        cheap=False,
+    ),
+]
