@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from agentgym.outside.text import clean
 from benchmarks.console import table as rich_table
 from benchmarks.report import assemble
 from benchmarks.report.markdown import filled, markdown_table
@@ -196,7 +197,7 @@ def write_page(page: Page, folder: Path) -> list[Path]:
     for each in page.figures:
         assemble.write_picture(each.draw(), folder / each.file)
     pictures = {each.file: (folder / each.file).read_bytes() for each in page.figures}
-    assemble.write_page(markdown(page), folder / MARKDOWN)
+    assemble.write_page(clean(markdown(page)), folder / MARKDOWN)
     assemble.write_page(html(page, pictures), folder / HTML)
     return [*(folder / name for name in pictures), folder / MARKDOWN, folder / HTML]
 

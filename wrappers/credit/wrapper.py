@@ -30,7 +30,7 @@ class CreditWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Array]):
     Args:
         env: a vector environment with this project's info keys, or one that `agentgym.adapter.adapt` gives them; inside
             a reply wrapper's `"command"` and a state wrapper's `"canonical_key"` are used where present.
-        preset: "paper" or "authors".
+        preset: of the method; default: the one that the method has.
         **options: of the method, see the function in `method`. Those with one number per row (`weights`, `kl`, an
             array of `cost`) cannot be given before there are rows: call the function with `table()`.
 
@@ -46,9 +46,11 @@ class CreditWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Array]):
         if method is not None:
             type.__setattr__(cls, "method", staticmethod(method))
 
-    def __init__(self, env: gym.vector.VectorEnv[Any, Any, Array], *, preset: str = "paper", **options: Any) -> None:
+    def __init__(
+        self, env: gym.vector.VectorEnv[Any, Any, Array], *, preset: str | None = None, **options: Any
+    ) -> None:
         super().__init__(adapt(env) if takes_text(env) else env)
-        self._options: dict[str, Any] = {"preset": preset, **options}
+        self._options: dict[str, Any] = options if preset is None else {"preset": preset, **options}
         type(self).method(_NO_STEPS, **self._options)  # wrong options fail here, not after the first rollout
         self._builder: TableBuilder | None = None
         self._playing: Bools = np.zeros(self.num_envs, np.bool_)

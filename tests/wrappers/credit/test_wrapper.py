@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode
 
+import wrappers
 from agentgym.rollout.recorder import TableBuilder
 from tests.corridor import CorridorVectorEnv
 from wrappers.credit.dapo import DAPO, dapo
@@ -20,6 +21,7 @@ from wrappers.credit.reinforce_plus_plus import (
 )
 from wrappers.credit.rewardflow import RewardFlow, rewardflow
 from wrappers.credit.rloo import RLOO, rloo
+from wrappers.credit.wrapper import CreditWrapper
 
 PAIRS = [
     (GRPO, grpo), (RLOO, rloo), (DAPO, dapo), (ReinforcePlusPlus, reinforce_plus_plus),
@@ -27,6 +29,10 @@ PAIRS = [
     (GraphGPO, graphgpo),
 ]  # fmt: skip
 TASKS = [{"index": 2}] * 4 + [{"index": 3}] * 4
+
+
+def _is_credit_wrapper(value):
+    return isinstance(value, type) and issubclass(value, CreditWrapper) and value is not CreditWrapper
 
 
 def _envs(mode=AutoresetMode.DISABLED):
@@ -158,3 +164,10 @@ def test_the_wrapped_environment_is_passed_through():
         for a, b in zip(first[1:4], second[1:4], strict=True):
             np.testing.assert_array_equal(a, b)
         assert first[4].keys() == second[4].keys()
+
+
+@pytest.mark.parametrize("wrapper", [value for value in vars(wrappers).values() if _is_credit_wrapper(value)])
+def test_a_wrapper_without_options_has_its_methods_own_preset(wrapper):
+    envs = wrapper(_envs())
+    _play(envs)
+    np.testing.assert_array_equal(envs.advantages(), wrapper.method(envs.table()))
