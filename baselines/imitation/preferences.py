@@ -8,6 +8,7 @@ Only reply tokens are in it. A row (prompt and reply) that both sides have cance
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -16,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from agentgym.checks import real, whole
 from agentgym.trajectory import Reply, Trajectory
 from baselines.imitation.episodes import written_replies
 from baselines.imitation.updates import check_updates, updates
@@ -68,7 +70,13 @@ def episode_preferences(
         between: whether two episodes, by their numbers, may be a pair.
         per_task: most pairs of a task, drawn at random; 0: all.
         seed: of the draw.
+
+    Raises:
+        ValueError: a number is out of range.
     """
+    per_task = whole("per_task", per_task, 0)
+    if margin is not None:
+        margin = real("margin", margin, 0, expected="None or a finite number of at least 0")
     names: dict[Any, int] = {}
     group = np.array([names.setdefault(episode.group, len(names)) for episode in episodes], np.int64)
     won = np.array([episode.won for episode in episodes], np.bool_)
@@ -84,7 +92,8 @@ def episode_preferences(
         for pairs_of_task in found.values()
         for i in sorted(rng.permutation(len(pairs_of_task))[: per_task or None].tolist())
     ]
-    sides = [(written_replies(episodes[better]), written_replies(episodes[worse])) for better, worse in chosen]
+    written = [written_replies(episode) for episode in episodes]
+    sides = [(written[better], written[worse]) for better, worse in chosen]
     return [Preference(better, worse) for better, worse in sides if better and worse]
 
 
@@ -128,8 +137,10 @@ def prefer(
         ValueError: a number is out of range, a side of a pair is empty, or the weights have fewer than 32 bits.
         FloatingPointError: the gradient is not finite; the weights are those of the last good update.
     """
-    if beta <= 0 or likelihood < 0:
-        raise ValueError(f"prefer needs a beta above 0 and a likelihood of at least 0, got {beta} and {likelihood}")
+    if not 0 < beta < math.inf or not 0 <= likelihood < math.inf:
+        raise ValueError(
+            f"prefer needs a finite beta above 0 and a finite likelihood of at least 0, got {beta} and {likelihood}"
+        )
     check_updates(policy.model, epochs, batch_size, microbatch_rows, learning_rate, warmup)
     if any(not side for pair in pairs for side in (pair.better, pair.worse)):
         raise ValueError("each side of a preference needs at least one reply with tokens")

@@ -35,10 +35,10 @@ def check_updates(
         ValueError: a number is out of range, or the weights have fewer than 32 bits.
     """
     least = min(epochs, batch_size, 1 if microbatch_rows is None else microbatch_rows)
-    if least < 1 or learning_rate <= 0 or warmup < 0:
+    if not least >= 1 or not 0 < learning_rate < math.inf or not warmup >= 0:
         raise ValueError(
-            "updates need epochs, batch_size and microbatch_rows of at least 1, a positive learning_rate and a warmup "
-            f"of at least 0, got epochs={epochs}, batch_size={batch_size}, microbatch_rows={microbatch_rows}, "
+            "updates need epochs, batch_size and microbatch_rows of at least 1, a positive, finite learning_rate and a "
+            f"warmup of at least 0, got epochs={epochs}, batch_size={batch_size}, microbatch_rows={microbatch_rows}, "
             f"learning_rate={learning_rate}, warmup={warmup}"
         )
     check_trainable(model)
@@ -77,8 +77,14 @@ def updates(
         enough: called after each update with the updates done; True ends learning there.
 
     Raises:
+        ValueError: `weight_decay` or `max_grad_norm` is out of range; nothing has moved.
         FloatingPointError: the gradient is not finite; the weights are those of the last good update.
     """
+    if not 0 <= weight_decay < math.inf or not max_grad_norm > 0:  # NaN would go into every weight without a word
+        raise ValueError(
+            "updates need a finite weight_decay of at least 0 and a max_grad_norm above 0, got "
+            f"weight_decay={weight_decay}, max_grad_norm={max_grad_norm}"
+        )
     generator = torch.Generator().manual_seed(seed)
     optimizer = _optimizer(model, weight_decay)
     batches = math.ceil(count / batch_size)

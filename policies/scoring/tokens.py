@@ -221,5 +221,7 @@ def check_rows(prompts: Sequence[Sequence[int]], replies: Sequence[Sequence[int]
         for position, sequence in enumerate(sequences):
             if not sequence:
                 raise ValueError(f"{name} {position} has no tokens: leave such rows out before scoring")
+            if min(sequence) < 0:  # counted from the end of the vocabulary
+                raise ValueError(f"{name} {position} has the token id {min(sequence)}; ids are at least 0")
     if not temperature > 0:
         raise ValueError(f"scoring needs a temperature above 0, got {temperature}: use the sampling temperature")

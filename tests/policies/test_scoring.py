@@ -135,6 +135,7 @@ def test_a_token_of_probability_zero_leaves_the_entropy_finite(model):
         ([], [], 1.0, "at least one pair"),
         ([(1,), ()], [(1,), (2,)], 1.0, "prompt 1 has no tokens"),
         ([(1,)], [()], 1.0, "reply 0 has no tokens"),
+        ([(1,)], [(2, -1)], 1.0, "reply 0 has the token id -1; ids are at least 0"),
         ([(1,)], [(2,)], 0.0, "temperature above 0"),
         ([(1,)], [(2,)], np.nan, "temperature above 0"),
     ],

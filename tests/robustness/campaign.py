@@ -11,6 +11,7 @@ from tests.robustness import (
     pages,
     paired,
     playing,
+    preferring,
     tables,
     trees,
 )
@@ -19,6 +20,7 @@ TRIALS = [
     *playing.TRIALS,
     *paired.TRIALS,
     *trees.TRIALS,
+    *preferring.TRIALS,
     *files.TRIALS,
     *homes.TRIALS,
     *linear.TRIALS,

@@ -117,8 +117,9 @@ def test_passes_change_memory_and_nothing_else():
 
 def test_bad_numbers_and_empty_sides_are_refused():
     policy = babbling_policy()
-    with pytest.raises(ValueError, match="beta above 0"):
-        prefer(policy, pairs_of(policy), beta=0.0, seed=0, learning_rate=1e-3)
+    for wrong in ({"beta": 0.0}, {"beta": math.nan}, {"likelihood": -1.0}, {"likelihood": math.inf}):
+        with pytest.raises(ValueError, match="finite beta above 0 and a finite likelihood of at least 0"):
+            prefer(policy, pairs_of(policy), **wrong, seed=0, learning_rate=1e-3)
     with pytest.raises(ValueError, match="at least one reply"):
         prefer(policy, [Preference((), (written(policy, 1, "left"),))], seed=0, learning_rate=1e-3)
     assert prefer(policy, [], seed=0, learning_rate=1e-3).pairs == 0
@@ -126,8 +127,16 @@ def test_bad_numbers_and_empty_sides_are_refused():
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"epochs": 0}, {"batch_size": 0}, {"microbatch_rows": 0}, {"learning_rate": 0.0}, {"warmup": -1}],
-    ids=lambda wrong: next(iter(wrong)),
+    [
+        {"epochs": 0},
+        {"batch_size": 0},
+        {"microbatch_rows": 0},
+        {"learning_rate": 0.0},
+        {"warmup": -1},
+        {"learning_rate": math.nan},
+        {"learning_rate": math.inf},
+    ],
+    ids=str,
 )
 def test_numbers_are_looked_at_before_anything_is_scored(wrong):
     policy = babbling_policy()
@@ -138,3 +147,22 @@ def test_numbers_are_looked_at_before_anything_is_scored(wrong):
 class _Unasked:
     def score(self, *arguments, **options):
         raise AssertionError("the reference was asked")
+
+
+@pytest.mark.parametrize("name", ["weight_decay", "max_grad_norm"])
+def test_a_number_that_is_none_reaches_no_weight(name):
+    """Every weight was NaN after the first update, and the loss that came back was not."""
+    policy = babbling_policy()
+    before = {key: tensor.clone() for key, tensor in policy.model.state_dict().items()}
+    with pytest.raises(ValueError, match=f"{name}=nan"):
+        prefer(policy, pairs_of(policy), **{"seed": 0, "learning_rate": 1e-3, name: math.nan})
+    assert all(torch.equal(tensor, before[key]) for key, tensor in policy.model.state_dict().items())
+
+
+def test_a_negative_number_of_pairs_or_margin_is_refused():
+    """-1 pairs were all but the last; with a margin of -1 each episode was better than itself."""
+    episodes = [episode("a", i, i < 2, float(i < 2)) for i in range(4)]
+    assert len(episode_preferences(episodes)) == 4
+    for wrong in ({"per_task": -1}, {"per_task": 1.5}, {"margin": -1.0}, {"margin": math.nan}):
+        with pytest.raises(ValueError, match=next(iter(wrong))):
+            episode_preferences(episodes, **wrong)
