@@ -30,7 +30,7 @@ class CreditWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Array]):
     Args:
         env: a vector environment with this project's info keys, or one that `agentgym.adapter.adapt` gives them; inside
             a reply wrapper's `"command"` and a state wrapper's `"canonical_key"` are used where present.
-        preset: of the method; default: the one that the method has.
+        preset: one of the method, see the function in `method`; default: the method's own.
         **options: of the method, see the function in `method`. Those with one number per row (`weights`, `kl`, an
             array of `cost`) cannot be given before there are rows: call the function with `table()`.
 
