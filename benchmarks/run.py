@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from benchmarks.machine import missing_package
@@ -23,52 +24,107 @@ except ModuleNotFoundError as error:
 
 #: Where each command is, a function or a study. Its file is imported when it is asked for, so that no command waits
 #: for another's libraries.
+STUDIES = {
+    "league": "benchmarks.league.command:league",
+    "ranking": "benchmarks.ranking.study:ranking",
+    "branching": "benchmarks.ranking.branching:branching",
+    "scorers": "benchmarks.truth.scorers:STUDY",
+    "shaping": "benchmarks.training.shaping:STUDY",
+    "aliasing": "benchmarks.studies.aliasing:aliasing",
+    "merging": "benchmarks.studies.merging:merging",
+    "hindsight": "benchmarks.studies.hindsight:hindsight",
+    "search-players": "benchmarks.play.search_players:STUDY",
+    "crossplay": "benchmarks.studies.crossplay:crossplay",
+    **dict.fromkeys(
+        (
+            "seen-unseen", "rollout-budget", "group-size", "distance", "normalisation", "cosine-threshold", "adverts",
+            "graph-statistics", "share-of-time",
+        ),
+        "benchmarks.paper_studies.command:study",
+    ),
+}  # fmt: skip
+SPEED = {
+    "throughput": "benchmarks.throughput.study:throughput",
+    "gpu": "benchmarks.gpu.command:gpu",
+    "lanes": "benchmarks.studies.lanes:lanes",
+    "endpoint": "benchmarks.studies.endpoint:endpoint",
+    "search": "benchmarks.studies.search_index:search",
+    "shop-scale": "benchmarks.studies.shop_scale:shop_scale",
+}
 COMMANDS = {
     "train": "benchmarks.train.command:train",
-    "report": "benchmarks.learning.command:report",
-    "check": "benchmarks.learning.command:check",
-    "panel": "benchmarks.panels.command:panel",
+    "head-to-head": "benchmarks.head_to_head.study:head_to_head",
+    "study": STUDIES,
+    "play": "benchmarks.panels.command:panel",
     "prompt": "benchmarks.prompting.command:prompt",
     "compare": "benchmarks.panels.comparison:compare",
     "grade": "benchmarks.panels.grade:grade",
     "hub": "benchmarks.panels.hub:hub",
-    "gpu": "benchmarks.gpu.command:gpu",
-    "throughput": "benchmarks.throughput.study:throughput",
-    "ranking": "benchmarks.ranking.study:ranking",
-    "league": "benchmarks.league.command:league",
-    "branching": "benchmarks.ranking.branching:branching",
-    "scorers": "benchmarks.truth.scorers:STUDY",
-    "shaping": "benchmarks.training.shaping:STUDY",
-    "head-to-head": "benchmarks.head_to_head.study:head_to_head",
-    "study": "benchmarks.paper_studies.command:study",
-    "search-players": "benchmarks.play.search_players:STUDY",
-    "aliasing": "benchmarks.studies.aliasing:aliasing",
-    "hindsight": "benchmarks.studies.hindsight:hindsight",
-    "merging": "benchmarks.studies.merging:merging",
-    "search": "benchmarks.studies.search_index:search",
-    "shop-scale": "benchmarks.studies.shop_scale:shop_scale",
-    "crossplay": "benchmarks.studies.crossplay:crossplay",
-    "endpoint": "benchmarks.studies.endpoint:endpoint",
-    "lanes": "benchmarks.studies.lanes:lanes",
+    "speed": SPEED,
+    "report": "benchmarks.learning.command:report",
+    "check": "benchmarks.learning.command:check",
 }
+#: Names of 0.2, not in the help, with the options they had: gone with the next release.
+FORMER = {
+    **{
+        name: STUDIES[name]
+        for name in (
+            "league", "ranking", "branching", "scorers", "shaping", "search-players", "aliasing", "hindsight",
+            "merging", "crossplay",
+        )
+    },
+    **SPEED,
+    "panel": COMMANDS["play"],
+}  # fmt: skip
+
+
+def _about(command: Any, name: str) -> Any:
+    """Return the command of all studies of papers for one of them."""
+
+    def study(**options: Any) -> None:
+        command(name, **options)
+
+    _name, *others = inspect.signature(command, eval_str=True).parameters.values()
+    study.__dict__["__signature__"] = inspect.Signature(others)
+    study.__annotations__, study.__doc__ = {each.name: each.annotation for each in others}, command.__doc__
+    return study
+
+
+_SETTINGS: dict[str, Any] = {
+    "add_completion": False, "rich_markup_mode": "rich", "pretty_exceptions_enable": False,
+    "context_settings": {"help_option_names": ["-h", "--help"]},
+}  # fmt: skip
 
 
 class Commands(TyperGroup):
-    """The commands by name, each a function or a study of its file."""
+    """Commands by name: functions, studies or groups of them, in files that are imported when they are asked for."""
+
+    places: Mapping[str, Any] = COMMANDS
+    former: Mapping[str, Any] = FORMER
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Return all names, in the order of the help."""
-        return list(COMMANDS)
+        """Return the names that the help lists, in its order."""
+        return list(self.places)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import the file of a command, or return None where there is no such command."""
-        if cmd_name not in COMMANDS:
+        place = {**self.former, **self.places}.get(cmd_name)
+        if place is None:
             return None
-        module, _, function = COMMANDS[cmd_name].partition(":")
         alone = typer.Typer(**_SETTINGS)
-        found = getattr(importlib.import_module(module), function)
-        alone.command(cmd_name)(found if inspect.isfunction(found) else found.command)
-        return typer.main.get_command(alone)
+        if isinstance(place, str):
+            module, _, name = place.partition(":")
+            found = getattr(importlib.import_module(module), name)
+            command = found if inspect.isfunction(found) else found.command
+            alone.command(cmd_name)(_about(command, cmd_name) if name == "study" else command)
+        else:
+            words = "Answer one question with a table and a page." if place is STUDIES else "Measure speed and memory."
+            group = type("Group", (Commands,), {"places": place, "former": {}})
+            alone = typer.Typer(cls=group, no_args_is_help=True, **_SETTINGS)
+            alone.callback(help=words)(lambda: None)
+        made = typer.main.get_command(alone)
+        made.name = cmd_name
+        return made
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; the same mistake ends each with the same status, see `benchmarks.console.stop`."""
@@ -76,10 +132,6 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
 
 
-_SETTINGS: dict[str, Any] = {
-    "add_completion": False, "rich_markup_mode": "rich", "pretty_exceptions_enable": False,
-    "context_settings": {"help_option_names": ["-h", "--help"]},
-}  # fmt: skip
 app = typer.Typer(cls=Commands, no_args_is_help=False, **_SETTINGS)
 app.callback(invoke_without_command=True)(learning)
 
