@@ -14,7 +14,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from numpy.typing import NDArray
 
 from agentgym.adapter import adapt
-from agentgym.branching.vector import reseed
+from agentgym.branching.stack import reseed_each
 from agentgym.checks import check_name
 from agentgym.rollout.recorder import TableBuilder, entry
 from agentgym.trajectory import Reply, StepTable
@@ -67,7 +67,7 @@ def collect(
 
     All episodes of a group reset with the same seed: a task drawn at random (`{}`) is the same for the whole group, and
     so is the start. The first episode goes on with the random numbers of this seed. The others are reseeded after their
-    reset (`agentgym.branching.vector.Branching.reseed`), each with a seed that depends on `seed`, the group and the
+    reset (`agentgym.branching.Branching.reseed`), each with a seed that depends on `seed`, the group and the
     episode's number in it alone: what the environment draws in a step is independent in all of them. An environment
     that draws nothing in a step plays the same either way.
 
@@ -335,12 +335,12 @@ def begin_wave(stage: Stage, numbers: Sequence[int], episodes: Episodes) -> list
     )
     seeds = {i: seed for i, number in enumerate(numbers) if (seed := episodes.reseed(number)) is not None}
     if seeds and callable(getattr(envs.unwrapped, "reseed", None)):
-        reseed(envs, list(seeds), list(seeds.values()))
+        reseed_each(envs, list(seeds), list(seeds.values()))
     elif seeds and envs.unwrapped not in _unseeded:
         _unseeded.add(envs.unwrapped)
         warnings.warn(
             f"{envs}: the episodes of a group meet the same luck, for {type(envs.unwrapped).__name__} has no "
-            "reseed(indices, seeds): give its class this method (agentgym.branching.vector.Branching.reseed), or say "
+            "reseed(indices, seeds): give its class this method (agentgym.branching.Branching.reseed), or say "
             "luck='group' where that is meant or nothing is drawn in a step",
             RuntimeWarning,
             stacklevel=4,

@@ -11,7 +11,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.branching.vector import inside
+from agentgym.branching.stack import inside
 from agentgym.checks import whole
 from agentgym.rollout.branch_points import Select, selected
 from agentgym.rollout.groups import Policy, Stage, act_each, one_each, play_groups, playable, warn_of_unscored
@@ -148,7 +148,7 @@ def collect_tree(
     other one is asked for one observation at a time.
 
     Args:
-        envs: as for `collect`; every layer has the verbs of `agentgym.branching.vector.Branching`, as all layers here
+        envs: as for `collect`; every layer has the verbs of `agentgym.branching.Branching`, as all layers here
             do.
         policy: who acts.
         tasks: as for `collect`.

@@ -1,7 +1,6 @@
 import pytest
 
-from wrappers.labels import read_labels
-from wrappers.reply import ParsedReply, ReplyError, parse_reply
+from wrappers.reply import ParsedReply, ReplyError, parse_reply, read_labels
 
 SPOKEN = '{"action_type": "speak",\n "argument": "Hi: {you}"}'
 
