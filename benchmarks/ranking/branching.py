@@ -30,10 +30,9 @@ from rich.console import Console
 
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import act_each
-from agentgym.rollout.branch_points import Select, at_random
 from agentgym.rollout.groups import Stage
 from agentgym.rollout.recorder import TableBuilder
-from agentgym.rollout.tree import collect_tree
+from agentgym.rollout.tree import Select, at_random, collect_tree
 from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.environments.settings import SIDE_BY_SIDE, tasks
 from benchmarks.console import NONE, save_figures, say, table, telling

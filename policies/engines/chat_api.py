@@ -95,7 +95,7 @@ class ChatPolicy:
         return Reply("", finish="prompt-too-long")
 
     def reply_queue(self) -> ChatQueue | None:
-        """Return what answers single requests as they come, see `agentgym.rollout.queue`; None for a patient policy."""
+        """Return what answers single requests as they come, see `agentgym.rollout.lanes`; None for a patient policy."""
         return None if self.patient else ChatQueue(self.endpoint, self._reply)
 
 
@@ -105,7 +105,7 @@ def _is_outage(answer: ChatAnswer | ChatFailure, endpoint: ChatEndpoint) -> Type
 
 
 class ChatQueue:
-    """Requests on their way to an endpoint; see `agentgym.rollout.queue.ReplyQueue`.
+    """Requests on their way to an endpoint; see `agentgym.rollout.lanes.ReplyQueue`.
 
     Args:
         endpoint: the model.
