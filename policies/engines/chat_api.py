@@ -10,9 +10,8 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.outside.chat.budget import BudgetSpentError
 from agentgym.outside.chat.endpoint import BegunRequest, ChatEndpoint
-from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest
+from agentgym.outside.chat.wire import BudgetSpentError, ChatAnswer, ChatFailure, ChatRequest
 from agentgym.trajectory import Reply
 from policies.pictures import data_url
 
@@ -126,7 +125,7 @@ class ChatQueue:
         """Send some requests, each with a seed from its own generator.
 
         Raises:
-            agentgym.outside.chat.budget.BudgetSpentError: there is no room for all; what was sent before has come and
+            agentgym.outside.chat.wire.BudgetSpentError: there is no room for all; what was sent before has come and
             is kept.
         """
         for name, observation, rng in zip(names, observations, rngs, strict=True):

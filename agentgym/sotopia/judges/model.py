@@ -14,8 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 from agentgym.outside.chat.endpoint import ChatEndpoint
-from agentgym.outside.chat.json_answer import only_object
-from agentgym.outside.chat.wire import ChatRequest
+from agentgym.outside.chat.wire import ChatRequest, only_object
 from agentgym.outside.text import DataError, clean
 from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Failure, Rating, Verdict
 from agentgym.sotopia.models import ask_readable, chat, object_schema, transcript
