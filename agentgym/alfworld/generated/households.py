@@ -283,12 +283,7 @@ BATHROOM = Room(
     tasks={PICK: 33, CLEAN: 23, TWO: 29},
 )
 
-ROOMS: dict[str, Room] = {
-    "kitchen": KITCHEN,
-    "living room": LIVING_ROOM,
-    "bedroom": BEDROOM,
-    "bathroom": BATHROOM,
-}
+ROOMS: dict[str, Room] = {"kitchen": KITCHEN, "living room": LIVING_ROOM, "bedroom": BEDROOM, "bathroom": BATHROOM}
 
 #: How many of 36 games in a row are of each type, as in the official train split.
 PROPORTIONS: dict[str, int] = {PICK: 8, LOOK: 3, CLEAN: 7, HEAT: 5, COOL: 5, TWO: 8}

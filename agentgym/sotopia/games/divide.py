@@ -247,11 +247,7 @@ class DivideSide(DealSide):
         return _FORMS[form % 3].format(words, theirs)
 
 
-_FORMS = (
-    "I take {0}, you take {1}.",
-    "What about this: I get {0} and you get {1}.",
-    "You get {1} and I keep {0}.",
-)
+_FORMS = ("I take {0}, you take {1}.", "What about this: I get {0} and you get {1}.", "You get {1} and I keep {0}.")
 
 
 @dataclass(frozen=True)

@@ -133,12 +133,7 @@ def content(task_type: str = "pick_and_place_simple", *, old: bool = False, **ch
 
 
 def write_trial(
-    split: Path,
-    task_id: str,
-    task_type: str = "pick_and_place_simple",
-    *,
-    game: object = ...,
-    trajectory: object = ...,
+    split: Path, task_id: str, task_type: str = "pick_and_place_simple", *, game: object = ..., trajectory: object = ...
 ) -> Path:
     """Write a trial folder; `game` and `trajectory` are contents, texts that are no JSON, or None for no file."""
     folder = split / task_id

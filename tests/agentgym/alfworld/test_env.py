@@ -162,10 +162,7 @@ def test_groups_share_their_game() -> None:
 
 
 def test_keys_of_the_papers_are_made_of_info() -> None:
-    envs = CanonicalStates(
-        ALFWorldVectorEnv(2, data="generated"),
-        key=enriched_key("location", "inventory"),
-    )
+    envs = CanonicalStates(ALFWorldVectorEnv(2, data="generated"), key=enriched_key("location", "inventory"))
     _, infos = envs.reset(seed=0)
     assert infos["canonical_key"][0].endswith("| location=the middle of the room | inventory=nothing")
 
