@@ -252,7 +252,6 @@ class Game:
         return result
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles and copies are games of their own."""
         return _rebuild, ({f.name: getattr(self, f.name) for f in fields(self) if f.init},)
 
 

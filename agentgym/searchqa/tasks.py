@@ -153,7 +153,6 @@ class QuestionTasks:
                 self._by_split[each.split].append(each)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as what they were narrowed from."""
         return Questions.narrowed, (self._questions, self._sources, self._kinds)
 
     def count(self, split: str) -> int:

@@ -92,7 +92,6 @@ class LevelFiles:
         self._parsed: dict[int, Level] = {}
 
     def __len__(self) -> int:
-        """Number of levels."""
         return len(self._entries)
 
     def __getitem__(self, number: int) -> Level:

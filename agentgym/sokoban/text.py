@@ -23,7 +23,6 @@ class Symbols:
     player_on_target: str
 
     def __str__(self) -> str:
-        """All seven characters, in the order of the attributes."""
         return (
             self.wall + self.floor + self.target + self.box + self.box_on_target + self.player + self.player_on_target
         )

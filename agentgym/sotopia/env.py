@@ -15,16 +15,20 @@ from agentgym.sotopia.dialogue import (
     Failure,
     Judge,
     Player,
+    Result,
     Verdict,
     ask_judge,
     ask_player,
     check_playable,
+    check_reward,
+    check_threshold,
+    failed,
     needs_game,
+    result_of,
 )  # fmt: skip
-from agentgym.sotopia.judges import make_judge
+from agentgym.sotopia.judge import make_judge
 from agentgym.sotopia.players import make_player
 from agentgym.sotopia.profiles import Task
-from agentgym.sotopia.reward import Result, check_reward, check_threshold, failed, result_of
 from agentgym.sotopia.rules import SocialWorld, check_order, check_turns, draw_schedule
 from agentgym.sotopia.tasks import choose_split, load_tasks
 from agentgym.tasks import choose

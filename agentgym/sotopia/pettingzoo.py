@@ -14,12 +14,20 @@ from pettingzoo import AECEnv, ParallelEnv
 from agentgym.checks import suggest, whole
 from agentgym.core import TextSpace
 from agentgym.sotopia.acts import COMMANDS, INSTRUCTIONS, NONE, Act, parse
-from agentgym.sotopia.dialogue import Judge, ask_judge, check_playable, needs_game
-from agentgym.sotopia.judges import make_judge
-from agentgym.sotopia.reward import Result, check_reward, check_threshold, result_of
+from agentgym.sotopia.dialogue import (
+    Judge,
+    Result,
+    ask_judge,
+    check_playable,
+    check_reward,
+    check_threshold,
+    needs_game,
+    result_of,
+)
+from agentgym.sotopia.judge import make_judge
+from agentgym.sotopia.profiles import ROLES
 from agentgym.sotopia.rules import SocialWorld, check_order, check_turns, draw_schedule
 from agentgym.sotopia.tasks import choose_split, load_tasks
-from agentgym.sotopia.text import ROLES
 from agentgym.tasks import choose
 
 #: Names of the agents, by role.

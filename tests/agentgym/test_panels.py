@@ -15,7 +15,7 @@ from agentgym.sokoban.generated import LevelSpec, generate
 from agentgym.sokoban.text import board_text
 from tests.agentgym.alfworld.official_games import files
 from tests.agentgym.sokoban.boxoban import boxoban
-from tests.agentgym.sotopia.official_data import FOLDER, needs_data
+from tests.agentgym.sotopia.support import FOLDER, needs_data
 
 GENERATED = ("alfworld/generated@1", "webshop/generated@1", "sokoban/6x6/9-12@1", "sotopia/generated@1")
 LEVELS = [board_text(level) for level in generate(6, LevelSpec(boxes=(1,)))]

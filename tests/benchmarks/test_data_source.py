@@ -25,8 +25,8 @@ from benchmarks.learning.stack import held_out_tasks, make_envs, training_tasks,
 from benchmarks.run import app
 from tests.agentgym.alfworld import official_games
 from tests.agentgym.searchqa import corpus_files
-from tests.agentgym.sotopia.official_data import FOLDER as PROFILES
-from tests.agentgym.sotopia.official_data import needs_data
+from tests.agentgym.sotopia.support import FOLDER as PROFILES
+from tests.agentgym.sotopia.support import needs_data
 from tests.agentgym.virtualhome import official_houses
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "results" / "head-to-head"

@@ -14,7 +14,7 @@ from typing import Any
 import gymnasium as gym
 from hypothesis import strategies as st
 
-from agentgym.sotopia.official.profile_files import FILES as PROFILE_FILES
+from agentgym.sotopia.official import FILES as PROFILE_FILES
 from agentgym.trajectory import Reply, StepTable
 from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.official.formats import write_files

@@ -46,12 +46,10 @@ from agentgym.sotopia.games.divide import Divide, Pool
 from agentgym.sotopia.games.friend import Friend, MutualFriend
 from agentgym.sotopia.games.phrases import read as read_phrases
 from agentgym.sotopia.games.schedule import Calendar, Schedule
-from agentgym.sotopia.judges.model import read_verdict
-from agentgym.sotopia.judges.rules import RulesJudge
-from agentgym.sotopia.official.games import read_game
-from agentgym.sotopia.players.model import read_act
-from agentgym.sotopia.profiles import Relationship, Scenario, Task
-from agentgym.sotopia.text import render
+from agentgym.sotopia.judge import RulesJudge
+from agentgym.sotopia.models import read_act, read_verdict
+from agentgym.sotopia.official import read_game
+from agentgym.sotopia.profiles import Relationship, Scenario, Task, render
 from agentgym.webshop.catalogue.product import read_tag
 from agentgym.webshop.nouns import words as nouns
 from agentgym.webshop.player import WebShopPlayer, keywords, mentioned, price_limit, wished_options
@@ -67,7 +65,7 @@ from policies.engines.step_lines import Story, ToldStep, step_lines
 from tests.agentgym.alfworld.game_files import GOALS, PROBLEM, content, grammar
 from tests.agentgym.alfworld.small_games import small_game
 from tests.agentgym.outside.chat.chat_server import completion
-from tests.agentgym.sotopia.made_up import ADA, BEN, first, say
+from tests.agentgym.sotopia.support import ADA, BEN, first, say
 from tests.agentgym.webshop.small_shop import product, shop_of, visit
 from tests.robustness.chores import HOUSE
 from wrappers import PromptStyle, SymbolPlanes

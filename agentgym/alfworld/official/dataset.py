@@ -54,11 +54,9 @@ class Split:
         return self._of_types[kinds]
 
     def __len__(self) -> int:
-        """Number of games."""
         return len(self.games.task_ids)
 
     def __getitem__(self, position: int) -> Game:
-        """Return a game by its position."""
         return _unpacked(self.games.packed[position])
 
 

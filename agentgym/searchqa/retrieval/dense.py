@@ -106,7 +106,6 @@ class DenseRetriever:
             ) from error
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as the folder that it was opened from."""
         if self._recipe is None:
             raise TypeError("a DenseRetriever can be pickled when it comes from an index folder (`from_folder`)")
         return DenseRetriever.from_folder, self._recipe

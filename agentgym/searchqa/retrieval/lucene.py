@@ -38,7 +38,6 @@ class LuceneRetriever:
         self._folder, self._threads = folder, threads
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as the folder."""
         return partial(LuceneRetriever, threads=self._threads), (self._folder,)
 
     def search(self, queries: Sequence[str], k: int) -> list[Found]:

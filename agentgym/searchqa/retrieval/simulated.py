@@ -180,7 +180,6 @@ class RuleSimulator:
         self._pools = {key: tuple(pool) for key, pool in pools.items()}
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as what it was made of."""
         return RuleSimulator, self._made_of
 
     def check_questions(self, questions: Questions) -> None:

@@ -89,7 +89,6 @@ class ModelSimulator:
         return [{"role": "user", "content": text}]
 
     def __repr__(self) -> str:
-        """Show who writes."""
         return f"ModelSimulator({self.writer!r}, documents={self.documents!r}, words={self.words})"
 
 

@@ -7,18 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from agentgym.sotopia import judge as rules
 from agentgym.sotopia.acts import LEAVE, NONE, Act, Turn
 from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Failure, Rating, Verdict
-from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain
 from agentgym.sotopia.games.game import Game
-from agentgym.sotopia.judges import rules
-from agentgym.sotopia.judges.rules import RulesJudge
-from tests.agentgym.sotopia.games.test_friend import GAME as FRIENDS
-from tests.agentgym.sotopia.games.test_schedule import GAME as MEETING
-from tests.agentgym.sotopia.made_up import make_task
-from tests.agentgym.sotopia.played import turns
-
-SALE = Bargain(100.0, (80.0, 90.0), (BUYER, SELLER))
+from agentgym.sotopia.judge import RulesJudge
+from tests.agentgym.sotopia.support import make_task, turns
+from tests.agentgym.sotopia.test_games import FRIENDS, MEETING, SALE
 
 
 def judged(game: Game | None, *spoken: str | Act, more: tuple[Turn, ...] = ()) -> tuple[Rating, Rating]:

@@ -7,9 +7,8 @@ import sys
 
 import pytest
 
-from agentgym.sotopia.generated.scenarios import FAMILIES, generate
-from agentgym.sotopia.profiles import Relationship, Task
-from agentgym.sotopia.text import ROLES, render
+from agentgym.sotopia.generated import FAMILIES, generate
+from agentgym.sotopia.profiles import ROLES, Relationship, Task, render
 
 
 def sample(count: int = 150) -> list[Task]:
@@ -61,7 +60,7 @@ def test_tasks_differ_and_so_do_seeds() -> None:
 
 def test_the_same_in_every_process_and_whatever_else_was_generated() -> None:
     program = (
-        "from agentgym.sotopia.generated.scenarios import FAMILIES, generate\n"
+        "from agentgym.sotopia.generated import FAMILIES, generate\n"
         "print(''.join(repr(generate(f, 5, i)) for f in reversed(FAMILIES) for i in (7, 3)))"
     )
     expected = "".join(repr(generate(family, 5, index)) for family in reversed(FAMILIES) for index in (7, 3))
@@ -77,8 +76,8 @@ def test_the_same_in_every_process_and_whatever_else_was_generated() -> None:
 
 
 def test_tasks_can_be_pickled_after_they_were_played() -> None:
-    from agentgym.sotopia.players.scripted import RulesPlayer
-    from tests.agentgym.sotopia.played import play
+    from agentgym.sotopia.players import RulesPlayer
+    from tests.agentgym.sotopia.support import play
 
     for family in FAMILIES:
         task = generate(family, 0, 1)

@@ -1,18 +1,17 @@
 """A judge without a model: the goal is computed, the other dimensions follow from rules that can be checked.
 
-Only the goal is meant as a reward. The rules for the rest say something about the form of a dialogue, not about its
-quality, on the scales of SOTOPIA:
+Only the goal is meant as a reward. The rules for the rest look at the form of a dialogue, not at its quality, on the
+scales of SOTOPIA:
 
-| dimension | rule |
-|---|---|
-| believability, 0..10 | 10, less 2 for every utterance that is empty or repeats an own one word for word, less 1 for every turn in which nobody did anything |
-| relationship, -5..5 | 2 for an agreement, -1 for who leaves without one, -3 for every insult |
-| knowledge, 0..10 | 1 for every different proposal, name and property heard from the other |
-| secret, -10..0 | -10 for saying five words in a row of the own secret (all, of a shorter one), -5 for four |
-| social rules, -10..0 | -3 for every insult, -5 for every utterance with half of all own friends' names in it |
-| financial and material benefits, -5..5 | the goal less 5, for an agreement about money or things; else 0 |
-| goal, 0..10 | computed by the game from what was agreed |
-"""  # noqa: E501  # a table
+* believability, 0..10: 10, less 2 for every utterance that is empty or repeats an own one word for word, less 1 for
+  every turn in which nobody did anything;
+* relationship, -5..5: 2 for an agreement, -1 for who leaves without one, -3 for every insult;
+* knowledge, 0..10: 1 for every different proposal, name and property heard from the other;
+* secret, -10..0: -10 for saying five words in a row of the own secret (all, of a shorter one), -5 for four;
+* social rules, -10..0: -3 for every insult, -5 for every utterance with half of all own friends' names in it;
+* financial and material benefits, -5..5: the goal less 5, for an agreement about money or things; else 0;
+* goal, 0..10: computed by the game from what was agreed.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +19,9 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from agentgym.sotopia.dialogue import Dialogue, Failure, Rating, Verdict
+from agentgym.checks import suggest
+from agentgym.outside.redaction import refuse_credential
+from agentgym.sotopia.dialogue import Dialogue, Failure, Judge, Rating, Verdict
 from agentgym.sotopia.games.friend import MutualFriend
 from agentgym.sotopia.games.game import Game, Outcome
 
@@ -130,3 +131,19 @@ def _runs(secret: str) -> tuple[tuple[tuple[str, ...], int], ...]:
         (tuple(f" {' '.join(words[i : i + length])} " for i in range(max(1, len(words) - length + 1)) if words), cost)
         for length, cost in _GIVEN_AWAY
     )
+
+
+def make_judge(judge: str | Judge) -> Judge:
+    """Return a judge: itself when it is one, "rules", or `MODEL@URL`; errors as of `players.make_player`."""
+    if not isinstance(judge, str):
+        if not isinstance(judge, Judge):
+            raise ValueError(f"judge must have score(dialogues), or be a name such as 'rules', got {judge!r}")
+        return judge
+    if "://" in judge:
+        refuse_credential("judge", judge, "agentgym.sotopia.models.ModelJudge.at(name)")
+        from agentgym.sotopia.models import ModelJudge
+
+        return ModelJudge.at(judge)
+    if judge != "rules":
+        raise ValueError(f"unknown judge {judge!r}; {suggest(judge, ['rules'])}, or MODEL@URL")
+    return RulesJudge()

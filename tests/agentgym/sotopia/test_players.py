@@ -10,15 +10,12 @@ import pytest
 from agentgym.sotopia.acts import LEAVE, NONE, Act, Turn
 from agentgym.sotopia.dialogue import Failure, View
 from agentgym.sotopia.games.game import Game
-from agentgym.sotopia.generated.scenarios import FAMILIES, generate
-from agentgym.sotopia.players import make_player
-from agentgym.sotopia.players.scripted import PLAYERS, TEMPERAMENTS
+from agentgym.sotopia.generated import FAMILIES, generate
+from agentgym.sotopia.players import PLAYERS, TEMPERAMENTS, make_player
 from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.rules import SocialWorld
-from tests.agentgym.sotopia.games.test_bargain import SALE
-from tests.agentgym.sotopia.games.test_friend import GAME as FRIENDS
-from tests.agentgym.sotopia.made_up import make_task
-from tests.agentgym.sotopia.played import play
+from tests.agentgym.sotopia.support import make_task, play
+from tests.agentgym.sotopia.test_games import FRIENDS, SALE
 
 
 def success(family: str, policy: str, count: int = 60) -> float:
