@@ -9,8 +9,19 @@ from typing import Any, ClassVar
 from agentgym.checks import check_name, keywords_checked, real, whole
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.searchqa.expert import next_command
-from agentgym.searchqa.generated.difficulty import Difficulty
-from agentgym.searchqa.protocol import FAILED, INVALID, Command, Format, Tokenizer, Turns, parse
+from agentgym.searchqa.generated.encyclopaedia import Difficulty
+from agentgym.searchqa.protocol import (
+    ENDINGS,
+    FAILED,
+    INVALID,
+    Command,
+    Format,
+    Tokenizer,
+    Turns,
+    found_passages,
+    instructions,
+    parse,
+)
 from agentgym.searchqa.question import Question
 from agentgym.searchqa.retrieval.engines import Corpus
 from agentgym.searchqa.retrieval.simulated import (
@@ -22,10 +33,8 @@ from agentgym.searchqa.retrieval.simulated import (
     simulated_search,
 )
 from agentgym.searchqa.retriever import Found, Retriever, SearchFailure
-from agentgym.searchqa.scoring import FormatReward, exact_match, f1, normalise, sub_match
-from agentgym.searchqa.step_reward import Evidence, StepReward
+from agentgym.searchqa.scoring import Evidence, FormatReward, StepReward, exact_match, f1, normalise, sub_match
 from agentgym.searchqa.tasks import QuestionTasks, find_data
-from agentgym.searchqa.text import ENDINGS, found_passages, instructions
 from agentgym.tasks import check_split, choose
 from agentgym.vector import TextVectorEnv
 

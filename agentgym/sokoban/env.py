@@ -12,13 +12,11 @@ import numpy as np
 
 from agentgym.checks import keywords_checked
 from agentgym.core import Info, ObsT, TextEnv, TextSpace
-from agentgym.sokoban.board import Board
 from agentgym.sokoban.expert.solver import Solver
-from agentgym.sokoban.levels import split_of
 from agentgym.sokoban.picture import Image, Painter
-from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Level
+from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Board
 from agentgym.sokoban.tasks import Levels, choose_level, find_levels, level_id
-from agentgym.sokoban.text import Style, board_text
+from agentgym.sokoban.text import Level, Style, board_text, split_of
 from agentgym.tasks import check_split
 from agentgym.vector import TextVectorEnv
 

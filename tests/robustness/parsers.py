@@ -19,13 +19,12 @@ from agentgym.outside.chat.wire import read_answer
 from agentgym.outside.redaction import redact
 from agentgym.outside.text import clean, one_line, quote, read_json
 from agentgym.registry import ROWS
-from agentgym.searchqa.official.corpus import PassageReader
-from agentgym.searchqa.official.questions import read_questions
+from agentgym.searchqa.official import PassageReader, read_questions
 from agentgym.searchqa.player import SearchQAPlayer, names_in
 from agentgym.searchqa.protocol import Format, escape_tags
 from agentgym.searchqa.protocol import parse as parse_search
-from agentgym.searchqa.retrieval.formats import read_answer as read_passages
-from agentgym.searchqa.retrieval.formats import read_request
+from agentgym.searchqa.retrieval.remote import read_answer as read_passages
+from agentgym.searchqa.retrieval.remote import read_request
 from agentgym.searchqa.retriever import Passage
 from agentgym.searchqa.scoring import (
     FormatReward,
@@ -36,7 +35,7 @@ from agentgym.searchqa.scoring import (
     normalise,
     sub_match,
 )
-from agentgym.sokoban.levels import LevelFiles
+from agentgym.sokoban.tasks import LevelFiles
 from agentgym.sokoban.text import parse_level
 from agentgym.sotopia.acts import Turn, told, write
 from agentgym.sotopia.acts import parse as parse_act
@@ -62,8 +61,7 @@ from agentgym.webshop.session import parse as parse_shop
 from benchmarks.panels.transcripts import read_log
 from policies.engines.judge import read_scores
 from policies.engines.step_lines import Story, ToldStep, step_lines
-from tests.agentgym.alfworld.game_files import GOALS, PROBLEM, content, grammar
-from tests.agentgym.alfworld.small_games import small_game
+from tests.agentgym.alfworld.support import GOALS, PROBLEM, content, grammar, small_game
 from tests.agentgym.outside.chat.chat_server import completion
 from tests.agentgym.sotopia.support import ADA, BEN, first, say
 from tests.agentgym.webshop.small_shop import product, shop_of, visit
@@ -350,7 +348,7 @@ def wording(form: str, text: str) -> None:
 
 @cache
 def household() -> Any:
-    from tests.agentgym.alfworld.given_games import env_of
+    from tests.agentgym.alfworld.support import env_of
 
     rooms = [("cabinet", 0, True), ("shelf", 1, False), ("sinkbasin", 2, False)]
     things = [("desklamp", [1]), ("mug", [1]), ("mug", [2]), ("teddybear", [1])]

@@ -11,9 +11,7 @@ import pytest
 import agentgym  # noqa: F401  # registers the id
 from agentgym.alfworld.env import ALFWorldEnv, ALFWorldVectorEnv
 from agentgym.alfworld.game import CLEAN, LOOK, PICK, TASK_TYPES, TWO, Game
-from tests.agentgym.alfworld.given_games import env_of
-from tests.agentgym.alfworld.official_games import games
-from tests.agentgym.alfworld.small_games import small_game
+from tests.agentgym.alfworld.support import env_of, games, small_game
 from wrappers.canonical import CanonicalStates, enriched_key
 
 ROOMS = [("cabinet", 0, True), ("shelf", 1, False), ("sinkbasin", 2, False)]

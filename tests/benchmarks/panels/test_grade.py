@@ -17,7 +17,7 @@ from benchmarks.panels.grade import grade_log, line_of, results_of_log
 from benchmarks.panels.results import load
 from benchmarks.panels.transcripts import read_log
 from benchmarks.run import app
-from tests.agentgym.alfworld.official_games import FOLDER, episodes, files, task_id_of
+from tests.agentgym.alfworld.support import FOLDER, episodes, files, task_id_of
 
 ALFWORLD = "alfworld/generated@1"
 

@@ -9,12 +9,10 @@ import pytest
 
 from agentgym.alfworld.game import PICK, Game
 from agentgym.alfworld.generated.generator import GameSpec, generate
-from agentgym.alfworld.official.cache import pack, unpack
+from agentgym.alfworld.official.dataset import pack, unpack
 from agentgym.alfworld.official.problem import read_game
 from agentgym.alfworld.rules import REPAIRS, World
-from tests.agentgym.alfworld.game_files import GOALS, PROBLEM, content
-from tests.agentgym.alfworld.official_games import games
-from tests.agentgym.alfworld.small_games import random_game, small_game
+from tests.agentgym.alfworld.support import GOALS, PROBLEM, content, games, random_game, small_game
 
 
 @pytest.mark.parametrize("repairs", [(), ("ghosts",), tuple(REPAIRS)], ids=lambda names: "+".join(names) or "none")

@@ -10,15 +10,12 @@ import pytest
 from agentgym.alfworld import things
 from agentgym.alfworld.expert import distance
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game, bits, mask
-from agentgym.alfworld.generated.games import GeneratedGames
-from agentgym.alfworld.generated.generator import BLOCK, GameSpec, generate, schedule
-from agentgym.alfworld.generated.households import ROOMS
-from agentgym.alfworld.generated.layouts import LAYOUTS, SPLITS, layouts, sort_of
+from agentgym.alfworld.generated.generator import BLOCK, GameSpec, GeneratedGames, generate, schedule
+from agentgym.alfworld.generated.households import LAYOUTS, ROOMS, SPLITS, layouts, sort_of
 from agentgym.alfworld.rules import World
 from agentgym.alfworld.text import introduction
 from agentgym.tasks import check_split
-from tests.agentgym.alfworld.official_games import games
-from tests.agentgym.alfworld.small_games import fits
+from tests.agentgym.alfworld.support import fits, games
 
 GAMES = [generate(GameSpec(split, index)) for split in SPLITS for index in range(2 * BLOCK)]
 FORM = re.compile(

@@ -2,21 +2,19 @@
 
 import lzma
 import os
-from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from agentgym.outside.text import DataError
-from agentgym.sokoban.board import Board
-from agentgym.sokoban.expert.tables import BitTable
-from agentgym.sokoban.levels import LevelFiles, canonical_form, open_levels, split_of
 from agentgym.sokoban.picture import Painter
-from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Level
-from agentgym.sokoban.text import MOST_SIDE, board_text, parse_level
+from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Board
+from agentgym.sokoban.tasks import LevelFiles, open_levels
+from agentgym.sokoban.text import MOST_SIDE, board_text, split_of
 from agentgym.tasks import check_split
-from tests.agentgym.sokoban.boxoban import FILES, boxoban
+from tests.agentgym.sokoban.naive import BOXOBAN
+from tests.oracles import oracle
 
 TWO = "; 0\n#####\n#@$.#\n#####\n\n; 1\n######\n#@ $.#\n######\n"
 TITLED = "A collection\n\nLevel 1\n  ####\n###. #\n#@$  #\n######\nAuthor: nobody\n\nLevel 2\n#####\n#@$.#\n#####"
@@ -160,13 +158,13 @@ def test_names_that_are_no_text_are_cleaned_and_stay_different(tmp_path: Path) -
         LevelFiles(tmp_path)
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", BOXOBAN)
 def test_a_thousand_boxoban_levels_load_play_and_render(name: str) -> None:
-    files = LevelFiles(boxoban(name))
+    files = LevelFiles(oracle("boxoban", name))
     assert len(files) == 1000
     assert files.size == (10, 10)
     assert sum(files.count(split) for split in ("train", "validation", "test")) == 1000
-    text = lzma.decompress(boxoban(name).read_bytes()).decode()
+    text = lzma.decompress(oracle("boxoban", name).read_bytes()).decode()
     lines = [line for line in text.splitlines() if line.startswith("#")]
     rng = np.random.default_rng(0)
     paint = Painter(4)
@@ -185,50 +183,3 @@ def test_a_thousand_boxoban_levels_load_play_and_render(name: str) -> None:
         assert not board.boxes & level.walls
         assert paint(board_text(level, board.player, board.boxes)).shape == (40, 40, 3)
     assert pushes > 500
-
-
-ROWS = ["#######", "#P__X_#", "##_#__#", "#O____#", "#######"]
-
-
-def variants() -> list[list[str]]:
-    """The eight symmetries of ROWS."""
-    found = []
-    rows = ROWS
-    for _ in range(4):
-        rows = ["".join(column) for column in zip(*rows[::-1], strict=True)]  # a quarter turn
-        found += [rows, [row[::-1] for row in rows]]
-    return found
-
-
-def test_eight_symmetries_have_one_form() -> None:
-    assert len({tuple(rows) for rows in variants()}) == 8
-    assert len({canonical_form(parse_level("\n".join(rows))) for rows in variants()}) == 1
-
-
-def test_walls_around_the_room_do_not_count() -> None:
-    padded = ["#" * 11] * 2 + [f"##{row}##" for row in ROWS] + ["#" * 11]
-    assert canonical_form(parse_level("\n".join(padded))) == canonical_form(parse_level("\n".join(ROWS)))
-
-
-def test_form_by_hand() -> None:
-    # floor "P", "X", "O" in a row; of PXO and OXP (and both upright) the smallest text wins: "O" sorts before "P",
-    # and the line break before both letters, so the upright one
-    assert canonical_form(parse_level("#####\n#PXO#\n#####")) == "O\nX\nP"
-
-
-def test_different_levels_differ() -> None:
-    other = [*ROWS[:1], "#_P_X_#", *ROWS[2:]]
-    assert canonical_form(parse_level("\n".join(other))) != canonical_form(parse_level("\n".join(ROWS)))
-
-
-def test_splits_take_six_one_and_one_of_eight() -> None:
-    room = parse_level("########\n#P_____#\n#_X__X_#\n#__O___#\n#____O_#\n#______#\n########")
-    table = BitTable(room)
-    codes = table.states(1, 100)
-    levels = {Level(7, 8, room.walls, room.targets, *reversed(table.decode(code))) for code in codes}
-    counts = Counter(map(split_of, levels))
-    total = len(levels)
-    # symmetric copies come in pairs or fours at most: four standard deviations of a binomial of a quarter the size
-    assert total > 1500
-    for split, share in (("train", 6 / 8), ("validation", 1 / 8), ("test", 1 / 8)):
-        assert abs(counts[split] / total - share) < 4 * (share * (1 - share) / (total / 4)) ** 0.5

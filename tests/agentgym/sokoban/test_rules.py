@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from agentgym.sokoban.board import Board
 from agentgym.sokoban.generated import LevelSpec, generate_level
-from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, successor
+from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Board, successor
 from agentgym.sokoban.text import board_text, parse_level
 from tests.agentgym.sokoban import naive
 
