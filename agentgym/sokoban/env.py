@@ -190,10 +190,10 @@ class SokobanEnv(SokobanBase[str]):
     **Luck.** A step draws nothing: a move has one outcome.
 
     **Info.** `admissible_actions`: the moves that change the board, in the order up, down, left, right; `state_key`:
-    the board in default symbols, whatever `symbols` is; `task_id`: "train/17" for generated levels,
-    "<file name>#<number>" for files, "level:<rows joined by />" for a level given as text; `won`; `score`: share of
-    the boxes that are on targets; with `expert=True`, `expert_action`: the first move of a shortest solution, "" when
-    there is none. `distance()` and `optimal_actions()` answer how many moves are left, and all best moves.
+    the board in default symbols; `task_id`: "train/17" for generated levels, "<file name>#<number>" for files,
+    "level:<rows joined by />" for a level given as text; `won`; `score`: share of the boxes that are on targets; with
+    `expert=True`, `expert_action`: the first move of a shortest solution, "" when there is none. `distance()` is the
+    number of moves left, `optimal_actions()` are all best moves.
 
     **Tasks.** `reset(options=...)` takes `split` and/or `index`, or `task_id`, or `level` (a level as text in either
     symbol set); without options the index is drawn from `np_random`. Generated levels can be solved, with an exact

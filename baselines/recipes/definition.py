@@ -112,7 +112,7 @@ class Recipe:
             raise ValueError(
                 f"{self.name} is trained in an environment of its own, which is not built here: use "
                 f"`python -m benchmarks.run --env {self.own_env.id} --methods {self.name}`, or build it "
-                "(docs/search-rows.md)"
+                "(docs/environments/searchqa.md)"
             )
         return self
 

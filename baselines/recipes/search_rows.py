@@ -6,7 +6,8 @@
     stepsearch  a real engine, a reward for each search, and a critic            (2505.15107)
 
 They differ from each other in the environment (`Recipe.own_env`), which whoever trains builds:
-`gym.make_vec(row.own_env.id, num_envs, **row.own_env.options, **row.own_env.training)`. See docs/search-rows.md.
+`gym.make_vec(row.own_env.id, num_envs, **row.own_env.options, **row.own_env.training)`. See
+docs/environments/searchqa.md.
 """
 
 from __future__ import annotations

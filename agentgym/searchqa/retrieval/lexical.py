@@ -1,7 +1,7 @@
 """The default retriever: BM25 over stemmed words, by the search library Tantivy, in memory or from an index folder.
 
-Tantivy is one wheel of 5 MB without dependencies; docs/search-index.md has the measurements. Millions of passages stand
-in one memory-mapped file (`PassageFile`): a position is a slice of it.
+Tantivy is one wheel of 5 MB without dependencies; docs/environments/searchqa.md has the measurements. Millions of
+passages stand in one memory-mapped file (`PassageFile`): a position is a slice of it.
 """
 
 from __future__ import annotations
