@@ -70,7 +70,7 @@ _SEARCH = (
         lam=1.0,
     ),
 )
-#: What a policy learns in Search-QA that cannot search, searches, or searches in vain; see docs/environments/searchqa.md.
+#: What a policy learns in Search-QA without search, with it, or with a simulated engine; docs/environments/searchqa.md.
 SEARCH_ROWS: dict[str, Recipe] = {row.name: row for row in _SEARCH}
 
 # For a policy of 0.2 million parameters on one CPU core (about half a second per iteration), chosen on validation

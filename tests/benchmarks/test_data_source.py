@@ -23,7 +23,7 @@ from benchmarks.head_to_head.study import plan_study
 from benchmarks.json_files import OtherConfigurationError
 from benchmarks.run import app
 from benchmarks.training.stack import held_out_tasks, make_envs, training_tasks, validation_tasks
-from tests.agentgym.alfworld import official_games
+from tests.agentgym.alfworld.support import unpack
 from tests.agentgym.searchqa import corpus_files
 from tests.agentgym.sotopia.support import FOLDER as PROFILES
 from tests.agentgym.sotopia.support import needs_data
@@ -43,7 +43,7 @@ def unset(monkeypatch: pytest.MonkeyPatch) -> None:
 def games(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("alfworld")
     counts = {"train": ("train_240", 7), "valid_seen": ("valid_seen", 5), "valid_unseen": ("valid_unseen", 4)}
-    return official_games.unpack(place, counts)
+    return unpack(place, counts)
 
 
 def config_of(env: str, model: str = "tiny", **changes: int) -> Config:
