@@ -19,8 +19,8 @@ from baselines.environments.settings import SIDE_BY_SIDE, tasks
 from baselines.evaluation import at_temperature
 from benchmarks.league.distances import Distances
 from benchmarks.league.players import ENVIRONMENTS
-from benchmarks.learning.stack import learned_config, make_envs
 from benchmarks.ranking.rollouts import NoisyExpert
+from benchmarks.training.stack import learned_config, make_envs
 from wrappers.canonical import CanonicalStates
 from wrappers.credit.group import number_pairs
 

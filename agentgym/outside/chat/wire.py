@@ -151,8 +151,6 @@ def only_object(text: str, numbers: Mapping[str, Any] = NUMBERS) -> dict[str, An
     while at >= 0:
         try:
             value, end = decoder.raw_decode(text, at)
-        except DataError:
-            raise
         except (ValueError, RecursionError) as error:
             raise DataError(f"no JSON: {error}") from None
         found.append(value)
