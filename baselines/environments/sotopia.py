@@ -7,7 +7,7 @@ import re
 
 from agentgym.sotopia.generated import wording
 from agentgym.sotopia.generated.scenarios import generate
-from baselines.environments.settings import COPYING, EnvSettings, Setup, Sizes
+from baselines.environments.settings import COPYING, EnvSettings, Scripted, Setup, Sizes
 from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
 from wrappers.canonical import Key
 
@@ -139,4 +139,5 @@ SOTOPIA = EnvSettings(
     },
     key=_deal,
     return_name="goal/10",
+    scripted=Scripted(16, (0.37, 0.53, 0.72)),
 )

@@ -1,10 +1,8 @@
 """`branching`: how well do Monte-Carlo values rank actions, by how many continuations, with which random numbers?
 
-    python -m benchmarks.run branching
-
 The players of `ranking` play its first levels, 16 episodes each. From every state that they came to, the same player
 plays on 16 times, with the time limit of a whole episode. `vine` then credits the episodes by 1, 4 or 16 continuations
-a state, beside GraphGPO, which sees the episodes alone. What fewer than 16 continuations are worth is a mean over
+a state, beside GraphGPO, which has the episodes alone. What fewer than 16 continuations are worth is a mean over
 disjoint parts of the 16.
 
 Random numbers are independent, or common: the k-th continuations of all states of a level meet the same luck, step by
@@ -16,45 +14,41 @@ steps, with what is left of the time limit; beside each what GRPO and GraphGPO m
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Annotated, Any
 
 import gymnasium as gym
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.console import Console
 
-import agentgym  # noqa: F401  # registers the environments
 from agentgym.rollout import act_each
 from agentgym.rollout.branch_points import Select, at_random
 from agentgym.rollout.groups import Stage
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.rollout.tree import collect_tree
 from agentgym.trajectory import Floats, Reply, StepTable
-from baselines.environments.settings import SIDE_BY_SIDE, tasks
-from benchmarks.console import NONE, save_figures, say, table, telling
-from benchmarks.ranking.distance import distance_changes, state_distances
-from benchmarks.ranking.learned_credit import GAMMA
-from benchmarks.ranking.measures import Comparisons, Sample, bootstrap_weights, intervals
-from benchmarks.ranking.results import RankingConfig
-from benchmarks.ranking.rollouts import NoisyExpert, comparisons, play, split_groups
-from benchmarks.ranking.study import Progress, make_config
+from baselines.environments.settings import SIDE_BY_SIDE
+from benchmarks.console import NONE
+from benchmarks.processes import Progress
+from benchmarks.report.page import Page, Table
 from benchmarks.statistics import Interval
+from benchmarks.study import Found, Study
+from benchmarks.truth.credits import graph_steps
+from benchmarks.truth.distances import WON, distance_changes, state_distances
+from benchmarks.truth.episodes import ENVIRONMENTS, NoisyExpert, TruthConfig, make_config, play, scripted_of, tasks_of
+from benchmarks.truth.league import RANKED, SOKOBAN
+from benchmarks.truth.measures import Comparisons, Sample, bootstrap_weights, estimate, intervals, samples
+from wrappers.credit.agentprm import GAMMA
 from wrappers.credit.bpo import bpo
-from wrappers.credit.graphgpo import graphgpo
 from wrappers.credit.grpo import grpo
 from wrappers.credit.tree_grpo import tree_grpo
 from wrappers.credit.vine import vine
 
-PLAYERS = ("expert 50", "expert 25", "uniform")
 COUNTS = (1, 4, 16)
 GRAPH_SIZES = (8, 16)
-FULL_TASKS, QUICK_TASKS = 12, 2
-_SOLVED = " [success]"
 
 
 @dataclass(frozen=True)
@@ -103,13 +97,27 @@ class BranchScore:
     cost: float
 
 
-def continuations(episodes: StepTable, optimal: float, env: str, count: int, common: bool, seed: int) -> StepTable:
+@dataclass(frozen=True)
+class PlayerScores:
+    """What was measured of one player."""
+
+    scores: list[BranchScore]
+
+
+@dataclass(frozen=True)
+class Branching(Found):
+    """The whole file."""
+
+    config: TruthConfig
+    scores: list[BranchScore]
+
+
+def continuations(episodes: StepTable, policy: NoisyExpert, count: int, common: bool, seed: int) -> StepTable:
     """Play on from every state that was reached, `count` times each.
 
     Args:
         episodes: of a Sokoban environment; its groups are levels, its state keys boards in the default symbols.
-        optimal: of the player, see `benchmarks.ranking.rollouts.NoisyExpert`.
-        env: id of the environment.
+        policy: who plays on.
         count: continuations of each state.
         common: whether k-th continuations of a level draw the same numbers step by step; otherwise each draws its own.
         seed: of the numbers.
@@ -122,14 +130,13 @@ def continuations(episodes: StepTable, optimal: float, env: str, count: int, com
     places = [
         (group, str(episodes.states[state])) for group, state in dict.fromkeys(map(tuple, reached.tolist()))
     ]  # fmt: skip
-    jobs = [(place, k) for place, (_, board) in enumerate(places) if not board.endswith(_SOLVED) for k in range(count)]
+    jobs = [(place, k) for place, (_, board) in enumerate(places) if not board.endswith(WON) for k in range(count)]
     rngs: list[np.random.Generator] = []
 
     def ask(observations: list[Any], infos: dict[str, NDArray[Any]], playing: NDArray[np.int64]) -> list[Reply]:
         return act_each(policy, observations, infos, [rngs[i] for i in playing])
 
-    policy = NoisyExpert(optimal)
-    envs: Any = gym.make_vec(env, min(len(jobs), SIDE_BY_SIDE), autoreset_mode="Disabled", expert=True)
+    envs = _envs(min(len(jobs), SIDE_BY_SIDE))
     builder = TableBuilder(envs.num_envs, envs.metadata["autoreset_mode"])
     stage = Stage(envs, builder, policy, ask)
     for start in range(0, len(jobs), envs.num_envs):
@@ -146,23 +153,28 @@ def continuations(episodes: StepTable, optimal: float, env: str, count: int, com
     return builder.table()
 
 
-def measure_player(
-    config: RankingConfig, name: str, progress: Progress = lambda player, words: None
-) -> list[BranchScore]:
-    """Let one player play and play on, and measure `vine` and `graphgpo` on the same steps."""
-    progress(name, f"playing {config.tasks} x {config.episodes} episodes")
-    episodes = play(config, name)
+def _envs(count: int) -> Any:
+    row = ENVIRONMENTS[SOKOBAN]
+    return gym.make_vec(row.id, count, autoreset_mode="Disabled", expert=True, **row.setup.plenty)
+
+
+def _player(config: TruthConfig, name: str) -> NoisyExpert:
+    return NoisyExpert(config.players[SOKOBAN][name], scripted_of(SOKOBAN).others)
+
+
+def measure_player(config: TruthConfig, name: str, progress: Progress) -> list[BranchScore]:
+    """Let one player play and play on, and measure `vine` and GraphGPO on the same steps."""
+    episodes = play(config, SOKOBAN, name, progress).table
     truth = distance_changes(episodes, state_distances(episodes))
     weights = bootstrap_weights(episodes.n_groups, config.resamples, config.seed)
-    compared = comparisons(episodes, episodes.group, truth)
+    compared = Comparisons.of(episodes, episodes.group, truth)
     whole = Sample(compared, compared)
-    won = float(episodes.trajectory_won.mean())
-    score = partial(BranchScore, name, won)
+    score = partial(BranchScore, name, float(episodes.trajectory_won.mean()))
     scores = []
     for common in (False, True):
         words = "common" if common else "independent"
-        progress(name, f"{max(COUNTS)} continuations of every state, {words} numbers")
-        found = continuations(episodes, config.optimal[name], config.env, max(COUNTS), common, config.seed)
+        progress(int(common), 2, f"kinds of numbers, {max(COUNTS)} continuations of every state")
+        found = continuations(episodes, _player(config, name), max(COUNTS), common, config.seed)
         number = np.arange(found.n_trajectories) % max(COUNTS)
         for count in COUNTS:
             parts = [found.keep(number // count == part) for part in range(max(COUNTS) // count)]
@@ -170,81 +182,82 @@ def measure_player(
             sums = np.mean([whole.sums(credit) for credit in credits], axis=0)
             cost = len(found) / len(episodes) * count / max(COUNTS)
             scores.append(score(f"vine, {words}", count, intervals(sums, weights)["within"], cost))
-    for size in GRAPH_SIZES:
-        part = split_groups(episodes, size)
-        compared = comparisons(part, episodes.group, truth)
-        sums = Sample(compared, compared).sums(graphgpo(part, beta_episode=0.0))
-        scores.append(score("graphgpo", size, intervals(sums, weights)["within"], 0.0))
+    for size, (part, sample) in samples(episodes, truth, GRAPH_SIZES).items():
+        scores.append(score("graphgpo", size, intervals(sample.sums(graph_steps(part)), weights)["within"], 0.0))
     return scores
 
 
-def measure_trees(
-    config: RankingConfig, name: str, progress: Progress = lambda player, words: None
-) -> list[BranchScore]:
+def measure_trees(config: TruthConfig, name: str, progress: Progress) -> list[BranchScore]:
     """Let one player play trees, and measure the method that they were collected for on the steps that it scores."""
     scores = []
-    for method, tree in TREES.items():
-        progress(name, f"trees for {method}")
-        envs: Any = gym.make_vec(config.env, SIDE_BY_SIDE, autoreset_mode="Disabled", expert=True)
+    tasks = tasks_of(SOKOBAN, config.tasks[SOKOBAN])
+    for i, (method, tree) in enumerate(TREES.items()):
+        progress(i, len(TREES), "kinds of trees")
         grown = collect_tree(
-            envs, NoisyExpert(config.optimal[name]), tasks=tasks(config.split, config.tasks), group_size=TREE_GROUP,
-            branches=tree.branches, select=tree.select, common=tree.common, seed=config.seed,
+            _envs(SIDE_BY_SIDE), _player(config, name), tasks=tasks, group_size=TREE_GROUP, branches=tree.branches,
+            select=tree.select, common=tree.common, seed=config.seed,
         )  # fmt: skip
-        episodes = grown.keep(np.arange(grown.n_trajectories) < config.tasks * TREE_GROUP)
+        episodes = grown.keep(np.arange(grown.n_trajectories) < len(tasks) * TREE_GROUP)
         won, cost = float(episodes.trajectory_won.mean()), len(grown) / len(episodes) - 1
         truth = distance_changes(grown, state_distances(grown))
         weights = bootstrap_weights(grown.n_groups, config.resamples, config.seed)
         given = tree.credit(grown)
-        rows = np.isfinite(given)
-        whole = comparisons(grown, grown.group, truth)
-        part = Comparisons(truth[rows], whole.task[rows], whole.sets[rows], whole.n_tasks, whole.n_sets)
-        others = {"grpo": grpo(grown), "graphgpo": graphgpo(grown, beta_episode=0.0)}
-        for credit, values in {method: given, **{f"{method}, {other}": each for other, each in others.items()}}.items():
-            rank = intervals(Sample(part, part).sums(values[rows]), weights)["within"]
-            scores.append(BranchScore(name, won, f"tree: {credit}", tree.branches, rank, cost))
+        part = Comparisons.of(grown, grown.group, np.where(np.isfinite(given), truth, np.nan))
+        credits = {"": given, ", grpo": grpo(grown), ", graphgpo": graph_steps(grown)}
+        for other, values in credits.items():
+            rank = intervals(Sample(part, part).sums(values), weights)["within"]
+            scores.append(BranchScore(name, won, f"tree: {method}{other}", tree.branches, rank, cost))
     return scores
 
 
-def branching(
-    quick: Annotated[bool, typer.Option("--quick", help=f"{QUICK_TASKS} levels instead of {FULL_TASKS}.")] = False,
+def run_player(config: TruthConfig, name: str, context: Any, progress: Progress) -> PlayerScores:
+    """Measure one player."""
+    return PlayerScores([*measure_player(config, name, progress), *measure_trees(config, name, progress)])
+
+
+def configure(
+    quick: Annotated[bool, typer.Option("--quick", help="2 levels instead of 12.")] = False,
     groups: Annotated[int | None, typer.Option(min=2, help="Number of levels.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of episodes, continuations and intervals.")] = 0,
-    out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
-) -> None:
+) -> TruthConfig:
     """Measure how well Monte-Carlo values of 1, 4 and 16 continuations rank actions in Sokoban."""
-    config = make_config(groups or (QUICK_TASKS if quick else FULL_TASKS), (), seed)
-    console = Console()
-    scores: list[BranchScore] = []
-    with telling(console, "measuring") as tell:
-        for name in PLAYERS:
-            for measure in (measure_player, measure_trees):
-                scores += measure(config, name, lambda player, words: tell(f"{player}: {words}"))
+    return make_config(
+        RANKED, envs=[SOKOBAN], players=("random", "expert 25", "expert 50"), tasks=groups or (2 if quick else 12),
+        seed=seed,
+    )  # fmt: skip
+
+
+def page(found: Branching) -> Page:
+    """Return one table: a row per player, credit and number of continuations."""
     rows = [
-        (
-            each.player,
-            f"{100 * each.success:.0f} %",
-            f"{each.credit}, {each.size}",
-            _shown(each.rank),
+        [
+            each.player, f"{100 * each.success:.0f} %", f"{each.credit}, {each.size}", estimate(each.rank),
             f"{each.cost:.1f}" if each.cost else NONE,
-        )
-        for each in scores
-    ]
-    heads = ["player", "solved", "credit", "rank within states", "cost"]
-    console.print(table(heads, rows, title=f"{config.tasks} levels x {config.episodes} episodes"))
-    say(
-        console,
-        "vine: random numbers, continuations of each state; graphgpo: episodes per group; tree: the method that it was "
-        "collected for, alone or another one on its steps, continuations of each chosen step. rank: Spearman's "
-        "correlation with the true change of distance, 95 % intervals over levels. cost: steps of continuations per "
-        "step of the episodes",
+        ]
+        for each in found.scores
+    ]  # fmt: skip
+    explained = {
+        "credit": "vine: random numbers, continuations of each state; graphgpo: episodes per group; tree: the method "
+        "that it was collected for, alone or another one on its steps, continuations of each chosen step.",
+        "rank": "Spearman's correlation with the true change of distance within states, 95 % intervals over levels.",
+        "cost": "steps of continuations per step of the episodes.",
+    }
+    title = f"{found.config.tasks[SOKOBAN]} levels x {found.config.episodes} episodes"
+    return Page(
+        "How well do values of continuations rank actions?",
+        "Monte-Carlo values of few and of many continuations of each state, and methods for branches on trees, held "
+        "against the moves that the steps really gained.",
+        [Table(title, ["player", "won", "credit", "rank", "cost"], rows, explained=explained)],
+        chips=[("levels", str(found.config.tasks[SOKOBAN])), ("seed", str(found.config.seed))],
     )
-    save_figures(scores, out)
 
 
-def _shown(rank: Interval | None) -> str:
-    """An estimate with its interval.
+def _summary(config: TruthConfig, players: list[PlayerScores], context: Any) -> Mapping[str, Any]:
+    return {"scores": [score for player in players for score in player.scores]}
 
-    >>> _shown(Interval(0.5, 0.25, 0.75))
-    '0.50 [0.25, 0.75]'
-    """
-    return NONE if rank is None else f"{rank.mean:.2f} [{rank.low:.2f}, {rank.high:.2f}]"
+
+STUDY = Study(
+    name="branching", file="branching.json", version=1, part="player", record=PlayerScores, results=Branching,
+    configure=configure, parts=lambda config: list(config.players[SOKOBAN]), run=run_player, summary=_summary,
+    page=page,
+)  # fmt: skip

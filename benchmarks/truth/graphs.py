@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from agentgym.trajectory import Floats, Ints, StepTable
-from benchmarks.league.results import Diagnosis
+from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.group import number_pairs
 from wrappers.credit.state_graph import StateGraph
 
@@ -22,6 +23,22 @@ GRAPHS = {
     "goals": "different success states per group that succeeded",
     "mixed": "share of groups with both won and lost episodes",
 }
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """What groups of one size have to compare.
+
+    Attributes:
+        size: episodes per group.
+        shared, singletons, ties, mixed: see `GRAPHS`; `ties` is None where there is no such pair.
+    """
+
+    size: int
+    shared: float
+    singletons: float
+    ties: float | None
+    mixed: float
 
 
 def diagnose(table: StepTable, size: int) -> Diagnosis:
@@ -103,3 +120,18 @@ def _ties(state: Ints, nearest: Floats, n_states: int, longest: int) -> tuple[In
 
 def _pairs(counts: Ints) -> Ints:
     return np.asarray(counts * (counts - 1) // 2, np.int64)
+
+
+def aliased(labelled: StepTable, own: StepTable) -> Bools:
+    """Return bool (N,): the row's state stands, in its group, for different states of the other table.
+
+    >>> import dataclasses
+    >>> own = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "v"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> aliased(dataclasses.replace(own, state=np.array([0, 1, 0])), own)
+    array([ True, False,  True])
+    """
+    label, example = number_pairs(labelled.group, labelled.n_groups, labelled.state, len(labelled.states))
+    _, pair = number_pairs(label, len(example), own.state, len(own.states))
+    several = np.bincount(label[pair], minlength=len(example)) > 1
+    return np.asarray(several[label], np.bool_)

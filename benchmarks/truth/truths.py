@@ -1,16 +1,15 @@
-"""The truth of a step where no distance is known: what it was worth to the player who took it, by Monte-Carlo.
+"""What every step was worth: its exact change of distance, or its value to the player who took it by Monte-Carlo.
 
     A(s, a) = Q(s, a) - V(s)
 
 Q is the mean return of continuations in which the first step is a, V of those in which the player chooses it too; both
 begin in the same saved environment, the earliest visit of s in the task, which has the most time left. The k-th
 continuations of all states and actions of a task meet the same random numbers step by step, so that differences are
-not those of luck: one whose player chooses a by itself is the one of Q, to the bit.
+not those of luck: where the player chooses a by itself, both continuations are the same to the bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -19,10 +18,16 @@ import numpy as np
 from agentgym.rollout.tree import Continuation, continued
 from agentgym.trajectory import Floats, Ints, Reply, StepTable
 from benchmarks.json_files import ResultsError
-from benchmarks.league.episodes import Played, choices_of, earliest, states_of
+from benchmarks.processes import Progress
+from benchmarks.statistics import Interval
+from benchmarks.truth.distances import Distances, distance_gains
+from benchmarks.truth.episodes import Played, TruthConfig, choices_of, scripted_of, states_of
+from benchmarks.truth.measures import Comparisons, Sample, intervals
 from wrappers.credit.group import first_rows
 from wrappers.credit.returns import discounted_returns
 
+#: Names of truths, see `benchmarks.truth.league.Held`.
+DISTANCE, VALUE, UNDISCOUNTED = "distance", "value", "undiscounted value"
 #: First names of random numbers: those of the truth, and those of the continuations that `vine` may use.
 TRUTH, METHOD = 3, 4
 #: Continuations that are played, recorded and forgotten together.
@@ -36,7 +41,7 @@ class Values:
     """What the choices of a table were worth, by each continuation.
 
     Attributes:
-        state, choice: int64 (N,), state and choice of every row, see `benchmarks.league.episodes`.
+        state, choice: int64 (N,), state and choice of every row, see `benchmarks.truth.episodes`.
         of_states: float64 (states, K, discounts), returns of the continuations from each state.
         of_choices: float64 (choices, K, discounts), of those that begin with a choice.
         state_of: int64 (choices,), the state of each choice.
@@ -71,7 +76,7 @@ def monte_carlo(
     discounts: tuple[float, ...],
     outcome: Literal["return", "won"],
     seed: int,
-    progress: Callable[[str], None] = lambda words: None,
+    progress: Progress = lambda done, total, words: None,
 ) -> Values:
     """Play on from every state and every choice of the episodes, `count` times each.
 
@@ -79,9 +84,9 @@ def monte_carlo(
         played: the episodes.
         count: continuations of each, at least 2.
         discounts: of returns, one or several.
-        outcome: what an episode is worth, see `benchmarks.league.players.LeagueEnv`.
+        outcome: what an episode is worth, see `baselines.environments.settings.Scripted`.
         seed: of the continuations.
-        progress: called with a few words.
+        progress: called with the states and choices that are done, and their number.
     """
     table = played.table
     (state, n_states), (choice, _) = states_of(table), choices_of(table)
@@ -91,7 +96,7 @@ def monte_carlo(
     returns = np.empty((len(begins), count, len(discounts)))
     size, steps = max(1, _AT_ONCE // count), 0
     for start in range(0, len(begins), size):
-        progress(f"continuations of {start} of {len(begins)} states and choices")
+        progress(start, len(begins), "states and choices")
         chunk = range(start, min(start + size, len(begins)))
         found = _continued(played, [(int(begins[i]), replies[i]) for i in chunk], count, TRUTH, seed)
         returns[chunk.start : chunk.stop] = outcomes(found, discounts, outcome).reshape(len(chunk), count, -1)
@@ -142,3 +147,81 @@ def _continued(played: Played, begins: list[tuple[int, Reply | None]], count: in
     if found.n_trajectories < len(plan):
         raise ResultsError(f"{len(plan) - found.n_trajectories} of {len(plan)} continuations could not be scored")
     return found
+
+
+def earliest(numbers: Ints, t: Ints) -> Ints:
+    """Return the row of the smallest t of each number, the first one of several.
+
+    Args:
+        numbers: int64 (N,), each of 0..n-1 at least once.
+        t: int64 (N,).
+
+    >>> earliest(np.array([0, 1, 0, 1]), np.array([3, 2, 1, 2]))
+    array([2, 1])
+    """
+    order = np.argsort(t, kind="stable")
+    return np.asarray(order[np.unique(numbers[order], return_index=True)[1]], np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Truth:
+    """What every step was worth.
+
+    Attributes:
+        name: "distance", "value" or "undiscounted value".
+        values: float64 (N,), -inf allowed; nan: not known.
+        halves: the same by either half of the continuations; None: it is exact.
+        errors: float64 (N,), standard errors.
+    """
+
+    name: str
+    values: Floats
+    halves: tuple[Floats, Floats] | None
+    errors: Floats
+
+
+def truths_of(
+    config: TruthConfig, played: Played, progress: Progress = lambda done, total, words: None
+) -> tuple[list[Truth], int]:
+    """Return all truths of a player's steps, the main one first, and the steps of continuations that they took."""
+    table, found = played.table, list[Truth]()
+    if isinstance(played.envs, Distances):
+        found.append(Truth(DISTANCE, distance_gains(table, played.envs.found), None, np.zeros(len(table))))
+        if not config.check:
+            return found, 0
+    outcome = scripted_of(played.env).outcome
+    values = monte_carlo(played, config.continuations, (config.gamma, 1.0), outcome, config.seed, progress)
+    for i, name in enumerate((VALUE, UNDISCOUNTED)):
+        halves = values.advantages(i, slice(0, None, 2)), values.advantages(i, slice(1, None, 2))
+        found.append(Truth(name, values.advantages(i), halves, values.errors(i)))
+    return found, values.steps
+
+
+def agreement(truth: Truth, part: StepTable, table: StepTable, weights: Floats) -> dict[str, Interval | None]:
+    """Return the measures of one half of the continuations as a credit against the other half; {} of an exact truth."""
+    if truth.halves is None:
+        return {}
+    sums = []
+    for one, other in (truth.halves, truth.halves[::-1]):
+        compared = Comparisons.of(part, table.group, one)
+        sums.append(Sample(compared, compared).sums(other))
+    return intervals(np.mean(sums, axis=0), weights)
+
+
+def ceiling(halves: Interval | None) -> Interval | None:
+    """Return the rank correlation within states that a perfect credit would have with an estimated truth.
+
+    The correlation r of two halves of the continuations gives the reliability of all of them, 2 r / (1 + r) (Spearman
+    and Brown), and its square root is the highest correlation that anything can have with their mean. That holds for
+    many values; among the few steps of a state it is some hundredths too high.
+
+    Args:
+        halves: r, of `agreement`.
+
+    >>> ceiling(Interval(0.5, -0.1, 1.0))
+    Interval(mean=0.816496580927726, low=0.0, high=1.0)
+    """
+    if halves is None:
+        return None
+    r = [max(each, 0.0) for each in (halves.mean, halves.low, halves.high)]
+    return Interval(*(float(np.sqrt(2 * each / (1 + each))) for each in r))

@@ -5,6 +5,8 @@ Every measure is made of sums over rows, kept per task, so that a bootstrap over
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -12,12 +14,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.trajectory import Bools, Floats, Ints
+from agentgym.trajectory import Bools, Floats, Ints, StepTable
+from benchmarks.console import NONE
 from benchmarks.statistics import CONFIDENCE, Interval
-from wrappers.credit.group import centred_ranks
+from wrappers.credit.group import centred_ranks, number_pairs
 
-#: Name of each measure, in the order of `measures`.
-MEASURES = ("within", "same", "overall", "sign", "coverage", "sign_all")
+#: Name of each measure, in the order of `measures`, with its head in tables and what it is.
+EXPLAINED = {
+    "within": (
+        "rank",
+        "Spearman's rank correlation of credit and true change over the steps of a group out of one state, where "
+        "these changes differ; mean over such states, weighted by steps. A state whose credits are all the same "
+        "counts 0.",
+    ),
+    "same": (
+        "rank, same pairs",
+        "The same mean over the states and steps that groups of two can compare, whatever the size of the group that "
+        "the credit was given in: the same comparisons at every size.",
+    ),
+    "overall": (
+        "rank, all steps",
+        "Spearman's rank correlation of credit and true change over all steps of all tasks.",
+    ),
+    "sign": ("sign", "Share of steps whose credit has the sign of the true change, of those where neither is 0."),
+    "coverage": ("covered", "Share of all steps whose credit is not 0."),
+    "sign_all": (
+        "right",
+        "Share of steps whose credit has the sign of the true change, of all steps whose true change is not 0; a "
+        "credit of 0 counts half.",
+    ),
+}
+MEASURES = tuple(EXPLAINED)
+#: Measures that are correlations; the others are shares.
+CORRELATIONS = ("within", "same", "overall")
 #: Credits nearer than half of 10 ** -DIGITS are ties, and nearer to 0 are none: what is left of rounding.
 DIGITS = 9
 
@@ -30,21 +59,36 @@ class Comparisons:
     were then taken in that state. The other sets have nothing to rank.
 
     Attributes:
-        truth: float64 (N,), true worth of every row, -inf allowed.
-        task: int64 (N,), 0..n_tasks-1.
-        sets: int64 (N,), 0..n_sets-1; a set lies in one task.
+        rows: int64 (K,), rows of the table whose true worth is known.
+        truth: float64 (K,), true worth of these rows, -inf allowed.
+        task: int64 (K,), 0..n_tasks-1.
+        sets: int64 (K,), 0..n_sets-1; a set lies in one task.
         n_tasks, n_sets: numbers of tasks and sets.
     """
 
+    rows: Ints
     truth: Floats
     task: Ints
     sets: Ints
     n_tasks: int
     n_sets: int
 
+    @classmethod
+    def of(cls, part: StepTable, task: Ints, truth: Floats) -> Comparisons:
+        """Return what groups can compare: the steps of one group out of one state.
+
+        Args:
+            part: N rows in groups.
+            task: int64 (N,), the task of every row, numbered from 0.
+            truth: float64 (N,), what the row is worth; nan: not known.
+        """
+        sets, example = number_pairs(part.group, part.n_groups, part.state, len(part.states))
+        rows = np.flatnonzero(~np.isnan(truth))
+        return cls(rows, truth[rows], task[rows], sets[rows], int(task.max()) + 1, len(example))
+
     @cached_property
     def comparable(self) -> Bools:
-        """Bool (N,): the row's set is comparable."""
+        """Bool (K,): the row's set is comparable."""
         low, high = np.full(self.n_sets, np.inf), np.full(self.n_sets, -np.inf)
         np.minimum.at(low, self.sets, self.truth)
         np.maximum.at(high, self.sets, self.truth)
@@ -98,8 +142,9 @@ class Sample:
         """Return float64 (n_tasks, 15): the sums that `measures` needs, per task.
 
         Args:
-            credit: float64 (N,); nan, a step that was not scored, counts as 0.
+            credit: float64 (N,), of all rows of the table; nan, a step that was not scored, counts as 0.
         """
+        credit = credit[self.own.rows]
         credit = np.where(np.isnan(credit), 0.0, credit).round(DIGITS)
         task, truth, y = self.own.task, self.own.truth, self._truth_ranks
         x = centred_ranks(credit, np.zeros(len(credit), np.int64), 1)
@@ -114,14 +159,7 @@ class Sample:
 
 
 def measures(sums: Floats) -> Floats:
-    """Turn sums of rows into the six measures.
-
-    * within: mean over comparable sets, weighted by their rows, of Spearman's rank correlation;
-    * same: the same mean over the comparable sets of the smallest groups;
-    * overall: Spearman's rank correlation over all rows (ranks taken once, among all rows of the sample);
-    * sign: share of rows whose credit and truth have the same sign, of those where neither is 0;
-    * coverage: share of rows whose credit is not 0;
-    * sign_all: as sign, of all rows whose truth is not 0, a credit of 0 counting half.
+    """Turn sums of rows into the measures of `EXPLAINED`.
 
     Args:
         sums: float64 (..., 15), `Sample.sums` added up over tasks.
@@ -169,3 +207,73 @@ def interval_of(estimate: float, drawn: NDArray[np.float64]) -> Interval | None:
     drawn = drawn[np.isfinite(drawn)]
     low, high = np.quantile(drawn, (0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2)) if len(drawn) else (estimate,) * 2
     return Interval(estimate, min(float(low), estimate), max(float(high), estimate))
+
+
+def split_groups(table: StepTable, size: int) -> StepTable:
+    """Cut every group into parts of `size` trajectories, in the order of their numbers; the rows stay as they are.
+
+    Parts are disjoint and hold all rows; a part of size 2 lies in one of size 4, and so on.
+
+    Raises:
+        ValueError: a group's number of trajectories is no multiple of the size.
+    """
+    members = np.bincount(table.trajectory_group, minlength=table.n_groups)
+    if (members % size).any():
+        raise ValueError(f"groups of {sorted(set(members.tolist()))} episodes cannot be cut into parts of {size}")
+    order = np.argsort(table.trajectory_group, kind="stable")
+    part = np.empty(table.n_trajectories, np.int64)
+    part[order] = np.arange(table.n_trajectories) // size
+    labels = tuple((table.groups[group], i) for group, count in enumerate(members // size) for i in range(count))
+    return dataclasses.replace(table, group=part[table.trajectory], groups=labels)
+
+
+def samples(table: StepTable, truth: Floats, sizes: Iterable[int]) -> dict[int, tuple[StepTable, Sample]]:
+    """Return the table in groups of every size, each with what these groups compare.
+
+    Args:
+        table: N rows; a group is a task.
+        truth: float64 (N,), what every step was worth; nan: not known.
+        sizes: trajectories per group, each dividing the next.
+    """
+    parts = {size: split_groups(table, size) for size in sizes}
+    compared = {size: Comparisons.of(part, table.group, truth) for size, part in parts.items()}
+    return {size: (part, Sample(compared[size], compared[min(parts)])) for size, part in parts.items()}
+
+
+def number(value: Interval | float | None, measure: str) -> str:
+    """Return an estimate: a correlation with two decimals, a share in percent.
+
+    >>> number(Interval(0.512, 0.4, 0.6), "within"), number(Interval(0.512, 0.4, 0.6), "sign"), number(None, "sign")
+    ('.51', '51', '-')
+    """
+    mean = value.mean if isinstance(value, Interval) else value
+    if mean is None:
+        return NONE
+    return decimals(mean) if measure in CORRELATIONS else f"{100 * mean:.0f}"
+
+
+def decimals(value: float) -> str:
+    """Return a correlation with two decimals.
+
+    >>> decimals(0.512), decimals(-0.31), decimals(-0.001), decimals(1.0)
+    ('.51', '-.31', '.00', '1.00')
+    """
+    return f"{value:.2f}".replace("-0.00", "0.00").replace("0.", ".", 1) if abs(value) < 0.995 else f"{value:.2f}"
+
+
+def estimate(interval: Interval | None, measure: str = "within", sign: str = "") -> str:
+    """Return an estimate with its interval; `sign` is "+" for a difference.
+
+    >>> estimate(Interval(0.512, 0.4, 0.6)), estimate(Interval(0.512, 0.4, 0.6), "sign")
+    ('0.51 [0.40, 0.60]', '51 [40, 60]')
+    """
+    if interval is None:
+        return NONE
+    scale, digits = (1, 2) if measure in CORRELATIONS else (100, 0)
+    mean, low, high = (f"{scale * value:{sign}.{digits}f}" for value in (interval.mean, interval.low, interval.high))
+    return f"{mean} [{low}, {high}]"
+
+
+def explained(measures: Sequence[str]) -> dict[str, str]:
+    """Return what measures are, by their heads."""
+    return {EXPLAINED[measure][0]: EXPLAINED[measure][1] for measure in measures}
