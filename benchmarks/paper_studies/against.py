@@ -24,7 +24,6 @@ from benchmarks.json_files import ResultsError, claimed, load_or_make
 from benchmarks.league.diagnostics import graph_sums
 from benchmarks.league.episodes import Played, tasks_of
 from benchmarks.league.study import FULL, QUICK, known_rows, make_config, play, truths_of
-from benchmarks.learning.stack import learned_config
 from benchmarks.machine import describe_machine
 from benchmarks.paper_studies.description import Against, Labels, Study
 from benchmarks.paper_studies.labels import noise_of, shown_again, with_states
@@ -32,6 +31,7 @@ from benchmarks.paper_studies.results import AgainstConfig, AgainstFound, Cell, 
 from benchmarks.ranking.measures import Sample, bootstrap_weights, interval_of, intervals
 from benchmarks.ranking.rollouts import comparisons, split_groups
 from benchmarks.statistics import Interval
+from benchmarks.training.stack import learned_config
 from wrappers.credit.group import number_pairs
 
 #: Who plays where no policy is given.

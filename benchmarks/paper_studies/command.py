@@ -25,9 +25,7 @@ from benchmarks.config import make_config
 from benchmarks.console import explained, parse_seeds, say, table, telling
 from benchmarks.head_to_head.results import Study as Trainings
 from benchmarks.json_files import ResultsError
-from benchmarks.learning.command import check_model
 from benchmarks.learning.jobs import cloned
-from benchmarks.learning.stack import holds_model, learned_config
 from benchmarks.machine import usable_cores
 from benchmarks.paper_studies.against import make_against, run_against
 from benchmarks.paper_studies.description import Study
@@ -36,6 +34,8 @@ from benchmarks.paper_studies.report import write_report
 from benchmarks.paper_studies.results import VERSION, AgainstFound, Found, load, save
 from benchmarks.paper_studies.table import tables
 from benchmarks.paper_studies.trained import found_in, plan_of, run_trained
+from benchmarks.training.options import check_model
+from benchmarks.training.stack import holds_model, learned_config
 
 #: The parts of a study.
 AGAINST, TRAINED = "against", "trained"

@@ -9,15 +9,14 @@ from benchmarks.console import NONE
 from benchmarks.head_to_head.results import Study as Trainings
 from benchmarks.head_to_head.table import AGREEING, INTERVALS, MODES, PARTS
 from benchmarks.league.diagnostics import GRAPHS
-from benchmarks.learning.results import SAMPLED
-from benchmarks.learning.table import percent, points
 from benchmarks.paper_studies.against import ALIASED
 from benchmarks.paper_studies.description import CREDIT, ENV, KEY, NOISE, SIZE, VARIANT, Against, Study, Trained
 from benchmarks.paper_studies.results import AgainstFound, Cell, Found, GraphCell
 from benchmarks.paper_studies.trained import Outcome, costs, outcomes, parts
 from benchmarks.ranking.measures import MEASURES
 from benchmarks.ranking.table import CORRELATIONS, EXPLAINED
-from benchmarks.statistics import Interval, independent_difference
+from benchmarks.statistics import Interval, independent_difference, percent, points
+from benchmarks.training.stack import SAMPLED
 
 #: How measures are called in heads.
 SHORT = dict(zip(MEASURES, ("rank", "rank, same pairs", "rank, all steps", "sign", "covered", "right"), strict=True))

@@ -18,9 +18,9 @@ from agentgym.trajectory import Floats, Ints, Reply, StepTable
 from baselines.environments.settings import SIDE_BY_SIDE, tasks
 from baselines.evaluation import at_temperature
 from benchmarks.json_files import ResultsError
-from benchmarks.learning.stack import learned_config, make_envs
 from benchmarks.ranking.measures import Comparisons
 from benchmarks.ranking.results import RankingConfig
+from benchmarks.training.stack import learned_config, make_envs
 from wrappers.credit.group import number_pairs
 
 

@@ -33,17 +33,16 @@ from benchmarks.config import make_config as make_learning_config
 from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
 from benchmarks.learning.jobs import cloned
-from benchmarks.learning.stack import learned_config, make_envs, trainer_config, training_tasks
 from benchmarks.processes import Progress
 from benchmarks.ranking.distance import distance_changes, state_distances
-from benchmarks.ranking.learned_credit import GAMMA, gains
 from benchmarks.ranking.measures import MEASURES, Sample, bootstrap_weights, intervals
 from benchmarks.ranking.rollouts import comparisons, split_groups
 from benchmarks.ranking.table import EXPLAINED, number
 from benchmarks.report.page import Cell, Page, Table
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study, Tell
-from wrappers.credit.agentprm import action_targets
+from benchmarks.training.stack import learned_config, make_envs, trainer_config, training_tasks
+from wrappers.credit.agentprm import GAMMA, action_targets, gains
 from wrappers.credit.evidence import agreement, pair_accuracy
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""collect and TableBuilder on the corridor."""
+"""`collect` and `TableBuilder` on the corridor."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -13,28 +13,34 @@ from agentgym.rollout import collect
 from agentgym.rollout.recorder import TableBuilder, UnscoredError
 from agentgym.trajectory import Reply, StepTable
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.playing import Drawn, Scripted, corridor, of
 
 
-class CoinPolicy:
-    """Left or right by the generator; counts the places it was shown."""
+class Coin(Drawn):
+    """Left, right or jump by the generator; counts the places it was shown."""
 
-    def __init__(self) -> None:
-        self.shown = 0
+    shown = 0
 
     def act(self, observations: Sequence[str], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
-        assert all(
-            observation == f"cell {key}" for observation, key in zip(observations, infos["state_key"], strict=True)
-        )
+        assert list(observations) == [f"cell {key}" for key in infos["state_key"]]
         self.shown += len(observations)
-        return [Reply(("left", "right", "jump")[i]) for i in rng.integers(0, 3, len(observations))]
+        return super().act(observations, infos, rng)
+
+
+def coin() -> Coin:
+    return Coin("left", "right", "jump")
 
 
 def disabled(places: int) -> CorridorVectorEnv:
-    return CorridorVectorEnv(places, max_episode_steps=6, autoreset_mode="Disabled")
+    return corridor(places, max_episode_steps=6)
+
+
+def by_place(*words: str) -> Scripted:
+    return Scripted(*words, by="place")
 
 
 def test_collect_asks_only_for_running_places_and_keeps_replies() -> None:
-    policy = CoinPolicy()
+    policy = coin()
     table = collect(disabled(4), policy, tasks=[{"index": 1}, {"index": 3}, {"index": 2}], group_size=2, seed=5)
     assert policy.shown == len(table)
     assert (table.n_trajectories, table.groups) == (6, ("start-1", "start-3", "start-2"))
@@ -51,22 +57,20 @@ def test_collect_asks_only_for_running_places_and_keeps_replies() -> None:
 
 def test_same_seed_same_table_and_a_repeated_task_is_its_own_group() -> None:
     tasks = [{"index": 2}, {"index": 2}, {}]
-    first = collect(disabled(3), CoinPolicy(), tasks=tasks, group_size=2, seed=1)
-    second = collect(disabled(3), CoinPolicy(), tasks=tasks, group_size=2, seed=1)
+    first = collect(disabled(3), coin(), tasks=tasks, group_size=2, seed=1)
+    second = collect(disabled(3), coin(), tasks=tasks, group_size=2, seed=1)
     assert first.to_trajectories() == second.to_trajectories()
-    assert (
-        first.to_trajectories()
-        != collect(disabled(3), CoinPolicy(), tasks=tasks, group_size=2, seed=2).to_trajectories()
-    )
+    other = collect(disabled(3), coin(), tasks=tasks, group_size=2, seed=2)
+    assert first.to_trajectories() != other.to_trajectories()
     assert first.groups[:2] == ("start-2", "start-2 (2)")
     assert first.n_groups == 3
 
 
 def test_collect_refuses_what_it_cannot_do() -> None:
     with pytest.raises(ValueError, match="autoreset DISABLED"):
-        collect(CorridorVectorEnv(2), CoinPolicy(), tasks=[{}], seed=0)
+        collect(CorridorVectorEnv(2), coin(), tasks=[{}], seed=0)
     with pytest.raises(ValueError, match="needs tasks"):
-        collect(disabled(2), CoinPolicy(), tasks=[], seed=0)
+        collect(disabled(2), coin(), tasks=[], seed=0)
 
 
 class Strings:
@@ -124,31 +128,19 @@ class UnjudgedEnv(CorridorEnv):
         return {**super().describe(valid), "unscored": lost, "failure": "the judge sleeps" if lost else ""}
 
 
-class UnjudgedVectorEnv(CorridorVectorEnv):
-    env_class = UnjudgedEnv
-
-
-class Straight:
-    def __init__(self, *directions: str) -> None:
-        self.directions = directions
-
-    def act(self, observations: Sequence[str], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
-        return [Reply(self.directions[i % len(self.directions)]) for i in range(len(observations))]
-
-
 def test_episodes_that_could_not_be_scored_are_left_out_and_counted() -> None:
-    envs = UnjudgedVectorEnv(2, autoreset_mode="Disabled")
+    envs = of(UnjudgedEnv, 2)
     with pytest.warns(RuntimeWarning, match="2 of 4 episodes are left out.*the judge sleeps"):
-        table = collect(envs, Straight("left", "right"), tasks=[{"index": 2}], group_size=4, seed=0)
+        table = collect(envs, by_place("left", "right"), tasks=[{"index": 2}], group_size=4, seed=0)
     assert table.won.all()
     assert (table.n_trajectories, len(table)) == (2, 4)
     with pytest.warns(RuntimeWarning), pytest.raises(UnscoredError, match="none of 2 episodes could be scored"):
-        collect(envs, Straight("left"), tasks=[{"index": 2}], group_size=2, seed=0)
+        collect(envs, by_place("left"), tasks=[{"index": 2}], group_size=2, seed=0)
 
 
 @pytest.mark.parametrize("mode", list(AutoresetMode))
 def test_a_builder_leaves_them_out_in_every_mode(mode: AutoresetMode) -> None:
-    envs = UnjudgedVectorEnv(2, autoreset_mode=mode)
+    envs = of(UnjudgedEnv, 2, mode)
     builder = TableBuilder(2, mode)
     builder.reset(envs.reset(seed=0, options=[{"index": 1}, {"index": 3}])[1])
     builder.step(["left", "right"], *envs.step(["left", "right"])[1:])
@@ -167,13 +159,9 @@ class LimitedEnv(CorridorEnv):
         return True
 
 
-class LimitedVectorEnv(CorridorVectorEnv):
-    env_class = LimitedEnv
-
-
 def test_a_success_at_a_limit_ends_in_a_state_of_its_own_and_another_end_at_it_does_not() -> None:
-    envs = LimitedVectorEnv(2, autoreset_mode="Disabled")
-    table = collect(envs, Straight("left", "right"), tasks=[{"index": 3}], group_size=2, seed=0)
+    envs = of(LimitedEnv, 2)
+    table = collect(envs, by_place("left", "right"), tasks=[{"index": 3}], group_size=2, seed=0)
     assert table.truncated.all()
     assert not table.terminated.any()
     ends = {bool(table.won[row]): table.states[table.next_state[row]] for row in range(2)}
@@ -186,15 +174,15 @@ def test_an_environment_that_refuses_the_whole_first_batch_is_warned_of_once() -
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for _ in range(2):
-            table = collect(envs, Straight("jump"), tasks=[{"index": 2}], group_size=3, seed=0)
+            table = collect(envs, by_place("jump"), tasks=[{"index": 2}], group_size=3, seed=0)
     (warning,) = caught
     assert "refused every action of the first 2 episodes, the last was 'jump': " in str(warning.message)
     assert warning.filename == __file__
     assert not table.valid.any()
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # one that was accepted is enough, and later batches are the policy's affair
-        collect(disabled(2), Straight("jump", "left"), tasks=[{"index": 2}], group_size=2, seed=0)
-        collect(disabled(1), Later(), tasks=[{"index": 2}], group_size=2, seed=0)
+        collect(disabled(2), by_place("jump", "left"), tasks=[{"index": 2}], group_size=2, seed=0)
+        collect(disabled(1), Scripted("left", "left", *["jump"] * 6), tasks=[{"index": 2}], group_size=2, seed=0)
 
 
 class Forgetful:
@@ -234,7 +222,7 @@ def test_an_episode_ends_where_the_prompt_does_not_fit(tmp_path: Path) -> None:
 
 
 def test_others_play_on_and_single_environments_end_likewise() -> None:
-    envs = CorridorVectorEnv(2, max_episode_steps=6, autoreset_mode="Disabled")
+    envs = disabled(2)
     tasks, done = [{"index": 3}, {"index": 1}], list[int]()
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # a prompt that did not fit is no refused action
@@ -254,17 +242,6 @@ def test_a_builder_gives_up_only_what_runs() -> None:
         builder.give_up(0, Reply(""))
 
 
-class Later:
-    """Walks in its first two steps, and jumps ever after."""
-
-    def __init__(self) -> None:
-        self.steps = 0
-
-    def act(self, observations: Sequence[str], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
-        self.steps += 1
-        return [Reply("left" if self.steps <= 2 else "jump") for _ in observations]
-
-
 class VagueEnv(CorridorEnv):
     """Says in words whether an episode was won."""
 
@@ -272,11 +249,7 @@ class VagueEnv(CorridorEnv):
         return {**super().describe(valid), "won": "no"}
 
 
-class VagueVectorEnv(CorridorVectorEnv):
-    env_class = VagueEnv
-
-
 def test_words_for_flags_are_refused_with_the_number_of_the_sub_environment() -> None:
-    envs = VagueVectorEnv(2, autoreset_mode="Disabled")
+    envs = of(VagueEnv, 2)
     with pytest.raises(TypeError, match=r"sub-environment 1: infos\['won'\] must be a bool \(or 0 or 1\), got str"):
-        collect(envs, Straight("right", "left"), tasks=[{"index": 1}], group_size=2, seed=0)
+        collect(envs, by_place("right", "left"), tasks=[{"index": 1}], group_size=2, seed=0)

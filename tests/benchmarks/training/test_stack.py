@@ -2,6 +2,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gymnasium as gym
 import pytest
 import torch
 
@@ -10,7 +11,8 @@ from baselines.environments.settings import SMOLLM2, TINY
 from baselines.recipes import recipe
 from benchmarks.config import make_config
 from benchmarks.json_files import ResultsError
-from benchmarks.learning.stack import (
+from benchmarks.training.stack import (
+    ObservationLog,
     cloning,
     find_model,
     keep_pictures,
@@ -20,6 +22,7 @@ from benchmarks.learning.stack import (
     trainer_config,
 )
 from policies import smollm2
+from policies.pictures import data_url
 from policies.prompts import FIRST_PICTURE
 from policies.tiny import tiny_policy
 
@@ -27,7 +30,7 @@ ROOT = Path(__file__).parents[3]
 PLAYED = """
 from benchmarks.config import make_config
 from baselines.environments.sokoban import SOKOBAN
-from benchmarks.learning.stack import find_model, new_policy
+from benchmarks.training.stack import find_model, new_policy
 name = find_model("someone/tiny-model")
 config = make_config(SOKOBAN, methods=["grpo"], seeds=[0], model=name, history=None, sizes=SOKOBAN.quick)
 print(name, config.model, sum(weights.numel() for weights in new_policy(config, 0).model.parameters()))
@@ -140,3 +143,29 @@ def test_places_are_divided_into_lanes():
     assert [envs.num_envs for envs in make_lanes(config, 8, 3)] == [3, 3, 2]
     with pytest.raises(ValueError, match=r"expected 1 to 8 lanes, .* got 9"):
         make_lanes(config, 8, 9)
+
+
+def test_frames_and_texts_are_what_the_environment_showed():
+    envs = ObservationLog(gym.make_vec("AgentRL/Sokoban-v0", 2, autoreset_mode="Disabled"))
+    first, infos = envs.reset(options=[{"split": "test", "index": 0}, {"split": "test", "index": 1}])
+    action = infos["admissible_actions"][0][0]
+    second, *_, later = envs.step([action, "nonsense"])
+    assert envs.frames == [[first[0], second[0]], [first[1], second[1]]]
+    assert first[0] != second[0]
+    assert first[1] == second[1]
+    assert envs.texts[infos["task_id"][0], infos["state_key"][0]] == first[0]
+    assert envs.texts[later["task_id"][0], later["state_key"][0]] == second[0]
+
+
+def test_a_reset_begins_new_frames_and_keeps_known_texts():
+    envs = ObservationLog(gym.make_vec("AgentRL/Sokoban-v0", 1, autoreset_mode="Disabled"))
+    envs.reset(options={"split": "test", "index": 0})
+    envs.reset(options={"split": "test", "index": 1})
+    assert [len(frames) for frames in envs.frames] == [1]
+    assert len(envs.texts) == 2
+
+
+def test_a_picture_is_kept_before_its_text_as_pages_draw_it():
+    envs = ObservationLog(gym.make_vec("AgentRL/VisualSokoban-v0", 1, autoreset_mode="Disabled"))
+    observations, _ = envs.reset(seed=0)
+    assert envs.frames == [[f"{data_url(observations['image'][0])}\n{observations['text'][0]}"]]

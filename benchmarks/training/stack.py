@@ -1,4 +1,4 @@
-"""The environment and the policy of a learning benchmark, built from its configuration."""
+"""The environment, the tasks and the policy of a benchmark, built from its configuration."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
+from numpy.typing import NDArray
 
 import agentgym  # noqa: F401  # registers the environments
 from baselines.config import TrainerConfig
@@ -15,7 +16,7 @@ from baselines.environments.registry import ADVISERS, settings_of
 from baselines.environments.settings import SIDE_BY_SIDE, SMOLLM2, TINY, tasks
 from benchmarks.config import Config
 from benchmarks.json_files import CONFIG, ResultsError, load
-from benchmarks.learning.observation_log import ObservationLog
+from policies.pictures import data_url
 from wrappers.advice import VectorAdvice
 from wrappers.canonical import CanonicalStates
 from wrappers.prompt import VectorPromptWindow
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
     from baselines.recipes.definition import OwnEnv, Recipe
     from policies.huggingface import HuggingFacePolicy
 
+#: Policies that are not trained, and the two ways to play.
+RANDOM, EXPERT, CLONE = "random", "expert", "clone"
+GREEDY, SAMPLED = "greedy", "sampled"
 #: Training tasks whose first prompts and commands the tiny policy's tokenizer is made from.
 _TOKENIZER_LEVELS = 64
 #: Options of a prompt's window that a transcript does not have.
@@ -89,30 +93,9 @@ def validation_tasks(config: Config) -> list[dict[str, Any]]:
     return tasks(setup.validation, config.validation_tasks, config.eval_tasks if setup.validation == setup.test else 0)
 
 
-def make_envs(
-    config: Config,
-    episodes: int,
-    *,
-    expert: bool = False,
-    log: bool = False,
-    own: OwnEnv | None = None,
-    training: bool = False,
-) -> gym.vector.VectorEnv[Any, Any, Any]:
-    """Vector environment with reply parser and prompt window, or transcript, autoreset off.
-
-    Args:
-        config: names the environment and the prompt.
-        episodes: how many will be played; at most `SIDE_BY_SIDE` of them side by side.
-        expert: infos hold the action of the expert that is cloned.
-        log: keep the observations in an `ObservationLog`.
-        own: environment of a method, where it has one of its own.
-        training: whether the method is to be trained there, rather than played.
-
-    Raises:
-        ValueError: the method is for another environment.
-    """
-    envs = bare_envs(config, episodes, expert=expert, log=log, own=own, training=training)
-    return with_prompts(envs, config, transcript=config.transcript)
+def make_envs(config: Config, episodes: int, **how: Any) -> gym.vector.VectorEnv[Any, Any, Any]:
+    """Return the environments of `bare_envs`, whose options are taken, with reply parser and prompts of `config`."""
+    return with_prompts(bare_envs(config, episodes, **how), config, transcript=config.transcript)
 
 
 def with_prompts(
@@ -150,7 +133,19 @@ def bare_envs(
     own: OwnEnv | None = None,
     training: bool = False,
 ) -> gym.vector.VectorEnv[Any, Any, Any]:
-    """Return what `make_envs` does without reply parser and prompts: bare observations, commands as actions."""
+    """Vector environment with bare observations and commands as actions, autoreset off.
+
+    Args:
+        config: names the environment.
+        episodes: how many will be played; at most `SIDE_BY_SIDE` of them side by side.
+        expert: infos hold the action of the expert that is cloned.
+        log: keep the observations in an `ObservationLog`.
+        own: environment of a method, where it has one of its own.
+        training: whether the method is to be trained there, rather than played.
+
+    Raises:
+        ValueError: the method is for another environment.
+    """
     setup = config.setup
     options = {**setup.options, **setup.plenty}
     if own is not None:
@@ -167,6 +162,51 @@ def bare_envs(
     if key is not None:
         envs = CanonicalStates(envs, key=key())
     return ObservationLog(envs) if log else envs
+
+
+class ObservationLog(gym.vector.VectorWrapper[Any, Any, Any, Any, NDArray[Any]]):
+    """Remembers what every sub-environment showed since the last reset (autoreset `DISABLED`).
+
+    Place it directly around the environment and its state keys, below reply and prompt wrappers. Where a picture is
+    shown, its data URL stands in a line before the text, as `benchmarks/report/board.js` draws it.
+
+    Attributes:
+        frames: per sub-environment, the observations in order; after the end of an episode the last one repeats.
+        texts: (task id, state key) -> the first observation with it.
+    """
+
+    def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any]) -> None:
+        super().__init__(env)
+        self.frames: list[list[str]] = []
+        self.texts: dict[tuple[str, str], str] = {}
+
+    def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
+        """Reset, and begin the record of all sub-environments anew."""
+        observations, infos = self.env.reset(seed=seed, options=options)
+        self.frames = [[] for _ in range(self.num_envs)]
+        self._note(observations, infos)
+        return observations, infos
+
+    def step(self, actions: Any) -> tuple[Any, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
+        """Step, and note what every sub-environment shows."""
+        observations, rewards, terminated, truncated, infos = self.env.step(actions)
+        self._note(observations, infos)
+        return observations, rewards, terminated, truncated, infos
+
+    def _note(self, observations: Any, infos: dict[str, Any]) -> None:
+        texts = observations["text"] if isinstance(observations, dict) else observations
+        if isinstance(observations, dict) and "image" in observations:
+            texts = [f"{data_url(one)}\n{text}" for one, text in zip(observations["image"], texts, strict=True)]
+        keys = infos.get("canonical_key", infos["state_key"])
+        for i, (text, task, key) in enumerate(zip(texts, infos["task_id"], keys, strict=True)):
+            self.frames[i].append(text)
+            self.texts.setdefault((str(task), str(key)), text)
+
+
+def tile_names(env: str) -> dict[str, str] | None:
+    """Map the symbols of an environment's boards to tiles; None for environments whose text is no board."""
+    tiles = settings_of(env).tiles
+    return None if tiles is None else tiles()
 
 
 def make_lanes(config: Config, episodes: int, lanes: int, **options: Any) -> list[gym.vector.VectorEnv[Any, Any, Any]]:

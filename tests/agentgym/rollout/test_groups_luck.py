@@ -12,7 +12,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.seeding import np_random
-from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
 from gymnasium.wrappers import TimeLimit
 from gymnasium.wrappers.vector import RecordEpisodeStatistics
 
@@ -28,9 +27,9 @@ from baselines.dynamic_sampling import sample_groups
 from baselines.evaluation import evaluate
 from policies.scripted import RandomPolicy
 from tests.corridor import CorridorVectorEnv
+from tests.playing import Scripted, corridor, stock
 from wrappers import GRPO, ReplyParser, VectorReplyParser
 
-DISABLED = AutoresetMode.DISABLED
 FLIPS = 6
 
 
@@ -86,26 +85,20 @@ def limited() -> gym.Env[Any, Any]:
     return TimeLimit(Coins(), 9)
 
 
-class Same:
-    """Says one word."""
-
-    def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
-        return [Reply("<action>throw</action>")] * len(observations)
+def same() -> Scripted:
+    return Scripted("<action>throw</action>")
 
 
-class Noted(Same):
+class Noted(Scripted):
     """Keeps the numbers that it is given."""
 
     def __init__(self) -> None:
+        super().__init__("<action>throw</action>")
         self.numbers: list[float] = []
 
     def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
         self.numbers += rng.random(len(observations)).tolist()
         return super().act(observations, infos, rng)
-
-
-def sync(make: Any, n: int) -> VectorEnv[Any, Any, Any]:
-    return SyncVectorEnv([make] * n, autoreset_mode=DISABLED)
 
 
 def throws(table: StepTable) -> list[list[str]]:
@@ -119,22 +112,22 @@ TASKS: list[dict[str, Any]] = [{}, {}]
 
 
 def test_a_group_shares_the_start_and_each_episode_has_its_own_luck() -> None:
-    groups = throws(collect(sync(Coins, 5), Same(), tasks=TASKS, group_size=8, seed=0))
+    groups = throws(collect(stock(Coins, 5), same(), tasks=TASKS, group_size=8, seed=0))
     for group in groups:
         starts, luck = zip(*(ended.split(":") for ended in group), strict=True)
         assert len(set(starts)) == 1
         assert len(set(luck)) > 3  # eight draws of 64
     assert groups[0][0].split(":")[0] != groups[1][0].split(":")[0]
     for first in (0, 3, 7):  # played one by one
-        alone = throws(collect(sync(Coins, 2), Same(), tasks=TASKS, seed=0, first=first))
+        alone = throws(collect(stock(Coins, 2), same(), tasks=TASKS, seed=0, first=first))
         assert alone == [[group[first]] for group in groups]
-    shared = throws(collect(sync(Coins, 5), Same(), tasks=TASKS, group_size=8, seed=0, luck="group"))
+    shared = throws(collect(stock(Coins, 5), same(), tasks=TASKS, group_size=8, seed=0, luck="group"))
     assert [len(set(group)) for group in shared] == [1, 1]
     assert [group[0] for group in shared] == [group[0] for group in groups]  # the first has the luck of the reset
 
 
 def test_a_seed_is_made_of_the_seed_the_group_and_the_number_in_it() -> None:
-    found = throws(collect(sync(Coins, 3), Same(), tasks=TASKS, group_size=4, seed=5))
+    found = throws(collect(stock(Coins, 3), same(), tasks=TASKS, group_size=4, seed=5))
     reset = np.random.SeedSequence(5).generate_state(2)
     for group in range(2):
         own = np_random(int(reset[group]))[0]
@@ -148,45 +141,45 @@ def test_a_seed_is_made_of_the_seed_the_group_and_the_number_in_it() -> None:
 @pytest.mark.parametrize("make", [Coins, Held, Own, limited, lambda: ReplyParser(Coins())])
 def test_luck_reaches_the_environment_through_wrappers_and_by_its_own_method(make: Any) -> None:
     given: Any = {"tasks": TASKS, "group_size": 5, "seed": 2}
-    expected = throws(collect(make(), Same(), **given))
+    expected = throws(collect(make(), same(), **given))
     assert all(len(set(group)) > 1 for group in expected)
-    assert throws(collect(RecordEpisodeStatistics(adapt(make())), Same(), **given)) == expected
+    assert throws(collect(RecordEpisodeStatistics(adapt(make())), same(), **given)) == expected
 
 
 @pytest.mark.parametrize("places", [1, 3, 4, 16])
 def test_luck_depends_neither_on_the_size_of_waves_nor_on_lanes_or_processes(places: int) -> None:
     given: Any = {"tasks": TASKS, "group_size": 6, "seed": 2}
-    expected = throws(collect(sync(Coins, 12), Same(), **given))
-    assert throws(collect(sync(Coins, places), Same(), **given)) == expected
-    lanes = [sync(Coins, places), sync(Coins, 2)]
-    assert throws(collect_lanes(lanes, Same(), **given)) == expected
-    assert throws(collect_lanes(lanes, Same(), luck="group", **given)) == [[one[0]] * 6 for one in expected]
+    expected = throws(collect(stock(Coins, 12), same(), **given))
+    assert throws(collect(stock(Coins, places), same(), **given)) == expected
+    lanes = [stock(Coins, places), stock(Coins, 2)]
+    assert throws(collect_lanes(lanes, same(), **given)) == expected
+    assert throws(collect_lanes(lanes, same(), luck="group", **given)) == [[one[0]] * 6 for one in expected]
 
 
 @pytest.mark.parametrize("make", [Coins, Own, limited])
 def test_luck_reaches_an_environment_in_a_process(make: Any) -> None:
     given: Any = {"tasks": TASKS, "group_size": 6, "seed": 2}
-    envs = AsyncVectorEnv([make] * 3, shared_memory=False, autoreset_mode=DISABLED)
-    found = throws(collect(envs, Same(), **given))
-    assert found == throws(collect(sync(make, 3), Same(), **given))
+    envs = stock(make, 3, kind="async")
+    found = throws(collect(envs, same(), **given))
+    assert found == throws(collect(stock(make, 3), same(), **given))
     assert all(len(set(group)) > 1 for group in found)
     envs.close()
 
 
 def test_luck_goes_through_wrappers_of_ours_and_moves_no_number_of_the_policy() -> None:
-    wrapped = GRPO(VectorReplyParser(sync(Coins, 4)))
+    wrapped = GRPO(VectorReplyParser(stock(Coins, 4)))
     plain, own, shared = Noted(), Noted(), Noted()
     given: Any = {"tasks": TASKS, "group_size": 6, "seed": 2}
-    expected = throws(collect(sync(Coins, 4), plain, **given))
+    expected = throws(collect(stock(Coins, 4), plain, **given))
     assert throws(collect(wrapped, own, **given)) == expected
-    collect(sync(Coins, 4), shared, luck="group", **given)
+    collect(stock(Coins, 4), shared, luck="group", **given)
     assert own.numbers == plain.numbers == shared.numbers
-    tree = collect_tree(wrapped, Same(), branches=1, select=lambda table: [0], **given)
+    tree = collect_tree(wrapped, same(), branches=1, select=lambda table: [0], **given)
     assert throws(tree.keep(np.arange(tree.n_trajectories) < 12)) == expected
 
 
 def test_vector_environments_reseed_chosen_places_and_nothing_that_is_shown_changes() -> None:
-    envs = VectorReplyParser(sync(Coins, 3))
+    envs = VectorReplyParser(stock(Coins, 3))
     with pytest.raises(gym.error.ResetNeeded, match=r"reseed: no episodes yet"):
         envs.reseed(0, 1)
     shown = envs.reset(seed=[7, 7, 7])[0]
@@ -217,18 +210,6 @@ def test_our_environments_draw_nothing_in_a_step_by_default(env_id: str) -> None
     assert play() == play(luck="group")
 
 
-class Watching:
-    """Plays a list of commands, and keeps what it sees of each place."""
-
-    def __init__(self, *commands: str) -> None:
-        self.commands, self.seen = commands, list[list[str]]()
-
-    def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
-        command = self.commands[len(self.seen) % len(self.commands)]
-        self.seen.append(list(observations))
-        return [Reply(command)] * len(observations)
-
-
 @pytest.mark.parametrize(
     ("env_id", "options", "task", "commands"),
     [
@@ -242,7 +223,7 @@ def test_what_our_environments_draw_in_a_step_is_an_episode_s_own(
 ) -> None:
     def play(luck: Any) -> list[list[str]]:
         envs = gym.make_vec(f"AgentRL/{env_id}-v0", num_envs=6, autoreset_mode="Disabled", **options)
-        policy = Watching(*commands)
+        policy = Scripted(*commands)
         collect(envs, policy, tasks=[{**task, "split": "train", "index": 0}], group_size=6, seed=1, luck=luck)
         return policy.seen
 
@@ -255,14 +236,14 @@ def test_what_our_environments_draw_in_a_step_is_an_episode_s_own(
 
 def test_an_evaluation_of_one_episode_a_task_stays_as_it_was_and_repeats_are_independent() -> None:
     tasks: list[dict[str, Any]] = [{}] * 40
-    once = evaluate(sync(Coins, 7), Same(), tasks, seed=3)
+    once = evaluate(stock(Coins, 7), same(), tasks, seed=3)
     assert (
         once.success[:, 0].tolist()
-        == collect(sync(Coins, 7), Same(), tasks=tasks, seed=3, luck="group").trajectory_won.tolist()
+        == collect(stock(Coins, 7), same(), tasks=tasks, seed=3, luck="group").trajectory_won.tolist()
     )
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # here a policy that always acts alike is no mistake
-        often = evaluate(sync(Coins, 7), Same(), tasks, seed=3, repeats=4)
+        often = evaluate(stock(Coins, 7), same(), tasks, seed=3, repeats=4)
     assert often.success[:, 0].tolist() == once.success[:, 0].tolist()
     # All four alike: 2 in 16 of the tasks, and each of them where the luck is the group's.
     assert 1 <= sum(len(set(row)) == 1 for row in often.success.tolist()) <= 12
@@ -272,7 +253,7 @@ def test_further_rounds_of_dynamic_sampling_have_independent_episodes() -> None:
     played: list[StepTable] = []
 
     def play(tasks: Sequence[Mapping[str, Any]], seed: int) -> StepTable:
-        played.append(collect(sync(Coins, 4), Same(), tasks=tasks, group_size=4, seed=seed))
+        played.append(collect(stock(Coins, 4), same(), tasks=tasks, group_size=4, seed=seed))
         return played[-1]
 
     def never(table: StepTable) -> Any:
@@ -292,15 +273,15 @@ class Foreign(gym.vector.VectorWrapper):
 
 
 def test_who_cannot_be_reseeded_is_warned_of_once() -> None:
-    envs: Any = Foreign(adapt(sync(Coins, 2)))
+    envs: Any = Foreign(adapt(stock(Coins, 2)))
     given: Any = {"tasks": [{}], "seed": 0}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        collect(envs, Same(), **given)  # nothing is to be reseeded
+        collect(envs, same(), **given)  # nothing is to be reseeded
     with pytest.warns(RuntimeWarning, match=r"same luck, for Foreign has no reseed\(indices, seeds\): .*luck='group'"):
-        collect(envs, Same(), group_size=2, **given)
+        collect(envs, same(), group_size=2, **given)
     with pytest.raises(ValueError, match="unknown luck 'mine'; known: 'episode', 'group'"):
-        collect(envs, Same(), luck="mine", **given)  # type: ignore[arg-type]
+        collect(envs, same(), luck="mine", **given)  # type: ignore[arg-type]
 
 
 class Twin:
@@ -314,32 +295,30 @@ class Twin:
         return [Reply(("left", "right")[(side + i * (not self.alike)) % 2]) for i in range(len(observations))]
 
 
-class Right(Same):
+class Right(Scripted):
     def reply_queue(self) -> InTurn:
         return InTurn(self)
 
-    def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
-        return [Reply("right")] * len(observations)
+
+def two() -> CorridorVectorEnv:
+    return corridor(2, max_episode_steps=6)
 
 
 def test_a_policy_that_acts_alike_in_all_episodes_of_a_group_is_warned_of_once() -> None:
-    def corridor() -> CorridorVectorEnv:
-        return CorridorVectorEnv(2, max_episode_steps=6, autoreset_mode="Disabled")
-
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         given: Any = {"tasks": [{"index": 2}, {"index": 1}], "seed": 0}
-        envs = corridor()
+        envs = two()
         collect(envs, Twin(True), group_size=2, **given)
         collect(envs, Twin(True), group_size=2, **given)
         assert len(caught) == 1
-        collect(corridor(), Twin(False), group_size=2, **given)
-        collect(corridor(), Twin(True), group_size=1, **given)
+        collect(two(), Twin(False), group_size=2, **given)
+        collect(two(), Twin(True), group_size=1, **given)
         assert len(caught) == 1
         # Chance makes episodes of another length, and other states: the policy has no choice all the same.
-        collect(sync(Coins, 2), Same(), tasks=[{}], group_size=4, seed=0)
+        collect(stock(Coins, 2), same(), tasks=[{}], group_size=4, seed=0)
         assert len(caught) == 2
-        collect_lanes([corridor(), corridor()], Right(), tasks=[{"index": 2}], group_size=4, seed=0)
+        collect_lanes([two(), two()], Right("right"), tasks=[{"index": 2}], group_size=4, seed=0)
         assert len(caught) == 3
     assert all(warning.filename == __file__ for warning in caught)
     assert "Twin acted alike in all episodes of a group, in each of 2 groups (the first: 'start-2')" in str(
