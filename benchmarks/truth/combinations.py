@@ -151,7 +151,8 @@ def page(found: Contests) -> Page:
     """Return a table of all credits per group size, and what the chosen combination is worth above the best others."""
     config = found.config
     contests = [contest for contest in found.contests if contest.places]
-    tables = [table for size in config.sizes if contests for table in (_credits(contests, size), _above(contests, size))]
+    sizes = config.sizes if contests else []
+    tables = [table for size in sizes for table in (_credits(contests, size), _above(contests, size))]
     lost = [contest.env for contest in found.contests if not contest.places]
     words = f"{config.words} Means over players who won {LEAST:.0%} at least; 95 % intervals, bootstrap over tasks."
     if lost:

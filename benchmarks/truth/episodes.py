@@ -25,9 +25,9 @@ from baselines.environments.registry import SETTINGS, settings_of
 from baselines.environments.settings import SIDE_BY_SIDE, EnvSettings, Scripted, tasks
 from baselines.evaluation import at_temperature
 from benchmarks.json_files import ResultsError
-from benchmarks.learning.stack import learned_config, make_envs
 from benchmarks.panels.players import weights_of
 from benchmarks.processes import Job, Progress
+from benchmarks.training.stack import learned_config, make_envs
 from benchmarks.truth.distances import Distances
 from wrappers.canonical import CanonicalStates
 from wrappers.credit.group import number_pairs
@@ -123,9 +123,13 @@ def make_config(
         groups: group sizes, each dividing the next; none: those of `size`.
         players: names of scripted players; none: those of `size`, or all.
         models: job folders of learning benchmarks, or the model folders in them; they play in their environments.
-        check, gamma, seed, split: see `TruthConfig`.
-        tasks, continuations: 0: those of `size`.
-        branches: None: those of `size`.
+        check: see `TruthConfig`.
+        gamma: see `TruthConfig`.
+        tasks: of each environment; 0: those of `size`.
+        continuations: for truth by Monte-Carlo; 0: those of `size`.
+        branches: continuations of each state that `vine` is given; None: those of `size`.
+        seed: of everything random.
+        split: of the tasks.
         credits: names of what is measured, besides `vine` and random numbers.
 
     Raises:
@@ -277,9 +281,7 @@ def tasks_of(env: str, count: int, split: str = VALIDATION) -> list[dict[str, An
     return tasks(row.setup.validation, count, row.full.eval_tasks if same else 0)
 
 
-def play(
-    config: TruthConfig, env: str, name: str, progress: Progress = lambda done, total, words: None
-) -> Played:
+def play(config: TruthConfig, env: str, name: str, progress: Progress = lambda done, total, words: None) -> Played:
     """Let one player play one environment; learned policies at the temperature of their training."""
     count, episodes = config.tasks[env], config.episodes
     progress(0, count * episodes, "episodes")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import gymnasium as gym
@@ -14,13 +15,32 @@ from agentgym.trajectory import StepTable
 from agentgym.trajectory.columns import intern
 from baselines.environments.settings import SIDE_BY_SIDE
 from benchmarks.json_files import ResultsError
-from benchmarks.paper_studies.description import Labels
 from benchmarks.studies.merging import bag_of_words
 from wrappers.prompt import text_of
 from wrappers.similar_states import merge_similar_states
 
 #: Share of the places on a page with adverts that hold one.
 _PLACES = 0.5
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Which situations of an episode count as the same state.
+
+    Attributes:
+        key: what it is called; "own" is the state key of the learning benchmark, all others are made of texts.
+        threshold: least cosine of texts that are one state; None: equal texts are.
+        adverts: probability that a page of the environment carries adverts; 0 for none.
+    """
+
+    key: str = "own"
+    threshold: float | None = None
+    adverts: float = 0.0
+
+    @property
+    def noise(self) -> str:
+        """The share of pages with adverts, in words."""
+        return f"{100 * self.adverts:.0f} %"
 
 
 def with_states(part: StepTable, shown: StepTable | None, labels: Labels) -> StepTable:

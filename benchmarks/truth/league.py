@@ -46,7 +46,6 @@ from benchmarks.truth.episodes import (
     QUICK,
     VALIDATION,
     Played,
-    Size,
     TruthConfig,
     choices_of,
     make_config,
@@ -274,9 +273,7 @@ def vine_credit(config: TruthConfig, played: Played) -> tuple[Credit, int]:
     return Credit(VINE, BRANCHES, "", lambda table: scores), len(found)
 
 
-def hold(
-    truth: Truth, table: StepTable, given: Mapping[int, Sequence[tuple[Credit, Floats]]], weights: Floats
-) -> Held:
+def hold(truth: Truth, table: StepTable, given: Mapping[int, Sequence[tuple[Credit, Floats]]], weights: Floats) -> Held:
     """Hold credits against one truth, on the steps where it is known.
 
     Args:

@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from benchmarks.truth.league import League, Score, Standing
 
 _MAP = (
-    "Means over players; credits by environments, the best first in the mean over environments. Variants of credits are "
-    "left out."
+    "Means over players; credits by environments, the best first in the mean over environments. Variants of credits "
+    "are left out."
 )
 _LINES = "One column per player; credits that stand for a method, 95 % intervals, bootstrap over tasks."
 #: Measures of the means, which are also those of the picture of one environment.
 SHOWN = ("within", "sign_all")
 #: Of one environment's players, measures that are shown at the largest size only, besides the rank at every size.
-_LARGEST = ("sign_all", "same", "overall", "sign", "coverage")
+_LARGEST = {"right": "sign_all", "same": "same", "overall": "overall", "sign": "sign", "covered": "coverage"}
 _GROUPS = {
     "won": "episodes",
     "shared": "steps in a state that several episodes of the group visited",
@@ -100,7 +100,10 @@ def _means(found: League, measure: str, size: int) -> Table:
     """One row per credit, one column per environment: means over its players."""
     envs, credits = list(found.config.players), found.credits
     values = {name: [found.mean(env, name, measure, size) for env in envs] for name in credits}
-    best = [max((each for each in column if each is not None), default=None) for column in zip(*values.values())]
+    best = [
+        max((each for each in column if each is not None), default=None)
+        for column in zip(*values.values(), strict=True)
+    ]
 
     def cells(score: Score) -> list[Cell]:
         row = zip(values[score.credit], best, strict=True)
@@ -124,21 +127,19 @@ def _players(found: League, env: str, size: int, less: bool = False) -> Table:
 
     def cells(score: Score) -> list[Cell]:
         scores = [each.main.score(score.credit, size) for each in standings]
-        shown = [each and (each.differences if less else each.measures)[SHOWN[0]] for each in scores]
+        shown = [None if each is None else (each.differences if less else each.measures)[SHOWN[0]] for each in scores]
         return [estimate(each, sign="+" if less else "") for each in shown]
 
-    of = f"Rank less that of {BASELINE}, the same steps" if less else "Rank"
-    caption = "95 % intervals, bootstrap over tasks."
-    return Table(
-        f"{of}: {env}, groups of {size}", ["credit", *heads], by_part(found.credits.values(), cells), caption, aside=True
-    )
+    title = f"Rank{f' less that of {BASELINE}, the same steps' if less else ''}: {env}, groups of {size}"
+    rows = by_part(found.credits.values(), cells)
+    return Table(title, ["credit", *heads], rows, "95 % intervals, bootstrap over tasks.", aside=True)
 
 
 def _sizes(found: League, standing: Standing) -> Table:
     """One row per credit of a player: its rank at every group size, and all measures at the largest."""
     sizes, held = found.config.sizes, standing.main
-    columns = [(SHOWN[0], size) for size in sizes] + [(measure, sizes[-1]) for measure in _LARGEST]
-    heads = ["credit", *(f"{EXPLAINED[measure][0]} {size}" for measure, size in columns)]
+    columns = [(SHOWN[0], size) for size in sizes] + [(measure, sizes[-1]) for measure in _LARGEST.values()]
+    heads = ["credit", *(f"{EXPLAINED[SHOWN[0]][0]} {size}" for size in sizes), *_LARGEST]
 
     def cells(score: Score) -> list[Cell]:
         style = "up" if is_main(score) and score.part != EPISODE else ""
@@ -148,7 +149,7 @@ def _sizes(found: League, standing: Standing) -> Table:
     last = standing is found.standings[-1]
     caption = f"{_standing(standing, sizes)}{f' {_caption(found)}' if last else ''}"
     title = f"{standing.player}: credit against the true change of distance"
-    shown = explained([SHOWN[0], *_LARGEST]) if last else {}
+    shown = explained(SHOWN[:1]) | {head: EXPLAINED[measure][1] for head, measure in _LARGEST.items()} if last else {}
     return Table(title, heads, rows, caption, shown)
 
 

@@ -16,15 +16,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from rich.console import Console
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from baselines.environments.registry import settings_of
-from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
 from benchmarks.machine import Machine
 from benchmarks.processes import Progress
-from benchmarks.report.page import Table
+from benchmarks.report.page import Page, Table
 from benchmarks.statistics import Interval
+from benchmarks.study import Found, Study
 from benchmarks.training.stack import learned_config
 from benchmarks.truth.credits import bellman, graph_steps
 from benchmarks.truth.episodes import (
@@ -97,6 +98,16 @@ class Against:
     labels: tuple[Labels, ...] = (Labels(),)
     graphs: tuple[str, ...] = ()
     everywhere: bool = False
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel of a picture: lines of estimates over named places."""
+
+    title: str
+    xlabel: str
+    ylabel: str
+    lines: dict[str, dict[str, Interval]]
 
 
 _rewardflow = functools.partial(rewardflow, alpha_trajectory=0.0)
@@ -417,7 +428,9 @@ def _credits(against: Against, found: AgainstFound) -> Table:
     columns = [(measure, size) for measure in against.shown for size in sizes]
     several = len(sizes) > 1
     heads = [_HEADS[name] for name in varying]
-    heads += [f"{EXPLAINED[measure][0]}, groups of {size}" if several else EXPLAINED[measure][0] for measure, size in columns]
+    heads += [
+        f"{EXPLAINED[measure][0]}, groups of {size}" if several else EXPLAINED[measure][0] for measure, size in columns
+    ]
     if against.base:
         # One column of differences, that of the largest groups.
         of = f", groups of {sizes[-1]}," if several else ""
