@@ -152,7 +152,8 @@ def page(found: Contests) -> Page:
     config = found.config
     contests = [contest for contest in found.contests if contest.places]
     sizes = config.sizes if contests else []
-    tables = [table for size in sizes for table in (_credits(contests, size), _above(contests, size))]
+    tables = [_credits(contests, measure, size) for size in sizes for measure in SHOWN]
+    tables += [_above(contests, size) for size in sizes]
     lost = [contest.env for contest in found.contests if not contest.places]
     words = f"{config.words} Means over players who won {LEAST:.0%} at least; 95 % intervals, bootstrap over tasks."
     if lost:
@@ -166,15 +167,15 @@ def page(found: Contests) -> Page:
     )
 
 
-def _credits(contests: Sequence[Contest], size: int) -> Table:
-    columns = [(contest, measure) for contest in contests for measure in SHOWN]
-    heads = ["credit", *(f"{contest.env} {EXPLAINED[measure][0]}" for contest, measure in columns)]
+def _credits(contests: Sequence[Contest], measure: str, size: int) -> Table:
     names = dict.fromkeys(place.credit for contest in contests for place in contest.places)
     rows = [
-        [name, *(number(contest.place(name, size).measures[measure], measure) for contest, measure in columns)]
+        [name, *(number(contest.place(name, size).measures[measure], measure) for contest in contests)]
         for name in names
-    ]
-    return Table(f"Groups of {size}", heads, rows, explained=explained(SHOWN))
+    ]  # fmt: skip
+    title = f"{EXPLAINED[measure][0].capitalize()}, mean over players, groups of {size}"
+    heads = ["credit", *(contest.env for contest in contests)]
+    return Table(title, heads, rows, explained=explained([measure]) if size == contests[0].places[-1].size else {})
 
 
 def _above(contests: Sequence[Contest], size: int) -> Table:

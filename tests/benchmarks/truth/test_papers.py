@@ -1,19 +1,18 @@
 """Credits and state keys against the truth: the same episodes with other states, and every study's part, tiny."""
 
 import dataclasses
+import io
 
 import numpy as np
 import pytest
+from rich.console import Console
 
-from agentgym.trajectory import StepTable
 from benchmarks.json_files import OtherConfigurationError, ResultsError
-from benchmarks.league.diagnostics import GRAPHS, graph_sums
-from benchmarks.league.episodes import play_scripted, tasks_of
-from benchmarks.paper_studies.against import make_against, measure, run_against
-from benchmarks.paper_studies.description import Against, Compared, Labels, Study
-from benchmarks.paper_studies.labels import noise_of, shown_again, with_states
-from benchmarks.paper_studies.registry import STUDIES
-from wrappers.credit.gigpo import step_level as gigpo_steps
+from benchmarks.truth.episodes import ENVIRONMENTS, play_scripted, scripted_of, tasks_of
+from benchmarks.truth.labels import Labels, noise_of, shown_again, with_states
+from benchmarks.truth.papers import AGAINST, Against, environments, make_against, measure, run_against
+from wrappers.credit.gigpo import step_level
+from wrappers.credit.method import Credit
 
 
 def _shown(played, **options):
@@ -62,40 +61,23 @@ def test_actions_that_bring_another_reward_are_refused(shop):
         _shown(other)
 
 
-def test_graphs_are_counted_by_hand():
-    # Two episodes from s: up leads to u and on to the goal, left to the pit. Of the four states three lead to success.
-    table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
-        action=["up", "on", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])  # fmt: skip
-    found = {name: tuple(sums[0].tolist()) for name, sums in graph_sums(table).items()}
-    assert set(found) == set(GRAPHS)
-    assert found == {
-        "states": (4, 3), "edges": (3, 3), "branching": (3, 2), "shared": (2, 3), "singletons": (1, 3),
-        # One pair of actions, of which one leads to success: no tie.
-        "ties": (0, 1), "reached": (3, 4), "goals": (1, 1), "mixed": (1, 1),
-    }  # fmt: skip
-
-
 def test_an_environment_is_measured_once(tmp_path):
-    study = STUDIES["normalisation"]
-    config = make_against(study, study.against, quick=True)
-    words = []
-    first = run_against(config, study.against, tmp_path, lambda env, told: words.append(told))
-    assert any("playing" in told for told in words)
-    words.clear()
-    again = run_against(config, study.against, tmp_path, lambda env, told: words.append(told))
+    config = make_against("normalisation", quick=True)
+    said = Console(file=io.StringIO(), width=200)
+    first = run_against(config, tmp_path, said)
+    assert "sokoban: 0 of 16 episodes" in said.file.getvalue()
+    again = run_against(config, tmp_path, said := Console(file=io.StringIO(), width=200))
     assert again.measured == first.measured
-    assert all("finished before" in told for told in words)
+    assert "1 of 1 environments are finished" in said.file.getvalue()
     with pytest.raises(OtherConfigurationError, match="another configuration"):
-        run_against(make_against(study, study.against, quick=True, seed=1), study.against, tmp_path)
+        run_against(make_against("normalisation", quick=True, seed=1), tmp_path)
 
 
 def test_a_cell_is_compared_with_the_one_of_its_base():
-    against = Against(
-        ("sokoban",), (Compared("same", gigpo_steps), Compared("none", lambda table: np.zeros(len(table)))), (4,),
-        base={"credit": "same"},
-    )  # fmt: skip
-    study = Study("made-up", "Is nothing worth less?", against)
-    found = measure(make_against(study, against, quick=True), against, "sokoban")
+    credits = (Credit("same", "", "", step_level), Credit("none", "", "", lambda table: np.zeros(len(table))))
+    found = measure(
+        make_against("normalisation", quick=True), Against(credits, (4,), base={"credit": "same"}), "sokoban"
+    )
     same, none = found.cells
     assert same.less_base == {}
     # A credit that is the same everywhere ranks nothing: 0, and by so much less than the other.
@@ -104,15 +86,18 @@ def test_a_cell_is_compared_with_the_one_of_its_base():
     assert 0 <= found.episodes.gained_in_lost.mean <= 1
 
 
-@pytest.mark.parametrize("name", [name for name, each in STUDIES.items() if each.against])
+@pytest.mark.parametrize("name", AGAINST)
 def test_every_credit_gives_each_step_a_number(shop, name):
-    for each in STUDIES[name].against.credits:
+    for each in AGAINST[name].credits:
         given = each.give(shop.table)
         assert given.shape == (len(shop.table),)
         assert np.isfinite(given).all()
 
 
-def test_policies_play_their_own_environment_alone(tmp_path):
-    study = STUDIES["adverts"]
+def test_environments_of_a_study_are_those_whose_settings_name_it(tmp_path):
+    assert environments("group-size") == list(ENVIRONMENTS)
+    assert environments("cosine-threshold") == ["alfworld", "webshop", "searchqa"]
+    # Every study that a row of settings names is one.
+    assert {name for row in ENVIRONMENTS for name in scripted_of(row).studies} <= set(AGAINST)
     with pytest.raises(ResultsError, match="adverts is about webshop"):
-        make_against(study, study.against, models={"sokoban": tmp_path})
+        make_against("adverts", models={"sokoban": tmp_path})

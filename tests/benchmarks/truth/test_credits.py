@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from agentgym.trajectory import StepTable
-from benchmarks.ranking.credit import BASELINE, METHODS, RECENT, credits
+from benchmarks.json_files import ResultsError
+from benchmarks.truth.credits import BASELINE, SETS, credits_called, graph_else_vine, names_of
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.gigpo import gigpo, step_level
+from wrappers.credit.method import Credit
 
 # Both ways lead from "s"; the winner goes right. One state visited twice, the others once.
 TABLE = StepTable.from_arrays(
@@ -17,14 +19,26 @@ TABLE = StepTable.from_arrays(
 BRANCHED = episodes("s -right-> u -up-> goal +", "s -right-> u -down-> pit", "s -left-> pit")
 
 
+PUBLISHED, RECENT = SETS["published"], SETS["2026"]
+
+
 def test_names_are_distinct_and_hold_the_baseline():
-    for methods in (METHODS, RECENT):
-        names = [credit.name for credit in credits(np.zeros(3), 0, methods)]
+    for name in SETS:
+        names = names_of(name)
         assert len(set(names)) == len(names)
         assert BASELINE in names
-    # What both sets hold is the same.
-    known = {credit.name: credit for credit in METHODS}
-    assert [known[credit.name] for credit in RECENT if credit.name in known] == list(RECENT[:4])
+    assert [credit.name for credit in PUBLISHED if credit in RECENT] == [
+        "grpo", BASELINE, "graphgpo step", "rewardflow step",
+    ]  # fmt: skip
+    assert {*PUBLISHED, *RECENT} == {*SETS["all"]}
+    with pytest.raises(ResultsError, match="unknown set of credits 'new'; known: 'methods', 'published', '2026'"):
+        names_of("new")
+
+
+def test_log_probabilities_are_a_learned_player_s():
+    names = ["empg", "grpo", "vine", "random"]
+    assert [credit.name for credit in credits_called(names, learned=True)] == ["empg", "grpo"]
+    assert [credit.name for credit in credits_called(names, learned=False)] == ["grpo"]
 
 
 def test_gigpo_without_its_episode_level():
@@ -36,7 +50,7 @@ def test_gigpo_without_its_episode_level():
 
 
 def test_step_parts_leave_the_episode_out():
-    for credit in METHODS:
+    for credit in PUBLISHED:
         values = credit.give(TABLE)
         assert values[0] > values[2], credit.name
         if credit.part == "step":
@@ -46,18 +60,11 @@ def test_step_parts_leave_the_episode_out():
 
 
 def test_what_is_fitted_to_outcomes_is_named_after_its_method():
-    names = [credit.name for credit in METHODS if credit.part == "fitted"]
+    names = [credit.name for credit in PUBLISHED if credit.part == "fitted"]
     assert names == [
         "agentprm", "value_gain", "attribution", "attribution, centred", "graphgpo_filled", "graphgpo_filled, raw",
         "graphgpo_filled, raw centred",
     ]  # fmt: skip
-
-
-def test_references():
-    truth = np.array([1.0, 0.0, -np.inf])
-    by_name = {credit.name: credit for credit in credits(truth, 7)}
-    assert np.array_equal(by_name["oracle"].give(TABLE), truth)
-    assert np.array_equal(by_name["random"].give(TABLE), {c.name: c for c in credits(truth, 7)}["random"].give(TABLE))
 
 
 @pytest.mark.parametrize("credit", RECENT, ids=lambda credit: credit.name)
@@ -66,3 +73,9 @@ def test_every_credit_knows_the_better_of_two_ways(credit):
     assert values.shape == (5,)
     assert values[1] > values[3]  # up and down
     assert np.isfinite(values).all()
+
+
+def test_continuations_fill_in_where_the_graph_is_silent():
+    vine = Credit("vine", "branches", "", lambda table: np.array([9.0, 0.5, np.nan]))
+    # Only "up" is not compared: a tenth of what the continuations say.
+    assert graph_else_vine(vine).give(TABLE) == pytest.approx([0.7071, 0.05, -0.7071], abs=1e-4)
