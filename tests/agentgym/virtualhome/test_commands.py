@@ -2,9 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym.virtualhome.commands import PLACE, TEMPLATES, Words
+from agentgym.virtualhome.commands import PARAMETERS, PLACE, TEMPLATES, Words
 from agentgym.virtualhome.scene import Scene
-from agentgym.virtualhome.script import PARAMETERS
 from tests.agentgym.virtualhome.small_houses import EDGES, NODES
 
 WORDS = Words(Scene(NODES, EDGES))

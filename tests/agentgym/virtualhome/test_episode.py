@@ -7,8 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym.virtualhome.activity import Activity, Lexicon
-from agentgym.virtualhome.episode import Episode
+from agentgym.virtualhome.activity import Activity, Episode, Lexicon
 from agentgym.virtualhome.generated.houses import house
 from agentgym.virtualhome.goals import Goal
 from agentgym.virtualhome.scene import Scene

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentgym.virtualhome.commands import PARAMETERS, LineError, parse_line
 from agentgym.virtualhome.rules import DIALECTS, REPAIRS, World
 from agentgym.virtualhome.scene import PROPERTY_NAMES, RELATION_NAMES, STATE_NAMES, Edge, Node, Scene
-from agentgym.virtualhome.script import PARAMETERS, LineError, parse_line
 from agentgym.virtualhome.spa.episode import SpaEpisode
 from tests.agentgym.virtualhome import official_houses
 from tests.agentgym.virtualhome.micro_house import EDGES, NODES

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym.virtualhome.rules import RULES
-from agentgym.virtualhome.script import PARAMETERS, Line, LineError, parse_line
+from agentgym.virtualhome.actions import RULES
+from agentgym.virtualhome.commands import PARAMETERS, Line, LineError, parse_line
 
 THINGS = re.compile(r"<(.+?)>\s*\((.+?)\)")
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym.virtualhome.rules import RULES
-from agentgym.virtualhome.spa.actions import EMPTY, TEMPLATES, action_of, open_line
+from agentgym.virtualhome.actions import RULES
+from agentgym.virtualhome.spa.names import EMPTY, TEMPLATES, action_of, open_line
 
 
 def test_every_action_can_be_said() -> None:

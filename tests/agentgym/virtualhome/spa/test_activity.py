@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.virtualhome.env import VirtualHomeEnv
 from agentgym.virtualhome.scene import Edge
-from agentgym.virtualhome.spa.activity import prepared, taken_out
+from agentgym.virtualhome.spa.episode import prepared, taken_out
 from tests.agentgym.virtualhome import official_houses
 from tests.agentgym.virtualhome.micro_house import EDGES, FRIDGE, KITCHEN, MILK, TABLE, house
 

@@ -7,10 +7,8 @@ import pytest
 
 from agentgym.virtualhome.rules import World
 from agentgym.virtualhome.scene import INSIDE, WIDTH, Node, Scene
-from agentgym.virtualhome.spa.actions import TEMPLATES
-from agentgym.virtualhome.spa.activity import prepared
-from agentgym.virtualhome.spa.episode import ERROR, NOTHING, OK, SpaEpisode, introduction
-from agentgym.virtualhome.spa.sight import visible
+from agentgym.virtualhome.spa.episode import ERROR, NOTHING, OK, SpaEpisode, introduction, prepared, visible
+from agentgym.virtualhome.spa.names import TEMPLATES
 from tests.agentgym.virtualhome import official_houses
 from tests.agentgym.virtualhome.micro_house import (
     BEDROOM,
