@@ -52,10 +52,10 @@ from agentgym.sotopia.official.games import read_game
 from agentgym.sotopia.players.model import read_act
 from agentgym.sotopia.profiles import Relationship, Scenario, Task
 from agentgym.sotopia.text import render
-from agentgym.webshop.catalogue.product import read_tag
-from agentgym.webshop.nouns import words as nouns
+from agentgym.webshop.catalogue import read_tag
 from agentgym.webshop.player import WebShopPlayer, keywords, mentioned, price_limit, wished_options
 from agentgym.webshop.reward import _phrase, alike
+from agentgym.webshop.reward import words as nouns
 from agentgym.webshop.search.analyser import terms
 from agentgym.webshop.search.bm25 import Bm25
 from agentgym.webshop.search.bm25_build import build

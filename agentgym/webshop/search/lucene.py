@@ -17,22 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from agentgym.outside.text import DataError
-from agentgym.webshop.catalogue.catalogue import Catalogue
+from agentgym.webshop.catalogue import Catalogue
 
 _FIRST_WITH_JAVA_21 = (0, 35)
 
 
 def build(texts: Iterable[tuple[str, str]], folder: str | Path) -> None:
-    """Write a Lucene index of texts into a folder, as the original's program does.
-
-    Args:
-        texts: (identifier, text) of every product, as from `search.documents`.
-        folder: a new or empty folder.
-
-    Raises:
-        ImportError: without pyserini.
-        RuntimeError: without a Java that fits it.
-    """
+    """Write a Lucene index of texts (as from `search.documents`) into a folder, as the original's program does."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     indexer = _load("pyserini.index.lucene").LuceneIndexer(str(folder), threads=1)

@@ -18,7 +18,7 @@ from agentgym.tasks import choose
 from agentgym.vector import info_columns
 from agentgym.webshop.env import NO_PARTS, WebShopEnv
 from agentgym.webshop.generated.generator import generate
-from agentgym.webshop.official.formats import write_files
+from agentgym.webshop.official.files import write_files
 from agentgym.webshop.tasks import Tasks, ideal_score
 from tests.agentgym.webshop.oracles import FOLDER, find
 from tests.agentgym.webshop.small_shop import product, tasks_of

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from agentgym.webshop.nouns import make_tagger, words
+from agentgym.webshop.reward import make_tagger, words
 
 
 def test_words_are_all_but_function_words():

@@ -7,11 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym.webshop.catalogue.catalogue import MemoryCatalogue
-from agentgym.webshop.catalogue.product import Product
+from agentgym.webshop.catalogue import MemoryCatalogue, Product
 from agentgym.webshop.goals import Goal
-from agentgym.webshop.nouns import words
-from agentgym.webshop.reward import COLOURS, Grader, Match, _words, alike, compare, grade, reduced
+from agentgym.webshop.reward import COLOURS, Grader, Match, _words, alike, compare, grade, reduced, words
 from tests.agentgym.webshop import oracles
 
 PRODUCT = Product(

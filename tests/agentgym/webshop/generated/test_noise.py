@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym.webshop.generated.noise import Adverts
-from agentgym.webshop.pages import BUTTON, LINK, TEXT, Node
+from agentgym.webshop.pages import BUTTON, LINK, TEXT, Adverts, Node
 
 PAGE = [Node(BUTTON, "Back to Search"), Node(LINK, "B0"), Node(TEXT, "Red Hat"), Node(TEXT, "$5.0")]
 nodes = st.lists(st.builds(Node, st.sampled_from([TEXT, BUTTON, LINK]), st.text(max_size=5)), max_size=6)

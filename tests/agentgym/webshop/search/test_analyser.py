@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym.webshop.search.analyser import STOP_WORDS, stem, terms
-from agentgym.webshop.search.tokenizer import LONGEST, class_of, tokens
+from agentgym.webshop.search.analyser import LONGEST, STOP_WORDS, class_of, stem, terms, tokens
 
 
 @pytest.mark.parametrize(

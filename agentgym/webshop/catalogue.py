@@ -1,16 +1,90 @@
-"""What every catalogue of products can do, one in memory, and what its products cost."""
+"""Products, their price tags, and what every catalogue of products can do."""
 
 from __future__ import annotations
 
 import math
 import random
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.webshop.catalogue.product import Product, ends
+#: Option groups in the shop's order: (name, values); names and values in lower case, values may repeat.
+Options = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A product as the shop keeps it (see `official.files` for how raw records become products).
+
+    Attributes:
+        asin: identifier, unique in its catalogue.
+        prices: amounts on the price tag `price_text`: none, one, or the two ends of a range.
+        attributes: what the product is said to be ("easy clean"); hidden from shoppers.
+        category: one of a few departments ("fashion").
+        query: the search term the product was found with, lower case; hidden.
+        product_category: path of shop departments, levels separated by " › ".
+        instruction: request that this product fulfils, without options and price; None when nobody asks for it.
+        instruction_attributes: the attributes that the request names.
+    """
+
+    asin: str
+    title: str
+    description: str
+    bullets: tuple[str, ...]
+    prices: tuple[float, ...]
+    price_text: str
+    options: Options
+    attributes: tuple[str, ...]
+    category: str
+    query: str
+    product_category: str
+    instruction: str | None = None
+    instruction_attributes: tuple[str, ...] = ()
+
+    def choices(self) -> int:
+        """Number of ways to choose one value of every option group; -1 when nobody asks for the product."""
+        return -1 if self.instruction is None else math.prod([len(values) for _, values in self.options])
+
+
+#: What a product without a price tag costs.
+UNPRICED = 100.0
+_NOT_AN_AMOUNT = re.compile(r"[^\d.]")
+#: Most characters of an amount: longer ones are damage.
+_LONGEST = 300
+
+
+def read_tag(pricing: str | None) -> tuple[tuple[float, ...], str]:
+    """Return the amounts of a raw price tag (the first two) and the tag that the shop shows.
+
+    Raises:
+        ValueError: when there is no amount behind a $, or it is no number.
+
+    >>> read_tag("$1,012.50"), read_tag("$5 - $7.99"), read_tag("")
+    (((1012.5,), '$1012.5'), ((5.0, 7.99), '$5.0 to $7.99'), ((100.0,), '$100.0'))
+    """
+    if not pricing:
+        return (UNPRICED,), f"${UNPRICED}"
+    parts = [_NOT_AN_AMOUNT.sub("", part) for part in pricing.split("$")[1:]]
+    try:
+        amounts = () if any(len(part) > _LONGEST for part in parts) else tuple([float(Decimal(part)) for part in parts])
+    except InvalidOperation:
+        amounts = ()
+    if not amounts:
+        raise ValueError(f"expected amounts like '$12.99' or '$5.00 - $7.99', got {pricing!r:.200}")
+    if len(amounts) == 1:
+        return amounts, f"${amounts[0]}"
+    return amounts[:2], f"${amounts[0]} to ${amounts[1]}"
+
+
+def ends(product: Product) -> tuple[float, float]:
+    """Return a product's price and the other end of its range, nan without one."""
+    first, *others = product.prices or (UNPRICED,)
+    return first, others[0] if others else math.nan
 
 
 class Catalogue(Protocol):
@@ -29,12 +103,7 @@ class Catalogue(Protocol):
         """Return the position of an asin, None when there is none."""
 
     def having(self, field: str, value: str) -> Sequence[int]:
-        """Return the positions of all products of a category or query, ascending; empty for an unknown one.
-
-        Args:
-            field: "category" or "query".
-            value: which one.
-        """
+        """Return the positions of all products with a value of "category" or "query", ascending."""
 
     def __hash__(self) -> int:
         """Two catalogues are the same only if they are one object."""
@@ -47,18 +116,13 @@ class Catalogue(Protocol):
 
 
 class MemoryCatalogue:
-    """Products in a tuple.
-
-    Args:
-        products: in the order of their positions; asins must differ.
-    """
+    """Products in a tuple, in the order of their positions; asins must differ."""
 
     def __init__(self, products: Iterable[Product]) -> None:
         self._products = tuple(products)
         self._positions = {product.asin: i for i, product in enumerate(self._products)}
         if len(self._positions) != len(self._products):
-            seen: set[str] = set()
-            repeated = next(p.asin for p in self._products if p.asin in seen or seen.add(p.asin))  # type: ignore[func-returns-value]
+            repeated = next(p.asin for i, p in enumerate(self._products) if self._positions[p.asin] != i)
             raise ValueError(f"the asins of a catalogue must differ, {repeated!r} is there more than once")
         self._having: dict[tuple[str, str], list[int]] = {}
         for i, product in enumerate(self._products):

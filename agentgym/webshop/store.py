@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from agentgym.outside.files import damage, new_folder, seal
 from agentgym.outside.text import DataError
-from agentgym.webshop.catalogue.product import Product, ends
+from agentgym.webshop.catalogue import Product, ends
 
 #: Raise it whenever the content of a store changes.
 VERSION = 3
@@ -29,10 +29,6 @@ _UNPACKED = 2048
 
 def build(folder: Path, products: Iterable[Product]) -> None:
     """Write a catalogue into a new folder, product by product.
-
-    Args:
-        folder: must not exist; its parents are made.
-        products: asins must differ.
 
     Raises:
         ValueError: when two products have the same asin.
@@ -84,19 +80,12 @@ def _pack(product: Product) -> bytes:
     return zlib.compress(json.dumps(row, separators=(",", ":")).encode(), 1)
 
 
-def _unpack(data: bytes) -> Product:
-    return Product(*_tuples(json.loads(zlib.decompress(data))))
-
-
 def _tuples(value: Any) -> Any:
     return tuple([_tuples(each) for each in value]) if isinstance(value, list) else value
 
 
 class StoredCatalogue:
     """Products in a folder that `build` wrote; a product is read when it is asked for.
-
-    Args:
-        folder: where.
 
     Raises:
         DataError: when a file is damaged or missing, or another version wrote it.
@@ -138,7 +127,8 @@ class StoredCatalogue:
         return None if row is None else row[0]
 
     def _read(self, position: int) -> Product:
-        return _unpack(self._ask("SELECT record FROM products WHERE position = ?", position))
+        record = zlib.decompress(self._ask("SELECT record FROM products WHERE position = ?", position))
+        return Product(*_tuples(json.loads(record)))
 
     def find(self, asin: str) -> int | None:
         """Return the position of an asin, None when there is none."""
