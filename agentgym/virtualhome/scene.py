@@ -132,7 +132,8 @@ class Scene:
         self._fill([], nodes, {}, edges, ())
         characters = positions(self.classes.get("character", 0))
         if len(characters) != 1:
-            raise ValueError(f"Scene: a graph has one node of the class 'character', here are {len(characters)}")
+            found = len(characters)
+            raise ValueError(f"Scene: a graph has exactly one node of the class 'character', here are {found}")
         self.character = characters[0]
 
     def changed(

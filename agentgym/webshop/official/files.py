@@ -302,7 +302,7 @@ def _goal(path: Path, number: int, data: Any) -> Goal:
 ITEMS, REQUESTS, HUMAN = "items_shuffle.json", "items_ins_v2.json", "items_human_ins.json"
 
 
-def _record(product: Product) -> dict[str, Any]:
+def raw_record(product: Product) -> dict[str, Any]:
     """Return a product's record of the items file, with all that the shop shows."""
     return {
         "asin": product.asin,
@@ -319,7 +319,8 @@ def _record(product: Product) -> dict[str, Any]:
     }
 
 
-def _entry_of(product: Product) -> dict[str, Any]:
+def raw_request(product: Product) -> dict[str, Any]:
+    """Return a product's entry in the file of attributes and requests."""
     entry: dict[str, Any] = {"attributes": list(product.attributes)}
     if product.instruction is not None:
         entry |= {"instruction": product.instruction, "instruction_attributes": list(product.instruction_attributes)}
@@ -336,8 +337,8 @@ def write_files(products: Iterable[Product], folder: Path, human: Mapping[str, A
         items.write("[")
         requests.write("{")
         for i, product in enumerate(products):
-            _entry(items, i, _record(product))
-            _entry(requests, i, _entry_of(product), product.asin)
+            _entry(items, i, raw_record(product))
+            _entry(requests, i, raw_request(product), product.asin)
         items.write("]\n")
         requests.write("}\n")
     (folder / HUMAN).write_text(json.dumps(dict(human or {})), encoding="utf-8")

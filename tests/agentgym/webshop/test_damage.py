@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from agentgym.outside.text import DataError
-from agentgym.webshop.catalogue import store
+from agentgym.webshop import store
 from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.official.files import (

@@ -4,7 +4,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from agentgym.webshop.catalogue import MemoryCatalogue, store
+from agentgym.webshop import store
+from agentgym.webshop.catalogue import MemoryCatalogue
 from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.shop import open_catalogue, open_search
 from tests.agentgym.webshop.oracles import catalogue
