@@ -1,7 +1,7 @@
 """Lucene itself as the search, through pyserini and Anserini: for checks against the original, and for its own indexes.
 
-`bm25` gives the same products in the same order without Java; docs/environments/webshop.md says what Lucene would change on a
-large catalogue. Needed are the extra `search` and a Java that fits the installed pyserini: 11 or newer up to pyserini
+`bm25` gives the same products in the same order without Java; docs/environments/webshop.md compares both on a large
+catalogue. Needed are the extra `search` and a Java that fits the installed pyserini: 11 or newer up to pyserini
 0.25, 21 or newer from 0.35 (April 2024) on. The recorded answers that the tests compare with come out the same with
 pyserini 0.17.1, 0.22.1, 0.44.0 and 1.6.0, on Java 17, 21 and 25.
 
