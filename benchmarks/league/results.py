@@ -35,7 +35,7 @@ class LeagueConfig:
         resamples: of the bootstrap over tasks.
         seed: of episodes, continuations, bootstrap and random numbers.
         split: of the tasks, "validation" or "test".
-        weights: fingerprints of these models, see `benchmarks.panels.players.weights_of`; None: no model plays.
+        weights: fingerprints of these models, see `benchmarks.play.players.weights_of`; None: no model plays.
     """
 
     players: dict[str, dict[str, float]]

@@ -37,7 +37,7 @@ from benchmarks.league.registry import LEAGUE, WITH_PROBABILITIES
 from benchmarks.league.results import VERSION, Held, League, LeagueConfig, Standing, save
 from benchmarks.learning.stack import learned_config
 from benchmarks.machine import describe_machine
-from benchmarks.panels.players import weights_of
+from benchmarks.play.players import weights_of
 from benchmarks.ranking.credit import BASELINE, REFERENCE, Credit
 from benchmarks.ranking.measures import Comparisons, Sample, bootstrap_weights, intervals
 from benchmarks.ranking.results import Score, file_stem, job_of

@@ -34,7 +34,7 @@ class RankingConfig:
         credits: names of what is measured.
         resamples: of the bootstrap over tasks.
         seed: of episodes, bootstrap and random numbers.
-        weights: fingerprints of these models, see `benchmarks.panels.players.weights_of`; None: no model plays.
+        weights: fingerprints of these models, see `benchmarks.play.players.weights_of`; None: no model plays.
     """
 
     env: str

@@ -30,7 +30,7 @@ from benchmarks.console import explained, say, telling
 from benchmarks.json_files import ResultsError, claimed, created, load_or_make
 from benchmarks.learning.stack import learned_config
 from benchmarks.machine import describe_machine
-from benchmarks.panels.players import weights_of
+from benchmarks.play.players import weights_of
 from benchmarks.ranking.credit import BASELINE, METHODS, Credit, credits
 from benchmarks.ranking.distance import distance_changes, state_distances
 from benchmarks.ranking.measures import Sample, bootstrap_weights, intervals
