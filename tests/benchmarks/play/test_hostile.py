@@ -13,11 +13,10 @@ pytest.importorskip("torch")
 pytest.importorskip("typer")
 pytest.importorskip("huggingface_hub")
 
-from benchmarks.panels.hub import read_folder, write_folder
-
 from benchmarks.json_files import ResultsError, write_json
 from benchmarks.play.compare import check_same, compare_results
 from benchmarks.play.grade import Replay
+from benchmarks.play.hub import read_folder, write_folder
 from benchmarks.play.panel import Episode, choose_panel, journal
 from benchmarks.play.results import VERSION, PanelInfo, PanelResults, PolicyInfo, Summary, TaskOutcome, load
 from benchmarks.play.transcripts import LoggedEpisode, read_log
