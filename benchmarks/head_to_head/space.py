@@ -14,26 +14,13 @@ from agentgym.checks import suggest
 from baselines.config import TrainerConfig
 from baselines.recipes import recipe
 from baselines.recipes.definition import Recipe
+from wrappers.credit.method import methods
 
 #: The learning rate of every method is searched, in multiples of the environment's own.
 RATES = (0.5, 1.0, 2.0)
 #: Options of credit and fields of `TrainerConfig` that are searched besides it, by recipe; none for any other.
-#: GRPO's are what is known to make it strong: DAPO's wide clip range and resampling, and no standard deviation.
 SPACE: Mapping[str, Mapping[str, Sequence[Any]]] = {
-    "grpo": {"clip_high": (0.2, 0.28), "resample_rounds": (0, 10), "std": ("group", "none")},
-    "dapo": {"kl": (0.0, 0.01)},
-    "ppo": {"lam": (0.9, 0.95)},
-    "gigpo": {"gamma": (0.9, 0.95)},
-    "hgpo": {"gamma": (0.9, 0.95)},
-    "rewardflow": {"gamma": (0.8, 0.9)},
-    "graphgpo": {"omega": (0.5, 0.8)},
-    "graphgpo_filled": {"omega": (0.5, 0.8)},
-    "frontier": {"gamma": (0.9, 0.95)},
-    "gated_bepo": {"gamma": (0.9, 0.95)},
-    # Continuations take most of the tokens: with fewer tasks per iteration there are more iterations.
-    "vine": {"groups": (4, 8)},
-    "tree_grpo": {"groups": (8, 16)},
-    "istar": {"alpha": (0.5, 1.0)},
+    name: method.space for name, method in methods().items() if method.space
 }
 _FIELDS = {field.name for field in dataclasses.fields(TrainerConfig)}
 #: Draws until settings are distinct; where the space is hardly larger than their number, few draws are.

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from agentgym.outside.chat.budget import Budget, BudgetSpentError
+from agentgym.outside.chat.wire import Budget, BudgetSpentError
 from agentgym.outside.redaction import redact
 from agentgym.outside.text import clean
 from agentgym.panels import OpenPanel
@@ -26,12 +26,12 @@ from baselines.environments.settings import SIDE_BY_SIDE, EnvSettings
 from benchmarks import json_files
 from benchmarks.console import arguments, explained, patient, say, stop, telling
 from benchmarks.json_files import ResultsError, write_json
-from benchmarks.learning.results import RANDOM
 from benchmarks.play.panel import choose_panel, folder_of, journal, play_panel
 from benchmarks.play.players import Player, Sampling, config_of, find_player, label_of, prompted, scripted
 from benchmarks.play.prompting import METHODS, Examples, Method, expert_examples
 from benchmarks.play.reflexion import COSTS, costs_of, print_costs
 from benchmarks.play.results import PanelResults, print_panels, print_results
+from benchmarks.training.stack import RANDOM
 from policies.engines.chat_api import sent_messages
 
 EXAMPLES = "examples.json"

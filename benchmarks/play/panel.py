@@ -38,9 +38,9 @@ from agentgym.trajectory import Reply
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import SIDE_BY_SIDE, EnvSettings
 from benchmarks.json_files import ResultsError, claimed, parse, read_json, write_json
-from benchmarks.learning.command import known_env
 from benchmarks.machine import describe_machine
 from benchmarks.play.results import RESULTS, PanelResults, PolicyInfo, fingerprint, results_of
+from benchmarks.training.options import known_env
 from policies.engines.chat_api import sent_messages
 
 if TYPE_CHECKING:

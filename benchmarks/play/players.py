@@ -16,12 +16,11 @@ from agentgym.rollout import Policy
 from baselines.environments.settings import SMOLLM2, TINY, EnvSettings
 from benchmarks.config import Config, make_config
 from benchmarks.json_files import ResultsError
-from benchmarks.learning.results import EXPERT, RANDOM
-from benchmarks.learning.stack import find_model, holds_model, learned_config, make_envs, new_policy
 from benchmarks.play.panel import Answers, Episode, Unscored
 from benchmarks.play.prompting import Examples, Method, shown
 from benchmarks.play.reflexion import Trials
 from benchmarks.play.results import fingerprint
+from benchmarks.training.stack import EXPERT, RANDOM, find_model, holds_model, learned_config, make_envs, new_policy
 
 #: Arguments of endpoints, besides temperature and length, that change what is answered.
 _SENT = ("extra", "send_seed")

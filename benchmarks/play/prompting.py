@@ -26,7 +26,7 @@ import gymnasium as gym
 from agentgym.panels import digest
 from benchmarks.config import Config
 from benchmarks.json_files import ResultsError
-from benchmarks.learning.stack import COMMAND_ONLY, bare_envs, with_prompts
+from benchmarks.training.stack import COMMAND_ONLY, bare_envs, with_prompts
 from policies.scripted import tagged
 from wrappers.prompt import REPLY_FORMAT
 

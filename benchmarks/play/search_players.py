@@ -27,17 +27,13 @@ from baselines.evaluation import at_temperature
 from benchmarks.config import Config, make_config
 from benchmarks.console import NONE, parse_seeds
 from benchmarks.json_files import ResultsError
-from benchmarks.learning.command import known_env
-from benchmarks.learning.layout import layered_positions
-from benchmarks.learning.report import tile_names
-from benchmarks.learning.results import Edge, Graph, Node
-from benchmarks.learning.stack import learned_config, make_envs
-from benchmarks.learning.state_graph import depths
-from benchmarks.learning.table import percent, points
 from benchmarks.processes import Progress
 from benchmarks.report.page import Cell, Page, Panel, Table
-from benchmarks.statistics import paired_difference, success_interval
+from benchmarks.statistics import paired_difference, percent, points, success_interval
 from benchmarks.study import Found, Study, Tell
+from benchmarks.training.options import known_env
+from benchmarks.training.stack import learned_config, make_envs, tile_names
+from benchmarks.training.state_graph import Edge, Graph, Node, depths, layered_positions
 from policies.scripted import RandomPolicy
 from policies.search.beam import Beam
 from policies.search.best_of_n import BestOfN
@@ -204,7 +200,7 @@ def search_graph(tree: Tree, method: str, budget: int, seed: int) -> Graph | Non
 
     Nodes are the states of the tree, or of all simulations of a method without a tree, and those of the best
     simulation; edges are the steps between them. A node's visits are the simulations that judged it. An edge's count
-    is its target's, its gain the potential difference of `benchmarks.learning.results.Edge`, and its advantage the
+    is its target's, its gain the potential difference of `benchmarks.training.state_graph.Edge`, and its advantage the
     value of the step minus that of its source.
     """
     steps = list(_steps(tree))

@@ -10,12 +10,12 @@ from typer.testing import CliRunner
 
 from agentgym.sotopia.acts import Act
 from agentgym.sotopia.dialogue import Failure, Player, View
-from agentgym.sotopia.generated.scenarios import FAMILIES, generate
-from agentgym.sotopia.judges.rules import RulesJudge
+from agentgym.sotopia.generated import FAMILIES, generate
+from agentgym.sotopia.judge import RulesJudge
 from agentgym.sotopia.players import make_player
 from benchmarks.play.sotopia_cross_play import STUDY, cross_play
 from benchmarks.run import app
-from tests.agentgym.sotopia.played import play
+from tests.agentgym.sotopia.support import play
 
 TASKS = [generate(family, 0, index) for index in range(5) for family in FAMILIES]
 
