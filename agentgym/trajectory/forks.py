@@ -153,12 +153,7 @@ def kept(table: Any, mask: NDArray[np.bool_]) -> list[Trajectory]:
 
 
 def chain_sums(table: Any, values: Floats) -> Floats:
-    """Return float64 (M,): the sum of each whole episode's values, from its beginning to its end.
-
-    Args:
-        table: N rows, M trajectories.
-        values: float64 (N,), one per row.
-    """
+    """Return float64 (M,): the sum of each whole episode's `values`, float64 (N,), from its beginning to its end."""
     own: Floats = np.bincount(table.trajectory, weights=values, minlength=table.n_trajectories).astype(np.float64)
     total = own.copy()
     so_far: dict[int, Floats] = {}  # of each trajectory that others were cut from, up to and with each of its steps
@@ -172,12 +167,7 @@ def chain_sums(table: Any, values: Floats) -> Floats:
 
 
 def counts_so_far(table: Any, flags: NDArray[np.bool_]) -> Ints:
-    """Return int64 (N,): how many rows of each row's episode are flagged, from its beginning up to this row.
-
-    Args:
-        table: N rows.
-        flags: bool (N,).
-    """
+    """Return int64 (N,): how many rows of each row's episode are in `flags`, bool (N,), up to and with this row."""
     count = np.cumsum(flags[table.order])
     begin, own = table.offsets[:-1], np.diff(table.offsets)
     count -= np.repeat(count[begin] - flags[table.order[begin]], own)
@@ -190,12 +180,7 @@ def counts_so_far(table: Any, flags: NDArray[np.bool_]) -> Ints:
 
 
 def latest(table: Any, flags: NDArray[np.bool_]) -> Ints:
-    """Return int64 (N,): the last flagged row of each row's episode up to this row, -1 where there is none.
-
-    Args:
-        table: N rows.
-        flags: bool (N,).
-    """
+    """Return int64 (N,): the last row of each row's episode in `flags`, bool (N,), up to this row; -1 for none."""
     begin, own = table.offsets[:-1], np.diff(table.offsets)
     found = np.maximum.accumulate(np.where(flags[table.order], np.arange(len(table)), -1))
     found[found < np.repeat(begin, own)] = -1
