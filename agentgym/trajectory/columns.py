@@ -280,7 +280,7 @@ def _int64(column: Any) -> Ints:
 
 
 def _python_numbers(values: Any, dtype: type[np.generic]) -> NDArray[Any] | None:
-    """Read a list of Python's own numbers as exactly this type, faster than numpy; None when it is anything else."""
+    """Read a list of Python's own numbers, faster than numpy does; None when it is anything else."""
     if not (isinstance(values, list) and values and type(values[0]) in (bool, int, float)):
         return None
     try:

@@ -46,8 +46,7 @@ def parent_rows(table: Any, parent: Mapping[Hashable, tuple[Hashable, int]]) -> 
     Raises:
         TypeError: when `parent` is no mapping, or an entry is not a pair of a name and an integer.
         ValueError: when it names a trajectory that is not in the table.
-        ForkError: (a ValueError) when the step is not there, is of another group, is the last of an episode, or does
-            not lead to where the trajectory begins.
+        ForkError: (a ValueError) when a trajectory cannot have been cut after the step, see `_check`.
     """
     if not isinstance(parent, Mapping):
         raise TypeError(
@@ -85,7 +84,7 @@ def chain(table: Any, trajectory: int) -> Ints:
 
 
 def unfolded(table: TableT) -> tuple[TableT, Ints]:
-    """Return the table of whole episodes and the row that each of its rows came from, see `StepTable.unfolded`."""
+    """Do what `StepTable.unfolded` says."""
     if not table.has_forks:
         return table, np.arange(len(table))
     if not unfolds(table):
@@ -155,6 +154,8 @@ def kept(table: Any, mask: NDArray[np.bool_]) -> list[Trajectory]:
 def chain_sums(table: Any, values: Floats) -> Floats:
     """Return float64 (M,): the sum of each whole episode's `values`, float64 (N,), from its beginning to its end."""
     own: Floats = np.bincount(table.trajectory, weights=values, minlength=table.n_trajectories).astype(np.float64)
+    if not table.has_forks:
+        return own
     total = own.copy()
     so_far: dict[int, Floats] = {}  # of each trajectory that others were cut from, up to and with each of its steps
     ends = _ends(table)

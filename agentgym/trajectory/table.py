@@ -21,10 +21,8 @@ from agentgym.checks import keywords_checked
 from agentgym.outside.text import MOST_DIGITS
 from agentgym.trajectory import forks
 from agentgym.trajectory.columns import check_rows, check_states, data_frame, intern, length, numbers
-from agentgym.trajectory.episode import Ending, Reply, Step, Trajectory, columns_of, trajectories_of
+from agentgym.trajectory.episode import Ending, Reply, Trajectory, columns_of, trajectories_of
 from agentgym.trajectory.file import read_columns, write_lines
-
-__all__ = ["Bools", "Ending", "Floats", "Ints", "Reply", "Step", "StepTable", "Trajectory"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -163,7 +161,7 @@ class StepTable:
         if terminated is None:
             table.terminated[table.last] = ~table.truncated[table.last]
         check_states(table)
-        if parent is not None:
+        if parent is not None and parent != {}:
             table.parent[:] = forks.parent_rows(table, parent)
         return table
 
