@@ -213,16 +213,19 @@ class SentenceEncoder:
 
     def _encode(self, texts: list[str]) -> NDArray[np.float32]:
         if self._encoder is None:
-            try:
-                from sentence_transformers import SentenceTransformer  # it brings torch
-            except ImportError as error:
-                raise ImportError(
-                    'SentenceEncoder needs sentence-transformers: pip install "stepcredit[embed]" (or give any '
-                    "function of your own that takes n states and returns n vectors)"
-                ) from error
-            self._encoder = SentenceTransformer(self.model, device=self.device)
+            self._encoder = self._load()
         options = {"batch_size": self.batch_size, "show_progress_bar": False, "convert_to_numpy": True}
         return np.array(self._encoder.encode(texts, **options), np.float32)
+
+    def _load(self) -> Any:
+        try:
+            from sentence_transformers import SentenceTransformer  # it brings torch
+        except ImportError as error:
+            raise ImportError(
+                'SentenceEncoder needs sentence-transformers: pip install "stepcredit[embed]" (or give any '
+                "function of your own that takes n states and returns n vectors)"
+            ) from error
+        return SentenceTransformer(self.model, device=self.device)
 
 
 @dataclasses.dataclass(frozen=True)
