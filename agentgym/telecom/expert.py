@@ -46,8 +46,12 @@ class Expert:
         self.task = task
         self._plans: dict[tuple[Any, ...], tuple[Call, ...] | None] = {}
         world = World(task.start)
-        self._line = next(line["line_id"] for line in world.lines.values() if line["phone_number"] == world.phone_number)
-        self._customer = next(each["customer_id"] for each in world.customers.values() if self._line in each["line_ids"])
+        self._line = next(
+            line["line_id"] for line in world.lines.values() if line["phone_number"] == world.phone_number
+        )
+        self._customer = next(
+            each["customer_id"] for each in world.customers.values() if self._line in each["line_ids"]
+        )
         named = (call.arguments.get("overdue_bill_id") for call in task.assertions)
         self._bills = [bill for bill in named if bill in world.bills]
         self._amount = next(
@@ -153,7 +157,9 @@ class Expert:
         """Return a number of calls that no solution is shorter than: one for each thing that is still broken."""
         searching = other = 0  # repairs that look for a network, and those that do not
         names = {call.name for call in self.task.assertions}
-        service = next((c.arguments["expected_status"] for c in self.task.assertions if c.name == "assert_service_status"), "")
+        service = next(
+            (c.arguments["expected_status"] for c in self.task.assertions if c.name == "assert_service_status"), ""
+        )
         if service == "no_service":
             return float(world.network_connection_status != "no_service")
         pictures, data = "assert_can_send_mms" in names, "assert_mobile_data_status" in names

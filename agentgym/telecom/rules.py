@@ -107,7 +107,11 @@ def _tool(function: Callable[..., Any], side: str) -> Tool:
         found: dict[str, Any] = {} if each.default is each.empty else {"default": each.default}
         if each.name in words:
             found["description"] = words[each.name]
-        properties[each.name] = {**found, "title": each.name.replace("_", " ").title(), "type": _TYPES[hints[each.name]]}
+        properties[each.name] = {
+            **found,
+            "title": each.name.replace("_", " ").title(),
+            "type": _TYPES[hints[each.name]],
+        }
     required = tuple(each.name for each in parameters if each.default is each.empty)
     schema = {
         **({"$defs": definitions} if definitions else {}),

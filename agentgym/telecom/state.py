@@ -170,6 +170,29 @@ def make_world(tables: Mapping[str, Table], phone: Mapping[str, Any], surroundin
     return World(tuple(values[name] for name in _NAMES))
 
 
+def difference(values: tuple[Any, ...], start: tuple[Any, ...]) -> str:
+    """Return what is not as it was, of two snapshots, in words that are equal where the states are.
+
+    >>> world = make_world({}, {}, {name: () for name in TABLES})
+    >>> start, world.airplane_mode = world.snapshot(), True
+    >>> difference(world.snapshot(), start)
+    'airplane_mode=True'
+    """
+    found = []
+    for name, value, before in zip(_NAMES, values, start, strict=True):
+        if value is before or value == before:
+            continue
+        if name in TABLES:
+            for key, record in value.items():
+                old = before.get(key, {})
+                if record is not old:
+                    changed = (f"{each}={inner}" for each, inner in record.items() if old.get(each, ...) != inner)
+                    found.append(f"{key} {', '.join(changed)}")
+        else:
+            found.append(f"{name}={value}")
+    return "; ".join(found)
+
+
 def paths(world: World) -> Iterator[tuple[str, Any]]:
     """Yield every value of a world with its path: "agent/lines/0/status", "user/device/airplane_mode"."""
     for name in TABLES:

@@ -13,7 +13,12 @@ _LAST = ("Adler", "Bergman", "Costa", "Dahl", "Eriksen", "Fontaine", "Grau", "Ho
 _CITIES = (("Lakeview", "MN"), ("Milltown", "OR"), ("Port Arden", "ME"), ("Stonebridge", "OH"), ("Westfield", "NM"))
 _STREETS = ("Birch Lane", "Canal Street", "Dock Road", "Garden Way", "Hill Street")
 _MODELS = ("Orbit 3", "Orbit 3 Mini", "Slate One", "Slate Pro", "Tern 7")
-_PLANS = (("Pocket", 4.0, 25.0, 4.0), ("Everyday", 12.0, 45.0, 2.5), ("Commuter", 20.0, 60.0, 2.0), ("Boundless", 500.0, 90.0, 0.5))
+_PLANS = (
+    ("Pocket", 4.0, 25.0, 4.0),
+    ("Everyday", 12.0, 45.0, 2.5),
+    ("Commuter", 20.0, 60.0, 2.0),
+    ("Boundless", 500.0, 90.0, 0.5),
+)
 CUSTOMERS = 12
 
 
