@@ -36,7 +36,7 @@ class Calls(NamedTuple):
     wrong: str
 
 
-class _Unreadable(ValueError):
+class _UnreadableError(ValueError):
     """What is wrong with a call."""
 
 
@@ -58,13 +58,13 @@ def read_calls(text: str) -> Calls:
     try:
         for found in _forms(text):
             if len(calls) == MOST_CALLS:
-                raise _Unreadable(f"more than {MOST_CALLS} calls at once")
+                raise _UnreadableError(f"more than {MOST_CALLS} calls at once")
             calls.append(found)
         if not calls:
-            raise _Unreadable(
+            raise _UnreadableError(
                 'no tool call: expected {"name": ..., "arguments": {...}}, that in <tool_call> tags, or name(key=value)'
             )
-    except _Unreadable as error:
+    except _UnreadableError as error:
         return Calls(tuple(calls), str(error))
     return Calls(tuple(calls), "")
 
@@ -97,41 +97,41 @@ def _objects(text: str) -> Any:
     """Yield the calls of a JSON object or list."""
     try:
         found = json.loads(text.strip(), object_pairs_hook=_distinct, parse_int=_integer, parse_constant=_constant)
-    except _Unreadable:
+    except _UnreadableError:
         raise
     except RecursionError:
-        raise _Unreadable(f"nested more than {MOST_DEPTH} deep") from None
+        raise _UnreadableError(f"nested more than {MOST_DEPTH} deep") from None
     except ValueError as error:
-        raise _Unreadable(f"not JSON: {error}") from None
+        raise _UnreadableError(f"not JSON: {error}") from None
     for each in found if isinstance(found, list) else [found]:
         yield _checked(each)
 
 
 def _checked(found: Any) -> ToolCall:
     if not isinstance(found, dict) or not isinstance(found.get("name"), str):
-        raise _Unreadable(f'a call must be an object with "name" and "arguments", got {_shown(found)}')
+        raise _UnreadableError(f'a call must be an object with "name" and "arguments", got {_shown(found)}')
     extra = [key for key in found if key not in ("name", "arguments", "parameters", "id", "type")]
     if extra:
-        raise _Unreadable(f'a call has "name" and "arguments", got {extra[0]!r:.80} too')
+        raise _UnreadableError(f'a call has "name" and "arguments", got {extra[0]!r:.80} too')
     arguments = found.get("arguments", found.get("parameters", {}))
     if isinstance(arguments, str):  # as the chat endpoints write them
         try:
             arguments = json.loads(arguments, object_pairs_hook=_distinct, parse_int=_integer, parse_constant=_constant)
         except (ValueError, RecursionError) as error:
-            words = error if isinstance(error, _Unreadable) else f"arguments are not JSON: {error}"
-            raise _Unreadable(str(words)) from None
+            words = error if isinstance(error, _UnreadableError) else f"arguments are not JSON: {error}"
+            raise _UnreadableError(str(words)) from None
     if arguments is None:
         arguments = {}
     if not isinstance(arguments, dict):
-        raise _Unreadable(f"arguments must be an object, got {_shown(arguments)}")
+        raise _UnreadableError(f"arguments must be an object, got {_shown(arguments)}")
     return _limited(ToolCall(found["name"], arguments))
 
 
 def _limited(call: ToolCall) -> ToolCall:
     if not _NAME.fullmatch(call.name):
-        raise _Unreadable(f"{call.name!r:.80} is no name of a tool")
+        raise _UnreadableError(f"{call.name!r:.80} is no name of a tool")
     if len(call.arguments) > MOST_ARGUMENTS:
-        raise _Unreadable(f"{len(call.arguments)} arguments, more than {MOST_ARGUMENTS}")
+        raise _UnreadableError(f"{len(call.arguments)} arguments, more than {MOST_ARGUMENTS}")
     level: list[Any] = [call.arguments]
     for _ in range(MOST_DEPTH):
         level = [
@@ -140,9 +140,9 @@ def _limited(call: ToolCall) -> ToolCall:
             if isinstance(each, (dict, list))
             for inner in (each.values() if isinstance(each, dict) else each)
         ]
-    if level:
-        raise _Unreadable(f"arguments are nested more than {MOST_DEPTH} deep")
-    return call
+        if not level:
+            return call
+    raise _UnreadableError(f"arguments are nested more than {MOST_DEPTH} deep")
 
 
 def _written(text: str, at: int) -> tuple[ToolCall, int]:
@@ -150,24 +150,24 @@ def _written(text: str, at: int) -> tuple[ToolCall, int]:
     name = _NAME.match(text, at)
     if name is None or text[name.end() : name.end() + 1] != "(":
         if at == 0:
-            raise _Unreadable(
+            raise _UnreadableError(
                 'no tool call: expected {"name": ..., "arguments": {...}}, that in <tool_call> tags, or name(key=value)'
             )
-        raise _Unreadable(f"text behind a call: {text[at : at + 40]!r}")
+        raise _UnreadableError(f"text behind a call: {text[at : at + 40]!r}")
     arguments: dict[str, Any] = {}
     at = _past(text, name.end() + 1)
     while text[at : at + 1] != ")":
         key = _KEY.match(text, at)
         if key is None:
-            raise _Unreadable(f"{name[0]}: expected key=value or the end of the call, got {text[at : at + 40]!r}")
+            raise _UnreadableError(f"{name[0]}: expected key=value or the end of the call, got {text[at : at + 40]!r}")
         if key[1] in arguments:
-            raise _Unreadable(f"{name[0]}: the argument {key[1]!r} stands twice")
+            raise _UnreadableError(f"{name[0]}: the argument {key[1]!r} stands twice")
         arguments[key[1]], at = _value(text, key.end(), name[0])
         at = _past(text, at)
         if text[at : at + 1] == ",":
             at = _past(text, at + 1)
         elif text[at : at + 1] != ")":
-            raise _Unreadable(f"{name[0]}: expected ',' or ')', got {text[at : at + 40]!r}")
+            raise _UnreadableError(f"{name[0]}: expected ',' or ')', got {text[at : at + 40]!r}")
     return _limited(ToolCall(name[0], arguments)), _past(text, at + 1)
 
 
@@ -178,11 +178,11 @@ def _value(text: str, at: int, name: str) -> tuple[Any, int]:
     try:
         return _DECODER.raw_decode(text, at)
     except RecursionError:
-        raise _Unreadable(f"{name}: nested more than {MOST_DEPTH} deep") from None
+        raise _UnreadableError(f"{name}: nested more than {MOST_DEPTH} deep") from None
     except json.JSONDecodeError:
         word = _WORD.match(text, at)
         if word is None:
-            raise _Unreadable(f"{name}: expected a value, got {text[at : at + 40]!r}") from None
+            raise _UnreadableError(f"{name}: expected a value, got {text[at : at + 40]!r}") from None
         return _WORDS.get(word[0], word[0]), word.end()
 
 
@@ -196,18 +196,18 @@ def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(made) < len(pairs):
         seen: set[str] = set()
         twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise _Unreadable(f"{twice!r:.80} stands twice")
+        raise _UnreadableError(f"{twice!r:.80} stands twice")
     return made
 
 
 def _integer(digits: str) -> int:
     if len(digits) > 19:
-        raise _Unreadable(f"a whole number of {len(digits)} digits")
+        raise _UnreadableError(f"a whole number of {len(digits)} digits")
     return int(digits)
 
 
 def _constant(word: str) -> float:
-    raise _Unreadable(f"{word} is no number")
+    raise _UnreadableError(f"{word} is no number")
 
 
 def _shown(value: Any) -> str:

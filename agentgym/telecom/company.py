@@ -99,7 +99,7 @@ def get_customer_by_name(world: World, full_name: str, dob: str) -> list[Record]
     Args:
         full_name: The full name of the customer.
         dob: Date of birth for verification, in the format YYYY-MM-DD.
-    """  # noqa: D415
+    """
     name = full_name.lower()
     return [
         customer
@@ -211,7 +211,7 @@ def get_data_usage(world: World, customer_id: str, line_id: str) -> dict[str, An
     Args:
         customer_id: ID of the customer who owns the line.
         line_id: ID of the line to check usage for.
-    """  # noqa: D415
+    """
     line = _line_of(world, customer_id, line_id)
     return {
         "line_id": line_id,

@@ -26,6 +26,9 @@ MOST_ERRORS = 10
 _TRANSFER = "transfer_to_human_agents"
 #: What can be named in a call once it was seen: ids, numbers of phones, apps, amounts.
 _NAMED = re.compile(r"\b[BCDLP]\d{4,10}\b|\b\d{3}-\d{3}-\d{4}\b|\b(?:messaging|browser)\b|\b\d+\.\d GB\b")
+#: Characters of an action whose reading is remembered: most are written in a few ways.
+_SHORT = 200
+_read = lru_cache(maxsize=8192)(read_calls)
 _BARE = [write_call(tool.name, {}) for tool in TOOLS.values() if not tool.required]
 _MODES = [write_call("set_network_mode_preference", {"mode": mode}) for mode in
           ("4g_5g_preferred", "4g_only", "3g_only", "2g_only")]  # fmt: skip
@@ -139,14 +142,14 @@ class TelecomEnv(TextEnv[str]):
     def _load(self, task: Task) -> None:
         self._task, self._world = task, World(task.start)
         self._shown, self._errors, self._end = task.ticket, 0, False
-        self._seen = frozenset(_NAMED.findall(task.ticket))
+        self._seen = _named(task.ticket)
         self._read: frozenset[str] = frozenset()
         self._left = frozenset(range(len(task.actions)))
-        self._holds = solved(self._world, task.assertions)
+        self._holds, self._known = solved(self._world, task.assertions), ""
 
     def act(self, command: str) -> tuple[float, bool, bool]:
         """Play one command; see the class page for the reward."""
-        calls, wrong = read_calls(command)
+        calls, wrong = _read(command) if len(command) <= _SHORT else read_calls(command)
         if wrong and not (calls and not self.several):
             return self._failed(f"Error: {wrong}")
         shown, valid = [], True
@@ -158,7 +161,7 @@ class TelecomEnv(TextEnv[str]):
             if self._end:
                 break
         self._shown = "\n\n".join(shown)
-        self._seen |= frozenset(_NAMED.findall(self._shown))
+        self._seen |= _named(self._shown)
         if self.key == "seen":
             self._read |= {f"{write_call(*calls[0])}: {self._shown}"}
         done = self._won if self.auto_done else False
@@ -180,7 +183,9 @@ class TelecomEnv(TextEnv[str]):
                 i for i, (name, arguments) in enumerate(self._task.actions)
                 if name == made.name and (name == _TRANSFER or arguments == made.arguments)
             }  # fmt: skip
-            self._holds = solved(self._world, self._task.assertions)
+            if not TOOLS[made.name].reads:
+                self._holds = solved(self._world, self._task.assertions)
+                self._known = ""
         return answer, error
 
     def _failed(self, words: str) -> tuple[float, bool, bool]:
@@ -218,8 +223,10 @@ class TelecomEnv(TextEnv[str]):
             return f"closed, {'won' if self._won else 'lost'}"
         if self.key == "seen":
             return "\n".join(sorted(self._read)) or self._task.ticket
-        made = f"; made {len(self._task.actions) - len(self._left)}" if self._task.actions else ""
-        return difference(self._world.snapshot(), self._task.start) + made
+        if not self._known:
+            made = f"; made {len(self._task.actions) - len(self._left)}" if self._task.actions else ""
+            self._known = difference(self._world.snapshot(), self._task.start) + made or "as it was"
+        return self._known
 
     def get_state(self) -> Any:
         """Return the case, the world, and what was shown and done."""
@@ -231,7 +238,7 @@ class TelecomEnv(TextEnv[str]):
         """Load what `get_state` returned."""
         self._task, world, self._shown, self._errors, self._end, self._seen, self._read, self._left = state
         self._world = World(world)
-        self._holds = solved(self._world, self._task.assertions)
+        self._holds, self._known = solved(self._world, self._task.assertions), ""
 
     def content(self, task_id: str) -> Any:
         """Return ticket, faults and goal, see `TextEnv.content`."""
@@ -281,6 +288,11 @@ class TelecomVectorEnv(TextVectorEnv):
     """Many `TelecomEnv` in one process."""
 
     env_class = TelecomEnv
+
+
+@lru_cache(maxsize=8192)
+def _named(shown: str) -> frozenset[str]:
+    return frozenset(_NAMED.findall(shown))
 
 
 @lru_cache(maxsize=4096)

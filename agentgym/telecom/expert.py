@@ -151,16 +151,15 @@ class Expert:
         network, signal = world.network_technology_connected, world.network_signal_strength
         if data:
             return network == "5G" and signal in ("good", "excellent")
-        return world.network_connection_status == "connected" and not (pictures and "2G" == network or signal == "none")
+        return world.network_connection_status == "connected" and not (
+            (pictures and network == "2G") or signal == "none"
+        )
 
     def _least(self, world: World) -> float:
         """Return a number of calls that no solution is shorter than: one for each thing that is still broken."""
         searching = other = 0  # repairs that look for a network, and those that do not
         names = {call.name for call in self.task.assertions}
-        service = next(
-            (c.arguments["expected_status"] for c in self.task.assertions if c.name == "assert_service_status"), ""
-        )
-        if service == "no_service":
+        if Call("assert_service_status", {"expected_status": "no_service"}) in self.task.assertions:
             return float(world.network_connection_status != "no_service")
         pictures, data = "assert_can_send_mms" in names, "assert_mobile_data_status" in names
         apn = world.active_apn_settings

@@ -138,13 +138,15 @@ def _switched(world: World, what: str, on: bool) -> str:
 
 def check_status_bar(world: World) -> str:
     """Shows what icons are currently visible in your phone's status bar (the area at the top of the screen). \
-Displays network signal strength, mobile data status (enabled, disabled, data saver), Wi-Fi status, and battery level."""
+Displays network signal strength, mobile data status (enabled, disabled, data saver), Wi-Fi status, and battery level.
+    """
     return f"Status Bar: {status_bar(world)}"
 
 
 def check_network_status(world: World) -> str:
     """Checks your phone's connection status to cellular networks and Wi-Fi. Shows airplane mode status, signal \
-strength, network type, whether mobile data is enabled, and whether data roaming is enabled."""
+strength, network type, whether mobile data is enabled, and whether data roaming is enabled.
+    """
     on, yes = ("OFF", "ON"), ("No", "Yes")
     lines = [
         f"Airplane Mode: {on[world.airplane_mode]}",
@@ -169,7 +171,8 @@ def check_network_mode_preference(world: World) -> str:
 
 def set_network_mode_preference(world: World, mode: str) -> str:
     """Changes the type of cellular network your phone prefers to connect to (e.g., 5G, LTE/4G, 3G). Higher-speed \
-networks (LTE/5G) provide faster data but may use more battery."""
+networks (LTE/5G) provide faster data but may use more battery.
+    """
     if mode not in MODES:
         known = ", ".join(MODES)
         words = f"Failed to set network mode: '{mode}' is not a valid option. Please use one of: {known}"
@@ -181,7 +184,8 @@ networks (LTE/5G) provide faster data but may use more battery."""
 
 def run_speed_test(world: World) -> str:
     """Measures your current internet connection speed (download speed). Provides information about connection \
-quality and what activities it can support."""
+quality and what activities it can support.
+    """
     found, grade = speed(world)
     if found is None:
         return f"Speed test failed: {grade}."
@@ -206,7 +210,8 @@ and Bluetooth.
 
 def check_sim_status(world: World) -> str:
     """Checks if your SIM card is working correctly and displays its current status. Shows if the SIM is active, \
-missing, or locked with a PIN or PUK code."""
+missing, or locked with a PIN or PUK code.
+    """
     return _SIM[sim_status(world)]
 
 
@@ -255,7 +260,8 @@ def toggle_data_saver_mode(world: World) -> str:
 
 def check_apn_settings(world: World) -> str:
     """Checks the technical APN settings your phone uses to connect to your carrier's mobile data network. Shows \
-current APN name and MMSC URL for picture messaging."""
+current APN name and MMSC URL for picture messaging.
+    """
     apn = world.active_apn_settings
     return (
         f"Current APN Name: {apn['apn_name'] or 'Not Set'}\n"
@@ -294,7 +300,8 @@ def reset_apn_settings(world: World) -> str:
 
 def check_wifi_status(world: World) -> str:
     """Checks your Wi-Fi connection status. Shows if Wi-Fi is turned on, which network you're connected to (if any), \
-and the signal strength."""
+and the signal strength.
+    """
     if not world.wifi_enabled:
         return "Wi-Fi is turned OFF."
     if not world.wifi_connected:
@@ -318,7 +325,8 @@ networks for internet access.
 
 def check_wifi_calling_status(world: World) -> str:
     """Checks if Wi-Fi Calling is enabled on your device. This feature allows you to make and receive calls over a \
-Wi-Fi network instead of using the cellular network."""
+Wi-Fi network instead of using the cellular network.
+    """
     return f"Wi-Fi Calling is currently turned {'ON' if world.wifi_calling_enabled else 'OFF'}."
 
 
@@ -334,15 +342,15 @@ cellular network, which can help in areas with weak cellular signal.
 
 def check_vpn_status(world: World) -> str:
     """Checks if you're using a VPN (Virtual Private Network) connection. Shows if a VPN is active, connected, and \
-displays any available connection details."""
+displays any available connection details.
+    """
     if world.vpn_connected:
         details = world.vpn_details
         if not details:
             return "VPN is ON and connected (no specific details available)."
         grade = details["server_performance"]
-        shown = "{%s'server_performance': <PerformanceLevel.%s: %r>}" % (
-            "".join(f"{name!r}: {details[name]!r}, " for name in ("server_address", "protocol")), grade.upper(), grade,
-        )  # fmt: skip
+        known = "".join(f"{name!r}: {details[name]!r}, " for name in ("server_address", "protocol"))
+        shown = f"{{{known}'server_performance': <PerformanceLevel.{grade.upper()}: {grade!r}>}}"
         return f"VPN is ON and connected. Details: {shown}"
     if world.vpn_enabled_setting:
         return "VPN is turned ON in settings, but currently not connected."
@@ -359,7 +367,8 @@ def connect_vpn(world: World) -> str:
 
 def disconnect_vpn(world: World) -> str:
     """Disconnects any active VPN (Virtual Private Network) connection. Stops routing your internet traffic through a \
-VPN server, which might affect connection speed or access to content."""
+VPN server, which might affect connection speed or access to content.
+    """
     if not world.vpn_connected:
         return _with_bar(world, "No active VPN connection to disconnect.")
     world.vpn_connected, world.vpn_details = False, None
@@ -387,7 +396,8 @@ def check_app_status(world: World, app_name: str) -> str:
 
 def check_app_permissions(world: World, app_name: str) -> str:
     """Checks what permissions a specific app currently has. Shows if the app has access to features like storage, \
-camera, location, etc."""
+camera, location, etc.
+    """
     granted = _granted(world, app_name)
     if granted is None:
         return f"App '{app_name}' not found on this phone."
@@ -427,7 +437,8 @@ def can_send_mms(world: World) -> str:
 
 def reboot_device(world: World) -> str:
     """Restarts your phone completely. This can help resolve many temporary software glitches by refreshing all \
-running services and connections."""
+running services and connections.
+    """
     words = "Restarting network services..."
     if world.active_apn_settings["reset_at_reboot"]:
         words = f"Resetting APN settings...\n{words}"
@@ -468,7 +479,7 @@ TOOLS = (
 
 def set_user_info(world: World, name: str, phone_number: str) -> None:
     """Say whose phone it is."""
-    world.name, world.phone_number = name, phone_number
+    world.name, world.phone_number, world.owner, world.agreed = name, phone_number, None, ()
 
 
 def set_user_location(world: World, abroad: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, get_type_hints
@@ -22,6 +23,7 @@ class Tool(NamedTuple):
         required: names of the arguments that a call must have, in order.
         known: names of all arguments.
         schema: as JSON, in the form in which chat templates take it.
+        reads: whether it only shows something.
     """
 
     name: str
@@ -30,6 +32,7 @@ class Tool(NamedTuple):
     required: tuple[str, ...]
     known: tuple[str, ...]
     schema: dict[str, Any]
+    reads: bool
 
 
 class Call(NamedTuple):
@@ -123,7 +126,8 @@ def _tool(function: Callable[..., Any], side: str) -> Tool:
     name = function.__name__
     described = {"name": name, "description": written, "parameters": schema}
     return Tool(
-        name, side, function, required, tuple(properties), {"type": "function", "function": described}
+        name, side, function, required, tuple(properties), {"type": "function", "function": described},
+        name.startswith(("check_", "get_", "can_", "run_")),
     )  # fmt: skip
 
 
@@ -190,9 +194,14 @@ def _printed(answer: Any) -> str:
 
 def synchronise(world: World) -> None:
     """Let the phone know what the company changed, and the company what was paid."""
-    if world.phone_number is None:
+    agreed = world.lines, world.bills, world.payment_request
+    if world.phone_number is None or (world.agreed and all(map(operator.is_, agreed, world.agreed))):
         return
-    line = company.line_by_phone(world, world.phone_number)
+    if world.owner is None:
+        line_id = company.line_by_phone(world, world.phone_number)["line_id"]
+        world.owner = company.get_customer_by_phone(world, world.phone_number)["customer_id"], line_id
+    customer_id, line_id = world.owner
+    line = world.lines[line_id]
     world.line_active = line["status"] == "Active"
     world.roaming_allowed = line["roaming_enabled"]
     limit = world.plans[line["plan_id"]]["data_limit_gb"] + line["data_refueling_gb"]
@@ -202,9 +211,10 @@ def synchronise(world: World) -> None:
         company.change_bill(world, request["bill_id"], status="Paid")
         request = world.payment_request = None
     if request is None:
-        bill = company.awaited(world, company.get_customer_by_phone(world, world.phone_number))
+        bill = company.awaited(world, world.customers[customer_id])
         if bill is not None:
             world.payment_request = {"bill_id": bill["bill_id"], "amount_due": bill["total_due"], "paid": False}
+    world.agreed = world.lines, world.bills, world.payment_request
 
 
 _BEGINNINGS: dict[str, Callable[..., Any]] = {

@@ -119,6 +119,7 @@ APN = {
     "mms_proxy": None, "mms_port": None,
 }  # fmt: skip
 PERMISSIONS = ("sms", "storage", "phone", "network")
+_NONE = dict.fromkeys(PERMISSIONS, False)
 #: A phone without faults: its attributes by name. "signal_strength" is the best signal of each network around.
 PHONE: Mapping[str, Any] = {
     "sim_card_status": "active", "sim_card_missing": False, "airplane_mode": False, "network_signal_strength": "good",
@@ -128,8 +129,8 @@ PHONE: Mapping[str, Any] = {
     "wifi_signal_strength": "none", "wifi_calling_enabled": False, "wifi_calling_mms_over_wifi": False,
     "data_saver_mode": False, "vpn_enabled_setting": False, "vpn_connected": False, "vpn_details": None,
     "app_statuses": {
-        "messaging": {"app_name": "messaging", "permissions": dict(zip(PERMISSIONS, (True, True, True, False)))},
-        "browser": {"app_name": "browser", "permissions": dict(zip(PERMISSIONS, (False, True, False, True)))},
+        "messaging": {"app_name": "messaging", "permissions": {**_NONE, "sms": True, "storage": True, "phone": True}},
+        "browser": {"app_name": "browser", "permissions": {**_NONE, "storage": True, "network": True}},
     },
 }  # fmt: skip
 SURROUNDINGS: Mapping[str, Any] = {
@@ -138,14 +139,15 @@ SURROUNDINGS: Mapping[str, Any] = {
     "mobile_data_usage_exceeded": False, "line_active": True, "payment_request": None,
 }  # fmt: skip
 TABLES = ("plans", "customers", "lines", "bills", "devices")
-_NAMES = (*PHONE, *SURROUNDINGS, *TABLES, "made")
+_NAMES = (*PHONE, *SURROUNDINGS, *TABLES, "made", "owner", "agreed")
 _VALUES = attrgetter(*_NAMES)
 
 
 class World:
     """The company's tables, one phone and what is around it. Attributes are those of `PHONE`, `SURROUNDINGS`, `TABLES`.
 
-    `made` counts the bills that were made since the start: their ids are numbered with it.
+    `made` counts the bills that were made since the start: their ids are numbered with it. `owner` is customer and line
+    of the phone's number, and `agreed` the tables that phone and company last agreed on: both follow from the rest.
     """
 
     __slots__ = _NAMES
@@ -166,7 +168,7 @@ class World:
 
 def make_world(tables: Mapping[str, Table], phone: Mapping[str, Any], surroundings: Mapping[str, Any]) -> World:
     """Return a world; what phone and surroundings leave out is as in `PHONE` and `SURROUNDINGS`."""
-    values = {**PHONE, **phone, **SURROUNDINGS, **surroundings, **tables, "made": 0}
+    values = {**PHONE, **phone, **SURROUNDINGS, **surroundings, **tables, "made": 0, "owner": None, "agreed": ()}
     return World(tuple(values[name] for name in _NAMES))
 
 
@@ -180,7 +182,7 @@ def difference(values: tuple[Any, ...], start: tuple[Any, ...]) -> str:
     """
     found = []
     for name, value, before in zip(_NAMES, values, start, strict=True):
-        if value is before or value == before:
+        if value is before or name in ("owner", "agreed") or value == before:
             continue
         if name in TABLES:
             for key, record in value.items():

@@ -1,4 +1,4 @@
-"""Tasks: what is broken at the start, what the ticket says, and what must hold at the end. Generated ones, or the published."""
+"""Tasks, generated or published: what is broken at the start, what the ticket says, what must hold at the end."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Task(NamedTuple):
 
 
 class Desk(Protocol):
-    """Where tasks come from: the protocol `agentgym.tasks.Tasks`, and the split of episodes for which nobody names one."""
+    """Where tasks come from: `agentgym.tasks.Tasks`, and the split of episodes whose options name none."""
 
     first: str
 
@@ -65,7 +65,9 @@ def _on_line(name: str, /, **more: Any) -> Callable[[_Person], tuple[Call, ...]]
 
 def _abroad(phone: str, line: str) -> Callable[[_Person], tuple[Call, ...]]:
     return lambda person: (
-        *_calls("set_user_location", abroad=True), *_calls(f"turn_roaming_{phone}"), *_on_line(f"{line}_roaming")(person)
+        *_calls("set_user_location", abroad=True),
+        *_calls(f"turn_roaming_{phone}"),
+        *_on_line(f"{line}_roaming")(person),
     )  # fmt: skip
 
 
@@ -141,8 +143,8 @@ _WANTED: Mapping[str, tuple[Call, ...]] = {
 }
 _TICKETS: Mapping[str, str] = {
     "service": (
-        "{name} cannot make calls: the phone shows no service. Phone number: {number}. The customer agrees to pay bills "
-        "that are overdue. The case is closed once the phone is connected to a network."
+        "{name} cannot make calls: the phone shows no service. Phone number: {number}. The customer agrees to pay "
+        "bills that are overdue. The case is closed once the phone is connected to a network."
     ),
     "mobile_data": (
         "{name} has no mobile data, or it is very slow. Phone number: {number}. The customer is {place} and agrees to "
@@ -150,9 +152,9 @@ _TICKETS: Mapping[str, str] = {
         "says excellent."
     ),
     "mms": (
-        "{name} cannot send pictures with the messaging app. Phone number: {number}. The customer is {place} and agrees "
-        "to pay for {refuel} GB of data where data is used up, but keeps the plan. The case is closed once pictures can "
-        "be sent."
+        "{name} cannot send pictures with the messaging app. Phone number: {number}. The customer is {place} and "
+        "agrees to pay for {refuel} GB of data where data is used up, but keeps the plan. The case is closed once "
+        "pictures can be sent."
     ),
 }
 #: Splits, with the eighths of a digest that belong to them; "test_hard" has more faults than the others.

@@ -1,4 +1,4 @@
-"""A company of our own: plans, customers with their lines, devices and bills. Everything is drawn once, from a fixed seed."""
+"""A company of our own: plans, customers, lines, devices and bills, drawn once from a fixed seed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,9 @@ def company() -> World:
                 "data_refueling_price_per_gb": refuelling,
             }
         )  # fmt: skip
-    for number, (first, last) in enumerate(zip(draws.sample(_FIRST, CUSTOMERS), draws.sample(_LAST, CUSTOMERS)), 1):
+    for number, (first, last) in enumerate(
+        zip(draws.sample(_FIRST, CUSTOMERS), draws.sample(_LAST, CUSTOMERS), strict=True), 1
+    ):
         _add_customer(rows, draws, number, f"{first} {last}")
     return make_world({kind: make_table(kind, rows[kind]) for kind in TABLES}, {}, {})
 

@@ -1,4 +1,4 @@
-"""The published files: a folder with `db.toml`, `tasks.json` and the others, plain or packed as .xz, or the wheel itself."""
+"""The published files: a folder with `db.toml`, `tasks.json` and the others (plain or .xz), or the wheel."""
 
 from __future__ import annotations
 

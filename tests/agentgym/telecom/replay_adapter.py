@@ -24,7 +24,8 @@ def drawn_ids(trace: Path) -> list[tuple[str, list[str]]]:
         for line in lines:
             episode = json.loads(line)
             changes = (step.get("set", {}).items() for step in episode["steps"] if step["name"] == "refuel_data")
-            made = [value for change in changes for path, value in change if "bills/" in path and path.endswith("/bill_id")]
+            bills = [item for change in changes for item in change if "bills/" in item[0]]
+            made = [value for path, value in bills if path.endswith("/bill_id")]
             episodes.append((episode["task"], made))
     return episodes
 
