@@ -11,12 +11,12 @@ from typing import Any, ClassVar, Literal, get_args
 from agentgym.checks import check_name, keywords_checked, suggest, whole
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.outside.tool_calls import ToolCall, read_calls, write_call
-from agentgym.tasks import Tasks, check_split, choose
+from agentgym.tasks import check_split, choose
 from agentgym.telecom import text
 from agentgym.telecom.expert import Expert
 from agentgym.telecom.rules import TOOLS, call, solved
 from agentgym.telecom.state import PERMISSIONS, World, difference
-from agentgym.telecom.tasks import KINDS, GeneratedDesk, Task, as_tasks, open_desk
+from agentgym.telecom.tasks import KINDS, GeneratedDesk, OfficialDesk, Task, open_desk
 from agentgym.vector import TextVectorEnv
 
 Reward = Literal["end", "assertions"]
@@ -123,12 +123,13 @@ class TelecomEnv(TextEnv[str]):
         self.key = check_name(key, get_args(Key), "key")
         self.auto_done, self.several, self.errors_are_valid = bool(auto_done), bool(several), bool(errors_are_valid)
         if data is None:
-            self.tasks = as_tasks(_generated(faults, kinds, num_tasks, hopeless))
+            self._desk: GeneratedDesk | OfficialDesk = _generated(faults, kinds, num_tasks, hopeless)
             rules = text.MANUAL
         else:
-            desk = open_desk(str(data))
             check_name(policy, ("manual", "workflow"), "policy")
-            self.tasks, rules = as_tasks(desk), desk.files.policy(policy)
+            self._desk = open_desk(str(data))
+            rules = self._desk.files.policy(policy)
+        self.tasks = self._desk
         self.split = check_split(self.tasks, "train" if split is None else split)
         self.tools = [*(tool.schema for tool in TOOLS.values()), text.DONE]
         self.observation_space = TextSpace()
@@ -204,19 +205,25 @@ class TelecomEnv(TextEnv[str]):
     def describe(self, valid: bool) -> Info:
         """Return the info dict of the current state."""
         info: Info = {
-            "admissible_actions": () if self._end else _admissible(self._seen),
-            "is_action_valid": valid,
-            "state_key": self._state_key(),
-            "task_id": self._task.id,
-            "won": self._end and self._won and self._errors < MOST_ERRORS,
-            "score": sum(self._holds) / len(self._holds),
-            "kind": self._task.kind,
-            "faults": len(self._task.faults),
-        }
+            "admissible_actions": (), "is_action_valid": valid, "state_key": "", "task_id": self._task.id, "won": False,
+            "score": 0.0, "kind": self._task.kind, "faults": len(self._task.faults),
+        }  # fmt: skip
+        return self._describe(info)
+
+    def _describe(self, info: Info) -> Info:
+        """Write the state into an info dict of the same episode."""
+        info["admissible_actions"] = () if self._end else _admissible(self._seen)
+        info["state_key"] = self._state_key()
+        info["won"] = self._end and self._won and self._errors < MOST_ERRORS
+        info["score"] = sum(self._holds) / len(self._holds)
         if self.expert:
-            best = () if self._end else self.optimal_actions()
-            info["expert_action"] = best[0] if best else ""
+            info["expert_action"] = "".join(self.optimal_actions()[:1])
         return info
+
+    def advance(self, command: str, info: Info) -> tuple[str, float, bool, Info]:
+        """Play one command, see the base class; each episode keeps one info dict."""
+        reward, over, info["is_action_valid"] = self.act(command)
+        return self._shown, reward, over, self._describe(info)
 
     def _state_key(self) -> str:
         if self._end:
@@ -261,12 +268,12 @@ class TelecomEnv(TextEnv[str]):
 
     def _plan(self) -> Sequence[Any] | None:
         left = [self._task.actions[i] for i in sorted(self._left)]
-        return _expert(self.tasks, self._task.id).plan(self._world, left)
+        return _expert(self._desk, self._task.id).plan(self._world, left)
 
 
 @lru_cache(maxsize=4096)
-def _expert(tasks: Tasks[Task], task_id: str) -> Expert:
-    return Expert(tasks.by_id(task_id, None))
+def _expert(desk: GeneratedDesk | OfficialDesk, task_id: str) -> Expert:
+    return Expert(desk.by_id(task_id, None))
 
 
 def _generated(faults: Sequence[int], kinds: Sequence[str], num_tasks: int, hopeless: bool) -> GeneratedDesk:
@@ -313,8 +320,8 @@ def _admissible(seen: frozenset[str]) -> tuple[str, ...]:
     ]
     found += [write_call("get_details_by_id", {"id": each}) for letter in "BCDLP" for each in kind(letter)]
     for customer in customers:
-        names = ("get_customer_by_id", "get_bills_for_customer")
-        found += [write_call(name, {"customer_id": customer}) for name in names]
+        for name in ("get_customer_by_id", "get_bills_for_customer"):
+            found.append(write_call(name, {"customer_id": customer}))
         for line in lines:
             ours = {"customer_id": customer, "line_id": line}
             names = ("get_data_usage", "enable_roaming", "disable_roaming", "resume_line")

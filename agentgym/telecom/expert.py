@@ -85,6 +85,7 @@ class Expert:
         start = world.snapshot()
         first = self._least(world)
         # Among equal sums the deepest first: the estimate is exact nearly everywhere, and one path is followed down.
+        queue: list[tuple[float, float, int, tuple[Any, ...], tuple[Call, ...]]]
         queue = [(first, first, next(order), start, ())]
         best = {self._key(world): 0}
         while queue and len(best) < _MOST:

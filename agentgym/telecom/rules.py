@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, get_type_hints
 
 from agentgym.telecom import company, phone
-from agentgym.telecom.state import Record, World
+from agentgym.telecom.state import APN, Record, World
 
 
 class Tool(NamedTuple):
@@ -57,7 +57,7 @@ _TYPES = {str: "string", int: "integer", float: "number"}
 def _apn_schema() -> dict[str, Any]:
     properties = {}
     for name, (kind, words) in _APN_FIELDS.items():
-        default = phone.APN[name]
+        default = APN[name]
         title = {"title": name.replace("_", " ").title()}
         if isinstance(kind, dict):
             properties[name] = {**kind, "default": default, "description": words}

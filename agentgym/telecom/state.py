@@ -7,8 +7,9 @@ snapshot of the world is the tuple of its fields, and worlds share whatever did 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from operator import attrgetter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
+from operator import attrgetter, is_not
 from typing import Any
 
 Table = dict[str, "Record"]
@@ -79,7 +80,7 @@ _REALS = frozenset(
 )  # fmt: skip
 
 
-def make_table(kind: str, rows: list[Mapping[str, Any]]) -> Table:
+def make_table(kind: str, rows: Sequence[Mapping[str, Any]]) -> Table:
     """Return a table of rows as a file has them, in their order.
 
     Args:
@@ -152,6 +153,45 @@ class World:
 
     __slots__ = _NAMES
 
+    sim_card_status: str
+    sim_card_missing: bool
+    airplane_mode: bool
+    network_signal_strength: str
+    network_technology_connected: str
+    network_connection_status: str
+    battery_level: int
+    data_enabled: bool
+    roaming_enabled: bool
+    network_mode_preference: str
+    active_apn_settings: Mapping[str, Any]
+    wifi_enabled: bool
+    wifi_connected: bool
+    wifi_ssid: str | None
+    wifi_signal_strength: str
+    wifi_calling_enabled: bool
+    wifi_calling_mms_over_wifi: bool
+    data_saver_mode: bool
+    vpn_enabled_setting: bool
+    vpn_connected: bool
+    vpn_details: Mapping[str, str] | None
+    app_statuses: Mapping[str, Mapping[str, Any]]
+    name: str | None
+    phone_number: str | None
+    is_abroad: bool
+    roaming_allowed: bool
+    signal_strength: Mapping[str, str]
+    mobile_data_usage_exceeded: bool
+    line_active: bool
+    payment_request: Mapping[str, Any] | None
+    plans: Table
+    customers: Table
+    lines: Table
+    bills: Table
+    devices: Table
+    made: int
+    owner: tuple[str, str] | None
+    agreed: tuple[Any, ...]
+
     def __init__(self, values: tuple[Any, ...]) -> None:
         self.load(values)
 
@@ -181,8 +221,9 @@ def difference(values: tuple[Any, ...], start: tuple[Any, ...]) -> str:
     'airplane_mode=True'
     """
     found = []
-    for name, value, before in zip(_NAMES, values, start, strict=True):
-        if value is before or name in ("owner", "agreed") or value == before:
+    # Most fields are the very object that they were.
+    for name, value, before in compress(zip(_NAMES, values, start, strict=True), map(is_not, values, start)):
+        if value == before or name in ("owner", "agreed"):
             continue
         if name in TABLES:
             for key, record in value.items():

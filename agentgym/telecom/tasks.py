@@ -6,9 +6,9 @@ import hashlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from agentgym.tasks import Draws, Tasks
+from agentgym.tasks import Draws
 from agentgym.telecom.generated.company import company
 from agentgym.telecom.rules import Call, begin
 from agentgym.telecom.state import World
@@ -38,12 +38,6 @@ class Task(NamedTuple):
     start: tuple[Any, ...]
     assertions: tuple[Call, ...]
     actions: tuple[Call, ...]
-
-
-class Desk(Protocol):
-    """Where tasks come from: `agentgym.tasks.Tasks`, and the split of episodes whose options name none."""
-
-    first: str
 
 
 class _Person(NamedTuple):
@@ -162,7 +156,7 @@ _SPLITS = {"train": range(6), "valid": range(6, 7), "test": range(7, 8), "test_h
 
 
 class GeneratedDesk:
-    """Tasks of our own company, without end; satisfies `Desk`. The same kind and faults are in one split only.
+    """Tasks of our own company, without end; satisfies `agentgym.tasks.Tasks`. No two splits share a set of faults.
 
     Args:
         faults: least and largest number of faults of a task; those of "test_hard" have up to four more.
@@ -173,7 +167,6 @@ class GeneratedDesk:
 
     name = "the generated cases"
     splits = tuple(_SPLITS)
-    first = "train"
 
     def __init__(self, faults: tuple[int, int], kinds: tuple[str, ...], num_tasks: int, hopeless: bool) -> None:
         self.faults, self.kinds, self.num_tasks, self.hopeless = faults, kinds, num_tasks, hopeless
@@ -247,7 +240,7 @@ def _made(task_id: str, kind: str, names: tuple[str, ...], draws: Draws) -> Task
 
 
 class OfficialDesk:
-    """The published tasks; satisfies `Desk`. A task's id is the published one.
+    """The published tasks; satisfies `agentgym.tasks.Tasks`. A task's id is the published one.
 
     Args:
         path: a folder of the published files, or the wheel.
@@ -255,8 +248,6 @@ class OfficialDesk:
     Raises:
         agentgym.outside.text.DataError: as `agentgym.telecom.official.files.Files`.
     """
-
-    first = "train"
 
     def __init__(self, path: str) -> None:
         from agentgym.telecom.official.files import Files
@@ -304,8 +295,3 @@ class OfficialDesk:
 def open_desk(path: str) -> OfficialDesk:
     """Return the published tasks of a path, read once a process."""
     return OfficialDesk(path)
-
-
-def as_tasks(desk: GeneratedDesk | OfficialDesk) -> Tasks[Task]:
-    """Return a desk as the protocol that `agentgym.tasks.choose` takes."""
-    return desk
