@@ -16,7 +16,7 @@ from agentgym.telecom import text
 from agentgym.telecom.expert import Expert
 from agentgym.telecom.rules import TOOLS, call, solved
 from agentgym.telecom.state import PERMISSIONS, World, difference
-from agentgym.telecom.tasks import KINDS, GeneratedDesk, OfficialDesk, Task, open_desk
+from agentgym.telecom.tasks import KINDS, REFUEL, GeneratedDesk, OfficialDesk, Task, open_desk
 from agentgym.vector import TextVectorEnv
 
 Reward = Literal["end", "assertions"]
@@ -95,6 +95,7 @@ class TelecomEnv(TextEnv[str]):
     True
     """
 
+    metadata: dict[str, Any] = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012
     OPTIONS: ClassVar[tuple[str, ...]] = ("split", "index", "task_id")
     SETTLED = ("task_id", "kind", "faults")
     no_hindsight: ClassVar[str] = "a case is closed by what was broken, so no other case does as well"
@@ -310,7 +311,7 @@ def _admissible(seen: frozenset[str]) -> tuple[str, ...]:
         return sorted(word for word in seen if word[0] == letter and word[1:].isdigit())
 
     customers, lines, bills = kind("C"), kind("L"), kind("B")
-    amounts = sorted(float(word.split()[0]) for word in seen if word.endswith(" GB"))
+    amounts = sorted(float(word.split()[0]) for word in seen if word.endswith(" GB")) or [REFUEL]
     apps = sorted(seen & {"messaging", "browser"})
     found = [*_BARE, *_MODES, write_call("set_apn_settings", {"apn_settings": {}})]
     found += [
