@@ -163,12 +163,8 @@ class Expert:
         if Call("assert_service_status", {"expected_status": "no_service"}) in self.task.assertions:
             return float(world.network_connection_status != "no_service")
         pictures, data = "assert_can_send_mms" in names, "assert_mobile_data_status" in names
-        apn = world.active_apn_settings
         if world.sim_card_status != "active":
             return math.inf
-        searching += world.airplane_mode + world.sim_card_missing
-        searching += apn["apn_name"] == "broken" or (pictures and apn["mmsc_url"] is None)
-        other += not world.line_active
         if pictures or data:
             searching += not world.data_enabled
             searching += world.is_abroad and not world.roaming_enabled
@@ -176,14 +172,24 @@ class Expert:
             if self._amount is None:
                 other += world.mobile_data_usage_exceeded
         if data:
-            searching += world.network_mode_preference != "4g_5g_preferred"
             other += world.data_saver_mode
             other += world.vpn_connected and (world.vpn_details or {}).get("server_performance") == "poor"
         if pictures:
             permissions = world.app_statuses["messaging"]["permissions"]
-            searching += world.network_mode_preference == "2g_only"
             other += world.wifi_calling_enabled and world.wifi_calling_mms_over_wifi
             other += (not permissions["sms"]) + (not permissions["storage"])
+        apn = world.active_apn_settings
+        no_mmsc = pictures and apn["mmsc_url"] is None
+        # A phone keeps the network that it has until something makes it look for one.
+        if searching or no_mmsc or not self._reached(world, pictures, data):
+            mode = world.network_mode_preference
+            repairs = (
+                world.airplane_mode + world.sim_card_missing + (no_mmsc or apn["apn_name"] == "broken")
+                + ((data and mode != "4g_5g_preferred") or (pictures and mode == "2g_only"))
+            )  # fmt: skip
+            # Where the phone only has to look again, that is a call of its own.
+            searching += repairs or not searching
+            other += not world.line_active
         if self._amount is not None:
             refuelled = world.lines[self._line]["data_refueling_gb"]
             if refuelled - self._amount >= 1e-6:
@@ -193,5 +199,4 @@ class Expert:
             if world.bills[bill]["status"] != "Paid":
                 request = world.payment_request
                 other += 1 if request is not None and request["bill_id"] == bill else 2
-        stale = not searching and not self._reached(world, pictures, data)
-        return float(searching + other + stale)
+        return float(searching + other)

@@ -124,7 +124,7 @@ def _tool(function: Callable[..., Any], side: str) -> Tool:
         "type": "object",
     }
     name = function.__name__
-    described = {"name": name, "description": written, "parameters": schema}
+    described = {"name": name, "description": written.strip(), "parameters": schema}
     return Tool(
         name, side, function, required, tuple(properties), {"type": "function", "function": described},
         name.startswith(("check_", "get_", "can_", "run_")),
@@ -169,6 +169,8 @@ def call(world: World, name: str, arguments: Mapping[str, Any]) -> tuple[str, bo
 def _wrong_arguments(tool: Tool, arguments: Mapping[str, Any]) -> str:
     """Return what Python says of arguments that do not fit, "" where they fit."""
     for name in arguments:
+        if name == "self":
+            return "got multiple values for argument 'self'"
         if name not in tool.known:
             return f"got an unexpected keyword argument '{name}'"
     missing = [repr(name) for name in tool.required if name not in arguments]

@@ -82,9 +82,14 @@ def _used_up(person: _Person) -> tuple[Call, ...]:
 
 
 def _overdue(ended: bool) -> Callable[[_Person], tuple[Call, ...]]:
-    return lambda person: _on_line(
-        "suspend_line_for_overdue_bill", new_bill_id=f"B9{person.line[1:]}", contract_ended=ended
-    )(person)
+    return lambda person: (
+        *_on_line("suspend_line_for_overdue_bill", new_bill_id=_overdue_bill(person), contract_ended=ended)(person),
+        *_calls("simulate_network_search"),
+    )
+
+
+def _overdue_bill(person: _Person) -> str:
+    return f"B9{person.line[1:]}"
 
 
 #: How each fault is brought about; names are those of the published tasks. Of a row one at most is in a task.
@@ -228,7 +233,7 @@ def _made(task_id: str, kind: str, names: tuple[str, ...], draws: Draws) -> Task
     begin(world, calls)
     assertions, actions = list(_WANTED[kind]), tuple[Call, ...]()
     if "overdue_bill_suspension" in names:
-        assertions += _calls("assert_no_overdue_bill", overdue_bill_id=f"B9{person.line[1:]}")
+        assertions += _calls("assert_no_overdue_bill", overdue_bill_id=_overdue_bill(person))
     if "data_usage_exceeded" in names:
         assertions += _on_line("assert_data_refueling_amount", expected_amount=REFUEL)(person)
     if any(name in HOPELESS for name in names):
