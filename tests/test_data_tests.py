@@ -50,5 +50,5 @@ def test_the_tests_of_published_data_are_found() -> None:
         "test_published_programs_in_the_papers_protocol" in found[tests / "agentgym/virtualhome/spa/test_activity.py"]
     )
     assert "test_every_offered_action_succeeds" not in found[tests / "agentgym/virtualhome/spa/test_activity.py"]
-    assert "test_episodes_of_the_original_engine_agree" in found[tests / "benchmarks/panels/test_grade.py"]
+    assert "test_episodes_of_the_original_engine_agree" in found[tests / "benchmarks/play/test_grade.py"]
     assert tests / "agentgym/searchqa/retrieval/test_serve.py" not in found

@@ -58,7 +58,7 @@ from agentgym.webshop.search.bm25 import Bm25
 from agentgym.webshop.search.bm25_build import build
 from agentgym.webshop.search.search import documents
 from agentgym.webshop.session import parse as parse_shop
-from benchmarks.panels.transcripts import read_log
+from benchmarks.play.transcripts import read_log
 from policies.engines.judge import read_scores
 from policies.engines.step_lines import Story, ToldStep, step_lines
 from tests.agentgym.alfworld.support import GOALS, PROBLEM, content, grammar, small_game

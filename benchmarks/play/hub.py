@@ -1,4 +1,4 @@
-"""`hub`: panels and results as a data set of the Hugging Face Hub, which reads back here.
+"""`hub`: panels and results as a data set of the Hugging Face Hub, which `read_folder` reads.
 
     python -m benchmarks.run hub runs/panels --out hub --upload NAME/REPOSITORY
 
@@ -6,10 +6,10 @@
 |---|---|
 | `README.md` | the card: what can be loaded, and the table of results |
 | `panels/<panel>.jsonl` | a line for each task: panel, its hash, environment, id, digest, kind |
-| `results/<panel>/<player>/results.json` | as `panel` wrote it |
+| `results/<panel>/<player>/results.json` | as `play` wrote it |
 | `results/<panel>/<player>/outcomes.jsonl` | the same as a table, a line for each episode |
 
-`datasets.load_dataset(NAME, "tasks")` and `(NAME, "outcomes")` are the tables. What was seen in episodes is left out.
+`datasets.load_dataset(NAME, "tasks")` and `(NAME, "outcomes")` are the tables; they hold no observations.
 """
 
 from __future__ import annotations
@@ -29,26 +29,25 @@ from agentgym.outside.text import DataError, read_json_lines
 from agentgym.trajectory.file import write_lines
 from benchmarks.console import explained, say
 from benchmarks.json_files import ResultsError, write_json
-from benchmarks.panels.comparison import check_same
-from benchmarks.panels.results import RESULTS, PanelResults, load
-from benchmarks.panels.table import percent
+from benchmarks.play.compare import check_same
+from benchmarks.play.results import RESULTS, PanelResults, load, percent
 
 _CARD = Path(__file__).with_name("hub.md.j2")
 
 
 def write_folder(results: Mapping[str, PanelResults], folder: Path) -> None:
-    """Write results, and the panels that they are of, as a data set's folder; files of before are replaced.
+    """Write results and their panels as a data set's folder; earlier files are replaced.
 
     Args:
         results: by `<panel>/<player>`, names of folders.
         folder: made where it is missing.
 
     Raises:
-        ResultsError: there are none, results that lie under one panel's name are not of the same tasks, or the folder
-            holds a README.md of something else or other results, which would be sent with these.
+        ResultsError: no results, results under one panel's name that are not of the same tasks, or a folder with
+            another README.md or other results, which would be sent with these.
     """
     if not results:
-        raise ResultsError("no results to write: expected files results.json, which `panel` writes")
+        raise ResultsError("no results to write: expected files results.json, which `play` writes")
     if (folder / "README.md").exists() and not (folder / "panels").is_dir():
         raise ResultsError(f"{folder / 'README.md'} is of something else: name an empty folder with --out")
     if others := sorted(_names(folder / "results") - results.keys()):
@@ -71,10 +70,10 @@ def write_folder(results: Mapping[str, PanelResults], folder: Path) -> None:
 
 
 def read_folder(folder: Path) -> dict[str, PanelResults]:
-    """Return the results of a data set's folder, one downloaded from the Hub for example, by `<panel>/<player>`.
+    """Return the results of a data set's folder, by `<panel>/<player>`.
 
     Raises:
-        ResultsError: a file that is not what `write_folder` writes, or results of other tasks than their panel lists.
+        ResultsError: a file of another form than `write_folder`'s, or results of other tasks than their panel lists.
     """
     found = _load_all(folder / "results")
     for name, one in found.items():
@@ -93,14 +92,12 @@ def read_folder(folder: Path) -> dict[str, PanelResults]:
 
 
 def upload(folder: Path, repository: str, *, private: bool = True) -> str:
-    """Send a data set's files to the Hub, by the token of `hf auth login`, and return its address.
-
-    Nothing else that lies in the folder is sent.
+    """Send a data set's files, and no others of its folder, to the Hub, and return the address.
 
     Args:
         folder: as `write_folder` made it.
-        repository: `NAME/REPOSITORY`, a data set; made where it is missing.
-        private: whether a new one can be seen by its owner alone.
+        repository: `NAME/REPOSITORY`, a data set; made where it is missing. The token is that of `hf auth login`.
+        private: whether only the owner sees a new one.
     """
     api = HfApi()
     address = api.create_repo(repository, repo_type="dataset", private=private, exist_ok=True)
@@ -112,10 +109,10 @@ def upload(folder: Path, repository: str, *, private: bool = True) -> str:
 
 
 def hub(
-    results: Annotated[Path, typer.Argument(help="Folder of results, panel by panel, as [bold]panel[/] makes it.")],
+    results: Annotated[Path, typer.Argument(help="Folder of results, panel by panel, as [bold]play[/] makes it.")],
     out: Annotated[Path, typer.Option(help="Folder of the data set.")] = Path("runs/hub"),
     upload_to: Annotated[str, typer.Option("--upload", help="Send it to the data set NAME/REPOSITORY.")] = "",
-    public: Annotated[bool, typer.Option(help="A new data set can be seen by everybody.")] = False,
+    public: Annotated[bool, typer.Option(help="Everybody can see a new data set.")] = False,
 ) -> None:
     """Write panels and results as a data set of the Hugging Face Hub, and send it there."""
     console = Console()

@@ -1,4 +1,4 @@
-"""Every file that `grade`, `compare`, `hub` and `panel` read, with every value in it replaced by hostile ones."""
+"""Every file that `grade`, `compare`, `hub` and `play` read, with every value in it replaced by hostile ones."""
 
 import copy
 import dataclasses
@@ -14,13 +14,12 @@ pytest.importorskip("typer")
 pytest.importorskip("huggingface_hub")
 
 from benchmarks.json_files import ResultsError, write_json
-from benchmarks.panels.command import choose_panel
-from benchmarks.panels.comparison import check_same, compare_results
-from benchmarks.panels.hub import read_folder, write_folder
-from benchmarks.panels.journal import Episode, Journal
-from benchmarks.panels.replay import Replay
-from benchmarks.panels.results import VERSION, PanelInfo, PanelResults, PolicyInfo, Summary, TaskOutcome, load
-from benchmarks.panels.transcripts import LoggedEpisode, read_log
+from benchmarks.play.compare import check_same, compare_results
+from benchmarks.play.grade import Replay
+from benchmarks.play.hub import read_folder, write_folder
+from benchmarks.play.panel import Episode, choose_panel, journal
+from benchmarks.play.results import VERSION, PanelInfo, PanelResults, PolicyInfo, Summary, TaskOutcome, load
+from benchmarks.play.transcripts import LoggedEpisode, read_log
 from benchmarks.statistics import Interval
 from tests.robustness.damage import VALUES
 
@@ -239,11 +238,11 @@ def test_another_listing_is_refused_with_its_line(tmp_path: Path) -> None:
 
 
 def test_a_journal_is_read_or_refused_with_file_and_line(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "episodes.jsonl")
+    kept = journal(tmp_path)
     episode = Episode("train/1", 0, "", True, 1.0, 10.5, 2, 0, False, 0.0, 0.0, 0.1, 0.0, ["up", "down"])
-    journal.add([episode])
-    line, counts = journal.path.read_bytes(), [0, 0]
+    kept.add(episode)
+    line, counts = kept.path.read_bytes(), [0, 0]
     for text in changed(dataclasses.asdict(dataclasses.replace(episode, sample=1))):
-        journal.path.write_bytes(line + text.encode() + b"\n")
-        counts[refused(lambda: Journal(journal.path), f"{journal.path}, line 2: ")] += 1
+        kept.path.write_bytes(line + text.encode() + b"\n")
+        counts[refused(lambda: journal(tmp_path), f"{kept.path}, line 2: ")] += 1
     assert min(counts) > 20

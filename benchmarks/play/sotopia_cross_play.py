@@ -1,16 +1,15 @@
-"""`crossplay`: every player of SOTOPIA against every other: who reaches its goal, and what is left for the other."""
+"""`study crossplay`: every player of SOTOPIA against every partner, each task in both roles."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from agentgym.sotopia.acts import NONE, Act
 from agentgym.sotopia.dialogue import Failure, Judge, Player, Verdict
@@ -21,8 +20,11 @@ from agentgym.sotopia.rules import SocialWorld
 from agentgym.sotopia.tasks import load_tasks
 from agentgym.tasks import check_split
 from baselines.environments.settings import SIDE_BY_SIDE
-from benchmarks.console import NONE as NOTHING
-from benchmarks.console import save_figures, say, table, telling
+from benchmarks import console
+from benchmarks.json_files import ResultsError
+from benchmarks.processes import Progress
+from benchmarks.report.page import Cell, Page, Table
+from benchmarks.study import Found, Study, Tell
 
 #: Goal scores above it are successes.
 THRESHOLD = 6
@@ -30,14 +32,26 @@ _PLAYERS = "silent,accepts-all,repeats,firm,fair,yielding,negotiator"
 
 
 @dataclass(frozen=True)
-class Cell:
+class CrossPlayConfig:
+    """What was asked for: players, partners and judge by name, folder of official files, split, number of tasks."""
+
+    players: list[str]
+    partners: list[str]
+    judge: str
+    data: str
+    split: str
+    tasks: int
+
+
+@dataclass(frozen=True)
+class Pairing:
     """One player against one partner, on some tasks, each of them played in both roles.
 
     Attributes:
         player, partner: their names.
         families: families of the tasks, in order.
         won: successes of the player by family.
-        played: dialogues by family, without those that could not be scored.
+        played: scored dialogues by family.
         goal: mean goal score of the player by family; 0 where none was scored.
         partner_goal: the same of the partner.
         turns: mean number of turns by family.
@@ -55,49 +69,48 @@ class Cell:
     unscored: int
 
 
+@dataclass(frozen=True)
+class CrossPlayResults(Found):
+    """The whole file: a pairing for every player and partner, player by player."""
+
+    config: CrossPlayConfig
+    cells: list[Pairing]
+
+
 def cross_play(
-    players: Sequence[str],
-    partners: Sequence[str],
+    player: str,
+    partner: str,
     tasks: Sequence[Task],
     judge: Judge,
-    find: Callable[[str], Player],
-    tell: Callable[[str], None] = lambda words: None,
-) -> list[Cell]:
-    """Return a cell for every player and partner, player by player.
+    find: Callable[[str], Player] = make_player,
+    progress: Progress = lambda done, total, words: None,
+) -> Pairing:
+    """Play a player against a partner.
 
     Args:
-        players: names of players.
-        partners: names of partners.
-        tasks: what is played; each in both roles.
+        player: its name.
+        partner: its name.
+        tasks: each played in both roles.
         judge: scores the dialogues.
         find: makes a player from its name.
-        tell: is told what comes next.
+        progress: called with the number of finished dialogues.
     """
-    cells = []
-    for player in players:
-        for partner in partners:
-            tell(f"{player} against {partner}")
-            cells.append(_cell(player, partner, tasks, judge, find))
-    return cells
-
-
-def _cell(player: str, partner: str, tasks: Sequence[Task], judge: Judge, find: Callable[[str], Player]) -> Cell:
     mine, theirs = find(player), find(partner)
     games = [(task, role) for task in tasks for role in (0, 1)]
     rows = []
     for start in range(0, len(games), SIDE_BY_SIDE):
         batch = games[start : start + SIDE_BY_SIDE]
         worlds = [SocialWorld(task) for task, _ in batch]
-        roles = [role for _, role in batch]
-        converse(worlds, roles, mine, theirs)
+        converse(worlds, [role for _, role in batch], mine, theirs)
         verdicts = judge.score([world.dialogue for world in worlds])
         for (task, role), world, verdict in zip(batch, worlds, verdicts, strict=True):
             if isinstance(verdict, Verdict) and world.ended != "failed":
                 rows.append((_kind(task), verdict.ratings[role].goal, verdict.ratings[1 - role].goal, world.turn))
+        progress(start + len(batch), len(games), "dialogues")
     families = list(dict.fromkeys(_kind(task) for task in tasks))
     found = [np.array([row[1:] for row in rows if row[0] == family]).reshape(-1, 3) for family in families]
     means = [each.mean(0).tolist() if len(each) else [0.0, 0.0, 0.0] for each in found]
-    return Cell(
+    return Pairing(
         player=player, partner=partner, families=families,
         won=[int((each[:, 0] > THRESHOLD).sum()) for each in found],
         played=[len(each) for each in found],
@@ -111,13 +124,13 @@ def _kind(task: Task) -> str:
 
 
 def converse(worlds: Sequence[SocialWorld], roles: Sequence[int], player: Player, partner: Player) -> None:
-    """Play dialogues to their ends; each turn is one call of the player and one of the partner, for all in turn.
+    """Play dialogues to their ends, all side by side; each turn asks the player once and the partner once.
 
     Args:
         worlds: dialogues that begin, by turns ("round-robin").
         roles: the player's role in each.
-        player: who plays these roles.
-        partner: who plays the others.
+        player: plays these roles.
+        partner: plays the others.
     """
     while running := [i for i, world in enumerate(worlds) if not world.ended]:
         for who, mine in ((player, True), (partner, False)):
@@ -135,7 +148,7 @@ def _play(world: SocialWorld, act: Act | Failure) -> None:
         world.play((act, NONE) if world.speakers[0] == 0 else (NONE, act))
 
 
-def crossplay(
+def configure(
     players: Annotated[
         str,
         typer.Option(
@@ -149,27 +162,23 @@ def crossplay(
     judge: Annotated[str, typer.Option(help="[bold]rules[/], or MODEL@URL.")] = "rules",
     data: Annotated[Path | None, typer.Option(help="Folder of the official files. Default: generated tasks.")] = None,
     split: Annotated[str | None, typer.Option(help="Whose tasks. Default: test, of official ones numeric.")] = None,
-    tasks: Annotated[int, typer.Option(min=1, help="Number of tasks, each played in both roles.")] = 200,
-    out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
-) -> None:
+    tasks: Annotated[
+        int | None, typer.Option(min=1, help="Number of tasks, each played in both roles. Default: 200, quick 8.")
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Few tasks; for CI.")] = False,
+) -> CrossPlayConfig:
     """Play every player against every partner and print success per family of tasks."""
-    console = Console()
     try:
         known = load_tasks(data, None, 0)
         named = check_split(known, split or ("test" if data is None else "numeric"))
-        chosen = [known.by_index(named, index) for index in range(min(tasks, known.count(named)))]
         who, whom = _names(players), _names(partners)
         for name in (*who, *whom):
-            make_player(name)  # before minutes of playing
-        with telling(console, "playing") as tell:
-            cells = cross_play(who, whom, chosen, make_judge(judge), make_player, tell)
+            make_player(name)
+        make_judge(judge)
     except (ValueError, OSError, ImportError) as error:
         raise typer.BadParameter(str(error)) from None
-    console.print(success_table(cells, chosen))
-    lost = sum(cell.unscored for cell in cells)
-    if lost:
-        say(console, f"{lost} dialogues could not be scored and are left out", "yellow")
-    save_figures(cells, out)
+    count = min(tasks or (8 if quick else 200), known.count(named))
+    return CrossPlayConfig(who, whom, judge, "" if data is None else str(data), named, count)
 
 
 def _names(given: str) -> list[str]:
@@ -179,26 +188,64 @@ def _names(given: str) -> list[str]:
     return names
 
 
-def success_table(cells: list[Cell], tasks: Sequence[Task]) -> Table:
-    """A line for each player and partner, a column for each family: success in percent, and both mean goals."""
-    families = cells[0].families
+@contextlib.contextmanager
+def prepare(config: CrossPlayConfig, folder: Path, tell: Tell) -> Iterator[tuple[list[Task], Judge]]:
+    """Yield the tasks and the judge."""
+    known = load_tasks(Path(config.data) if config.data else None, None, 0)
+    yield [known.by_index(config.split, index) for index in range(config.tasks)], make_judge(config.judge)
+
+
+def pairings(config: CrossPlayConfig) -> dict[str, tuple[str, str]]:
+    """Return player and partner by the name of a part."""
+    return {
+        f"{player} against {partner}": (player, partner) for player in config.players for partner in config.partners
+    }
+
+
+def run(config: CrossPlayConfig, part: str, context: tuple[list[Task], Judge], progress: Progress) -> Pairing:
+    """Play one pairing."""
+    return cross_play(*pairings(config)[part], *context, progress=progress)
+
+
+def check(found: CrossPlayResults) -> None:
+    """Raise `ResultsError` where lists do not fit the families."""
+    for cell in found.cells:
+        lists = (cell.won, cell.played, cell.goal, cell.partner_goal, cell.turns)
+        if any(len(each) != len(cell.families) for each in lists):
+            raise ResultsError(f"{cell.player} against {cell.partner}: expected {len(cell.families)} values a family")
+
+
+def page(found: CrossPlayResults) -> Page:
+    """A line for each player and partner, a column for each family: success, and both mean goals."""
+    config, families = found.config, found.cells[0].families
     every = list(range(len(families)))
-    rows: list[list[str] | None] = []
-    before = cells[0].player
-    for cell in cells:
-        if cell.player != before:
-            rows.append(None)
+    rows: list[Sequence[Cell] | None] = []
+    for before, cell in zip([None, *found.cells], found.cells, strict=False):
+        rows += [None] if before and before.player != cell.player else []
         turns = f"{_mean(cell.turns, cell.played, every):.1f}"
-        rows.append([cell.player, cell.partner, *(_shown(cell, [i]) for i in every), _shown(cell, every), turns])
-        before = cell.player
-    title = f"success % (goal : partner's goal), {len(tasks)} tasks in both roles"
-    return table(["player", "partner", *families, "all", "turns"], rows, left=2, title=title)
+        shown = [_shown(cell, which) for which in ([i] for i in every)]
+        rows.append([cell.player, cell.partner, *shown, _shown(cell, every), turns])
+    lost = sum(cell.unscored for cell in found.cells)
+    return Page(
+        "Players against each other",
+        "Success in percent, and in brackets the mean goals of player and partner.",
+        [
+            Table(
+                f"success % (goal : partner's goal), {config.tasks} tasks in both roles",
+                ["player", "partner", *families, "all", "turns"],
+                rows,
+                f"{lost} dialogues could not be scored and are left out." if lost else "",
+            )
+        ],
+        chips=[("tasks", f"{config.tasks} ({config.split})"), ("judge", config.judge)],
+        about=[("data", config.data or "generated tasks")],
+    )
 
 
-def _shown(cell: Cell, which: list[int]) -> str:
+def _shown(cell: Pairing, which: list[int]) -> str:
     played = sum(cell.played[i] for i in which)
     if not played:
-        return NOTHING
+        return console.NONE
     won = sum(cell.won[i] for i in which)
     goals = _mean(cell.goal, cell.played, which), _mean(cell.partner_goal, cell.played, which)
     return f"{100 * won / played:.0f} ({goals[0]:.1f}:{goals[1]:.1f})"
@@ -206,3 +253,10 @@ def _shown(cell: Cell, which: list[int]) -> str:
 
 def _mean(values: list[float], weights: list[int], which: list[int]) -> float:
     return sum(values[i] * weights[i] for i in which) / max(1, sum(weights[i] for i in which))
+
+
+STUDY = Study(
+    name="crossplay", file="crossplay.json", version=1, part="pairing", record=Pairing, results=CrossPlayResults,
+    configure=configure, parts=lambda config: list(pairings(config)), run=run,
+    summary=lambda config, cells, context: {"cells": cells}, page=page, check=check, prepare=prepare,
+)  # fmt: skip

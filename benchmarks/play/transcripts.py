@@ -1,4 +1,4 @@
-"""Logs of other programs as episodes: which task, which actions, what was shown after each, and what is claimed."""
+"""Logs of other programs as episodes: task, actions, the texts shown after them, and the claimed result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from agentgym.outside.text import DataError, read_json_lines, read_text
 from benchmarks.json_files import ResultsError
 
-#: Formats by name, with what they look like.
+#: Formats and their looks.
 FORMATS: dict[str, str] = {
     "lines": "JSON lines with 'task' (or 'task_id', 'gamefile') and 'actions', also 'observations', 'won' and 'score'",
     "steps": "JSON lines with 'kind', a 'reset' and then 'step' rows, of the original engine",
@@ -28,15 +28,13 @@ _TAKEN = re.compile(r"already taken (\d+) step")
 _ACT, _OBS = re.compile(r"Act (\d+): ?(.*)"), re.compile(r"Obs (\d+): ?(.*)")
 _SUM = re.compile(r"\d+ r (True|False|[01](?:\.0)?) rs \[")
 _TASK_TEXT = "Here is the task:"
-#: What an episode brings in verl-agent when it is won.
-_VERL_WON = 10.0
-#: Characters of a reply without tags that verl-agent plays.
-_VERL_TAIL = 30
+#: verl-agent's reward of a won episode, and the characters that it plays of a reply without tags.
+_VERL_WON, _VERL_TAIL = 10.0, 30
 
 
 @dataclass(frozen=True)
 class LoggedStep:
-    """An action, the text that the log shows after it (None: it shows none), and the line where it stands."""
+    """An action, the text that the log shows after it (None: none), and its line."""
 
     action: str
     observation: str | None
@@ -45,7 +43,7 @@ class LoggedStep:
 
 @dataclass(frozen=True)
 class LoggedEpisode:
-    """An episode as a log tells it; None and "" stand for what it does not say.
+    """An episode of a log; None and "" stand for what the log leaves out.
 
     Attributes:
         line: where it begins, from 1.
@@ -66,7 +64,7 @@ class LoggedEpisode:
 
 @dataclass
 class _Reading:
-    """An episode of which more may follow; steps are added in place, so that a log is read in linear time."""
+    """An episode while it is read; steps are added in place, in linear time."""
 
     line: int
     task: str = ""
@@ -75,11 +73,13 @@ class _Reading:
     steps: list[LoggedStep] = field(default_factory=list)
 
     def show(self, text: str) -> None:
-        """Note what stands after the last action."""
-        self.steps[-1] = replace(self.steps[-1], observation=text)
+        """Note the text after the last action, or the first text."""
+        if self.steps:
+            self.steps[-1] = replace(self.steps[-1], observation=text)
+        else:
+            self.opening = text
 
     def done(self, won: bool | None = None) -> LoggedEpisode:
-        """Return the episode."""
         won = self.won if won is None else won
         return LoggedEpisode(self.line, self.task, self.opening, tuple(self.steps), won, None)
 
@@ -89,7 +89,7 @@ def read_log(path: Path, form: str | None = None) -> list[LoggedEpisode]:
 
     Args:
         path: the file, plain or .xz, .gz, .bz2.
-        form: one of `FORMATS`; None: it is found out.
+        form: one of `FORMATS`; None: it is detected.
 
     Raises:
         ResultsError: no such file, an unknown format, or a line that does not belong to it; names file and line.
@@ -176,7 +176,7 @@ def _number(row: Mapping[str, Any], name: str, where: str) -> float | None:
 
 
 def _steps(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[LoggedEpisode]:
-    """What stands behind a row that is `done` is no part of the episode: the original engine plays on."""
+    """Read up to a row that is `done`; the original engine plays on after it."""
     episode: _Reading | None = None
     done = False
     for number, row in rows:
@@ -201,7 +201,7 @@ def _steps(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[LoggedEpisod
 
 
 def _verl(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[LoggedEpisode]:
-    """A row per step: an episode begins where its prompt speaks of no earlier one, and each row has its score."""
+    """Read a row per step: an episode begins where the prompt names no earlier step, and each row has its score."""
     episode: _Reading | None = None
     for number, row in rows:
         where = f"{path}, line {number}"
@@ -229,7 +229,7 @@ def _verl(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[LoggedEpisode
 
 
 def _verl_action(reply: str) -> str:
-    """What verl-agent plays: between the first tags in lower case, or the end of a reply without them."""
+    """Return the action as verl-agent reads it: between the first tags in lower case, or the end of the reply."""
     text = reply.lower()
     begin, end = text.find("<action>"), text.find("</action>")
     return text[-_VERL_TAIL:] if begin < 0 or end < 0 else text[begin + len("<action>") : end].strip()
@@ -258,70 +258,65 @@ def _ragen(path: Path, rows: Iterable[tuple[int, Any]]) -> Iterator[LoggedEpisod
 
 
 def _react(lines: Iterable[tuple[int, str]]) -> Iterator[LoggedEpisode]:
-    """The name of a game, a line for the kind of prompt, the first text, and then acts and observations."""
+    """Read the name of a game, a line for the kind of prompt, the first text, and then acts and observations."""
     episode: _Reading | None = None
     part: list[str] = []
+
+    def told(episode: _Reading) -> _Reading:
+        """Give the episode the lines since its last action, or the first text without its line of the prompt."""
+        text = "\n".join(part)
+        if part:
+            episode.show(text if episode.steps else text.partition("\n")[2] or text)
+        part.clear()
+        return episode
+
     for number, line in lines:
         name, act, seen, end = _GAME.fullmatch(line), _ACT.match(line), _OBS.match(line), _SUM.match(line)
         if name:
             if episode is not None:
-                yield _told(episode, part).done()
-            episode, part = _Reading(number, name[1]), []
+                yield told(episode).done()
+            episode = _Reading(number, name[1])
         elif episode is None:
             continue
         elif end:
-            yield _told(episode, part).done(end[1] in ("True", "1", "1.0"))
-            episode, part = None, []
+            yield told(episode).done(end[1] in ("True", "1", "1.0"))
+            episode = None
         elif act:
-            _told(episode, part).steps.append(LoggedStep(act[2], None, number))
-            part = []
+            told(episode).steps.append(LoggedStep(act[2], None, number))
         elif seen:
-            part = [seen[2]]
+            part[:] = [seen[2]]
         else:
             part.append(line)
     if episode is not None:
-        yield _told(episode, part).done()
-
-
-def _told(episode: _Reading, part: list[str]) -> _Reading:
-    """Give the episode the lines of a text: its first one, or the one after its last action."""
-    if part:
-        text = "\n".join(part)
-        if episode.steps:
-            episode.show(text)
-        else:  # behind the line that says which prompt was used
-            episode.opening = text.partition("\n")[2] or text
-    return episode
+        yield told(episode).done()
 
 
 def _reflexion(lines: Iterable[tuple[int, str]]) -> Iterator[LoggedEpisode]:
-    """Between "Environment #0:" and "STATUS: OK": prompts and memory, then the task and its steps behind "> "."""
+    """Read what stands between "Environment #0:" and "STATUS: OK": prompts and memory, the task, steps behind "> "."""
     episode: _Reading | None = None
     telling, part = False, list[str]()
+
+    def told(episode: _Reading) -> _Reading:
+        episode.show("\n".join(part).strip())
+        part.clear()
+        return episode
+
     for number, line in lines:
         if re.fullmatch(r"Environment #\d+:", line.strip()):
-            episode, telling, part = _Reading(number), False, []
+            episode, telling = _Reading(number), False
         elif episode is None:
             continue
         elif line.startswith("STATUS:"):
-            yield _spoken(episode, part).done(line.split()[-1] == "OK")
+            yield told(episode).done(line.split()[-1] == "OK")
             episode = None
         elif line.rstrip().endswith(_TASK_TEXT):
-            episode, telling, part = _Reading(episode.line), True, []
+            episode, telling = _Reading(episode.line), True
         elif telling and line.startswith(">"):
-            _spoken(episode, part).steps.append(LoggedStep(line[1:].strip(), None, number))
-            part = []
+            told(episode).steps.append(LoggedStep(line[1:].strip(), None, number))
         elif telling:
             part.append(line)
-
-
-def _spoken(episode: _Reading, part: list[str]) -> _Reading:
-    text = "\n".join(part).strip()
-    if episode.steps:
-        episode.show(text)
-    else:
-        episode.opening = text
-    return episode
+            continue
+        part.clear()
 
 
 _READERS: dict[str, Callable[[Path, Iterable[tuple[int, Any]]], Iterator[LoggedEpisode]]] = {

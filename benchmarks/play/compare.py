@@ -1,10 +1,9 @@
 """`compare`: results on the same panel against each other, paired over tasks.
 
-python -m benchmarks.run compare runs/panels/alfworld-valid_seen@1/one runs/panels/alfworld-valid_seen@1/other
+    python -m benchmarks.run compare runs/panels/alfworld-valid_seen@1/one runs/panels/alfworld-valid_seen@1/other
 
-Every pair of results gives the mean difference with a percentile interval of the bootstrap over tasks, and a p value of
-the permutation test that swaps the two results of a task. The p values are corrected for the number of pairs after Holm
-(1979), and the last columns say how many tasks would tell such a difference apart, and which one these tasks can.
+Every pair has the mean difference with a percentile interval of the bootstrap over tasks, and the p value of the
+permutation test that swaps the two results of a task, corrected for the number of pairs after Holm (1979).
 """
 
 from __future__ import annotations
@@ -25,13 +24,13 @@ from scipy.stats import bootstrap, norm, permutation_test
 from agentgym.panels import BESIDE_TASKS
 from benchmarks.console import NONE, explained, save_figures, table
 from benchmarks.json_files import ResultsError
-from benchmarks.panels.results import PanelResults, load
+from benchmarks.play.results import PanelResults, load
 from benchmarks.statistics import CONFIDENCE, Interval, alike, even_difference, holm
 
 _RESAMPLES = 9999
-#: Numbers that are held at a time.
+#: Numbers in memory at a time.
 _NUMBERS = 5_000_000
-#: Chance to see a difference that is there, in what is said of the number of tasks.
+#: Power of the numbers of tasks that are reported.
 POWER = 0.8
 _SEED = 0
 
@@ -44,9 +43,9 @@ class Comparison:
         first, second: their names.
         difference: of the mean over tasks, with the interval of the bootstrap.
         p: of the permutation test.
-        holm: the same, corrected for all pairs that are compared.
-        needed: tasks that would tell a difference like this one from none with 80 % power at 5 %; None: there is none.
-        least: the smallest difference that as many tasks as there are would tell apart so.
+        holm: the same, corrected for all pairs.
+        needed: tasks that would detect such a difference with 80 % power at 5 %; None: there is no difference.
+        least: the smallest difference that this number of tasks would detect so.
     """
 
     first: str
@@ -61,21 +60,16 @@ class Comparison:
 def compare_results(
     results: Sequence[PanelResults], names: Sequence[str], measure: Literal["success", "score"] = "success"
 ) -> list[Comparison]:
-    """Return a comparison for every pair.
-
-    Args:
-        results: at least two, on one panel.
-        names: of them.
-        measure: what is compared.
+    """Return a comparison for every pair of at least two results.
 
     Raises:
-        ResultsError: fewer than two, or results of different panels; the message says what differs first.
+        ResultsError: fewer than two, or results of different panels; the message names the first difference.
     """
     if len(results) < 2:
         raise ResultsError(f"expected at least two results to compare, got {len(results)}")
     for other, name in zip(results[1:], names[1:], strict=True):
         check_same(results[0], other, (names[0], name))
-    means = [_task_means(one, measure) for one in results]
+    means = [(one.success() if measure == "success" else one.scores()).mean(axis=1) for one in results]
     pairs = list(itertools.combinations(range(len(results)), 2))
     found = [paired(means[a], means[b]) for a, b in pairs]
     corrected = holm([p for _, p in found])
@@ -83,12 +77,6 @@ def compare_results(
         Comparison(names[a], names[b], difference, p, after, *tasks_needed(means[a] - means[b]))
         for (a, b), (difference, p), after in zip(pairs, found, corrected, strict=True)
     ]
-
-
-def _task_means(one: PanelResults, measure: str) -> NDArray[np.float64]:
-    scores = one.success() if measure == "success" else one.scores()
-    means: NDArray[np.float64] = scores.mean(axis=1)
-    return means
 
 
 def check_same(one: PanelResults, other: PanelResults, names: tuple[str, str]) -> None:
@@ -105,17 +93,16 @@ def check_same(one: PanelResults, other: PanelResults, names: tuple[str, str]) -
             f"{names[0]} and {names[1]} have the hash {first.hash:.40}, but not the same tasks in the same order "
             f"({_difference(one, other, names)}): one of the files is damaged; play its panel again"
         )
-    for key in sorted(first.added.keys() | second.added.keys()):
-        if first.added.get(key) != second.added.get(key):
+    pairs = [(f"{key:.100} is", first.added.get(key), second.added.get(key)) for key in first.added | second.added]
+    pairs += [
+        (f"the files of {key} have the fingerprint", first.data.get(key, ""), second.data.get(key, ""))
+        for key in BESIDE_TASKS
+    ]
+    for words, one_value, other_value in sorted(pairs, key=lambda pair: pair[0]):
+        if one_value != other_value:
             raise ResultsError(
-                f"{first.name:.100} was played under different conditions: {key:.100} is "
-                f"{first.added.get(key)!r:.200} in {names[0]}, {second.added.get(key)!r:.200} in {names[1]}"
-            )
-    for key in BESIDE_TASKS:
-        if first.data.get(key) != second.data.get(key):
-            raise ResultsError(
-                f"{first.name:.100} was played under different conditions: the files of {key} have the fingerprint "
-                f"{first.data.get(key)!s:.100} in {names[0]}, {second.data.get(key)!s:.100} in {names[1]}"
+                f"{first.name:.100} was played under different conditions: {words} {one_value!r:.200} in {names[0]}, "
+                f"{other_value!r:.200} in {names[1]}"
             )
 
 
@@ -139,13 +126,9 @@ def _difference(one: PanelResults, other: PanelResults, names: tuple[str, str]) 
 
 
 def paired(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[Interval, float]:
-    """Return the mean of one - other over tasks with its interval, and the p value of no difference.
+    """Return the mean of one - other, both float64 (tasks,), with its interval and the p value of no difference.
 
-    Where all tasks differ alike, resampling sees no chance at all, and both are those of `even_difference`.
-
-    Args:
-        one: mean of each task, float64 (tasks,).
-        other: the same, task by task.
+    Where all tasks differ alike, resampling has no spread, and both are those of `even_difference`.
     """
     apart = one - other
     mean = float(apart.mean())
@@ -164,7 +147,7 @@ def paired(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[Interv
 
 
 def tasks_needed(apart: NDArray[np.float64]) -> tuple[int | None, float]:
-    """Return how many tasks would tell the mean of these differences from 0, and which mean these tasks would.
+    """Return how many tasks would detect the mean of these differences, and which mean these tasks would detect.
 
     With the normal approximation of the paired test: n = ((z_.975 + z_.8) s / d)^2 for a mean d and a deviation s.
     """
@@ -179,7 +162,7 @@ def compare(
     measure: Annotated[str, typer.Option(help="[bold]success[/], or [bold]score[/].")] = "success",
     out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
 ) -> None:
-    """Compare results on the same panel, task by task, and say whether they can be told apart."""
+    """Compare results on the same panel, task by task: differences, intervals, p values, tasks needed."""
     if measure not in ("success", "score"):
         raise typer.BadParameter(f"expected success or score, got {measure!r}", param_hint="--measure")
     console = Console()
@@ -194,19 +177,12 @@ def compare(
          NONE if one.needed is None else f"{one.needed:,}", f"{100 * one.least:.1f}"]
         for one in found
     ]  # fmt: skip
-    heads = [
-        f"{measure}, points",
-        "difference",
-        "95 %",
-        "p",
-        f"p, Holm\n{len(found)} tests",
-        "tasks\nneeded",
-        "least\nseen",
-    ]
+    heads = [f"{measure}, points", "difference", "95 %", "p", f"p, Holm\n{len(found)} tests"]
+    heads += ["tasks\nneeded", "least\nseen"]
     title = f"{first.panel.name}, hash {first.panel.hash}, {len(first.tasks)} tasks"
     caption = (
-        "tasks needed: to tell such a difference from none in 80 of 100 studies; least seen: the smallest difference "
-        "that these tasks would tell so"
+        "tasks needed: to detect such a difference in 80 of 100 studies; least seen: the smallest difference that "
+        "these tasks detect so"
     )
     console.print(table(heads, lines, title=title, caption=caption))
     save_figures(found, out)

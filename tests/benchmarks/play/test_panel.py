@@ -1,4 +1,4 @@
-"""The command `panel`, as a user calls it: panels and splits, players, interruptions, files and refusals."""
+"""The command `play`, as a user calls it: panels and splits, players, interruptions, files and refusals."""
 
 import json
 import re
@@ -8,25 +8,16 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("typer")
 
-from typer.testing import CliRunner
-
 from benchmarks.config import make_config
-from benchmarks.json_files import OtherConfigurationError
-from benchmarks.panels import command
-from benchmarks.panels.command import choose_panel, play_panel
-from benchmarks.panels.journal import JOURNAL, Journal
-from benchmarks.panels.players import Sampling, find_player
-from benchmarks.panels.results import load
-from benchmarks.run import app
-
-
-def run(*options):
-    result = CliRunner().invoke(app, [str(option) for option in options], env={"COLUMNS": "160"})
-    return result.exit_code, re.sub(r"\s+", " ", re.sub(r"[│┃║]", " ", result.output))
+from benchmarks.json_files import OtherConfigurationError, ResultsError
+from benchmarks.play import panel
+from benchmarks.play.panel import JOURNAL, Episode, journal
+from benchmarks.play.results import fingerprint, load
+from tests.benchmarks.play.support import played, run
 
 
 def test_all_scripted_players_are_shown_kind_by_kind(tmp_path):
-    code, words = run("panel", "alfworld/generated@1", "--tasks", 12, "--out", tmp_path)
+    code, words = run("play", "alfworld/generated@1", "--tasks", 12, "--out", tmp_path)
     assert code == 0, words
     folder = tmp_path / "alfworld-generated@1-12"
     assert sorted(each.name for each in folder.iterdir()) == ["expert", "explorer", "random"]
@@ -41,7 +32,7 @@ def test_all_scripted_players_are_shown_kind_by_kind(tmp_path):
 
 def test_a_split_is_a_panel_of_its_own_with_the_arguments_that_are_given(tmp_path):
     code, words = run(
-        "panel", "alfworld/train", "--policy", "expert", "--option", "task_types=[5]", "--option", "num_games=36",
+        "play", "alfworld/train", "--player", "expert", "--option", "task_types=[5]", "--option", "num_games=36",
         "--steps", 3, "--out", tmp_path,
     )  # fmt: skip
     assert code == 0, words
@@ -49,7 +40,7 @@ def test_a_split_is_a_panel_of_its_own_with_the_arguments_that_are_given(tmp_pat
     assert [task.kind for task in found.tasks] == ["pick_cool_then_place_in_recep"] * 5
     assert (found.summary.success.mean, found.summary.steps) == (0.0, 3.0)
     assert found.panel.options == {"task_types": [5], "num_games": 36, "max_episode_steps": 3}
-    code, words = run("panel", "alfworld/train", "--policy", "expert", "--out", tmp_path, "--option", "num_games=36")
+    code, words = run("play", "alfworld/train", "--player", "expert", "--out", tmp_path, "--option", "num_games=36")
     assert (code, "holds a benchmark with another configuration" in words) == (2, True), words
 
 
@@ -58,16 +49,16 @@ def test_a_split_is_a_panel_of_its_own_with_the_arguments_that_are_given(tmp_pat
     [("sokoban", "sokoban/test, hash"), ("webshop", "expert: score 1.00,"), ("searchqa/test", "expert: return 1.00,")],
 )
 def test_every_environment_has_its_split_of_the_test(name, words, tmp_path):
-    code, shown = run("panel", name, "--tasks", 4, "--policy", "expert", "--out", tmp_path)
+    code, shown = run("play", name, "--tasks", 4, "--player", "expert", "--out", tmp_path)
     assert code == 0, shown
     assert words in shown
 
 
 def test_an_interrupted_panel_goes_on_and_repeats_no_episode(tmp_path, monkeypatch):
     options = (
-        "panel",
+        "play",
         "sokoban/generated@1",
-        "--policy",
+        "--player",
         "random",
         "--samples",
         3,
@@ -78,7 +69,7 @@ def test_an_interrupted_panel_goes_on_and_repeats_no_episode(tmp_path, monkeypat
     )
     code, words = run(*options, "--places", 5)
     assert code == 0, words
-    plain = command.play
+    plain = panel.play
 
     def interrupted(*args, **kwargs):
         for number, episode in enumerate(plain(*args, **kwargs)):
@@ -87,11 +78,11 @@ def test_an_interrupted_panel_goes_on_and_repeats_no_episode(tmp_path, monkeypat
             yield episode
 
     other = (*options[:-1], tmp_path / "b")
-    monkeypatch.setattr(command, "play", interrupted)
+    monkeypatch.setattr(panel, "play", interrupted)
     code, words = run(*other)
-    assert (code, "the same command plays what is missing" in words) == (130, True)
+    assert (code, "the same command plays the missing episodes" in words) == (130, True)
     folder = tmp_path / "b" / "sokoban-generated@1-6" / "random"
-    assert len(Journal(folder / JOURNAL).episodes) == 7
+    assert len(journal(folder).entries) == 7
     with (folder / JOURNAL).open("ab") as file:
         file.write(b'{"task": "test/0", "sam')  # a kill in the middle of a line
 
@@ -101,7 +92,7 @@ def test_an_interrupted_panel_goes_on_and_repeats_no_episode(tmp_path, monkeypat
         asked.extend((task.id, sample) for task, sample in todo)
         return plain(envs, policy, todo, **kwargs)
 
-    monkeypatch.setattr(command, "play", watched)
+    monkeypatch.setattr(panel, "play", watched)
     code, words = run(*other)
     assert code == 0, words
     assert len(asked) == len(set(asked)) == 6 * 3 - 7
@@ -112,8 +103,8 @@ def test_an_interrupted_panel_goes_on_and_repeats_no_episode(tmp_path, monkeypat
 def test_more_samples_keep_those_that_are_there(tmp_path):
     folder = tmp_path / "sokoban-generated@1-3" / "random"
     for samples in (1, 2):
-        options = ("--policy", "random", "--tasks", 3, "--samples", samples, "--out", tmp_path)
-        code, words = run("panel", "sokoban/generated@1", *options)
+        options = ("--player", "random", "--tasks", 3, "--samples", samples, "--out", tmp_path)
+        code, words = run("play", "sokoban/generated@1", *options)
         assert code == 0, words
         assert len((folder / JOURNAL).read_text("utf-8").splitlines()) == 3 * samples
     assert load(folder).summary.success_again is not None
@@ -126,10 +117,10 @@ def test_an_endpoint_plays_and_its_tokens_are_counted(tmp_path):
     with chat_server(say("<action>up</action>", tokens=(100, 4))) as server:
         who = f"stub@{server.url}"
         options = ("--tasks", 2, "--steps", 3, "--temperature", 0.5, "--out", tmp_path)
-        code, words = run("panel", "sokoban/test", "--policy", who, *options)
+        code, words = run("play", "sokoban/test", "--player", who, *options)
         assert code == 0, words
         requests = len(server.requests)
-        code, words = run("panel", "sokoban/test", "--policy", who, *options)
+        code, words = run("play", "sokoban/test", "--player", who, *options)
         assert (code, len(server.requests)) == (0, requests)
     results = load(next((tmp_path / "sokoban-test").iterdir()))
     assert (results.summary.prompt_tokens, results.summary.reply_tokens) == (100 * requests, 4 * requests)
@@ -145,14 +136,13 @@ def test_an_endpoint_that_is_down_ends_the_command_in_a_sentence(tmp_path, monke
     monkeypatch.setattr(
         endpoint.ChatEndpoint, "at", classmethod(lambda cls, name, **options: plain(cls, name, **options, retries=0))
     )
-    code, words = run("panel", "sokoban", "--tasks", 1, "--policy", "stub@http://127.0.0.1:9/v1", "--out", tmp_path)
-    assert (code, "no answer for 1 of 1" in words, "plays what is missing" in words) == (1, True, True), words
+    code, words = run("play", "sokoban", "--tasks", 1, "--player", "stub@http://127.0.0.1:9/v1", "--out", tmp_path)
+    assert (code, "no answer for 1 of 1" in words, "plays the missing episodes" in words) == (1, True, True), words
 
 
 def test_models_from_folders_play_and_say_what_they_are(tmp_path):
     from baselines.environments.sokoban import SOKOBAN
     from benchmarks.json_files import write_json
-    from benchmarks.panels.players import fingerprint
     from policies.tiny import tiny_policy
 
     policy = tiny_policy(["#_OX√PS up down left right"], seed=0, layers=1, max_new_tokens=3)
@@ -161,9 +151,9 @@ def test_models_from_folders_play_and_say_what_they_are(tmp_path):
     write_json(config, tmp_path / "config.json")
     policy.model.save_pretrained(tmp_path / "plain")
     policy.tokenizer.save_pretrained(tmp_path / "plain")
-    players = ("--policy", tmp_path / "job", "--policy", tmp_path / "plain")
+    players = ("--player", tmp_path / "job", "--player", tmp_path / "plain")
     options = (*players, "--tasks", 3, "--steps", 2, "--temperature", 0.7, "--samples", 2, "--out", tmp_path / "out")
-    code, words = run("panel", "sokoban/test", *options)
+    code, words = run("play", "sokoban/test", *options)
     assert code == 0, words
     job, plain = (load(tmp_path / "out" / "sokoban-test" / name) for name in ("job", "plain"))
     for one in (job, plain):
@@ -173,10 +163,10 @@ def test_models_from_folders_play_and_say_what_they_are(tmp_path):
     assert job.policy.settings["weights"] == fingerprint(tmp_path / "job" / "model") != plain.policy.settings["weights"]
     again = tiny_policy(["#_OX√PS up down left right"], seed=1, layers=1, max_new_tokens=3)
     again.save_pretrained(tmp_path / "job" / "model")  # trained on, in the same folder
-    code, words = run("panel", "sokoban/test", *options)
+    code, words = run("play", "sokoban/test", *options)
     assert (code, "holds a benchmark with another configuration: weights: there" in words) == (2, True), words
     assert load(tmp_path / "out" / "sokoban-test" / "job") == job
-    code, words = run("panel", "alfworld", "--tasks", 1, "--policy", tmp_path / "job", "--out", tmp_path / "out")
+    code, words = run("play", "alfworld", "--tasks", 1, "--player", tmp_path / "job", "--out", tmp_path / "out")
     assert (code, "a policy for AgentRL/Sokoban-v0, not for AgentRL/ALFWorld-v0" in words) == (2, True), words
 
 
@@ -196,8 +186,8 @@ def test_episodes_on_one_corpus_are_not_those_on_another(tmp_path):
         questions[name].write_text("".join(json.dumps(row) + "\n" for row in rows[::order]), encoding="utf-8")
 
     def play(corpus, asked):
-        found, row = choose_panel("searchqa/test", {"corpus": str(corpora[corpus]), "questions": str(questions[asked])})
-        return play_panel(found, find_player("random", row, found.arguments, Sampling(), tmp_path), tmp_path / "out")
+        given = {"corpus": str(corpora[corpus]), "questions": str(questions[asked])}
+        return played(tmp_path / "out", "searchqa/test", **given)
 
     assert play("one", "one").panel.hash == play("copy", "copy").panel.hash
     with pytest.raises(OtherConfigurationError, match=r"world: there {'corpus'"):
@@ -205,7 +195,6 @@ def test_episodes_on_one_corpus_are_not_those_on_another(tmp_path):
 
 
 def test_a_fingerprint_is_that_of_the_content(tmp_path):
-    from benchmarks.panels.players import fingerprint
 
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
@@ -218,8 +207,9 @@ def test_a_fingerprint_is_that_of_the_content(tmp_path):
 
 
 def test_all_panels_are_listed_and_anchors_shown_where_there_are_some():
-    code, words = run("panel")
+    code, words = run("play")
     assert code == 0
+    assert run("panel") == (code, words)  # its name in 0.2
     assert re.search(r"alfworld/valid_seen@1 140 --option data=PATH", words)
     assert re.search(r"sokoban/6x6/9-12@1 256 -", words)
 
@@ -227,20 +217,53 @@ def test_all_panels_are_listed_and_anchors_shown_where_there_are_some():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["alfworld", "--policy", "explora"], "unknown policy 'explora'"),
-        (["sokoban", "--policy", "explorer"], "unknown policy 'explorer'"),
-        (["sokoban", "--option", "task_types"], "expected name=value, got 'task_types'"),
+        (["alfworld", "--player", "explora"], "unknown policy 'explora'"),
+        (["sokoban", "--player", "explorer"], "unknown policy 'explorer'"),
+        (["sokoban/test", "--option", "task_types"], "expected name=value, got 'task_types'"),
         (["alfworld/test"], "unknown split 'test'"),
-        (["alfworld", "--option", "task_types=[9]"], "9"),
-        (["alfworld", "--option", "tasktypes=[1]"], "tasktypes"),
+        (["alfworld/valid_seen", "--option", "task_types=[9]"], "9"),
+        (["alfworld/valid_seen", "--option", "tasktypes=[1]"], "tasktypes"),
         (["alfworld/train", "--option", "num_games=3", "--option", "task_types=[5]"], "no task for these"),
-        (["alfworld", "--option", "data=/nowhere"], "/nowhere"),
+        (["alfworld/valid_seen", "--option", "data=/nowhere"], "/nowhere"),
         (["sokoban/generate@1"], "did you mean 'sokoban/generated@1'"),
         (["sokoban/generated@1", "--steps", 4], "belongs to the panel"),
-        (["nothing"], "nothing"),
+        (["nothing/test"], "nothing"),
     ],
 )
 def test_wrong_use_is_explained(options, words, tmp_path):
-    code, output = run("panel", *options, "--out", tmp_path)
+    code, output = run("play", *options, "--out", tmp_path)
     assert code == 2, output
     assert words in output
+
+
+def test_an_environment_without_a_player_is_played_in_the_terminal(monkeypatch):
+    asked = []
+    monkeypatch.setattr("agentgym.play.main", lambda words: asked.append(words) or 0)
+    assert run("play", "sokoban", "--option", "boxes=1")[0] == 0
+    assert asked == [["sokoban", "--set", "boxes=1"]]
+
+
+EPISODE = Episode("train/1", 0, "", True, 1.0, 10.5, 2, 0, False, 0.0, 0.0, 0.1, 0.0, ["up", "down"])
+
+
+def test_finished_episodes_come_back_as_they_were_written(tmp_path):
+    kept = journal(tmp_path)
+    kept.add(EPISODE)
+    assert journal(tmp_path).entries == kept.entries == {("train/1", 0): EPISODE}
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (b"{", "line 2: .*remove the line"),
+        (b'{"task": 3}', "line 2: task: Input should be a valid string, got 3"),
+        (None, "line 2: sample 0 of 'train/1'"),
+    ],
+)
+def test_a_line_that_is_no_episode_is_named(tmp_path, line, words):
+    kept = journal(tmp_path)
+    kept.add(EPISODE)
+    content = kept.path.read_bytes()
+    kept.path.write_bytes(content + (content if line is None else line + b"\n"))
+    with pytest.raises(ResultsError, match=words):
+        journal(tmp_path)

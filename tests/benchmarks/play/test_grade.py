@@ -9,15 +9,14 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("typer")
 
-from typer.testing import CliRunner
-
-from benchmarks.json_files import ResultsError
-from benchmarks.panels.command import choose_panel
-from benchmarks.panels.grade import grade_log, line_of, results_of_log
-from benchmarks.panels.results import load
-from benchmarks.panels.transcripts import read_log
-from benchmarks.run import app
+from benchmarks.json_files import ResultsError, write_json
+from benchmarks.play.grade import grade_log, line_of, results_of_log
+from benchmarks.play.panel import choose_panel
+from benchmarks.play.results import load
+from benchmarks.play.transcripts import read_log
 from tests.agentgym.alfworld.support import episodes, files, task_id_of
+from tests.benchmarks.play.support import played as play
+from tests.benchmarks.play.support import run
 from tests.oracles import oracle
 
 ALFWORLD = "alfworld/generated@1"
@@ -184,30 +183,26 @@ def test_what_is_no_log_is_named_with_its_line(text, words, tmp_path):
 
 
 def test_a_players_own_journal_is_a_log(tmp_path):
-    run = CliRunner().invoke
-    played = run(app, ["panel", "webshop/generated@1", "--tasks", "4", "--policy", "random", "--out", str(tmp_path)])
-    assert played.exit_code == 0, played.output
+    play(tmp_path, "webshop/generated@1", "random", 4)
     (folder,) = (tmp_path / "webshop-generated@1-4").iterdir()
-    options = ["--panel", "webshop/generated@1", "--results", str(tmp_path / "none.json")]
-    graded = run(app, ["grade", str(folder / "episodes.jsonl"), *options], env={"COLUMNS": "160"})
-    assert graded.exit_code == 1, graded.output  # four tasks of 500
-    assert "4 episodes, 0 differ from the engine" in graded.output
-    assert "tasks: 4 of the 500 of webshop/generated@1, 0 of them more than once" in graded.output
+    options = ("--panel", "webshop/generated@1", "--results", tmp_path / "none.json")
+    code, words = run("grade", folder / "episodes.jsonl", *options)
+    assert code == 1, words  # four tasks of 500
+    assert "4 episodes, 0 differ from the engine" in words
+    assert "tasks: 4 of the 500 of webshop/generated@1, 0 of them more than once" in words
     assert not (tmp_path / "none.json").exists()
 
 
 def test_the_command_writes_what_compare_reads(panel, played, tmp_path):
     (tmp_path / "log.jsonl").write_text(lines(played), encoding="utf-8")
-    split = ["--panel", "alfworld/valid_unseen", "--option", "num_games=3", "--option", "data=generated"]
-    result = CliRunner().invoke(app, ["grade", str(tmp_path / "log.jsonl"), *split, "--out", str(tmp_path / "g.json")])
-    assert result.exit_code in (0, 1), result.output
+    split = ("--panel", "alfworld/valid_unseen", "--option", "num_games=3", "--option", "data=generated")
+    code, words = run("grade", tmp_path / "log.jsonl", *split, "--out", tmp_path / "g.json")
+    assert code in (0, 1), words
     found = json.loads((tmp_path / "g.json").read_text("utf-8"))
     assert found["panel"] == "alfworld/valid_unseen"
     assert len(found["grades"]) == 3
     graded = grade_log(tmp_path / "log.jsonl", panel)
-    from benchmarks.panels.results import save
-
-    save(results_of_log(panel, graded), tmp_path / "results.json")
+    write_json(results_of_log(panel, graded), tmp_path / "results.json")
     assert load(tmp_path).policy.name == "log.jsonl"
 
 

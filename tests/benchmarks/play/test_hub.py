@@ -16,11 +16,10 @@ import huggingface_hub
 from typer.testing import CliRunner
 
 from benchmarks.json_files import ResultsError
-from benchmarks.panels import hub
-from benchmarks.panels.command import choose_panel, folder_of, play_panel
-from benchmarks.panels.players import Sampling, find_player
-from benchmarks.panels.results import load
+from benchmarks.play import hub
+from benchmarks.play.results import load
 from benchmarks.run import app
+from tests.benchmarks.play.support import played as play
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +30,8 @@ def played(tmp_path_factory) -> Path:
         ("sokoban/6x6/3-5@1", ("random", "expert"), 3),
         ("sokoban/7x7/5-15@1", ("random",), 2),
     ):
-        found, row = choose_panel(name, {}, count)
         for policy in policies:
-            place = folder_of(folder, found.panel.name, policy)
-            play_panel(found, find_player(policy, row, found.arguments, Sampling(), place), place, samples=2)
+            play(folder, name, policy, count, samples=2)
     return folder
 
 

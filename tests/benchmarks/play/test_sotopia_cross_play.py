@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,15 +13,15 @@ from agentgym.sotopia.dialogue import Failure, Player, View
 from agentgym.sotopia.generated import FAMILIES, generate
 from agentgym.sotopia.judge import RulesJudge
 from agentgym.sotopia.players import make_player
+from benchmarks.play.sotopia_cross_play import STUDY, cross_play
 from benchmarks.run import app
-from benchmarks.studies.crossplay import cross_play
 from tests.agentgym.sotopia.support import play
 
 TASKS = [generate(family, 0, index) for index in range(5) for family in FAMILIES]
 
 
 def test_side_by_side_is_one_by_one() -> None:
-    (cell,) = cross_play(["fair"], ["yielding"], TASKS, RulesJudge(), make_player)
+    cell = cross_play("fair", "yielding", TASKS, RulesJudge())
     assert cell.families == list(FAMILIES)
     assert cell.played == [10, 10, 10, 10]
     for number, family in enumerate(FAMILIES):
@@ -39,7 +38,7 @@ def test_side_by_side_is_one_by_one() -> None:
 
 
 def test_self_play_gives_both_sides_the_same() -> None:
-    (cell,) = cross_play(["negotiator"], ["negotiator"], TASKS, RulesJudge(), make_player)
+    cell = cross_play("negotiator", "negotiator", TASKS, RulesJudge())
     assert cell.goal == pytest.approx(cell.partner_goal)
     assert cell.unscored == 0
 
@@ -55,19 +54,19 @@ def test_what_failed_is_counted_and_left_out() -> None:
     def find(name: str) -> Player:
         return Absent() if name == "absent" else make_player(name)
 
-    (cell,) = cross_play(["absent"], ["fair"], TASKS, RulesJudge(), find)
+    cell = cross_play("absent", "fair", TASKS, RulesJudge(), find)
     assert cell.unscored == 40
     assert cell.played == [0, 0, 0, 0]
 
 
 def test_the_command_prints_a_table_and_writes_its_figures(tmp_path: Path) -> None:
-    out = tmp_path / "some" / "figures.json"
+    out = tmp_path / "some"
     given = ["crossplay", "--players", "silent,fair", "--partners", "rules", "--tasks", "8", "--out", str(out)]
     done = CliRunner().invoke(app, given)
     assert done.exit_code == 0, done.output
-    silent, fair = json.loads(out.read_text())
-    assert (silent["player"], silent["won"], silent["played"]) == ("silent", [0] * 4, [4] * 4)
-    assert sum(fair["won"]) > 0
+    silent, fair = STUDY.load(out / "crossplay.json").cells
+    assert (silent.player, silent.won, silent.played) == ("silent", [0] * 4, [4] * 4)
+    assert sum(fair.won) > 0
     assert "bargain" in done.output
 
 

@@ -11,21 +11,14 @@ pytest.importorskip("torch")
 pytest.importorskip("typer")
 pytest.importorskip("aiohttp")
 
-from typer.testing import CliRunner
-
 from benchmarks.json_files import read_json
-from benchmarks.panels.results import load
-from benchmarks.run import app
+from benchmarks.play.results import load
 from tests.agentgym.outside.chat.chat_server import chat_server, completion, raw
+from tests.benchmarks.play.support import run
 
 UP = completion("Thought: a box.\nAction: up\nObservation: you won", tokens=(100, 4))
 #: Levels that one push solves.
 LEVELS = ("sokoban/test", "--option", "min_length=1", "--option", "max_length=1", "--steps", 1)
-
-
-def run(*options):
-    result = CliRunner().invoke(app, [str(option) for option in options], env={"COLUMNS": "160"})
-    return result.exit_code, re.sub(r"\s+", " ", re.sub(r"[│┃║]", " ", result.output))
 
 
 def prompt(server, *options, panel=("sokoban/generated@1", "--tasks", 3)):
@@ -181,7 +174,7 @@ def test_a_hosted_model_is_sent_what_it_takes_and_compared_with_others(tmp_path,
     folder = next((tmp_path / "sokoban-generated@1-3").iterdir())
     assert not any(b"secret" in file.read_bytes() for file in folder.iterdir())
     assert load(folder).summary.invalid_rate < 1
-    panel = ("panel", "sokoban/generated@1", "--tasks", 3, "--policy", "random", "--out", tmp_path)
+    panel = ("play", "sokoban/generated@1", "--tasks", 3, "--player", "random", "--out", tmp_path)
     assert run(*panel)[0] == 0
     code, words = run("compare", folder, folder.parent / "random")
     assert code == 0, words

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import re
 
 import numpy as np
 import pytest
@@ -10,26 +9,21 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("typer")
 
-from typer.testing import CliRunner
-
 from benchmarks.json_files import ResultsError
-from benchmarks.panels.command import choose_panel, play_panel
-from benchmarks.panels.comparison import compare_results, paired, tasks_needed
-from benchmarks.panels.players import Sampling, find_player
-from benchmarks.panels.results import load
-from benchmarks.run import app
+from benchmarks.play.compare import compare_results, paired, tasks_needed
+from benchmarks.play.results import load
 from benchmarks.statistics import holm
+from tests.benchmarks.play.support import played as play
+from tests.benchmarks.play.support import run
 
 
 @pytest.fixture(scope="module")
 def played(tmp_path_factory):
     """Folder of two players on 30 levels."""
     folder = tmp_path_factory.mktemp("panels")
-    found, row = choose_panel("sokoban/generated@1", {}, 30)
-    for policy in ("random", "expert"):
-        player = find_player(policy, row, found.arguments, Sampling(), folder / policy)
-        play_panel(found, player, folder / policy, samples=2)
-    return folder
+    for player in ("random", "expert"):
+        play(folder, "sokoban/generated@1", player, 30, samples=2)
+    return folder / "sokoban-generated@1-30"
 
 
 def test_a_difference_is_that_of_the_means_and_its_test_that_of_all_swaps():
@@ -65,10 +59,8 @@ def test_the_number_of_tasks_is_that_of_the_normal_test():
 
 
 def test_the_command_compares_every_pair(played, tmp_path):
-    options = ["compare", str(played / "random"), str(played / "expert"), "--out", str(tmp_path / "figures.json")]
-    result = CliRunner().invoke(app, options, env={"COLUMNS": "160"})
-    words = re.sub(r"\s+", " ", result.output)
-    assert result.exit_code == 0, words
+    code, words = run("compare", played / "random", played / "expert", "--out", tmp_path / "figures.json")
+    assert code == 0, words
     (found,) = json.loads((tmp_path / "figures.json").read_text("utf-8"))
     apart = load(played / "random").success().mean() - 1.0
     assert found["difference"]["mean"] == pytest.approx(apart)
@@ -94,7 +86,7 @@ def test_results_of_other_tasks_or_conditions_are_refused(played):
     with pytest.raises(ResultsError, match="different conditions: symbols is None in a, 'xsb' in b"):
         compare_results([one, other], ["a", "b"])
     one, other = (dataclasses.replace(one, panel=dataclasses.replace(one.panel, data={"corpus": c})) for c in "xy")
-    with pytest.raises(ResultsError, match=r"different conditions: the files of corpus .* x in a, y in b"):
+    with pytest.raises(ResultsError, match=r"different conditions: the files of corpus .* 'x' in a, 'y' in b"):
         compare_results([one, other], ["a", "b"])
     one, other = (dataclasses.replace(one, panel=dataclasses.replace(one.panel, data={"levels": c})) for c in "xy")
     assert len(compare_results([one, other], ["a", "b"])) == 1  # other files, the same tasks
@@ -104,6 +96,5 @@ def test_results_of_other_tasks_or_conditions_are_refused(played):
 
 def test_a_file_that_is_none_is_named(tmp_path):
     (tmp_path / "results.json").write_text("{}", encoding="utf-8")
-    result = CliRunner().invoke(app, ["compare", str(tmp_path), str(tmp_path)], env={"COLUMNS": "160"})
-    assert result.exit_code == 2
-    assert "results.json" in result.output
+    code, words = run("compare", tmp_path, tmp_path)
+    assert (code, "results.json" in words) == (2, True)
