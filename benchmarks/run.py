@@ -15,7 +15,7 @@ try:
     from typer.core import TyperGroup
 
     from benchmarks.console import explained
-    from benchmarks.learning.command import learning
+    from benchmarks.training.command import learning
 except ModuleNotFoundError as error:
     if __name__ != "__main__":
         raise
@@ -52,8 +52,8 @@ SPEED = {
     "shop-scale": "benchmarks.studies.shop_scale:shop_scale",
 }
 COMMANDS = {
-    "train": "benchmarks.train.command:train",
-    "head-to-head": "benchmarks.head_to_head.study:head_to_head",
+    "train": "benchmarks.training.command:train",
+    "head-to-head": "benchmarks.training.head_to_head:head_to_head",
     "study": STUDIES,
     "play": "benchmarks.panels.command:panel",
     "prompt": "benchmarks.prompting.command:prompt",
@@ -61,8 +61,8 @@ COMMANDS = {
     "grade": "benchmarks.panels.grade:grade",
     "hub": "benchmarks.panels.hub:hub",
     "speed": SPEED,
-    "report": "benchmarks.learning.command:report",
-    "check": "benchmarks.learning.command:check",
+    "report": "benchmarks.training.command:report",
+    "check": "benchmarks.training.command:check",
 }
 #: Names of 0.2, not in the help, with the options they had: gone with the next release.
 FORMER = {

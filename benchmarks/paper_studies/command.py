@@ -4,7 +4,7 @@ A folder of studies holds
 
     <name>.json     what a study found: its tables, picture and page are made of it
     <name>/         the part that trains nothing, see `benchmarks.paper_studies.against`
-    trained/, trained-splits/   runs of all studies, see `benchmarks.head_to_head.study`
+    trained/, trained-splits/   runs of all studies, see `benchmarks.training.head_to_head`
     clones/         policies that were cloned because `--model` named one
 """
 
@@ -23,9 +23,7 @@ from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
 from benchmarks.config import make_config
 from benchmarks.console import explained, parse_seeds, say, table, telling
-from benchmarks.head_to_head.results import Study as Trainings
 from benchmarks.json_files import ResultsError
-from benchmarks.learning.jobs import cloned
 from benchmarks.machine import usable_cores
 from benchmarks.paper_studies.against import make_against, run_against
 from benchmarks.paper_studies.description import Study
@@ -34,7 +32,9 @@ from benchmarks.paper_studies.report import write_report
 from benchmarks.paper_studies.results import VERSION, AgainstFound, Found, load, save
 from benchmarks.paper_studies.table import tables
 from benchmarks.paper_studies.trained import found_in, plan_of, run_trained
+from benchmarks.training.learning import cloned
 from benchmarks.training.options import check_model
+from benchmarks.training.records import Trainings
 from benchmarks.training.stack import holds_model, learned_config
 
 #: The parts of a study.

@@ -82,7 +82,7 @@ class Arm:
     """One setting that is trained.
 
     Attributes:
-        setting: label of a `benchmarks.head_to_head.space.Setting`.
+        setting: label of a `benchmarks.training.records.Setting`.
         line, along: where it stands in the picture.
         base: setting that it is compared with; "": none.
     """

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from agentgym.outside.files import write_file
-from benchmarks.head_to_head.table import PARTS
 from benchmarks.machine import Machine
 from benchmarks.paper_studies.description import SIZE, Against, Study
 from benchmarks.paper_studies.results import AgainstFound, Cell, Found, GraphCell
@@ -17,6 +16,7 @@ from benchmarks.paper_studies.trained import costs, outcomes, parts
 from benchmarks.report import assemble
 from benchmarks.report.markdown import filled, markdown_table, replaced
 from benchmarks.statistics import Interval
+from benchmarks.training.head_to_head_page import PARTS
 from benchmarks.training.stack import CLONE, SAMPLED
 
 #: Panels beside each other.

@@ -6,12 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks import json_files
-from benchmarks.head_to_head.results import Study as Trainings
-from benchmarks.head_to_head.results import check
 from benchmarks.json_files import ResultsError
 from benchmarks.league.results import LeagueConfig
 from benchmarks.machine import Machine
 from benchmarks.statistics import Interval
+from benchmarks.training.records import Trainings, check
 
 VERSION = 1
 

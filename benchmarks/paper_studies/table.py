@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from benchmarks.console import NONE
-from benchmarks.head_to_head.results import Study as Trainings
-from benchmarks.head_to_head.table import AGREEING, INTERVALS, MODES, PARTS
 from benchmarks.league.diagnostics import GRAPHS
 from benchmarks.paper_studies.against import ALIASED
 from benchmarks.paper_studies.description import CREDIT, ENV, KEY, NOISE, SIZE, VARIANT, Against, Study, Trained
@@ -16,6 +14,8 @@ from benchmarks.paper_studies.trained import Outcome, costs, outcomes, parts
 from benchmarks.ranking.measures import MEASURES
 from benchmarks.ranking.table import CORRELATIONS, EXPLAINED
 from benchmarks.statistics import Interval, independent_difference, percent, points
+from benchmarks.training.head_to_head_page import AGREEING, INTERVALS, MODES, PARTS
+from benchmarks.training.records import Trainings
 from benchmarks.training.stack import SAMPLED
 
 #: How measures are called in heads.

@@ -32,7 +32,6 @@ from benchmarks.config import Config
 from benchmarks.config import make_config as make_learning_config
 from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
-from benchmarks.learning.jobs import cloned
 from benchmarks.processes import Progress
 from benchmarks.ranking.distance import distance_changes, state_distances
 from benchmarks.ranking.learned_credit import GAMMA, gains
@@ -42,6 +41,7 @@ from benchmarks.ranking.table import EXPLAINED, number
 from benchmarks.report.page import Cell, Page, Table
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study, Tell
+from benchmarks.training.learning import cloned
 from benchmarks.training.stack import learned_config, make_envs, trainer_config, training_tasks
 from wrappers.credit.agentprm import action_targets
 from wrappers.credit.evidence import agreement, pair_accuracy

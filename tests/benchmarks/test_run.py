@@ -191,7 +191,7 @@ def test_the_same_mistake_has_the_same_status_everywhere(name, monkeypatch):
     command = [name] if name else ["--quick"]
     assert invoke(*command, "--no-such-option")[0] == 2
     assert invoke(*command, "--help")[0] == 0
-    work = COMMANDS[name].replace(":", ".") if name else "benchmarks.learning.command._learn"
+    work = COMMANDS[name].replace(":", ".") if name else "benchmarks.training.command._learn"
     for error, expected, said in (
         (KeyboardInterrupt(), 130, "stopped"),
         (ResultsError("no such results"), 2, "no such results"),

@@ -21,14 +21,21 @@ from typer.testing import CliRunner
 
 from baselines.environments.registry import settings_of
 from baselines.recipes import RECIPES
-from benchmarks.head_to_head.jobs import gather, record_path, run_one, search_job
-from benchmarks.head_to_head.report import section
-from benchmarks.head_to_head.results import Record, check, choose, load, load_folder, merge, save
-from benchmarks.head_to_head.space import RATES, SPACE, draw
-from benchmarks.head_to_head.study import METHODS, _unpack, head_to_head, plan_study
 from benchmarks.json_files import ResultsError
 from benchmarks.report.markdown import replaced
+from benchmarks.training.head_to_head import (
+    METHODS,
+    _unpack,
+    gather,
+    head_to_head,
+    plan_study,
+    record_path,
+    run_one,
+    search_job,
+)
+from benchmarks.training.head_to_head_page import section
 from benchmarks.training.options import named_methods
+from benchmarks.training.records import RATES, SPACE, Record, check, choose, draw, load, load_folder, merge, save
 
 RESULTS = Path(__file__).parents[3] / "docs" / "results"
 APP = typer.Typer()

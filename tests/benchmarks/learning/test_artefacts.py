@@ -9,7 +9,7 @@ from agentgym.outside.text import DataError
 
 pytest.importorskip("torch")
 
-from benchmarks.learning.artefacts import check_artefacts
+from benchmarks.training.artefacts import check_artefacts
 
 
 @pytest.fixture

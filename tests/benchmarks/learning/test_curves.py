@@ -6,9 +6,11 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from benchmarks.learning.curves import band_words, curve_series, draw_curves
-from benchmarks.learning.results import CurvePoint, load
+from benchmarks.learning.results import load
+
 from benchmarks.report.assemble import colour_of
+from benchmarks.training.learning import CurvePoint
+from benchmarks.training.learning_page import band_words, curve_series, draw_curves
 
 
 @pytest.fixture

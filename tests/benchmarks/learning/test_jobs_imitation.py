@@ -10,11 +10,13 @@ import typer
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+from benchmarks.learning.jobs import Job, read_finished, run_job
+from benchmarks.learning.results import load
+
 from baselines.imitation.method import Imitation
 from baselines.recipes.methods import method
-from benchmarks.learning.command import _check_envs
-from benchmarks.learning.jobs import Job, read_finished, run_job
-from benchmarks.learning.results import Config, load
+from benchmarks.config import Config
+from benchmarks.training.command import _check_envs
 from benchmarks.training.options import named_methods
 from benchmarks.training.stack import imitation_setting
 

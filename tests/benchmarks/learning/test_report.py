@@ -10,10 +10,11 @@ pytest.importorskip("jinja2")
 pytest.importorskip("matplotlib")
 pytest.importorskip("bokeh")
 
-from benchmarks.data_source import noted
-from benchmarks.learning.curves import curve_series
-from benchmarks.learning.report import page_data, render
+from benchmarks.learning.report import render
 from benchmarks.learning.results import load
+
+from benchmarks.data_source import noted
+from benchmarks.training.learning_page import curve_series, page_data
 from benchmarks.training.stack import tile_names
 
 

@@ -8,12 +8,12 @@ pytest.importorskip("selenium")
 pytest.importorskip("jinja2")
 pytest.importorskip("bokeh")
 
+from benchmarks.learning.results import load
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
-from benchmarks.learning.curves import curve_series
-from benchmarks.learning.results import load
+from benchmarks.training.learning_page import curve_series
 
 
 @pytest.fixture

@@ -10,7 +10,8 @@ pytest.importorskip("transformers")
 
 from benchmarks.learning import showcase
 from benchmarks.learning.results import load
-from benchmarks.learning.showcase import trained_graph
+
+from benchmarks.training.showcase import trained_graph
 from policies.huggingface import HuggingFacePolicy
 
 

@@ -9,10 +9,11 @@ import pytest
 
 pytest.importorskip("torch")
 
-from benchmarks.json_files import OtherConfigurationError, ResultsError, claimed
 from benchmarks.learning.jobs import all_jobs, is_finished, run_job
 from benchmarks.learning.results import load
 from benchmarks.learning.study import gather
+
+from benchmarks.json_files import OtherConfigurationError, ResultsError, claimed
 from benchmarks.processes import Job, JobFailedError, run_jobs
 from benchmarks.training.stack import new_policy
 
@@ -195,7 +196,7 @@ def asked(monkeypatch, *options):
     from benchmarks.run import app
 
     found = []
-    monkeypatch.setattr("benchmarks.learning.command._learn", lambda config, *_: found.append(config))
+    monkeypatch.setattr("benchmarks.training.command._learn", lambda config, *_: found.append(config))
     result = CliRunner().invoke(app, list(options))
     assert result.exit_code == 0, result.output
     return found[0]
@@ -205,11 +206,12 @@ def asked(monkeypatch, *options):
 def test_a_random_models_adapter_learns_from_conversations_and_a_killed_run_gives_the_same_table(
     random_model, tmp_path, monkeypatch
 ):
-    from benchmarks.learning.artefacts import check_artefacts
     from benchmarks.learning.report import write_report
     from benchmarks.learning.results import save
 
-    monkeypatch.setattr("benchmarks.learning.showcase.CANDIDATES", 2)
+    from benchmarks.training.artefacts import check_artefacts
+
+    monkeypatch.setattr("benchmarks.training.showcase.CANDIDATES", 2)
     config = asked(
         monkeypatch, "--model", str(random_model), "--lora", "8", "--transcript", "--methods", "grpo",
         "--steps", "2", "--groups", "2", "--group-size", "2", "--clone-tasks", "16", "--clone-epochs", "2",

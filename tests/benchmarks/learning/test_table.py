@@ -8,7 +8,9 @@ import pytest
 pytest.importorskip("rich")
 
 from benchmarks.learning.results import load
-from benchmarks.learning.table import KindRow, caption, kind_table, rich_table, scores_of, table_rows
+from benchmarks.learning.table import KindRow, kind_table, rich_table, scores_of
+
+from benchmarks.training.learning_page import caption, table_rows
 
 
 @pytest.fixture

@@ -16,11 +16,6 @@ import typer
 from typer.testing import CliRunner
 
 from baselines.environments.registry import settings_of
-from benchmarks.head_to_head.results import Point, Record, check, save
-from benchmarks.head_to_head.results import Study as Trainings
-from benchmarks.head_to_head.space import Setting
-from benchmarks.head_to_head.study import plan_study
-from benchmarks.head_to_head.table import Cost
 from benchmarks.json_files import ResultsError
 from benchmarks.machine import Machine
 from benchmarks.paper_studies.command import study
@@ -31,6 +26,9 @@ from benchmarks.paper_studies.results import load
 from benchmarks.paper_studies.table import tables
 from benchmarks.paper_studies.trained import costs, found_in, outcomes, plan_of
 from benchmarks.report.markdown import replaced
+from benchmarks.training.head_to_head import plan_study
+from benchmarks.training.head_to_head_page import Cost
+from benchmarks.training.records import Point, Record, Setting, Trainings, check, save
 
 #: Studies whose page is made of the head to head's records.
 SHARED = ("share-of-time",)

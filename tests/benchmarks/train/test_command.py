@@ -15,7 +15,7 @@ from baselines.metrics import read_log, without_times
 from baselines.recipes import RECIPES
 from baselines.recipes.papers import paper
 from benchmarks.run import app
-from benchmarks.train.settings import run_settings
+from benchmarks.training.settings import run_settings
 from tests.agentgym.alfworld.official_games import unpack
 
 SMALL = ["--method", "rewardflow", "--quick", "--groups", "2", "--group-size", "2", "--validation-tasks", "4"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from agentgym.rollout import Policy, collect
@@ -12,15 +13,39 @@ from baselines.evaluation import at_temperature
 from baselines.recipes.definition import OwnEnv
 from baselines.recipes.methods import method as method_of
 from benchmarks.config import Config
-from benchmarks.learning.results import TRAINED, Episode, Frame
 from benchmarks.training.stack import CLONE, ObservationLog, held_out_tasks, make_envs
 from benchmarks.training.state_graph import Graph, build_graph, pick_group
 
+TRAINED = "trained"
 #: Test tasks whose episodes are shown.
 SHOWN = 8
 #: Training tasks among which one is looked for that the clone solves sometimes, at most.
 CANDIDATES = 32
 _SEED = 20_000
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One moment of an episode: the observation, and what was done there ("" in the last frame).
+
+    Of a picture the data URL stands before the text, see `benchmarks.training.stack.ObservationLog`.
+    """
+
+    text: str
+    action: str
+    reward: float
+    valid: bool
+
+
+@dataclass(frozen=True)
+class Episode:
+    """One greedy test episode; `index` is its place in the test split."""
+
+    policy: str
+    index: int
+    task_id: str
+    won: bool
+    frames: list[Frame]
 
 
 def show_episodes(config: Config, policy: Policy, name: str, own: OwnEnv | None = None) -> list[Episode]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from agentgym.outside import text as foreign_text
@@ -19,10 +19,8 @@ from agentgym.outside.text import DataError
 from baselines.imitation.method import Imitation
 from baselines.recipes.methods import method as method_of
 from benchmarks.json_files import read_json
-from benchmarks.learning.jobs import all_jobs
-from benchmarks.learning.results import Results, load
-from benchmarks.learning.study import RESULTS
-from benchmarks.processes import Job
+from benchmarks.training.learning import REFERENCES, RESULTS, STUDY, Results, parts
+from benchmarks.training.stack import CLONE
 
 #: What every logged iteration tells.
 LOGGED = (
@@ -39,14 +37,16 @@ def check_artefacts(folder: Path) -> Iterator[str]:
     Raises:
         DataError: at the first thing that is not; names the file.
     """
-    found = load(folder / RESULTS)
+    found = STUDY.load(folder / RESULTS)
     yield f"{RESULTS}: {len(found.scores)} scores on {found.config.eval_tasks} tasks, {len(found.runs)} runs"
     yield _picture(folder / "curves.png")
     yield _page(folder / "report.html", found)
-    checks: dict[str, Callable[[Path, Job, Results], str]] = {"clone": _clone, "method": _method}
-    for job in all_jobs(found.config):
-        if job.kind in checks:
-            yield checks[job.kind](folder, job, found)
+    for part, (kind, seed) in parts(found.config).items():
+        place = STUDY.path(folder, part).parent
+        if kind == CLONE:
+            yield _clone(place, found)
+        elif kind != REFERENCES:
+            yield _method(place, kind, folder / f"clone-seed{seed}" / "model", found)
 
 
 def _expect(condition: bool, words: str) -> None:
@@ -78,10 +78,10 @@ def _page(path: Path, found: Results) -> str:
     return f"{path.name}: {len(episodes)} policies, {len(methods)} state graphs"
 
 
-def _clone(folder: Path, job: Job, found: Results) -> str:
+def _clone(place: Path, found: Results) -> str:
     if not found.config.clone_tasks:
-        return f"{job.name}: no warm start was asked for"
-    path = folder / job.name / "cloning.json"
+        return f"{place.name}: no warm start was asked for"
+    path = place / "cloning.json"
     _expect(path.is_file(), f"{path}: the history of cloning is missing")
     try:
         losses = [float(epoch["loss"]) for epoch in read_json(path)]
@@ -90,37 +90,36 @@ def _clone(folder: Path, job: Job, found: Results) -> str:
     _expect(bool(losses), f"{path}: no epoch")
     _expect(all(map(math.isfinite, losses)), f"{path}: a loss is not finite: {losses}")
     _expect(losses[-1] < losses[0] or len(losses) == 1, f"{path}: the loss did not fall: {losses}")
-    return f"{job.name}: loss {losses[0]:.2f} -> {losses[-1]:.2f} nats"
+    return f"{place.name}: loss {losses[0]:.2f} -> {losses[-1]:.2f} nats"
 
 
-def _method(folder: Path, job: Job, found: Results) -> str:
-    place = folder / job.name
+def _method(place: Path, name: str, start: Path, found: Results) -> str:
     log = place / "log.jsonl"
     _expect(log.is_file(), f"{log}: the log of training is missing")
     rows = [row for _, row in foreign_text.read_json_lines(log)]
     _expect(all(isinstance(row, dict) for row in rows), f"{log}: a line is no object")
     iterations = [row.get("iteration") for row in rows]
-    method = method_of(job.method)
+    method = method_of(name)
     rounds = method.rounds if isinstance(method, Imitation) else found.config.steps
     _expect(iterations == list(range(rounds + 1)), f"{log}: iterations {iterations}")
     by_credit = not isinstance(method, Imitation)  # what a method of imitation logs is its own affair
     for row in rows[1:] if by_credit else ():
-        for name in LOGGED:
-            if name in _PER_TOKEN and name not in row and not row.get("rows"):
+        for column in LOGGED:
+            if column in _PER_TOKEN and column not in row and not row.get("rows"):
                 continue
-            value = row.get(name)
+            value = row.get(column)
             _expect(
                 isinstance(value, (int, float)) and math.isfinite(value),
-                f"{log}, iteration {row['iteration']}: {name} is {value}",
+                f"{log}, iteration {row['iteration']}: {column} is {value}",
             )
     if by_credit:
         _expect(any(row["grad_norm"] > 0 for row in rows[1:]), f"{log}: no iteration had a gradient")
     _expect(any(place.glob("checkpoint-*/state.json")), f"{place}: no checkpoint")
-    moved = _distance(folder / f"clone-seed{job.seed}" / "model", place / "model")
+    moved = _distance(start, place / "model")
     _expect(moved > 0, f"{place}: the weights are those of the clone")
     # 0 where the method keeps no reference to measure against.
     kl = f"KL to the clone {rows[-1]['kl']:.3f}, " if rows[-1].get("kl", 0.0) > 0 else ""
-    return f"{job.name}: {rounds} {'iterations' if by_credit else 'rounds'}, {kl}weights moved {moved:.3f}"
+    return f"{place.name}: {rounds} {'iterations' if by_credit else 'rounds'}, {kl}weights moved {moved:.3f}"
 
 
 def _distance(one: Path, other: Path) -> float:

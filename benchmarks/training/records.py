@@ -1,17 +1,27 @@
-"""What a head to head found: one record per run, in one JSON file per environment, from which all else is made."""
+"""Settings of methods that a head to head tries, and its records: one per run, in one JSON file per environment.
+
+Table, pictures and pages are made of the records alone.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from agentgym.checks import suggest
+from baselines.config import TrainerConfig
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY
+from baselines.recipes import recipe
+from baselines.recipes.definition import Recipe
 from benchmarks import json_files
 from benchmarks.config import Config
-from benchmarks.head_to_head.space import Setting
 from benchmarks.json_files import ResultsError
 from benchmarks.machine import Machine
 from benchmarks.training.stack import CLONE, GREEDY, SAMPLED
@@ -20,6 +30,122 @@ VERSION = 1
 SEARCH, FINAL = "search", "final"
 #: What all others are compared with.
 REFERENCE = "grpo"
+#: The learning rate of every method is searched, in multiples of the environment's own.
+RATES = (0.5, 1.0, 2.0)
+#: Options of credit and fields of `TrainerConfig` that are searched besides it, by recipe; none for any other.
+#: GRPO's are what is known to make it strong: DAPO's wide clip range and resampling, and no standard deviation.
+SPACE: Mapping[str, Mapping[str, Sequence[Any]]] = {
+    "grpo": {"clip_high": (0.2, 0.28), "resample_rounds": (0, 10), "std": ("group", "none")},
+    "dapo": {"kl": (0.0, 0.01)},
+    "ppo": {"lam": (0.9, 0.95)},
+    "gigpo": {"gamma": (0.9, 0.95)},
+    "hgpo": {"gamma": (0.9, 0.95)},
+    "rewardflow": {"gamma": (0.8, 0.9)},
+    "graphgpo": {"omega": (0.5, 0.8)},
+    "graphgpo_filled": {"omega": (0.5, 0.8)},
+    "frontier": {"gamma": (0.9, 0.95)},
+    "gated_bepo": {"gamma": (0.9, 0.95)},
+    # Continuations take most of the tokens: with fewer tasks per iteration there are more iterations.
+    "vine": {"groups": (4, 8)},
+    "tree_grpo": {"groups": (8, 16)},
+    "istar": {"alpha": (0.5, 1.0)},
+}
+_FIELDS = {field.name for field in dataclasses.fields(TrainerConfig)}
+#: Draws until settings are distinct; where the space is hardly larger than their number, few draws are.
+_DRAWS = 1000
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One point of a search space: a recipe's name with its options, and fields of `TrainerConfig`."""
+
+    recipe: str
+    training: dict[str, float | int]
+
+    @property
+    def label(self) -> str:
+        """Both in one line."""
+        return " ".join([self.recipe, *(f"{name}={value:g}" for name, value in self.training.items())])
+
+    def made(self) -> Recipe:
+        """Return the recipe."""
+        return recipe(self.recipe).anywhere()
+
+    @classmethod
+    def stated(cls, label: str) -> Setting:
+        """Return the setting of a label.
+
+        Raises:
+            ValueError: there is no such recipe, option or field of `TrainerConfig`, or a value that is no number.
+
+        >>> Setting.stated("grpo:std=none group_size=4 clip_high=0.28")
+        Setting(recipe='grpo:std=none', training={'group_size': 4, 'clip_high': 0.28})
+        """
+        name, *words = label.split(" ")
+        training: dict[str, float | int] = {}
+        for word in words:
+            field, _, value = word.partition("=")
+            try:
+                training[field] = int(value) if value.isdigit() else float(value)
+            except ValueError:
+                raise ValueError(f"{label!r}: expected name=number behind the recipe, got {word!r}") from None
+            if field not in _FIELDS:
+                raise ValueError(f"{label!r}: {field!r} is no number of TrainerConfig; {suggest(field, _FIELDS)}")
+        return cls(recipe(name).name, training)
+
+
+def space_of(method: str) -> dict[str, Sequence[Any]]:
+    """Return what is searched for a method besides the learning rate, without what its name says already.
+
+    >>> space_of("gigpo:gamma=0.9")
+    {}
+    >>> space_of("grpo:clip_high=0.2:resample_rounds=0")
+    {'std': ('group', 'none')}
+    """
+    name, *given = method.split(":")
+    taken = {word.partition("=")[0] for word in given}
+    return {option: values for option, values in SPACE.get(name, {}).items() if option not in taken}
+
+
+def draw(method: str, count: int, rate: float, seed: int) -> list[Setting]:
+    """Draw distinct settings of a method so that every value of an option occurs as often as any other, or once more.
+
+    This is Latin hypercube sampling (McKay, Beckman, Conover 1979) of a finite space: values of an option come in
+    random order, all of them before one of them again.
+
+    Args:
+        method: a recipe's name, options that are not to be searched with it.
+        count: how many.
+        rate: learning rate that `RATES` are multiples of.
+        seed: of the draw; methods with the same name and options draw alike.
+
+    Raises:
+        ValueError: the space has fewer settings; the message says how many.
+
+    >>> [setting.training["learning_rate"] for setting in draw("rloo", 3, 0.5, 0)]
+    [0.25, 0.5, 1.0]
+    """
+    dimensions = {"learning_rate": [rate * factor for factor in RATES], **space_of(method)}
+    size = math.prod(map(len, dimensions.values()))
+    if count > size:
+        raise ValueError(f"{method}: {count} settings were asked for, and there are only {size}")
+    generator = np.random.default_rng([seed, *method.encode()])
+    for _ in range(_DRAWS):
+        columns = {name: _column(values, count, generator) for name, values in dimensions.items()}
+        found = [_setting(method, {name: column[i] for name, column in columns.items()}) for i in range(count)]
+        if len({setting.label for setting in found}) == count:
+            return sorted(found, key=lambda setting: (setting.training["learning_rate"], setting.label))
+    raise ValueError(f"{method}: {count} distinct settings were not found among {size}; ask for fewer")
+
+
+def _column(values: Sequence[Any], count: int, generator: np.random.Generator) -> list[Any]:
+    rounds = -(-count // len(values))
+    return [values[i] for _ in range(rounds) for i in generator.permutation(len(values))][:count]
+
+
+def _setting(method: str, values: Mapping[str, Any]) -> Setting:
+    options = "".join(f":{name}={value}" for name, value in values.items() if name not in _FIELDS)
+    return Setting(recipe(method + options).name, {name: values[name] for name in values if name in _FIELDS})
 
 
 @dataclass(frozen=True)
@@ -103,7 +229,7 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Study:
+class Trainings:
     """The whole file."""
 
     version: int
@@ -161,7 +287,7 @@ def choose(records: Iterable[Record]) -> Setting:
     return min(tied, key=lambda setting: (setting.training.get("learning_rate", 0.0), setting.label))
 
 
-def check(study: Study) -> None:
+def check(study: Trainings) -> None:
     """Check what types cannot say.
 
     Raises:
@@ -194,7 +320,7 @@ def check(study: Study) -> None:
             raise ResultsError(f"{where}: trained with {record.setting}, but its name says {stated}")
 
 
-def merge(first: Study, others: Iterable[Study]) -> Study:
+def merge(first: Trainings, others: Iterable[Trainings]) -> Trainings:
     """Return one study with the records of several; where a run is in two, the later one stands.
 
     Raises:
@@ -216,13 +342,13 @@ def _key(record: Record) -> tuple[str, str, int, str]:
     return record.stage, record.method, record.seed, label
 
 
-def load(path: Path) -> Study:
+def load(path: Path) -> Trainings:
     """Read and check.
 
     Raises:
         ResultsError: no such file, not JSON, or not what `save` writes; names the file.
     """
-    study = json_files.load(Study, path)
+    study = json_files.load(Trainings, path)
     try:
         check(study)
     except ResultsError as error:
@@ -230,13 +356,13 @@ def load(path: Path) -> Study:
     return study
 
 
-def save(study: Study, path: Path) -> None:
+def save(study: Trainings, path: Path) -> None:
     """Check and write; the file appears whole or not at all."""
     check(study)
     json_files.write_json(study, path)
 
 
-def load_folder(folder: Path) -> list[Study]:
+def load_folder(folder: Path) -> list[Trainings]:
     """Read every study of a folder, `<folder>/*.json`, by name.
 
     Raises:
