@@ -13,11 +13,12 @@ import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
 from benchmarks.league.registry import LEAGUE
-from benchmarks.ranking.credit import REFERENCE, Credit
+from benchmarks.ranking.credit import REFERENCE
 from wrappers.credit.fill_silent import fill_silent
 from wrappers.credit.frontier import PRESETS as FRONTIER_PRESETS
 from wrappers.credit.frontier import frontier, frontier_values
 from wrappers.credit.graphgpo import graphgpo
+from wrappers.credit.method import Credit
 from wrappers.credit.potential import potential
 from wrappers.credit.rloo import rloo
 

@@ -20,7 +20,7 @@ from benchmarks.league.players import ENVIRONMENTS
 from benchmarks.league.report import write_league_report
 from benchmarks.league.study import FULL, QUICK, RESULTS, make_config, run_league
 from benchmarks.league.table import print_league
-from benchmarks.ranking.credit import Credit
+from wrappers.credit.method import Credit
 
 #: Sets of credits that can be measured.
 METHODS, COMBINED = "methods", "combinations"

@@ -44,7 +44,7 @@ class Place:
 
     Attributes:
         credit: name.
-        part: of the credit, see `benchmarks.ranking.credit`.
+        part: of the credit, see `wrappers.credit.method.Credit`.
         size: episodes per group.
         measures: "within" and "sign_all" with 95 % intervals over tasks; None: nothing to measure.
         less_than_chosen: the chosen combination's measure less this one's, paired.

@@ -37,12 +37,13 @@ from benchmarks.league.registry import LEAGUE, WITH_PROBABILITIES
 from benchmarks.league.results import VERSION, Held, League, LeagueConfig, Standing, save
 from benchmarks.machine import describe_machine
 from benchmarks.panels.players import weights_of
-from benchmarks.ranking.credit import BASELINE, REFERENCE, Credit
+from benchmarks.ranking.credit import BASELINE, REFERENCE
 from benchmarks.ranking.measures import Comparisons, Sample, bootstrap_weights, intervals
 from benchmarks.ranking.results import Score, file_stem, job_of
 from benchmarks.ranking.rollouts import comparisons, split_groups
 from benchmarks.statistics import Interval
 from benchmarks.training.stack import learned_config
+from wrappers.credit.method import Credit
 from wrappers.credit.vine import vine
 
 RESULTS = "league.json"

@@ -19,8 +19,8 @@ from benchmarks.paper_studies.description import (
     Study,
     Trained,
 )
-from benchmarks.ranking.credit import gigpo_steps
 from wrappers.credit.gigpo import gigpo
+from wrappers.credit.gigpo import step_level as gigpo_steps
 from wrappers.credit.graphgpo import graphgpo
 from wrappers.credit.grpo import grpo
 from wrappers.credit.hgpo import hgpo

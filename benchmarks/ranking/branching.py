@@ -38,12 +38,12 @@ from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.environments.settings import SIDE_BY_SIDE, tasks
 from benchmarks.console import NONE, save_figures, say, table, telling
 from benchmarks.ranking.distance import distance_changes, state_distances
-from benchmarks.ranking.learned_credit import GAMMA
 from benchmarks.ranking.measures import Comparisons, Sample, bootstrap_weights, intervals
 from benchmarks.ranking.results import RankingConfig
 from benchmarks.ranking.rollouts import NoisyExpert, comparisons, play, split_groups
 from benchmarks.ranking.study import Progress, make_config
 from benchmarks.statistics import Interval
+from wrappers.credit.agentprm import GAMMA
 from wrappers.credit.bpo import bpo
 from wrappers.credit.graphgpo import graphgpo
 from wrappers.credit.grpo import grpo

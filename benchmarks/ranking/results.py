@@ -56,7 +56,7 @@ class Score:
 
     Attributes:
         credit: name of the credit.
-        part: "episode", "step", "fitted", "total" or "reference", see `benchmarks.ranking.credit.Credit`.
+        part: "episode", "step", "fitted", "total" or "reference", see `wrappers.credit.method.Credit`.
         method: credit method, "oracle" or "random".
         size: episodes per group.
         measures: estimate and 95 % interval of every measure of `benchmarks.ranking.measures`; None: not measurable.

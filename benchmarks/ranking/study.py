@@ -30,15 +30,15 @@ from benchmarks.console import explained, say, telling
 from benchmarks.json_files import ResultsError, claimed, created, load_or_make
 from benchmarks.machine import describe_machine
 from benchmarks.panels.players import weights_of
-from benchmarks.ranking.credit import BASELINE, METHODS, Credit, credits
+from benchmarks.ranking.credit import BASELINE, METHODS, RECENT, credits
 from benchmarks.ranking.distance import distance_changes, state_distances
 from benchmarks.ranking.measures import Sample, bootstrap_weights, intervals
-from benchmarks.ranking.recent import RECENT
 from benchmarks.ranking.report import write_ranking_report
 from benchmarks.ranking.results import VERSION, PlayerResult, Ranking, RankingConfig, Score, file_stem, job_of, save
 from benchmarks.ranking.rollouts import comparisons, mixed_groups, play, split_groups
 from benchmarks.ranking.table import print_ranking
 from benchmarks.training.stack import learned_config
+from wrappers.credit.method import Credit
 
 RESULTS = "ranking.json"
 SIZES = (2, 4, 8, 16)

@@ -58,6 +58,7 @@ from benchmarks.training.records import (
 )
 from benchmarks.training.run import STAGES, reporting, score, train
 from benchmarks.training.stack import CLONE, GREEDY, SAMPLED, trainer_config
+from wrappers.credit.method import methods as known_methods
 
 if TYPE_CHECKING:
     from baselines.config import TrainerConfig
@@ -68,10 +69,7 @@ RECORDS = "records"
 #: No run has as many iterations: the budget of tokens ends it.
 _ENDLESS = 1_000_000
 #: Published methods, of the potential family the estimate that ranks actions best, and the combination of them.
-METHODS = "grpo,dapo,ppo,gigpo,hgpo,rewardflow,graphgpo,gated_bepo:lam=0.0:gate=none,vine,tree_grpo,istar,frontier"
-#: Reply tokens of a run, for a tiny policy one to three minutes of a core; and where they are fewer, by study.
-_BUDGET = 100_000
-_BUDGETS = {"searchqa-smollm2": 60_000}
+METHODS = ",".join(method.contender for method in known_methods().values() if method.contender)
 _QUICK_BUDGET = 600
 #: Settings per method, and validations per run.
 _SETTINGS, _POINTS = 3, 5
@@ -369,14 +367,13 @@ def plan_study(
         learning, source = on_data(learning, row, options)
     config = StudyConfig(
         learning=learning,
-        token_budget=_QUICK_BUDGET,
+        token_budget=tokens or (_QUICK_BUDGET if quick else played.token_budget),
         points=points or (2 if quick else _POINTS),
         settings=(2 if quick else _SETTINGS) if settings is None else settings,
         search_seed=search_seed,
         draw_seed=draw_seed,
     )
-    budget = tokens or (_QUICK_BUDGET if quick else _BUDGETS.get(config.generated, _BUDGET))
-    plan = Plan(dataclasses.replace(config, token_budget=budget), list(methods), list(seeds), source)
+    plan = Plan(config, list(methods), list(seeds), source)
     try:
         for method in plan.methods:
             plan.settings(method)
@@ -394,7 +391,7 @@ def head_to_head(
     ] = None,
     seeds: Annotated[str | None, of(WHAT, "Of the final runs. Default: 0-2; quick: 0.")] = None,
     tokens: Annotated[
-        int | None, of(SIZES, f"Reply tokens of a run. Default: {_BUDGET}, or the environment's.", min=1)
+        int | None, of(SIZES, "Reply tokens of a run. Default: as the environment's settings say.", min=1)
     ] = None,
     settings: Annotated[int | None, of(SIZES, f"Tried per method. Default: {_SETTINGS}; quick: 2.", min=1)] = None,
     search_seed: Annotated[int, of(WHAT, "Training seed of the search.", min=0)] = 100,

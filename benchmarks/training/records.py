@@ -25,6 +25,7 @@ from benchmarks.config import Config
 from benchmarks.json_files import ResultsError
 from benchmarks.machine import Machine
 from benchmarks.training.stack import CLONE, GREEDY, SAMPLED
+from wrappers.credit.method import methods
 
 VERSION = 1
 SEARCH, FINAL = "search", "final"
@@ -33,22 +34,8 @@ REFERENCE = "grpo"
 #: The learning rate of every method is searched, in multiples of the environment's own.
 RATES = (0.5, 1.0, 2.0)
 #: Options of credit and fields of `TrainerConfig` that are searched besides it, by recipe; none for any other.
-#: GRPO's are what is known to make it strong: DAPO's wide clip range and resampling, and no standard deviation.
 SPACE: Mapping[str, Mapping[str, Sequence[Any]]] = {
-    "grpo": {"clip_high": (0.2, 0.28), "resample_rounds": (0, 10), "std": ("group", "none")},
-    "dapo": {"kl": (0.0, 0.01)},
-    "ppo": {"lam": (0.9, 0.95)},
-    "gigpo": {"gamma": (0.9, 0.95)},
-    "hgpo": {"gamma": (0.9, 0.95)},
-    "rewardflow": {"gamma": (0.8, 0.9)},
-    "graphgpo": {"omega": (0.5, 0.8)},
-    "graphgpo_filled": {"omega": (0.5, 0.8)},
-    "frontier": {"gamma": (0.9, 0.95)},
-    "gated_bepo": {"gamma": (0.9, 0.95)},
-    # Continuations take most of the tokens: with fewer tasks per iteration there are more iterations.
-    "vine": {"groups": (4, 8)},
-    "tree_grpo": {"groups": (8, 16)},
-    "istar": {"alpha": (0.5, 1.0)},
+    name: method.space for name, method in methods().items() if method.space
 }
 _FIELDS = {field.name for field in dataclasses.fields(TrainerConfig)}
 #: Draws until settings are distinct; where the space is hardly larger than their number, few draws are.
@@ -158,7 +145,7 @@ class StudyConfig:
         points: validations of a run, after equal shares of the budget.
         settings: tried per method; 0: nothing is searched, and a method is the label of its setting.
         search_seed: training seed of those runs, none of the final ones.
-        draw_seed: of `benchmarks.head_to_head.space.draw`.
+        draw_seed: of `draw`.
     """
 
     learning: Config

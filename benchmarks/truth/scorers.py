@@ -34,7 +34,6 @@ from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
 from benchmarks.processes import Progress
 from benchmarks.ranking.distance import distance_changes, state_distances
-from benchmarks.ranking.learned_credit import GAMMA, gains
 from benchmarks.ranking.measures import MEASURES, Sample, bootstrap_weights, intervals
 from benchmarks.ranking.rollouts import comparisons, split_groups
 from benchmarks.ranking.table import EXPLAINED, number
@@ -43,7 +42,7 @@ from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.learning import cloned
 from benchmarks.training.stack import learned_config, make_envs, trainer_config, training_tasks
-from wrappers.credit.agentprm import action_targets
+from wrappers.credit.agentprm import GAMMA, action_targets, gains
 from wrappers.credit.evidence import agreement, pair_accuracy
 
 if TYPE_CHECKING:

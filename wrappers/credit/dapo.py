@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.group import TOLERANCE
 from wrappers.credit.grpo import grpo
+from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.wrapper import CreditWrapper
 
@@ -121,3 +122,17 @@ class DAPO(CreditWrapper, method=dapo):
         table = self.table()
         contrast = dict(zip(table.groups, contrasting_groups(table, **self._options), strict=True))
         return np.array([not contrast[task] for task in self.tasks], np.bool_)
+
+
+METHODS = (
+    Method(
+        "dapo",
+        dapo,
+        "GRPO on success in groups that solve their task sometimes; tasks of other groups are drawn anew.",
+        options=PENALTY,
+        training={"clip_high": 0.28, "kl": 0.0, "resample_rounds": 10},
+        space={"kl": (0.0, 0.01)},
+        contender="dapo",
+        colour="#332288",
+    ),
+)

@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import episode_advantages, group_means, visit_advantages
+from wrappers.credit.method import ASKS_POLICY, PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.reply_entropy import reply_entropies
 from wrappers.credit.returns import discounted_returns, episode_scores, outcomes, penalties
@@ -154,3 +155,16 @@ def _to_come(table: StepTable, options: HCAPOOptions) -> Floats:
         reward = np.zeros(len(table))
         reward[table.last] = outcomes(table, options)
     return discounted_returns(table, options["gamma"], reward - penalties(table, options, "discounted"))
+
+
+METHODS = (
+    Method(
+        "hcapo",
+        "baselines.recipes.learned_credit:hcapo_steps",
+        "GRPO plus returns, larger where the policy finds its reply more likely once it reads how the episode ended.",
+        options=PENALTY,
+        scored="turn",
+        scorer="reply_in_hindsight",
+        unmeasured=ASKS_POLICY,
+    ),
+)

@@ -17,6 +17,7 @@ from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forest import discounted_sums
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import visit_advantages
+from wrappers.credit.method import ASKS_POLICY, PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, credit, finite_numbers, option, presets
 from wrappers.credit.returns import outcomes, penalties
 
@@ -70,3 +71,16 @@ def igpo(table: StepTable, *, beliefs: ArrayLike, preset: str = "paper", **optio
     to_go = np.empty(len(table))
     to_go[table.order] = discounted_sums(compared[table.order], table.offsets[:-1], options["gamma"])
     return to_go - penalties(table, options, "advantage")
+
+
+METHODS = (
+    Method(
+        "igpo",
+        "baselines.recipes.learned_credit:igpo_steps",
+        "What each step added to the policy's belief in the right answer, and the outcome, summed to come.",
+        options=PENALTY,
+        scored="turn",
+        scorer="answer_belief",
+        unmeasured=ASKS_POLICY,
+    ),
+)

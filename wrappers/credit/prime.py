@@ -19,6 +19,7 @@ from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.forest import discounted_sums
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import others_factor
+from wrappers.credit.method import NEEDS_MODEL, PENALTY, Method
 from wrappers.credit.options import EpisodeOptions, credit, option, presets
 from wrappers.credit.returns import penalties
 from wrappers.credit.rloo import against_others
@@ -172,3 +173,17 @@ def _process_part(table: StepTable, length: Ints, value: Floats, options: PRIMEO
         factor = np.where(n == 1, 0.0, factor)
     value = np.where(heard, (value - level[trajectory]) * factor[group][trajectory], 0.0)
     return np.where(heard, discounted_sums(value, starts, options["gamma"]), 0.0)
+
+
+METHODS = (
+    Method(
+        "prime",
+        "baselines.recipes.learned_credit:scored_tokens",
+        "Per token, the log-ratio to come of a reward model, which learns from outcomes, to the start, plus RLOO.",
+        options={"whiten": True, **PENALTY},
+        scored="token",
+        scorer="implicit_reward",
+        settings={"loss": "ce", "reduce": "sum", "reference": "start", "order": "before"},
+        unmeasured=NEEDS_MODEL,
+    ),
+)

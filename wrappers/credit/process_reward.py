@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from agentgym.trajectory.forks import counts_so_far
 from wrappers.credit.group import number_pairs, others_factor, visit_advantages
+from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, credit, option, presets
 from wrappers.credit.returns import episode_level, mean_returns, penalties
 from wrappers.credit.rloo import against_others
@@ -150,3 +151,14 @@ def _first_scored(table: StepTable, scored: Bools) -> Ints:
     """The first scored row of each episode that has one; each row once, however many share it."""
     first = scored & (counts_so_far(table, scored) == 1)
     return np.flatnonzero(first) if table.has_forks else table.order[first[table.order]]
+
+
+METHODS = (
+    Method(
+        "judge",
+        "baselines.recipes.learned_credit:scored_steps",
+        "GRPO plus a judge's scores of the steps, compared inside the group; the judge is given to the trainer.",
+        options=PENALTY,
+        scored="turn",
+    ),
+)

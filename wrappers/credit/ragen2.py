@@ -15,6 +15,7 @@ import numpy as np
 from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.group import TOLERANCE
 from wrappers.credit.grpo import grpo
+from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.returns import outcomes
 from wrappers.credit.wrapper import CreditWrapper
@@ -82,3 +83,13 @@ def _spread_groups(table: StepTable, options: RAGEN2Options) -> Bools:
 
 class RAGEN2(CreditWrapper, method=ragen2):
     """Vector wrapper whose `advantages()` are `ragen2(table(), **options)`."""
+
+
+METHODS = (
+    Method(
+        "ragen2",
+        ragen2,
+        "GRPO in the groups whose returns spread the most; the others are left out.",
+        options=PENALTY,
+    ),
+)

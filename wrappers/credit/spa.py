@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.attribution import attribution
 from wrappers.credit.forks import over_forks
+from wrappers.credit.method import NEEDS_MODEL, Method
 from wrappers.credit.options import WorthOptions, credit, option
 from wrappers.credit.returns import outcomes
 from wrappers.credit.scores import step_scores
@@ -153,3 +154,22 @@ def _executed(table: StepTable, refusals: tuple[str, ...]) -> Bools:
     executed = ~refused[table.next_state]
     executed[table.last] = True
     return executed
+
+
+METHODS = (
+    Method(
+        "spa",
+        "baselines.recipes.learned_credit:spa_ridge",
+        "GRPO plus SPA's step rewards: contributions by ridge regression, less a half for a refused action.",
+        options={"grounding": "penalty"},
+        unmeasured=NEEDS_MODEL,
+    ),
+    Method(
+        "spa_network",
+        "baselines.recipes.learned_credit:spa_steps",
+        "GRPO plus SPA's step rewards, with contributions that a network learns to sum to the outcome.",
+        options={"grounding": "penalty"},
+        scored="turn",
+        scorer="contribution",
+    ),
+)

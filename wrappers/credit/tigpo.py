@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import first_rows, number_pairs, standardise, visit_advantages
+from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, choose, credit, finite_numbers, option, presets
 from wrappers.credit.returns import episode_scores, penalties
 from wrappers.credit.task_graph import TaskGraphs
@@ -163,3 +164,15 @@ class TIGPO(CreditWrapper, method=tigpo):
         table = self.table()
         self.history.add_table(table)
         self.earlier.update(task_scores(table, **self._options))
+
+
+METHODS = (
+    Method(
+        "tigpo",
+        "baselines.recipes.learned_credit:scored_steps",
+        "GraphGPO with the distances of all that was ever seen of the task.",
+        options={"compare": "state", "outcome": "won", **PENALTY},
+        scored="turn",
+        scorer="task_distance",
+    ),
+)

@@ -17,8 +17,8 @@ from benchmarks.json_files import load
 from benchmarks.league.combinations import CHOSEN, COMBINATIONS, MEASURED, OWN, PUBLISHED, graph_else_vine
 from benchmarks.league.command import league
 from benchmarks.league.paired import Contest, Contests, Place, print_contests
-from benchmarks.ranking.credit import Credit
 from benchmarks.statistics import Interval
+from wrappers.credit.method import Credit
 
 APP = typer.Typer()
 APP.command()(league)

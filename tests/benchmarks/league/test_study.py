@@ -19,12 +19,12 @@ from benchmarks.league.players import ENVIRONMENTS
 from benchmarks.league.registry import LEAGUE
 from benchmarks.league.results import credits_of, load, mean_measure, save
 from benchmarks.league.study import QUICK, Truth, agreement, ceiling, make_config, measure, run_league
-from benchmarks.ranking.credit import STEP, Credit
 from benchmarks.ranking.measures import MEASURES, bootstrap_weights
 from benchmarks.ranking.results import score_of
 from benchmarks.ranking.rollouts import comparisons
 from benchmarks.ranking.study import make_config as make_ranking_config
 from benchmarks.ranking.study import measure_player as measure_ranking
+from wrappers.credit.method import STEP, Credit
 
 APP = typer.Typer()
 APP.command()(league)

@@ -13,7 +13,7 @@ from benchmarks.paper_studies.against import make_against, measure, run_against
 from benchmarks.paper_studies.description import Against, Compared, Labels, Study
 from benchmarks.paper_studies.labels import noise_of, shown_again, with_states
 from benchmarks.paper_studies.registry import STUDIES
-from benchmarks.ranking.credit import gigpo_steps
+from wrappers.credit.gigpo import step_level as gigpo_steps
 
 
 def _shown(played, **options):
