@@ -8,11 +8,11 @@ pytest.importorskip("selenium")
 pytest.importorskip("jinja2")
 pytest.importorskip("bokeh")
 
-from benchmarks.learning.results import load
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
+from benchmarks.training.learning import STUDY
 from benchmarks.training.learning_page import curve_series
 
 
@@ -62,7 +62,7 @@ def test_nothing_is_fetched(page):
 
 def test_title_and_table(page):
     assert page.title == "Step-level credit on AgentRL/Sokoban-v0"
-    rows = page.find_elements(By.CSS_SELECTOR, "#table tbody tr")
+    rows = page.find_elements(By.CSS_SELECTOR, ".table tbody tr")
     assert [row.find_element(By.TAG_NAME, "th").text for row in rows] == [
         "random", "expert", "clone", "grpo", "rewardflow",
     ]  # fmt: skip
@@ -79,7 +79,7 @@ def test_the_chart_follows_its_buttons(page, finished_run):
     assert {panel["x"] for panel in seconds} == {"training time of one run [s]"}
     assert [panel["lines"] for panel in seconds] == [panel["lines"] for panel in sampled]
     for shown, mode in ((greedy, "greedy"), (sampled, "sampled")):
-        first, second = curve_series(load(finished_run / "results.json"), mode)
+        first, second = curve_series(STUDY.load(finished_run / "results.json"), mode)
         grpo, rewardflow = (
             [line.method, pytest.approx([100 * mean for mean in line.mean])] for line in (first, second)
         )
@@ -100,7 +100,7 @@ def test_on_a_phone_only_tables_scroll_and_their_first_column_stays(page):
     )
     try:
         assert page.execute_script("return document.documentElement.scrollWidth") == 360
-        table = page.find_element(By.CSS_SELECTOR, "#table .scroll")
+        table = page.find_element(By.CSS_SELECTOR, ".table .scroll")
         assert table.get_property("scrollWidth") > table.get_property("clientWidth") > 280
         name = table.find_element(By.CSS_SELECTOR, "tbody th")
         left = name.rect["x"]
