@@ -22,12 +22,13 @@ except ModuleNotFoundError as error:
     print(missing_package(error), file=sys.stderr)
     sys.exit(2)
 
-#: Where each command is, a function or a study. Its file is imported when it is asked for, so that no command waits
-#: for another's libraries.
+#: Where each command is: a function, a study, or a mapping with a study of its name. Its file is imported when it is
+#: asked for, so that no command waits for another's libraries.
 STUDIES = {
-    "league": "benchmarks.league.command:league",
-    "ranking": "benchmarks.ranking.study:ranking",
-    "branching": "benchmarks.ranking.branching:branching",
+    "league": "benchmarks.truth.league:LEAGUE",
+    "ranking": "benchmarks.truth.league:RANKING",
+    "branching": "benchmarks.truth.branching:STUDY",
+    "combinations": "benchmarks.truth.combinations:STUDY",
     "scorers": "benchmarks.truth.scorers:STUDY",
     "shaping": "benchmarks.training.shaping:STUDY",
     "aliasing": "benchmarks.studies.aliasing:aliasing",
@@ -40,7 +41,7 @@ STUDIES = {
             "seen-unseen", "rollout-budget", "group-size", "distance", "normalisation", "cosine-threshold", "adverts",
             "graph-statistics", "share-of-time",
         ),
-        "benchmarks.paper_studies.command:study",
+        "benchmarks.training.studies:STUDIES",
     ),
 }  # fmt: skip
 SPEED = {
@@ -78,18 +79,6 @@ FORMER = {
 }  # fmt: skip
 
 
-def _about(command: Any, name: str) -> Any:
-    """Return the command of all studies of papers for one of them."""
-
-    def study(**options: Any) -> None:
-        command(name, **options)
-
-    _name, *others = inspect.signature(command, eval_str=True).parameters.values()
-    study.__dict__["__signature__"] = inspect.Signature(others)
-    study.__annotations__, study.__doc__ = {each.name: each.annotation for each in others}, command.__doc__
-    return study
-
-
 _SETTINGS: dict[str, Any] = {
     "add_completion": False, "rich_markup_mode": "rich", "pretty_exceptions_enable": False,
     "context_settings": {"help_option_names": ["-h", "--help"]},
@@ -115,8 +104,8 @@ class Commands(TyperGroup):
         if isinstance(place, str):
             module, _, name = place.partition(":")
             found = getattr(importlib.import_module(module), name)
-            command = found if inspect.isfunction(found) else found.command
-            alone.command(cmd_name)(_about(command, cmd_name) if name == "study" else command)
+            found = found[cmd_name] if isinstance(found, Mapping) else found
+            alone.command(cmd_name)(found if inspect.isfunction(found) else found.command)
         else:
             words = "Answer one question with a table and a page." if place is STUDIES else "Measure speed and memory."
             group = type("Group", (Commands,), {"places": place, "former": {}})

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+from typing import Any
 
 from agentgym.checks import suggest
+from agentgym.searchqa.retrieval.simulated import NoiseCurriculum
 from baselines.config import TrainerConfig
-from baselines.recipes.definition import Recipe
-from baselines.recipes.search_rows import SEARCH_ROWS
+from baselines.recipes.definition import OwnEnv, Recipe
 from wrappers.credit.method import Method, methods
 from wrappers.credit.options import read_options
 
@@ -24,11 +25,53 @@ def _made(method: Method) -> Recipe:
         config = "".join(word.capitalize() for word in method.scorer.split("_")) + "Config"
         scorer = vars(importlib.import_module(f"baselines.scorers.{method.scorer}"))[config](**method.settings)
     options = {"preset": "paper", **method.options}
-    return Recipe(method.name, function, options, method.notes, method.training, method.scored, scorer)
+    return Recipe(
+        method.name, function, options, method.notes, method.training, method.scored, scorer,
+        argument=method.argument, silent=method.silent, figures=method.figures, keeps=method.keeps,
+    )  # fmt: skip
 
 
-#: Methods for any environment; those of `baselines.recipes.search_rows` are for Search-QA alone.
+#: Methods for any environment.
 RECIPES: dict[str, Recipe] = {name: _made(method) for name, method in methods().items()}
+
+
+def _search_row(name: str, of: str, notes: str, own_env: OwnEnv, **options: Any) -> Recipe:
+    # Search-R1 and those who build on it take nothing off for an invalid action.
+    plain = {"preset": "paper", "invalid_penalty": 0.0, **options}
+    return dataclasses.replace(RECIPES[of], name=name, notes=notes, options=plain, training={}, own_env=own_env)
+
+
+_SEARCHQA = "AgentRL/SearchQA-v0"
+_SEARCH = (
+    _search_row(
+        "r1",
+        "grpo",
+        "GRPO without a search engine: what the policy knows by heart.",
+        OwnEnv(_SEARCHQA, {"max_turns": 0, "last_turn": "extra"}),
+    ),
+    _search_row(
+        "search_r1",
+        "grpo",
+        "GRPO on the exact match of the answer, with a real search engine.",
+        OwnEnv(_SEARCHQA),
+    ),
+    _search_row(
+        "zerosearch",
+        "grpo",
+        "GRPO on the F1 of the answer, with a simulated search engine that grows noisy; tested with the real one.",
+        OwnEnv(_SEARCHQA, training={"simulator": "rule", "reward": "f1"}, schedule=NoiseCurriculum()),
+    ),
+    _search_row(
+        "stepsearch",
+        "ppo",
+        "PPO on rewards of single searches, evidence gained less passages seen before, and of answer and queries.",
+        OwnEnv(_SEARCHQA, training={"reward": "stepsearch"}),
+        gamma=1.0,
+        lam=1.0,
+    ),
+)
+#: What a policy learns in Search-QA without search, with it, or with a simulated engine; docs/environments/searchqa.md.
+SEARCH_ROWS: dict[str, Recipe] = {row.name: row for row in _SEARCH}
 
 # For a policy of 0.2 million parameters on one CPU core (about half a second per iteration), chosen on validation
 # levels and the same for every method. Rollouts at temperature 1 because a clone is sure of itself: at 0.5 its eight
@@ -58,7 +101,7 @@ def recipe(name: str) -> Recipe:
     """Return a recipe by its name, with options where some follow, or one of a function of one's own.
 
     Args:
-        name: "gigpo", or a row of `baselines.recipes.search_rows`; "gigpo:gamma=.9:std=none", options as in
+        name: "gigpo", or a name of `SEARCH_ROWS`; "gigpo:gamma=.9:std=none", options as in
             `wrappers.credit.options.read_options`;
             "my_module:credit" or "my_module:credit:k=2", a function `credit(table, **options) -> float64 (N,)` or a
             `Recipe` of a module that can be imported. The recipe's name then is this text, values written out.

@@ -22,6 +22,7 @@ from wrappers.credit.forks import over_forks
 from wrappers.credit.group import group_means, number_pairs
 from wrappers.credit.method import FITTED, NEEDS_MODEL, PENALTY, Credit, Method
 from wrappers.credit.options import WorthOptions, credit, finite_numbers, option
+from wrappers.credit.process_reward import BY_STEP, process_reward
 from wrappers.credit.returns import outcomes
 from wrappers.credit.segments import by_turn
 
@@ -180,10 +181,10 @@ def gains(table: StepTable, values: Floats) -> Floats:
 METHODS = (
     Method(
         "agentprm",
-        "baselines.recipes.learned_credit:scored_steps",
+        process_reward,
         "GRPO plus the value of the action, learned from how rollouts went on, compared inside the state.",
         options={"compare": "state", **PENALTY},
-        scored="turn",
+        **BY_STEP,
         scorer="action_value",
         colour="#CC6677",
         credits=(

@@ -122,7 +122,7 @@ def _weights(counts: csr_array, worth: Floats, group: Ints, size: Ints, damping:
 METHODS = (
     Method(
         "attribution",
-        "baselines.recipes.learned_credit:spa_ridge",
+        "wrappers.credit.spa:spa_advantages",
         "GRPO plus what each state and action contributed to the group's outcomes, fitted by ridge regression.",
         options={"grounding_weight": 0.0, **PENALTY},
         colour="#44AA99",

@@ -7,6 +7,7 @@ Source: the DAPO paper and verl-agent; see docs/credit/dapo.md for where they di
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
@@ -124,6 +125,10 @@ class DAPO(CreditWrapper, method=dapo):
         return np.array([not contrast[task] for task in self.tasks], np.bool_)
 
 
+def _keeps(table: StepTable, options: Mapping[str, Any]) -> Bools:
+    return contrasting_groups(table, contrast=options["contrast"])
+
+
 METHODS = (
     Method(
         "dapo",
@@ -131,6 +136,7 @@ METHODS = (
         "GRPO on success in groups that solve their task sometimes; tasks of other groups are drawn anew.",
         options=PENALTY,
         training={"clip_high": 0.28, "kl": 0.0, "resample_rounds": 10},
+        keeps=_keeps,
         space={"kl": (0.0, 0.01)},
         contender="dapo",
         colour="#332288",

@@ -8,7 +8,8 @@ Source: second hand, notes on the HCAPO paper; see docs/credit/hcapo.md for what
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Unpack
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -157,13 +158,25 @@ def _to_come(table: StepTable, options: HCAPOOptions) -> Floats:
     return discounted_returns(table, options["gamma"], reward - penalties(table, options, "discounted"))
 
 
+def _figures(table: StepTable, hindsight: Floats, options: Mapping[str, Any]) -> dict[str, float]:
+    """The mean of the ratios before smoothing, and the share of them at a bound."""
+    given: Any = {**options, "smoothing": 0.0}
+    ratio = hindsight_ratios(table, hindsight=hindsight, **given)
+    clipped = np.isin(ratio, (options["low"], options["high"]))
+    found = (ratio.mean(), clipped.mean()) if len(ratio) else (0.0, 0.0)
+    return {"hindsight_ratio": float(found[0]), "hindsight_clipped": float(found[1])}
+
+
 METHODS = (
     Method(
         "hcapo",
-        "baselines.recipes.learned_credit:hcapo_steps",
+        hcapo,
         "GRPO plus returns, larger where the policy finds its reply more likely once it reads how the episode ended.",
         options=PENALTY,
         scored="turn",
+        argument="hindsight",
+        silent=np.nan,
+        figures=_figures,
         scorer="reply_in_hindsight",
         unmeasured=ASKS_POLICY,
     ),

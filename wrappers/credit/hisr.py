@@ -21,6 +21,7 @@ from agentgym.trajectory import Floats, Ints, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.method import NEEDS_MODEL, Method
 from wrappers.credit.options import LARGEST, credit, option
+from wrappers.credit.process_reward import BY_STEP, process_reward
 from wrappers.credit.returns import outcomes
 from wrappers.credit.scores import reply_tokens, step_scores, token_scores
 from wrappers.credit.segments import checked_segments
@@ -180,10 +181,10 @@ def _total(table: StepTable, predicted: Floats, owner: Ints, options: HISROption
 METHODS = (
     Method(
         "hisr",
-        "baselines.recipes.learned_credit:scored_steps",
+        process_reward,
         "HISR's segment rewards still to come: contributions that a network learns, weighed by a hindsight model.",
         options={"horizon": "to_go", "gamma": 0.99, "alpha_trajectory": 0.0},
-        scored="turn",
+        **BY_STEP,
         scorer="segmented_reward",
         unmeasured=NEEDS_MODEL,
     ),

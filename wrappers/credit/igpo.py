@@ -8,7 +8,8 @@ Source: the IGPO paper's equations, second hand, and its release; see docs/credi
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Unpack
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -73,13 +74,21 @@ def igpo(table: StepTable, *, beliefs: ArrayLike, preset: str = "paper", **optio
     return to_go - penalties(table, options, "advantage")
 
 
+def _figures(table: StepTable, beliefs: Floats, options: Mapping[str, Any]) -> dict[str, float]:
+    """The mean of the beliefs, and of those before the last steps."""
+    found = (beliefs.mean(), beliefs[table.last].mean()) if len(beliefs) else (0.0, 0.0)
+    return {"belief": float(found[0]), "belief_last": float(found[1])}
+
+
 METHODS = (
     Method(
         "igpo",
-        "baselines.recipes.learned_credit:igpo_steps",
+        igpo,
         "What each step added to the policy's belief in the right answer, and the outcome, summed to come.",
         options=PENALTY,
         scored="turn",
+        argument="beliefs",
+        figures=_figures,
         scorer="answer_belief",
         unmeasured=ASKS_POLICY,
     ),

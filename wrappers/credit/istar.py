@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.method import NEEDS_MODEL, PENALTY, Method
 from wrappers.credit.options import credit
+from wrappers.credit.process_reward import BY_STEP, ProcessRewardOptions, score_advantages
 from wrappers.credit.process_reward import PRESETS as COMMON
-from wrappers.credit.process_reward import ProcessRewardOptions, score_advantages
 
 #: The release ships the estimator against the others' mean; "authors_grpo" is its other one, in its default mode.
 PRESETS: dict[str, ProcessRewardOptions] = {
@@ -52,10 +52,10 @@ def istar(
 METHODS = (
     Method(
         "istar",
-        "baselines.recipes.learned_credit:scored_steps",
+        istar,
         "GRPO plus the log-ratio of a reward model, which learns from pairs of won and lost episodes, to the policy.",
         options=PENALTY,
-        scored="turn",
+        **BY_STEP,
         scorer="implicit_reward",
         space={"alpha": (0.5, 1.0)},
         contender="istar",

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from agentgym.trajectory import Floats, StepTable
+from agentgym.trajectory import Bools, Floats, StepTable
 
 #: Parts of a credit that are measured, in the order of tables.
 EPISODE, STEP, FITTED, TOTAL, ENTROPY = PARTS = ("episode", "step", "fitted", "total", "entropy")
@@ -83,14 +83,19 @@ class Method:
 
     Attributes:
         name: of its recipe, `baselines.recipes.RECIPES[name]`.
-        function: `credit(table, **options) -> float64 (N,)`, or where it is `scored` one of scores too; or
-            "module:function".
+        function: `credit(table, **options) -> float64 (N,)`, or "module:function".
         notes: one sentence for tables and reports.
         options: of the function; the preset is "paper" where they name none.
         training: fields of `baselines.config.TrainerConfig` that belong to the method.
-        scored: what it wants scores of, "turn" or "token"; None: it needs the table alone.
+        scored: what it wants scores of, "turn" (N,) or "token" (N, K); None: it needs the table alone.
+        argument: keyword of the function that takes the scores; "": `credit(table, scores, **options) ->
+            baselines.scorers.scorer.Estimate`, scores None where there are none.
+        silent: score where there are none.
+        figures: what the scores are worth, for the log, from the table, the scores and all options.
         scorer: module of `baselines.scorers`, "critic"; "": the trainer must be given one.
         settings: of the scorer's configuration.
+        keeps: bool (n_groups,), the groups that dynamic sampling keeps, from the table and all options; None: those
+            won sometimes.
         space: values that a search tries, by option or field of `TrainerConfig`.
         contender: as what it takes part in the head to head unless others are asked for, "vine" or "vine:k=2"; "":
             it does not.
@@ -105,8 +110,12 @@ class Method:
     options: Mapping[str, Any] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
     scored: Literal["turn", "token"] | None = None
+    argument: str = ""
+    silent: float = 0.0
+    figures: Callable[[StepTable, Floats, Mapping[str, Any]], Mapping[str, float]] | None = None
     scorer: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    keeps: Callable[[StepTable, Mapping[str, Any]], Bools] | None = None
     space: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     contender: str = ""
     colour: str = ""

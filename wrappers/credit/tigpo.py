@@ -23,6 +23,7 @@ from wrappers.credit.forks import over_forks
 from wrappers.credit.group import first_rows, number_pairs, standardise, visit_advantages
 from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, choose, credit, finite_numbers, option, presets
+from wrappers.credit.process_reward import BY_STEP, process_reward
 from wrappers.credit.returns import episode_scores, penalties
 from wrappers.credit.task_graph import TaskGraphs
 from wrappers.credit.wrapper import CreditWrapper
@@ -169,10 +170,10 @@ class TIGPO(CreditWrapper, method=tigpo):
 METHODS = (
     Method(
         "tigpo",
-        "baselines.recipes.learned_credit:scored_steps",
+        process_reward,
         "GraphGPO with the distances of all that was ever seen of the task.",
         options={"compare": "state", "outcome": "won", **PENALTY},
-        scored="turn",
+        **BY_STEP,
         scorer="task_distance",
     ),
 )
