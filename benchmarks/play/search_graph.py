@@ -20,8 +20,8 @@ def search_graph(tree: Tree, method: str, budget: int, seed: int) -> Graph | Non
 
     Nodes are the states of the tree, or of all simulations where the method grows none, and those of the best
     simulation; edges the steps between them. A node's visits are the simulations that it was judged by. An edge's count
-    is that of the state it leads to, its gain and advantage are those of
-    `benchmarks.training.state_graph.Edge`, the advantage being the value of the step minus that of the state it begins in.
+    is that of the state it leads to, its gain that of
+    `benchmarks.training.state_graph.Edge`, its advantage the value of the step minus that of the state it begins in.
 
     Args:
         tree: the search.

@@ -295,7 +295,7 @@ def test_more_settings_than_there_are_is_refused(tmp_path):
 
 def test_the_space_and_the_default_methods_are_recipes():
     assert set(SPACE) <= set(RECIPES)
-    assert named_methods(METHODS)[0] == "grpo"
+    assert "grpo" in named_methods(METHODS)
 
 
 def test_the_pages_hold_what_their_records_say():
