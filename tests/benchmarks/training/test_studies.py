@@ -12,28 +12,28 @@ pytest.importorskip("rich")
 pytest.importorskip("matplotlib")
 pytest.importorskip("jinja2")
 
-import typer
 from typer.testing import CliRunner
 
 from baselines.environments.registry import settings_of
 from benchmarks.json_files import ResultsError
 from benchmarks.machine import Machine
 from benchmarks.report.markdown import replaced
+from benchmarks.run import app
 from benchmarks.training.head_to_head import plan_study
 from benchmarks.training.head_to_head_page import Cost
 from benchmarks.training.records import Point, Record, Setting, Trainings, check, save
-from benchmarks.training.studies import STUDIES, Arm, Trained, costs, found_in, load, outcomes, plan_of, study
+from benchmarks.training.studies import STUDIES, Arm, Trained, costs, found_in, load, outcomes, plan_of
 from benchmarks.training.studies_page import picture_name, section, tables
 
 #: Studies whose page is made of the head to head's records.
 SHARED = ("share-of-time",)
 PAGES = Path(__file__).parents[3] / "docs" / "studies"
-APP = typer.Typer()
-APP.command()(study)
 
 
 def run(*options):
-    return CliRunner().invoke(APP, [str(option) for option in options], env={"COLUMNS": "200", "TERM": "dumb"})
+    return CliRunner().invoke(
+        app, ["study", *(str(option) for option in options)], env={"COLUMNS": "200", "TERM": "dumb"}
+    )
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +140,7 @@ def test_times_are_read_from_the_records_of_a_head_to_head(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["distances"], "did you mean"),
+        (["distances"], "No such command 'distances'"),
         (["distance", "--part", "neither"], "against or trained"),
         (["distance", "--from", "nowhere"], "no such file"),
         (["distance", "--from", "nowhere", "--quick"], "nothing is run"),
