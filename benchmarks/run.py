@@ -41,7 +41,7 @@ STUDIES = {
             "seen-unseen", "rollout-budget", "group-size", "distance", "normalisation", "cosine-threshold", "adverts",
             "graph-statistics", "share-of-time",
         ),
-        "benchmarks.training.studies:STUDIES",
+        "benchmarks.truth.studies:STUDIES",
     ),
 }  # fmt: skip
 SPEED = {

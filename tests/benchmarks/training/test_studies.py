@@ -22,8 +22,8 @@ from benchmarks.run import app
 from benchmarks.training.head_to_head import plan_study
 from benchmarks.training.head_to_head_page import Cost
 from benchmarks.training.records import Point, Record, Setting, Trainings, check, save
-from benchmarks.training.studies import STUDIES, Arm, Trained, costs, found_in, load, outcomes, plan_of
-from benchmarks.training.studies_page import picture_name, section, tables
+from benchmarks.training.studies import TRAINED, Arm, Trained, costs, outcomes, plan_of
+from benchmarks.truth.studies import STUDIES, found_in, load, picture_name, section, tables
 
 #: Studies whose page is made of the head to head's records.
 SHARED = ("share-of-time",)
@@ -54,7 +54,7 @@ def test_studies_measure_something_tiny(name, folder):
 
 def _planned(name):
     """The trained part of a study with `--quick`, and runs by method as if they had been made, each with all splits."""
-    (trained, *_) = STUDIES[name].trained
+    (trained, *_) = TRAINED[name]
     plan = plan_of(trained, "tiny", [0], quick=True)
     won = "1" * plan.config.learning.eval_tasks
     beside = {split: {"greedy": won, "sampled": won} for split in plan.config.learning.setup.beside}
@@ -218,9 +218,9 @@ def test_a_run_is_trained_as_its_name_says():
         Setting.stated("grpo group_size=many")
 
 
-@pytest.mark.parametrize("name", [name for name, each in STUDIES.items() if each.trained])
+@pytest.mark.parametrize("name", list(TRAINED))
 def test_every_arm_is_a_setting_and_its_base_is_one_too(name):
-    for trained in STUDIES[name].trained:
+    for trained in TRAINED[name]:
         plan = plan_of(trained, "tiny", [0])
         assert len(set(plan.methods)) == len(plan.methods)
         assert {arm.base for arm in trained.arms} <= {"", *plan.methods}
@@ -242,12 +242,12 @@ def test_a_page_holds_what_its_records_say(name):
     assert replaced(text, name, section(STUDIES[name], found, f"../images/{picture.name}")) == text
 
 
-@pytest.mark.parametrize("name", [name for name, each in STUDIES.items() if each.trained and name not in SHARED])
+@pytest.mark.parametrize("name", [name for name in TRAINED if name not in SHARED])
 def test_further_seeds_join_what_is_published(name):
     published = [trained.config for trained in load(PAGES / "records" / f"{name}.json").trained]
     assert published
     # Households have no published runs.
-    assert published == [plan_of(each, "tiny", [0]).config for each in STUDIES[name].trained if each.env == "sokoban"]
+    assert published == [plan_of(each, "tiny", [0]).config for each in TRAINED[name] if each.env == "sokoban"]
 
 
 def test_records_of_another_version_are_refused(tmp_path):
