@@ -20,7 +20,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from agentgym.outside.chat.budget import Budget, BudgetSpentError
+from agentgym.outside.chat.wire import Budget, BudgetSpentError
 from agentgym.outside.redaction import redact
 from agentgym.outside.text import clean
 from agentgym.panels import OpenPanel

@@ -25,10 +25,9 @@ import typer
 from numpy.typing import NDArray
 
 from agentgym.rollout import act_each
-from agentgym.rollout.branch_points import Select, at_random
 from agentgym.rollout.groups import Stage
 from agentgym.rollout.recorder import TableBuilder
-from agentgym.rollout.tree import collect_tree
+from agentgym.rollout.tree import Select, at_random, collect_tree
 from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.environments.settings import SIDE_BY_SIDE
 from benchmarks.console import NONE

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentgym.rollout.branch_points import SELECTIONS, every, highest_entropy, selected
+from agentgym.rollout.tree import SELECTIONS, every, highest_entropy, selected
 from agentgym.trajectory import Reply, StepTable
 
 # Group g: a and b part at v; c parts from both at s (it meets "v" by another way); d (of group h) is alone.

@@ -5,9 +5,8 @@ import threading
 
 import pytest
 
-from agentgym.outside.chat.budget import Budget, BudgetSpentError, Usage
 from agentgym.outside.chat.endpoint import ChatEndpoint
-from agentgym.outside.chat.wire import ChatFailure, ChatRequest
+from agentgym.outside.chat.wire import Budget, BudgetSpentError, ChatFailure, ChatRequest, Usage
 from tests.agentgym.outside.chat.chat_server import chat_server, say
 
 pytest.importorskip("aiohttp")

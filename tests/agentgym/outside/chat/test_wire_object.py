@@ -3,7 +3,7 @@ import math
 
 import pytest
 
-from agentgym.outside.chat.json_answer import only_object
+from agentgym.outside.chat.wire import only_object
 from agentgym.outside.text import DataError
 
 
@@ -22,8 +22,8 @@ def test_the_object_is_found_bare_in_a_fence_within_prose_and_behind_thoughts(fo
         ("[1, 2]", "got 0"),
         ('{"a": 1} {"a": 1}', "got 2"),
         ('{"a": 1', "no JSON"),
-        ('{"a": 1, "a": 2}', "a key is there twice"),
-        ('{"a": {"b": 1, "b": 2}}', "a key is there twice"),
+        ('{"a": 1, "a": 2}', "stands twice in one object"),
+        ('{"a": {"b": 1, "b": 2}}', "stands twice in one object"),
         ('{"a": ' * 100_000, "no JSON"),
         ('{"a": NaN}', "NaN is not a JSON number"),
         ('{"a": ' + "9" * 5_000 + "}", "an integer of 5000 digits"),

@@ -9,7 +9,7 @@ import pytest
 from gymnasium.utils import EzPickle
 from gymnasium.wrappers import OrderEnforcing, RecordEpisodeStatistics, TimeLimit, TransformReward
 
-from agentgym.branching.single import BranchingWrapper, restore, resume, snapshot
+from agentgym.branching import BranchingWrapper, restore, resume, snapshot
 from agentgym.core import TextSpace
 from tests.corridor import CorridorEnv
 from wrappers import (

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from agentgym.outside.hosts import OwnHosts
+from agentgym.outside.http import OwnHosts
 
 OWN = OwnHosts(["Node7", ""])
 
