@@ -25,7 +25,7 @@ from baselines.environments.registry import SETTINGS, settings_of
 from baselines.environments.settings import SIDE_BY_SIDE, EnvSettings, Scripted, tasks
 from baselines.evaluation import at_temperature
 from benchmarks.json_files import ResultsError
-from benchmarks.panels.players import weights_of
+from benchmarks.play.players import weights_of
 from benchmarks.processes import Job, Progress
 from benchmarks.training.stack import learned_config, make_envs
 from benchmarks.truth.distances import Distances
@@ -57,7 +57,7 @@ class TruthConfig:
         resamples: of the bootstrap over tasks.
         seed: of episodes, continuations, bootstrap and random numbers.
         split: of the tasks, "validation" or "test".
-        weights: fingerprints of these models, see `benchmarks.panels.players.weights_of`; None: no model plays.
+        weights: fingerprints of these models, see `benchmarks.play.players.weights_of`; None: no model plays.
     """
 
     players: dict[str, dict[str, float]]

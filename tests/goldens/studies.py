@@ -110,7 +110,7 @@ _QUICK: dict[str, tuple[str, str, bool]] = {
     "aliasing-virtualhome": ("aliasing --env virtualhome --tasks 4 --repeats 2 --out OUT", "aliasing.json", False),
     "hindsight": ("hindsight --tasks 4 --group-size 4 --clone-tasks 0 --out OUT", "hindsight.json", False),
     "merging": ("merging --questions 6 --group-size 4 --out OUT", "merging.json", False),
-    "crossplay": ("crossplay --tasks 6 --out OUT", "", False),
+    "crossplay": ("crossplay --tasks 6 --out OUT", "crossplay.json", False),
     "head-to-head": ("head-to-head --quick --jobs 1 --out OUT", "sokoban.json", False),
     **{
         f"head-to-head-{env}": (

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from agentgym.sotopia.official import FILES as PROFILE_FILES
 from agentgym.trajectory import Reply, StepTable
 from agentgym.webshop.generated.generator import generate
-from agentgym.webshop.official.formats import write_files
+from agentgym.webshop.official.files import write_files
 from tests.agentgym.alfworld.support import write_trial
 from tests.agentgym.virtualhome.official.small_folder import write
 from tests.robustness.damage import Files, Format, put, taken
