@@ -25,7 +25,7 @@ from agentgym.core import TextEnv
 from agentgym.rollout import Policy, collect
 from agentgym.rollout.hindsight import CHOICES, relabel_goals
 from agentgym.trajectory import Reply, StepTable
-from baselines.environments.registry import settings_of
+from baselines.environments.registry import SETTINGS, settings_of
 from baselines.environments.settings import TINY, tasks
 from benchmarks.config import Config, make_config
 from benchmarks.console import NONE
@@ -33,7 +33,6 @@ from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Table
 from benchmarks.study import Found, Study
 from benchmarks.training.stack import cloning, held_out_tasks, make_envs, new_policy
-from benchmarks.truth.episodes import ENVIRONMENTS
 from policies.scripted import SILENT, ExpertPolicy, RandomPolicy
 
 #: Steps per update.
@@ -127,7 +126,7 @@ class HindsightFound(Found):
 
 def environments() -> list[str]:
     """Return the names of environments with exact hindsight."""
-    classes = {name: load_env_creator(str(gym.spec(row.id).entry_point)) for name, row in ENVIRONMENTS.items()}
+    classes = {row.name: load_env_creator(str(gym.spec(row.id).entry_point)) for row in SETTINGS if row.scripted}
     return [name for name, made in classes.items() if getattr(made, "fulfilled", None) is not TextEnv.fulfilled]
 
 
