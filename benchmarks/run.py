@@ -31,9 +31,9 @@ STUDIES = {
     "combinations": "benchmarks.truth.combinations:STUDY",
     "scorers": "benchmarks.truth.scorers:STUDY",
     "shaping": "benchmarks.training.shaping:STUDY",
-    "aliasing": "benchmarks.studies.aliasing:aliasing",
-    "merging": "benchmarks.studies.merging:merging",
-    "hindsight": "benchmarks.studies.hindsight:hindsight",
+    "aliasing": "benchmarks.keys.aliasing:STUDY",
+    "merging": "benchmarks.keys.searchqa:STUDY",
+    "hindsight": "benchmarks.keys.hindsight:STUDY",
     "search-players": "benchmarks.play.search_players:STUDY",
     "crossplay": "benchmarks.play.sotopia_cross_play:STUDY",
     **dict.fromkeys(

@@ -2,12 +2,11 @@
 
 import zlib
 
-import gymnasium as gym
 import numpy as np
 
-import agentgym  # noqa: F401
 from agentgym.trajectory import StepTable
-from benchmarks.studies.merging import bag_of_words, count, leaders_by_difflib, measure_merging
+from benchmarks.keys.searchqa import STUDY, MergingConfig, count
+from benchmarks.keys.texts import bag_of_words, leaders_by_difflib
 
 
 def test_counting_by_hand():
@@ -33,15 +32,13 @@ def test_vectors_are_the_same_in_any_process():
     assert np.flatnonzero(vectors[0]).tolist() == [zlib.crc32(b"ada") % 1024]
 
 
-def test_coarser_keys_merge_more():
-    def make():
-        return gym.make_vec("AgentRL/SearchQA-v0", 24, autoreset_mode="Disabled", expert=True)
-
-    tasks = [{"split": "test", "index": i, "data_source": "two_hop"} for i in range(6)]
-    found = measure_merging(make, tasks, group_size=4, seed=0)
-    exact, text, difflib, cosine, passages = (row.states for row in found)
+def test_coarser_keys_merge_more(tmp_path):
+    found = STUDY.play(MergingConfig(6, 4, "two_hop", "", 0), tmp_path)
+    exact, text, difflib, cosine, passages = (row.states for row in found.keys)
     assert exact > passages
     assert exact > text >= difflib
     assert text >= cosine
-    assert found[0].met <= min(row.met for row in found)  # finer states are shared less
-    assert found == measure_merging(make, tasks, group_size=4, seed=0)
+    assert found.keys[0].met <= min(row.met for row in found.keys)  # finer states are shared less
+    assert STUDY.load(tmp_path / "merging.json") == found
+    assert found.keys == STUDY.run(found.config, "two_hop", None, print)
+    assert [row[1] for row in STUDY.page(found).tables[0].texts] == [f"{row.states:,}" for row in found.keys]

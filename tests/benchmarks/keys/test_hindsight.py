@@ -16,8 +16,8 @@ from agentgym.trajectory import Reply, StepTable
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY, tasks
 from benchmarks.config import make_config
+from benchmarks.keys.hindsight import HalfExpert, environments, kind_of, measure_learning, wins_again
 from benchmarks.run import app
-from benchmarks.studies.hindsight import ENVIRONMENTS, HalfExpert, kind_of, measure_learning, wins_again
 from benchmarks.training.stack import make_envs
 from policies.scripted import RandomPolicy
 
@@ -51,10 +51,14 @@ def test_kinds_of_tasks():
     assert kind_of("sokoban", "level:########/#P_XO__#/########", single) == "1 to 3 moves"
     assert kind_of("sokoban", "level:###########/#P_X_____O#/###########", single) == "7 to 9 moves"
     assert kind_of("sokoban", "level:##############/#P_X________O#/##############", single) == "more moves"
-    assert kind_of("alfworld", "a/b#pick_two_obj_and_place-Pen-None-Desk", None) == "pick_two_obj_and_place"
-    assert kind_of("virtualhome", "train/cook/3#store:mug_1,mug_2:fridge_1", None) == "store"
-    assert kind_of("webshop", 'synthetic/B1{"size":"m"}', None) == "options left open"
-    assert kind_of("webshop", "synthetic/17", None) == "a request of the shop"
+    for env, kinds in (("alfworld", "pick_two_obj_and_place"), ("virtualhome", "store")):
+        row = settings_of(env)
+        single = gym.make(row.id, **{**row.setup.options, "task_types": [kinds]})
+        _, info = single.reset(seed=0)
+        assert kind_of(env, info["task_id"], single) == kinds
+    shop = gym.make(settings_of("webshop").id)
+    _, info = shop.reset(seed=0)
+    assert kind_of("webshop", info["task_id"], shop) == "a request of the shop"
 
 
 def test_half_of_the_replies_are_the_expert_s():
@@ -70,13 +74,12 @@ def test_half_of_the_replies_are_the_expert_s():
 
 @pytest.mark.slow
 def test_the_command_counts_what_is_done_in_every_environment(tmp_path: Path):
-    out = tmp_path / "figures.json"
-    given = ["hindsight", "--tasks", "4", "--group-size", "3", "--clone-tasks", "0", "--out", str(out)]
+    given = ["hindsight", "--tasks", "4", "--group-size", "3", "--clone-tasks", "0", "--out", str(tmp_path)]
     shown = CliRunner().invoke(app, given)
     assert shown.exit_code == 0, shown.output
-    rows = json.loads(out.read_text())
+    rows = json.loads((tmp_path / "hindsight.json").read_text())["relabelled"]
     assert [(row["env"], row["player"]) for row in rows] == [
-        (env, player) for env in ENVIRONMENTS for player in ("random", "half expert")
+        (env, player) for env in environments() for player in ("random", "half expert")
     ]
     for row in rows:
         assert row["episodes"] == 12 >= row["failed"] >= row["done"] == row["successes"]["hardest"]
@@ -86,6 +89,9 @@ def test_the_command_counts_what_is_done_in_every_environment(tmp_path: Path):
         assert row["steps_needed"] <= row["steps"]
         assert row["cloned"][1] - row["cloned"][0] == round(row["steps_needed"] * row["done"])
     assert sum(row["done"] for row in rows) > 5
+    assert environments() == ["sokoban", "alfworld", "virtualhome", "webshop"]
+    # Of the shop's tasks some are made of what was done: their options are left open.
+    assert {"options left open"} & set().union(*(row["kinds"]["all"] for row in rows if row["env"] == "webshop"))
 
 
 @pytest.mark.parametrize("given", [["--env", "chess"], ["--tasks", "0"]])

@@ -1,14 +1,10 @@
 """`hindsight`: how many failed episodes are successes of another task, and which tasks these are.
 
-    python -m benchmarks.run hindsight
-
 Players are the random one, one that plays the expert's action half of the time, and a tiny policy that is cloned for
 this from a few demonstrations. What is relabelled is played once more, command by command, in a single environment
 without wrappers.
 
-    python -m benchmarks.run hindsight --env sokoban --tasks 500 --group-size 4 --updates 1000
-
-clones fresh policies from random play, without and with what it did, and plays held-out tasks.
+With `--updates` fresh policies are cloned from random play, without and with what it did, and play held-out tasks.
 """
 
 from __future__ import annotations
@@ -17,32 +13,45 @@ import dataclasses
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import gymnasium as gym
 import numpy as np
 import typer
+from gymnasium.envs.registration import load_env_creator
 from numpy.typing import NDArray
-from rich.console import Console
 
+from agentgym.core import TextEnv
 from agentgym.rollout import Policy, collect
 from agentgym.rollout.hindsight import CHOICES, relabel_goals
 from agentgym.trajectory import Reply, StepTable
-from baselines.environments.registry import settings_of
+from baselines.environments.registry import SETTINGS, settings_of
 from baselines.environments.settings import TINY, tasks
 from benchmarks.config import Config, make_config
-from benchmarks.console import NONE, save_figures, say, table
+from benchmarks.console import NONE
+from benchmarks.processes import Progress
+from benchmarks.report.page import Page, Table
+from benchmarks.study import Found, Study
 from benchmarks.training.stack import cloning, held_out_tasks, make_envs, new_policy
 from policies.scripted import SILENT, ExpertPolicy, RandomPolicy
 
-#: Environments with exact hindsight.
-ENVIRONMENTS = ("sokoban", "alfworld", "virtualhome", "webshop")
 #: Steps per update.
 BATCH = 32
 RANDOM, HALF, CLONE = "random", "half expert", "clone"
-#: Kinds of Sokoban levels: fewest moves and most moves.
+#: Kinds of tasks whose distance is known: fewest and most commands.
 _LENGTHS = ((1, 3), (4, 6), (7, 9))
+
+
+@dataclass(frozen=True)
+class HindsightConfig:
+    """The options of the command."""
+
+    envs: list[str]
+    tasks: int
+    group_size: int
+    clone_tasks: int
+    seed: int
+    updates: int
 
 
 @dataclass(frozen=True)
@@ -96,16 +105,7 @@ class HalfExpert:
 
 @dataclass(frozen=True)
 class Learned:
-    """What a tiny policy plays like that has learned from random play alone.
-
-    Attributes:
-        env: name of the environment.
-        source: which steps it has learned.
-        steps: how many.
-        updates: how many updates that took.
-        greedy: success on held-out tasks, in 0..1.
-        sampled: the same at temperature 1.
-    """
+    """Success on held-out tasks, greedy and at temperature 1, of a tiny policy that learned from random play alone."""
 
     env: str
     source: str
@@ -115,15 +115,28 @@ class Learned:
     sampled: float
 
 
+@dataclass(frozen=True)
+class HindsightFound(Found):
+    """The whole file: what became of episodes, or what was learned from them."""
+
+    config: HindsightConfig
+    relabelled: list[Relabelled]
+    learned: list[Learned]
+
+
+def environments() -> list[str]:
+    """Return the names of environments with exact hindsight."""
+    classes = {row.name: load_env_creator(str(gym.spec(row.id).entry_point)) for row in SETTINGS if row.scripted}
+    return [name for name, made in classes.items() if getattr(made, "fulfilled", None) is not TextEnv.fulfilled]
+
+
 def kind_of(env: str, task_id: str, single: Any) -> str:
-    """Return what kind of task one is: households' task type, WebShop's kind of request, Sokoban's length at best."""
-    if env == "alfworld":
-        return task_id.rpartition("#")[2].partition("-")[0]
-    if env == "virtualhome":
-        return task_id.rpartition("#")[2].partition(":")[0]
-    if env == "webshop":
+    """Return what kind of task one is: as its info says, by its length at best, or whether options were left open."""
+    _, info = single.reset(options={"task_id": task_id})
+    if kinds := settings_of(env).setup.kinds:
+        return str(info[kinds])
+    if not hasattr(single.unwrapped, "distance"):
         return "options left open" if task_id.endswith("}") else "a request of the shop"
-    single.reset(options={"task_id": task_id})
     length = single.unwrapped.distance()
     return next((f"{low} to {high} moves" for low, high in _LENGTHS if length <= high), "more moves")
 
@@ -153,17 +166,7 @@ def measure_hindsight(
     group_size: int,
     seed: int,
 ) -> Relabelled:
-    """Play, relabel in every way, play again, and count.
-
-    Args:
-        env: name of the environment, one of `ENVIRONMENTS`.
-        player: name of the policy.
-        policy: who plays.
-        config: how.
-        chosen: reset options, one group each.
-        group_size: episodes per group.
-        seed: of the episodes.
-    """
+    """Let a policy play `chosen` tasks, relabel in every way, play again, and count."""
     envs = make_envs(config, len(chosen) * group_size, expert=player == HALF)
     single: Any = gym.make(config.env, **config.setup.options, **config.setup.plenty)
     played = collect(envs, policy, tasks=chosen, group_size=group_size, seed=seed)
@@ -205,16 +208,7 @@ def cloned_policy(config: Config, seed: int) -> Policy:
 def measure_learning(
     env: str, config: Config, chosen: Sequence[Mapping[str, Any]], *, group_size: int, updates: int, seed: int
 ) -> list[Learned]:
-    """Clone fresh policies from random play: its won episodes, and these with what the others did.
-
-    Args:
-        env: name of the environment.
-        config: how it is played.
-        chosen: reset options of the random play, one group each.
-        group_size: episodes per group.
-        updates: of each policy.
-        seed: of everything random.
-    """
+    """Clone fresh policies from random play of `chosen` tasks: its won episodes, and these with what the others did."""
     from baselines.evaluation import evaluate
     from baselines.imitation.cloning import Demonstrator, imitate, won_steps
 
@@ -223,7 +217,7 @@ def measure_learning(
     played = collect(envs, random, tasks=chosen, group_size=group_size, seed=seed)
     done = relabel_goals(played, envs, cut_loops=True, demonstrate=student.demonstrate, seed=seed)
     won = won_steps(played)
-    found = []
+    found = list[Learned]()
     for source, steps in (("won", won), ("won, and done", [*won, *won_steps(done)])):
         policy = new_policy(config, seed)
         batches = -(-len(steps) // BATCH)
@@ -238,82 +232,97 @@ def measure_learning(
     return found
 
 
-def hindsight(
-    env: Annotated[list[str] | None, typer.Option(help=f"One of {', '.join(ENVIRONMENTS)}; may be repeated.")] = None,
-    number: Annotated[int, typer.Option("--tasks", min=1, help="Number of tasks.")] = 64,
-    group_size: Annotated[int, typer.Option(min=1, help="Episodes of each.")] = 8,
-    clone_tasks: Annotated[int, typer.Option(min=0, help="Episodes that the clone learns from; 0: no clone.")] = 500,
+def run(config: HindsightConfig, env: str, context: Any, progress: Progress) -> list[Relabelled | Learned]:
+    """Measure one environment."""
+    row, seed = settings_of(env), config.seed
+    sizes = dataclasses.replace(row.full, clone_tasks=config.clone_tasks)
+    learning = make_config(row, methods=["grpo"], seeds=[seed], model=TINY, history=None, sizes=sizes)
+    sized: dict[str, int] = {"group_size": config.group_size, "seed": seed}
+    if config.updates:
+        chosen = tasks(learning.setup.train, config.tasks)
+        return [*measure_learning(env, learning, chosen, updates=config.updates, **sized)]
+    # who is scripted needs nothing made easier
+    whole = dataclasses.replace(learning, setup=row.pretrained_setup or row.setup)
+    players: list[tuple[str, Policy, Config]] = [(RANDOM, RandomPolicy(), whole), (HALF, HalfExpert(), whole)]
+    if config.clone_tasks:
+        players.append((CLONE, cloned_policy(learning, seed), learning))
+    found: list[Relabelled | Learned] = []
+    for player, policy, played in players:
+        progress(len(found), len(players), "players")
+        # behind those that the clone has learned from
+        chosen = tasks(played.setup.train, config.tasks, config.clone_tasks)
+        found.append(measure_hindsight(env, player, policy, played, chosen, **sized))
+    return found
+
+
+def configure(
+    quick: Annotated[bool, typer.Option("--quick", help="4 tasks, four episodes of each, no clone.")] = False,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(help="Environment with exact hindsight; may be given several times. Default: all of them."),
+    ] = None,
+    number: Annotated[int | None, typer.Option("--tasks", min=1, help="Number of tasks. Default: 64.")] = None,
+    group_size: Annotated[int | None, typer.Option(min=1, help="Episodes of each. Default: 8.")] = None,
+    clone_tasks: Annotated[
+        int | None, typer.Option(min=0, help="Episodes that the clone learns from; 0: no clone. Default: 500.")
+    ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of the episodes and the clone.")] = 0,
     updates: Annotated[
         int, typer.Option(min=0, help="Instead, clone from random play, with and without what it did, so many updates.")
     ] = 0,
-    out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
-) -> None:
+) -> HindsightConfig:
     """Measure how many failed episodes are exact successes of another task, and which."""
-    names = env or list(ENVIRONMENTS)
-    for name in names:
-        if name not in ENVIRONMENTS:
-            raise typer.BadParameter(f"expected one of {', '.join(ENVIRONMENTS)}, got {name!r}", param_hint="--env")
-    console, found = Console(), list[Relabelled]()
-    learned: list[Learned] = []
-    for name in names:
-        row = settings_of(name)
-        sizes = dataclasses.replace(row.full, clone_tasks=clone_tasks)
-        config = make_config(row, methods=["grpo"], seeds=[seed], model=TINY, history=None, sizes=sizes)
-        if updates:
-            say(console, f"{name}: learning from random play")
-            chosen = tasks(config.setup.train, number)
-            learned += measure_learning(name, config, chosen, group_size=group_size, updates=updates, seed=seed)
-            continue
-        # who is scripted needs nothing made easier
-        whole = dataclasses.replace(config, setup=row.pretrained_setup or row.setup)
-        players: list[tuple[str, Policy, Config]] = [(RANDOM, RandomPolicy(), whole), (HALF, HalfExpert(), whole)]
-        if clone_tasks:
-            say(console, f"{name}: cloning")
-            players.append((CLONE, cloned_policy(config, seed), config))
-        for player, policy, played in players:
-            say(console, f"{name}: {player}")
-            # behind those that the clone has learned from
-            chosen = tasks(played.setup.train, number, clone_tasks)
-            found.append(measure_hindsight(name, player, policy, played, chosen, group_size=group_size, seed=seed))
-    console.print(*([_learned(learned)] if updates else [_shares(found), _kinds(found)]))
-    save_figures(learned if updates else found, out)
+    known = environments()
+    for name in env or ():
+        if name not in known:
+            raise typer.BadParameter(f"expected one of {', '.join(known)}, got {name!r}", param_hint="--env")
+    clones = (0 if quick else 500) if clone_tasks is None else clone_tasks
+    return HindsightConfig(
+        env or known, number or (4 if quick else 64), group_size or (4 if quick else 8), clones, seed, updates
+    )  # fmt: skip
 
 
-def _shares(found: Sequence[Relabelled]) -> Any:
+def page(found: HindsightFound) -> Page:
+    """Return tables of what episodes became and of the kinds of tasks that they did, or of what was learned."""
+    relabelled = found.relabelled
+    rows = [
+        [
+            each.env, each.player, f"{each.failed}/{each.episodes}", f"{100 * each.done / max(each.failed, 1):.1f} %",
+            str(each.tasks["hardest"]), f"{each.steps:.1f}", f"{each.steps_needed:.1f}",
+            f"{each.cloned[0]} > {each.cloned[1]}", NONE if each.replayed is None else f"{100 * each.replayed:.1f} %",
+        ]
+        for each in relabelled
+    ]  # fmt: skip
     heads = ["environment", "player", "failed", "did another", "tasks", "steps", "needed", "to clone", "won again"]
-    rows = [
-        (
-            row.env,
-            row.player,
-            f"{row.failed}/{row.episodes}",
-            f"{100 * row.done / max(row.failed, 1):.1f} %",
-            str(row.tasks["hardest"]),
-            f"{row.steps:.1f}",
-            f"{row.steps_needed:.1f}",
-            f"{row.cloned[0]} > {row.cloned[1]}",
-            NONE if row.replayed is None else f"{100 * row.replayed:.1f} %",
-        )
-        for row in found
+    shares = Table(
+        "Failed episodes that are successes of another task", heads, rows,
+        "The hardest task of each; needed: steps without loops; to clone: accepted steps of won episodes.",
+    )  # fmt: skip
+    kinds = [
+        [each.env, each.player, kind, str(each.kinds["hardest"].get(kind, 0)), str(count)]
+        for each in relabelled
+        for kind, count in each.kinds["all"].items()
     ]
-    title = "failed episodes that are successes of another task"
-    caption = "the hardest of each; needed: steps without loops; to clone: accepted steps of won episodes"
-    return table(heads, rows, left=2, title=title, caption=caption)
-
-
-def _learned(found: Sequence[Learned]) -> Any:
-    rows = [
-        (row.env, row.source, f"{row.steps:,}", str(row.updates), f"{row.greedy:.1%}", f"{row.sampled:.1%}")
-        for row in found
+    learned = [
+        [each.env, each.source, f"{each.steps:,}", str(each.updates), f"{each.greedy:.1%}", f"{each.sampled:.1%}"]
+        for each in found.learned
     ]
-    heads = ["environment", "learned from", "steps", "updates", "greedy", "sampled"]
-    return table(heads, rows, left=2, title="a tiny policy that has learned from random play alone, on held-out tasks")
+    tables = [shares, Table("What they did", ["environment", "player", "kind of task", "hardest", "all"], kinds)]
+    if found.config.updates:
+        heads = ["environment", "learned from", "steps", "updates", "greedy", "sampled"]
+        tables = [Table("A tiny policy that has learned from random play alone, on held-out tasks", heads, learned)]
+    return Page("Which tasks did failed episodes do?", "Exact hindsight: every task is played again.", tables)
 
 
-def _kinds(found: Sequence[Relabelled]) -> Any:
-    rows = [
-        (row.env, row.player, kind, str(row.kinds["hardest"].get(kind, 0)), str(count))
-        for row in found
-        for kind, count in row.kinds["all"].items()
-    ]
-    return table(["environment", "player", "kind of task", "hardest", "all"], rows, left=3, title="what they did")
+def _summary(config: HindsightConfig, found: list[list[Relabelled | Learned]], context: Any) -> Mapping[str, Any]:
+    rows = [row for each in found for row in each]
+    return {
+        "relabelled": [row for row in rows if isinstance(row, Relabelled)],
+        "learned": [row for row in rows if isinstance(row, Learned)],
+    }
+
+
+STUDY = Study(
+    name="hindsight", file="hindsight.json", version=1, part="environment", record=list[Relabelled | Learned],
+    results=HindsightFound, configure=configure, parts=lambda config: config.envs, run=run, summary=_summary, page=page,
+)  # fmt: skip
