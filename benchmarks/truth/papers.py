@@ -24,6 +24,7 @@ from benchmarks.json_files import ResultsError
 from benchmarks.machine import Machine
 from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Table
+from benchmarks.report.panels import Panel
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study
 from benchmarks.training.stack import learned_config
@@ -98,16 +99,6 @@ class Against:
     labels: tuple[Labels, ...] = (Labels(),)
     graphs: tuple[str, ...] = ()
     everywhere: bool = False
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One panel of a picture: lines of estimates over named places."""
-
-    title: str
-    xlabel: str
-    ylabel: str
-    lines: dict[str, dict[str, Interval]]
 
 
 _rewardflow = functools.partial(rewardflow, alpha_trajectory=0.0)

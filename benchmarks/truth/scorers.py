@@ -32,11 +32,11 @@ from benchmarks.config import Config
 from benchmarks.config import make_config as make_learning_config
 from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
-from benchmarks.learning.jobs import cloned
 from benchmarks.processes import Progress
 from benchmarks.report.page import Cell, Page, Table
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study, Tell
+from benchmarks.training.learning import cloned
 from benchmarks.training.stack import learned_config, make_envs, trainer_config, training_tasks
 from benchmarks.truth.distances import distance_changes, state_distances
 from benchmarks.truth.measures import EXPLAINED, MEASURES, Sample, bootstrap_weights, intervals, number, samples
