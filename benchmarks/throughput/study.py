@@ -1,7 +1,7 @@
 """`throughput`: speeds of environments, levels, searches, branches, credit and clusters, beside peers of the same run.
 
-    python -m benchmarks.run throughput
-    python -m benchmarks.run throughput --only sokoban,alfworld
+    python -m benchmarks.run speed throughput
+    python -m benchmarks.run speed throughput --only sokoban,alfworld
 
 Every figure is processor time of one thread (`time.process_time`), so that other jobs on the machine disturb little.
 Speeds of environments are medians of first visits (`visits`), everything else the best of several repetitions. Beside
