@@ -23,7 +23,7 @@ from benchmarks.statistics import Interval
 from benchmarks.truth.distances import Distances, distance_gains
 from benchmarks.truth.episodes import Played, TruthConfig, choices_of, scripted_of, states_of
 from benchmarks.truth.measures import Comparisons, Sample, intervals
-from wrappers.credit.group import first_rows
+from wrappers.credit.forks import first_rows
 from wrappers.credit.returns import discounted_returns
 
 #: Truths: the exact change of the number of commands to success; Q - V by Monte-Carlo, with and without discount.
