@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from agentgym.rollout.lanes import answers_of
 from agentgym.trajectory import Reply
-from policies.decode.batch import DecodeBatch, can_join
+from policies.decode.cache import DecodeBatch, can_join
 from policies.decode.sampler import (
     Completion,
     Decoding,

@@ -23,7 +23,7 @@ class Preference:
         observation: what was shown: the prompt.
         chosen: the better reply.
         rejected: the worse one.
-        gap: by how much their values differ, see `policies.search.value.Value`.
+        gap: by how much their values differ, see `policies.search.tree.Value`.
     """
 
     task: str

@@ -1,7 +1,7 @@
 """What a vision-language model is given for prompts that name pictures: placeholders, pixels, and positions in 3 axes.
 
 A hook before the model's forward pass does it, so that sampling, scoring, packing and prefix trees call such a model as
-they call any other. Positions are computed here for whole sequences, and continued by `policies.decode.batch`: the
+they call any other. Positions are computed here for whole sequences, and continued by `policies.decode.cache`: the
 models keep their own offset (`rope_deltas`) from call to call, which is another batch's as soon as rows leave or join.
 """
 
@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from policies.pictures.store import PictureStore
 from policies.prompts import FIRST_PICTURE, Prompt
+from policies.vision.store import PictureStore
 
 Ints = NDArray[np.int64]
 _ATTRIBUTE = "picture_inputs"

@@ -1,7 +1,11 @@
+"""What decoding remembers between calls."""
+
+from __future__ import annotations
+
 import torch
 
 from policies.decode import logits_cache
-from policies.decode.logits_cache import LogitsCache
+from policies.decode.cache import LogitsCache
 
 
 def counting(model):

@@ -1,6 +1,10 @@
-"""Monte-Carlo tree search over the replies of a policy.
+"""Search methods: best of n, beam search and Monte-Carlo tree search over the replies of a policy.
 
-From the root on the child of the highest
+**Beam search.** At every step each state of the beam is answered `samples` times, what that leads to is judged, and the
+`width` best new states are the next beam: TSR (2602.11767) trains on such rollouts. Width 1 is a greedy search with
+look-ahead.
+
+**MCTS.** From the root on the child of the highest
 
     Q(s, a) + c * P(s, a) * sqrt(N(s)) / (1 + N(s, a))
 
@@ -10,7 +14,7 @@ no priors. Q is the mean of r + gamma * (what followed), on a scale on which the
 (Schrittwieser et al. 2020, MuZero, appendix B, with bounds of at least 0 and 1); of a reply that was not played, the
 mean of its state.
 
-Where the commands of a state are listed (`proposals.Listed`), P is the policy's probability of each. Where any text is
+Where the commands of a state are listed (`simulator.Listed`), P is the policy's probability of each. Where any text is
 a reply, replies are asked for one at a time, `ceil(width * N(s) ** widening)` that lead to open states (progressive
 widening, Couetoux et al. 2011), and P is the share of the draws that gave a reply.
 
@@ -26,9 +30,100 @@ from typing import Literal
 
 import numpy as np
 
-from policies.search.budget import Budget
-from policies.search.tree import Node, Simulation, Tree
-from policies.search.value import Value
+from policies.search.tree import Budget, Node, Simulation, Tree, Value
+
+
+@dataclass(frozen=True)
+class BestOfN:
+    """The policy plays `n` episodes to their end, and the best one is kept.
+
+    Attributes:
+        n: attempts at most; the budget may allow fewer, and the last one may be cut short by it.
+
+    Raises:
+        ValueError: there is no attempt.
+    """
+
+    n: int = 16
+
+    def __post_init__(self) -> None:
+        if self.n < 1:
+            raise ValueError(f"best of n needs an n of at least 1, got {self.n}")
+
+    def tree(self, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator) -> Tree:
+        """Return the search of one episode."""
+        return _Attempts(self.n, root, task, value, budget, rng)
+
+
+class _Attempts(Tree):
+    def __init__(self, n: int, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator) -> None:
+        super().__init__(root, task, value, budget, rng, merge=False)
+        self._left = n
+
+    def next(self) -> Simulation | None:
+        if self.root.closed or not self._left:
+            return None
+        self._left -= 1
+        return self.simulate(self.root, grow=False)
+
+
+@dataclass(frozen=True)
+class Beam:
+    """Beam search; see the module.
+
+    Attributes:
+        width: states that are played on from.
+        samples: replies that are asked for in each of them, or taken from those that are listed, most probable first.
+        merge: leave out states that were met before.
+
+    Raises:
+        ValueError: a number is below 1.
+    """
+
+    width: int = 4
+    samples: int = 4
+    merge: bool = True
+
+    def __post_init__(self) -> None:
+        if self.width < 1 or self.samples < 1:
+            raise ValueError(
+                f"a beam needs a width and samples of at least 1, got width={self.width}, samples={self.samples}"
+            )
+
+    def tree(self, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator) -> Tree:
+        """Return the search of one episode."""
+        return _BeamTree(self, root, task, value, budget, rng)
+
+
+class _BeamTree(Tree):
+    def __init__(
+        self, method: Beam, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator
+    ) -> None:
+        super().__init__(root, task, value, budget, rng, merge=method.merge)
+        self._method = method
+        self._beam = [] if root.closed else [root]
+
+    def next(self) -> Simulation | None:
+        while self._beam:
+            for node in self._beam:
+                if node.asked < self._method.samples and (node.untried is None or node.untried):
+                    node.asked += 1
+                    if node.untried is None:
+                        return self.simulate(node, grow=True)
+                    return self.simulate(node, *node.untried.pop(), grow=True)
+            if self.root.pending:
+                return None
+            following = [child for node in self._beam for child in node.children if not child.closed]
+            following.sort(key=self._through, reverse=True)  # stable: of equal ones the first
+            self._beam = following[: self._method.width]
+        return None
+
+    def _through(self, node: Node) -> float:
+        """Return what an episode through a state returns, from the root on."""
+        gain = node.value
+        while node.parent is not None:
+            gain, node = self.gain(node, gain), node.parent
+        return gain
 
 
 @dataclass(frozen=True)
@@ -67,10 +162,10 @@ class MCTS:
 
     def tree(self, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator) -> Tree:
         """Return the search of one episode."""
-        return _Tree(self, root, task, value, budget, rng)
+        return _MCTSTree(self, root, task, value, budget, rng)
 
 
-class _Tree(Tree):
+class _MCTSTree(Tree):
     def __init__(
         self, method: MCTS, root: Node, task: str, value: Value, budget: Budget, rng: np.random.Generator
     ) -> None:

@@ -6,7 +6,7 @@
 Vision-language models read one placeholder token per patch of a picture, the same for all pictures: equal token ids
 would not be equal prompts. Here a picture's placeholders are numbers above all tokens, made from its pixels. So
 whatever compares, joins or keeps prompts by their ids (merged rows, prefix trees, caches, transcripts, files) tells
-pictures apart without knowing of them; SGLang's radix cache does the same. `policies.pictures.inputs` turns the numbers
+pictures apart without knowing of them; SGLang's radix cache does the same. `policies.vision.inputs` turns the numbers
 into placeholders and pixels when the model is called.
 """
 
@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agentgym.outside.files import write_file
-from policies.pictures import picture_of, png
 from policies.prompts import FIRST_PICTURE, Prompt
+from policies.vision import picture_of, png
 
 # Bytes of PNG files that are kept in memory, and of what the model reads; the oldest go first.
 _MOST_FILES = 2**30

@@ -17,13 +17,13 @@ from baselines.imitation.cloning import imitate
 from baselines.scorers.value_model import value_model
 from policies.huggingface import HuggingFacePolicy
 from policies.lora import LoraSettings, add_lora
-from policies.pictures.store import PictureStore
 from policies.prompts import FIRST_PICTURE
 from policies.scoring.head import logits_at, pad
 from policies.scoring.packed import merge_chains
 from policies.scoring.prefix_tree import merge_trees
 from policies.tiny import tiny_policy
 from policies.vision.policy import PROCESSOR_FILE, VisionPolicy, image_processor, load_policy, sees
+from policies.vision.store import PictureStore
 from policies.vision.tiny import tiny_vision_policy
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser

@@ -1,4 +1,6 @@
-"""UCT by hand, against a naive twin, and what a search promises whatever it is told."""
+"""Search methods in a small tree of outcomes."""
+
+from __future__ import annotations
 
 import math
 
@@ -8,12 +10,90 @@ from hypothesis import strategies as st
 
 from agentgym.trajectory import Reply
 from policies.scripted import tagged
-from policies.search.budget import Budget
-from policies.search.mcts import MCTS
-from policies.search.proposals import Listed
-from policies.search.tree import Tree
-from policies.search.value import Value
+from policies.search.methods import MCTS, Beam, BestOfN
+from policies.search.simulator import Listed
+from policies.search.tree import Budget, Tree, Value
 from tests.policies.search.searching import Priors, commands, search
+
+
+def test_the_shortest_of_the_won_attempts_is_kept() -> None:
+    # From cell 3: lost in three steps, won in three, won in one, won in three: gamma^3 < gamma^1.
+    policy = Sequence(*["left"] * 3, *["left", "right", "right"], "right", *["left", "right", "right"])
+    (tree,) = search(BestOfN(4), start=3, budget=Budget(steps=50), policy=policy)
+    assert [(end.t, end.won) for end in tree.ends] == [(3, False), (3, True), (1, True), (3, True)]
+    assert commands(tree.plan()) == ["right"]
+    assert (tree.cost.steps, tree.cost.simulations) == (10, 4)
+    assert tree.root.visits == 4
+    assert tree.root.value == pytest.approx((0 + 0.99**3 + 0.99 + 0.99**3) / 4)
+
+
+def test_without_success_the_best_score_is_kept_and_the_last_attempt_is_cut_by_the_budget() -> None:
+    # A limit of two steps: cells 0 (score 0), 2 (score 1/2), then a budget of five steps ends the third in cell 3.
+    policy = Sequence("left", "left", "right", "left", "right", "right")
+    (tree,) = search(BestOfN(9), start=2, budget=Budget(steps=5), policy=policy, limit=2)
+    assert [(end.key, end.ended) for end in tree.ends] == [("0", True), ("2", True), ("3", False)]
+    assert tree.cost.steps == 5
+    assert tree.best.key == "3"  # .99 * 3/4 against .99^2 * 1/2
+
+
+def test_it_ends_with_the_first_success_if_that_is_enough() -> None:
+    policy = Sequence("left", "left", "right", "right")
+    (tree,) = search(BestOfN(9), policy=policy, until_won=True)
+    assert (tree.cost.simulations, tree.cost.steps) == (2, 4)
+
+
+def test_attempts_are_whole_whatever_rollouts_are_asked_for() -> None:
+    (tree,) = search(BestOfN(3), value=Value(rollout=0))
+    assert all(end.ended for end in tree.ends)
+
+
+def test_no_attempt_is_an_error() -> None:
+    with pytest.raises(ValueError, match="at least 1, got 0"):
+        BestOfN(0)
+
+
+def test_two_levels_worked_by_hand() -> None:
+    # From cell 2: cells 1 and 3, scores 1/4 and 3/4; a beam of one keeps 3. From there 2 was met before, and 4 wins.
+    (tree,) = search(Beam(width=1, samples=2), value=Value(rollout=0), listed=Listed())
+    assert commands(tree.plan()) == ["right", "right"]
+    assert tree.cost.steps == 4
+    assert sorted(child.key for child in tree.root.children) == ["1", "3"]
+    kept = next(child for child in tree.root.children if child.key == "3")
+    assert sorted((child.key, child.visits) for child in kept.children) == [("2", 0), ("4", 1)]
+    assert next(child for child in tree.root.children if child.key == "1").children == []
+
+
+def test_a_wider_beam_plays_on_from_both() -> None:
+    # Level 1: two steps. Level 2: from 3 and from 1, four steps; 0 and 4 end, 2 was met before: nothing is left.
+    (tree,) = search(Beam(width=2, samples=2), value=Value(rollout=0), listed=Listed(), budget=Budget(steps=100))
+    assert tree.cost.steps == 6
+    assert sorted(child.t for child in tree.root.walk()) == [0, 1, 1, 2, 2, 2, 2]
+
+
+def test_what_was_gained_on_the_way_counts_too() -> None:
+    # By return, after a refused command (-.5) a state is behind one without; both are worth 0 themselves.
+    policy = Sequence("jump", "left", "left", "left")
+    value = Value("return", gamma=1.0, rollout=0)
+    (tree,) = search(Beam(width=1, samples=2, merge=False), start=3, value=value, budget=Budget(steps=3), policy=policy)
+    assert [child.action for child in tree.root.children] == ["jump", "left"]
+    assert [len(child.children) for child in tree.root.children] == [0, 1]
+
+
+def test_the_most_probable_of_the_listed_replies_are_taken() -> None:
+    (tree,) = search(Beam(width=1, samples=1), value=Value(rollout=0), listed=Priors(0.2))
+    assert commands(tree.plan()) == ["right", "right"]
+    assert tree.cost.steps == 2
+
+
+def test_the_budget_ends_it_within_a_level() -> None:
+    (tree,) = search(Beam(width=2, samples=2), value=Value(rollout=0), listed=Listed(), budget=Budget(steps=3))
+    assert tree.cost.steps == 3
+
+
+def test_a_beam_of_nothing_is_an_error() -> None:
+    with pytest.raises(ValueError, match="width=0"):
+        Beam(width=0)
+
 
 #: Paths as words: "lr" is left, then right.
 LETTER = {"left": "l", "right": "r"}
