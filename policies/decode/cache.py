@@ -16,15 +16,8 @@ from policies.vision.inputs import pictures_of
 class DecodeBatch:
     """A cache with one row per prompt; equal prompts share their prefill. Used without gradients.
 
-    Left padding: the newest tokens line up, and a sliding attention window covers the right tokens.
-
-    Args:
-        model: a Hugging Face causal language model.
-        prompts: n tuples of token ids.
-        fill: token id for the padding.
-
-    Attributes:
-        logits: float32 (n, V) of the next token of every row.
+    Left padding: the newest tokens line up, and a sliding attention window covers the right tokens. `logits`, float32
+    (n, V), are those of the next token of every row.
     """
 
     def __init__(self, model: Any, prompts: Sequence[Prompt], fill: int) -> None:
@@ -155,9 +148,6 @@ class LogitsCache:
 
     In a group of rollouts the same board is met again and again, in other sub-environments and at later steps; while
     the policy is fixed the answer is the same. Empties itself when the weights change, and when it is full.
-
-    Args:
-        model: whose logits are kept.
     """
 
     def __init__(self, model: nn.Module) -> None:

@@ -181,7 +181,7 @@ def score_trees(
     Args:
         model: a Hugging Face causal language model whose layers all attend to everything before, with attention
             "sdpa" or "eager".
-        prompts: n non-empty token sequences.
+        prompts: see `policies.scoring.packed.score_packed`, as the rest.
         replies: n non-empty token sequences.
         temperature: divides the logits, above 0.
         tokens_per_pass: most tokens of one forward pass, padding included; a row that is longer gets a pass of its

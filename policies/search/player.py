@@ -103,12 +103,7 @@ class SearchPlayer:
     def act(
         self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
     ) -> list[Reply]:
-        """Return one reply per running sub-environment.
-
-        Args:
-            observations: one each.
-            infos: with `snapshot`, `episode_number` and `state_key`.
-            rng: the only source of randomness.
+        """Return one reply per running sub-environment; `infos` with `snapshot`, `episode_number` and `state_key`.
 
         Raises:
             KeyError: the infos hold no snapshots.

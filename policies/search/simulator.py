@@ -53,10 +53,6 @@ class Listed:
     ) -> tuple[list[list[Reply]], list[list[float]], list[int]]:
         """Return the replies of each of n sub-environments, their probabilities, and the tokens read for these.
 
-        Args:
-            observations: one each.
-            infos: their info columns.
-
         Raises:
             KeyError: the infos list no commands.
             ValueError: the policy cannot write one of them.
@@ -109,15 +105,8 @@ Plant = Callable[[Node, str], Tree]
 class Simulator:
     """Simulations for trees, in a vector environment of its own.
 
-    Args:
-        envs: autoreset `DISABLED`, built like the one whose states are searched from; what its sub-environments played
-            is dropped.
-        policy: who answers.
-        value: how simulations are judged.
-        listed: what can be answered; None: the policy is asked.
-        fresh: every simulation gets random numbers of its own, so that the search does not know those that reality will
-            see. Else it does: what it found happens again when it is played.
-        under_way: most simulations of one tree at once; None: as many as there are free sub-environments.
+    `envs` are built like the ones whose states are searched from, with autoreset `DISABLED`; what they were playing is
+    dropped. The other arguments are those of `policies.search.player.SearchPlayer`.
 
     Raises:
         TypeError: the environment cannot be branched.

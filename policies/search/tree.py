@@ -72,11 +72,9 @@ class Budget:
 
 @dataclass
 class Cost:
-    """What a search has spent.
+    """What a search has spent: simulated steps, and tokens that the policy wrote in them.
 
     Attributes:
-        steps: simulated steps of the environment.
-        tokens: tokens that the policy wrote.
         scored: tokens of listed commands that it read for their probabilities (`simulator.Listed`); no budget
             limits them, as all of them are read in one pass.
         simulations: how often the environment was brought back to a state and played on.

@@ -26,9 +26,5 @@ def picture_of(file: bytes) -> NDArray[np.uint8]:
 
 
 def data_url(picture: NDArray[np.uint8]) -> str:
-    """Return a picture as a PNG in a data URL.
-
-    Args:
-        picture: uint8 (height, width, 3).
-    """
+    """Return a picture, uint8 (height, width, 3), as a PNG in a data URL."""
     return "data:image/png;base64," + base64.b64encode(png(picture)).decode()

@@ -23,12 +23,7 @@ _ATTRIBUTE = "picture_inputs"
 
 
 class PictureInputs:
-    """Gives a model what it reads in the place of pictures.
-
-    Args:
-        pictures: those that prompts name.
-        config: of the model, which tokens stand for pictures.
-    """
+    """Gives a model what it reads in the place of the pictures that prompts name."""
 
     def __init__(self, pictures: PictureStore, config: Any) -> None:
         self.pictures = pictures

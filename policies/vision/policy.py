@@ -203,13 +203,7 @@ def _check(model: Any, processor: Any) -> None:
 
 
 class PicturePromptEncoder(PromptEncoder):
-    """Renders observations with pictures: a picture is a frame of two tokens around the numbers that name it.
-
-    Args:
-        pictures: where pictures are known.
-        frame: texts of the tokens before and behind a picture.
-        **given: as of `PromptEncoder`.
-    """
+    """Renders observations with pictures: a picture is a frame of two tokens around the numbers that name it."""
 
     def __init__(self, pictures: PictureStore, frame: Sequence[str], **given: Any) -> None:
         super().__init__(**given)

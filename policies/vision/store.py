@@ -37,12 +37,7 @@ _FILE = re.compile(r"([0-9a-f]{32})-(\d+)x(\d+)\.png")
 
 
 class Picture(NamedTuple):
-    """A known picture.
-
-    Attributes:
-        name: 128 bits of the hash of its pixels and shape, in hexadecimal.
-        height, width: placeholders in a column and in a row.
-    """
+    """A known picture: 128 bits of the hash of its pixels and shape, and placeholders in a column and in a row."""
 
     name: str
     height: int

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from policies.decode import logits_cache
+from policies.decode import cache
 from policies.decode.cache import LogitsCache
 
 
@@ -51,7 +51,7 @@ def test_every_kind_of_write_into_the_weights_empties_it():
 
 def test_it_stays_within_its_bound(monkeypatch):
     # Room for 4 rows of 2 numbers.
-    monkeypatch.setattr(logits_cache, "_MOST_NUMBERS", 8)
+    monkeypatch.setattr(cache, "_MOST_NUMBERS", 8)
     model = torch.nn.Linear(1, 1, bias=False)
     compute, asked = counting(model)
     remember = LogitsCache(model)
@@ -63,7 +63,7 @@ def test_it_stays_within_its_bound(monkeypatch):
 
 
 def test_a_full_memory_lets_go_of_the_rows_it_drops(monkeypatch):
-    monkeypatch.setattr(logits_cache, "_MOST_NUMBERS", 8)
+    monkeypatch.setattr(cache, "_MOST_NUMBERS", 8)
     model = torch.nn.Linear(1, 1, bias=False)
     compute, _ = counting(model)
     remember = LogitsCache(model)
