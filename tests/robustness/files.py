@@ -228,9 +228,9 @@ def load_log(folder: Path) -> None:
 
 
 def load_results(folder: Path) -> None:
-    from benchmarks.learning import results
+    from benchmarks.training.learning import STUDY
 
-    results.load(folder / "results.json")
+    STUDY.load(folder / "results.json")
 
 
 def results_file() -> Files:
