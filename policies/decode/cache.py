@@ -8,9 +8,9 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
+from policies.pretrained import pictures_of
 from policies.prompts import Prompt
 from policies.scoring.head import logits_at, pad, takes_positions
-from policies.vision.inputs import pictures_of
 
 
 class DecodeBatch:

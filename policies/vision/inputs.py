@@ -15,11 +15,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from policies.pretrained import PICTURES, pictures_of
 from policies.prompts import FIRST_PICTURE, Prompt
 from policies.vision.store import PictureStore
 
 Ints = NDArray[np.int64]
-_ATTRIBUTE = "picture_inputs"
 
 
 class PictureInputs:
@@ -45,7 +45,7 @@ class PictureInputs:
         there = pictures_of(model)
         if there is None:
             model.register_forward_pre_hook(_see, with_kwargs=True)
-            setattr(model, _ATTRIBUTE, self)
+            setattr(model, PICTURES, self)
         elif there.pictures is not self.pictures:
             raise ValueError(
                 "the model reads the pictures of another policy already, whose prompts it would not know any more: "
@@ -90,12 +90,6 @@ class PictureInputs:
     def _shape(self, ids: Prompt) -> tuple[int, int]:
         found = self.pictures.of(ids)
         return found.height, found.width
-
-
-def pictures_of(model: nn.Module) -> PictureInputs | None:
-    """Return what gives a model its pictures, None for models that read words alone."""
-    found: PictureInputs | None = vars(model).get(_ATTRIBUTE)
-    return found
 
 
 def _see(model: nn.Module, arguments: tuple[Any, ...], given: dict[str, Any]) -> tuple[tuple[Any, ...], Any] | None:

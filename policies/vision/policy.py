@@ -17,9 +17,9 @@ from agentgym.outside.text import DataError, read_json, read_text
 from policies.decode.sampler import LoopSampler, Sampler
 from policies.huggingface import HuggingFacePolicy
 from policies.lora import ADAPTER_FILE, adapter_base
-from policies.pretrained import SEEING
+from policies.pretrained import SEEING, pictures_of
 from policies.prompts import Prompt, PromptEncoder
-from policies.vision.inputs import PictureInputs, pictures_of
+from policies.vision.inputs import PictureInputs
 from policies.vision.store import PictureStore
 
 #: What the image processor reads and writes beside a model.
