@@ -214,6 +214,6 @@ def _tokenizer_class(folder: Path) -> Any:
 PICTURES = "picture_inputs"
 
 
-def pictures_of(model: nn.Module) -> Any:
+def pictures_of(model: torch.nn.Module) -> Any:
     """Return the `policies.vision.inputs.PictureInputs` of a model, None for models that read words alone."""
     return vars(model).get(PICTURES)
