@@ -244,8 +244,8 @@ def check(
     folder: Annotated[Path, typer.Argument(help="Folder of a finished benchmark.")],
 ) -> None:
     """Check that a finished benchmark left all that learning leaves behind, or `gpu` every figure (for CI)."""
-    from benchmarks.gpu.results import RESULTS, check_results
     from benchmarks.learning.artefacts import check_artefacts
+    from benchmarks.speed.gpu_results import RESULTS, check_results
 
     if not folder.is_dir():
         raise stop(f"{folder}: no such folder", 2)
