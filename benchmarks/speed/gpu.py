@@ -81,7 +81,7 @@ def run_shapes(asked: Mapping[str, Sizes], folder: Path, device: torch.device, t
     """Measure the shapes that are not measured yet, and write `gpu.json` after each.
 
     Args:
-        asked: names of `benchmarks.gpu.shapes.SHAPES`, with what is to be measured.
+        asked: names of `benchmarks.speed.gpu_measures.SHAPES`, with what is to be measured.
         folder: where; created when missing.
         device: of the models.
         tell: called with what is being done.

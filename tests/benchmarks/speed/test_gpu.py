@@ -28,7 +28,7 @@ def report(tmp_path_factory):
     """Folder of the command's report; treat it as read-only."""
     folder = tmp_path_factory.mktemp("gpu")
     given = ["gpu", "--shapes", "tiny", "--iterations", "2", "--warmup", "1", "--out", str(folder)]
-    result = CliRunner().invoke(app, given)
+    result = CliRunner().invoke(app, given, env={"COLUMNS": "200"})
     assert result.exit_code == 0, result.output
     return folder, result.output
 
