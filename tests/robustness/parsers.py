@@ -49,10 +49,10 @@ from agentgym.sotopia.judge import RulesJudge
 from agentgym.sotopia.models import read_act, read_verdict
 from agentgym.sotopia.official import read_game
 from agentgym.sotopia.profiles import Relationship, Scenario, Task, render
-from agentgym.webshop.catalogue.product import read_tag
-from agentgym.webshop.nouns import words as nouns
+from agentgym.webshop.catalogue import read_tag
 from agentgym.webshop.player import WebShopPlayer, keywords, mentioned, price_limit, wished_options
 from agentgym.webshop.reward import _phrase, alike
+from agentgym.webshop.reward import words as nouns
 from agentgym.webshop.search.analyser import terms
 from agentgym.webshop.search.bm25 import Bm25
 from agentgym.webshop.search.bm25_build import build

@@ -46,6 +46,9 @@ class CreditWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Array]):
         super().__init_subclass__(**given)
         if method is not None:
             type.__setattr__(cls, "method", staticmethod(method))
+            cls.__doc__ = (
+                cls.__doc__ or f"Vector wrapper whose `advantages()` are `{method.__name__}(table(), **options)`."
+            )
 
     def __init__(
         self, env: gym.vector.VectorEnv[Any, Any, Array], *, preset: str | None = None, **options: Any
