@@ -19,7 +19,8 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from agentgym.branching.vector import Branching, Saved, check_index, read_reseed, read_restore
+from agentgym.branching import Branching, Saved
+from agentgym.branching.stack import check_index, read_reseed, read_restore
 from agentgym.checks import keywords_of, nearest, suggest
 from agentgym.core import Info, TextEnv
 from agentgym.outside.text import clean_all
@@ -27,20 +28,6 @@ from agentgym.outside.text import clean_all
 Array = NDArray[Any]
 _OWN = ("num_envs", "max_episode_steps", "autoreset_mode")
 COLUMN_DTYPE = {bool: np.bool_, float: np.float64, int: np.int64}
-
-
-def info_columns(infos: Sequence[Info]) -> dict[str, Any]:
-    """Turn one info dict per sub-environment into one array per key; text and tuples have dtype object.
-
-    >>> columns = info_columns([{"won": True, "admissible_actions": ("up", "left")}] * 2)
-    >>> columns["won"], columns["admissible_actions"][1]
-    (array([ True,  True]), ('up', 'left'))
-    """
-    columns: dict[str, Any] = {}
-    for key, first in infos[0].items():
-        dtype = COLUMN_DTYPE.get(type(first), np.object_)
-        columns[key] = np.fromiter(map(itemgetter(key), infos), dtype, len(infos))
-    return columns
 
 
 class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
@@ -116,18 +103,17 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         return [self.env_class(**env_kwargs) for _ in range(self.num_envs)]
 
     def columns(self, infos: Sequence[Info]) -> dict[str, Any]:
-        """Return the infos of the sub-environments as one array per key."""
-        if not self._settled:
-            columns = info_columns(infos)
-            self._settled = {key: columns[key].copy() for key in self.env_class.SETTLED}
-            return columns
+        """Return the infos of the sub-environments as one array per key; text and tuples have dtype object."""
         settled, count = self._settled, len(infos)
-        return {
+        columns = {
             key: settled[key].copy()
             if key in settled
             else np.fromiter(map(itemgetter(key), infos), COLUMN_DTYPE.get(type(first), np.object_), count)
             for key, first in infos[0].items()
         }
+        if not settled:
+            self._settled = {key: columns[key].copy() for key in self.env_class.SETTLED}
+        return columns
 
     def _settle(self, indices: Iterable[int]) -> None:
         """Note that the episode of some sub-environments began, terminated, or is another one."""
@@ -202,13 +188,7 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         return self._batch_observations(), gained, *flags, {**self.columns(self._infos), **final}
 
     def _play(self, running: Sequence[int], commands: Sequence[str], rewards: list[float]) -> list[int]:
-        """Play the commands of a step, and return the indices of those whose episode has just ended.
-
-        Args:
-            running: indices of the sub-environments that play.
-            commands: one clean command per sub-environment.
-            rewards: to be filled in, as `_observations`, `_infos`, `_elapsed`, `_terminated` and `_truncated` are.
-        """
+        """Play the commands of a step, fill in `rewards`, and return the indices whose episode has just ended."""
         may_cut = self.env_class.is_cut is not TextEnv.is_cut
         envs, observations, infos, elapsed = self.envs, self._observations, self._infos, self._elapsed
         limit = inf if self.max_episode_steps is None else self.max_episode_steps
@@ -226,7 +206,7 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         return ended
 
     def _read(self, actions: Sequence[str]) -> tuple[Sequence[int], Sequence[int], list[str]]:
-        """Check the actions of a step before anything moves, so that a wrong call changes nothing.
+        """Check the actions of a step before anything moves.
 
         Returns:
             indices that play, indices that start their next episode instead, one clean command per sub-environment.
@@ -259,7 +239,7 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         """
 
     def snapshot(self, i: int) -> Saved:
-        """Return sub-environment i as it stands; see `agentgym.branching.vector.Branching`, as for the other verbs."""
+        """Return sub-environment i as it stands; see `agentgym.branching.Branching`."""
         i = check_index(i, self.num_envs)
         if not self._begun:
             raise gym.error.ResetNeeded(f"{type(self).__name__}.snapshot: no episodes yet; call reset() first")
@@ -283,7 +263,7 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         return self._batch_observations(), self.columns(self._infos)
 
     def reseed(self, indices: Any, seeds: Any) -> None:
-        """Seed what sub-environments draw from here on; see `agentgym.branching.vector.Branching`."""
+        """Seed what sub-environments draw from here on; see `agentgym.branching.Branching`."""
         given = read_reseed(self.num_envs, indices, seeds)
         if not self._begun:
             raise gym.error.ResetNeeded(f"{type(self).__name__}.reseed: no episodes yet; call reset() first")

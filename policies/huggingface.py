@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from agentgym.outside.text import clean
 from agentgym.trajectory import Reply
-from policies.decode.logits_cache import WeightsCount, weights_version
+from policies.decode.cache import WeightsCount, weights_version
 from policies.decode.queue import PolicyQueue
 from policies.decode.reply import CommandTokens, ReplyEnd, ReplyText
 from policies.decode.sampler import Completion, Decoding, LoopSampler, Restriction, Sampler
@@ -242,7 +242,7 @@ class HuggingFacePolicy:
         return replies
 
     def reply_queue(self) -> PolicyQueue:
-        """Return a queue that answers single requests (`agentgym.rollout.queue`), with the replies of `act_each`.
+        """Return a queue that answers single requests (`agentgym.rollout.lanes`), with the replies of `act_each`.
 
         The weights must not change while it is used.
         """

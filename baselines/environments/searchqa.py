@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from baselines.environments.settings import COPYING, SMOLLM2, EnvSettings, ModelSettings, Setup, Sizes
+from baselines.environments.settings import COPYING, SMOLLM2, EnvSettings, ModelSettings, Scripted, Setup, Sizes
 from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
 from wrappers.advice import Adviser
 from wrappers.canonical import Key
@@ -127,6 +127,7 @@ SEARCHQA = EnvSettings(
     models={
         SMOLLM2: ModelSettings(
             training=SEARCHQA_SMOLLM2,
+            token_budget=60_000,
             full=Sizes.trained(
                 SEARCHQA_SMOLLM2,
                 clone_tasks=56,
@@ -158,4 +159,5 @@ SEARCHQA = EnvSettings(
             instructions=False,
         )
     },
+    scripted=Scripted(32, (0.48, 0.72, 0.88), studies=("distance", "cosine-threshold")),
 )

@@ -6,7 +6,7 @@ import dataclasses
 import re
 
 from agentgym.sotopia import generated
-from baselines.environments.settings import COPYING, EnvSettings, Setup, Sizes
+from baselines.environments.settings import COPYING, EnvSettings, Scripted, Setup, Sizes
 from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
 from wrappers.canonical import Key
 
@@ -126,4 +126,5 @@ SOTOPIA = EnvSettings(
     kind_names={"bargain": "Bargain", "divide": "Divide", "friend": "Friend", "schedule": "Schedule"},
     key=_deal,
     return_name="goal/10",
+    scripted=Scripted(16, (0.37, 0.53, 0.72)),
 )

@@ -7,10 +7,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
-from agentgym.webshop.generated import wording
 from agentgym.webshop.generated.departments import KINDS
-from agentgym.webshop.generated.generator import CENTS, CODE_LETTERS
-from baselines.environments.settings import COPYING, EnvSettings, Setup, Sizes
+from agentgym.webshop.generated.generator import CENTS, CODE_LETTERS, ENDINGS, OPENINGS, REQUESTS
+from baselines.environments.settings import COPYING, EnvSettings, Scripted, Setup, Sizes
 from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
 from wrappers.advice import Adviser
 from wrappers.canonical import Key
@@ -35,8 +34,8 @@ def _any_of(phrases: Iterable[str]) -> str:
 
 
 #: Names of makers.
-MAKERS = tuple(f"{opening}{ending}" for opening in wording.OPENINGS for ending in wording.ENDINGS)
-_OPENINGS = tuple(request.partition("{")[0] for request in wording.REQUESTS)
+MAKERS = tuple(f"{opening}{ending}" for opening in OPENINGS for ending in ENDINGS)
+_OPENINGS = tuple(request.partition("{")[0] for request in REQUESTS)
 _CLICKS = ("buy now", "< prev", "next >", "back to search", "features", "description", "reviews")
 
 #: How the numbers of all products of a shop with less than 10,000 begin.
@@ -157,4 +156,5 @@ WEBSHOP = EnvSettings(
     advisers={"shopper": _shopper, "quick_shopper": _quick_shopper},
     key=_page,
     return_name="score",
+    scripted=Scripted(16, (0.42, 0.58, 0.71), studies=("distance", "cosine-threshold", "adverts")),
 )

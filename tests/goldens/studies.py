@@ -101,15 +101,16 @@ _SMALL = (
 _QUICK: dict[str, tuple[str, str, bool]] = {
     "league": ("league --quick --out OUT", "league.json", False),
     "ranking": ("ranking --quick --out OUT", "ranking.json", False),
-    "branching": ("branching --quick --out OUT", "", True),
+    "branching": ("branching --quick --out OUT", "branching.json", True),
+    "combinations": ("study combinations --quick --split test --out OUT", "combinations.json", False),
     "scorers": ("scorers --quick --out OUT", "scorers.json", True),
     "shaping": ("shaping --quick --jobs 1 --out OUT", "shaping.json", True),
     "search-players": ("search-players --quick --tasks 8 --budgets 20,60 --out OUT", "*.json", False),
-    "aliasing": ("aliasing --tasks 4 --repeats 2 --out OUT", "", False),
-    "aliasing-virtualhome": ("aliasing --env virtualhome --tasks 4 --repeats 2 --out OUT", "", False),
-    "hindsight": ("hindsight --tasks 4 --group-size 4 --clone-tasks 0 --out OUT", "", False),
-    "merging": ("merging --questions 6 --group-size 4 --out OUT", "", False),
-    "crossplay": ("crossplay --tasks 6 --out OUT", "", False),
+    "aliasing": ("aliasing --tasks 4 --repeats 2 --out OUT", "aliasing.json", False),
+    "aliasing-virtualhome": ("aliasing --env virtualhome --tasks 4 --repeats 2 --out OUT", "aliasing.json", False),
+    "hindsight": ("hindsight --tasks 4 --group-size 4 --clone-tasks 0 --out OUT", "hindsight.json", False),
+    "merging": ("merging --questions 6 --group-size 4 --out OUT", "merging.json", False),
+    "crossplay": ("crossplay --tasks 6 --out OUT", "crossplay.json", False),
     "head-to-head": ("head-to-head --quick --jobs 1 --out OUT", "sokoban.json", False),
     **{
         f"head-to-head-{env}": (
@@ -151,14 +152,14 @@ _QUICK: dict[str, tuple[str, str, bool]] = {
         "panel sokoban/test --policy random --policy expert --tasks 6 --out OUT && "
         "compare OUT/sokoban-test/random OUT/sokoban-test/expert --out OUT/compared.json", "compared.json", False,
     ),
-    "lanes": ("lanes --episodes 8 --delay 0 --repeats 1 --out OUT", "", False),
+    "lanes": ("lanes --episodes 8 --delay 0 --repeats 1 --out OUT", "lanes.json", False),
 }  # fmt: skip
 #: The same, of what measures time: its figures are there, whatever they are.
 _TIMED: dict[str, tuple[str, str, bool]] = {
-    "throughput": ("throughput --quick --only sokoban,sotopia --out OUT", "", True),
-    "endpoint": ("endpoint --dialogues 4 --delay .01 --turns 4 --repeats 1 --out OUT", "", False),
-    "search": ("search --passages 200 --queries 10 --out OUT", "", False),
-    "shop-scale": ("shop-scale --products 500 --queries 10 --out OUT", "*.json", False),
+    "throughput": ("throughput --quick --only sokoban,sotopia --out OUT", "throughput.json", True),
+    "endpoint": ("endpoint --dialogues 4 --delay .01 --turns 4 --repeats 1 --out OUT", "endpoint.json", False),
+    "search": ("search --passages 200 --queries 10 --out OUT", "search.json", False),
+    "shop-scale": ("shop-scale --products 500 --queries 10 --out OUT", "shop-scale.json", False),
     "gpu": ("gpu --shapes tiny --iterations 1 --warmup 0 --out OUT", "gpu.json", False),
 }  # fmt: skip
 

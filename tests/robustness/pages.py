@@ -81,8 +81,8 @@ def spoiled(value: Any, texts: list[str], names: tuple[str, ...]) -> Any:
 
 def check_report(texts: list[str]) -> None:
     """The report of a run in which observations, commands, task names and the machine hold the texts."""
-    from benchmarks.learning import results
-    from benchmarks.learning.report import write_report
+    from benchmarks.report.page import write_page
+    from benchmarks.training.learning import STUDY
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -91,7 +91,7 @@ def check_report(texts: list[str]) -> None:
         found = json.loads(path.read_text(encoding="utf-8"))
         names = ("text", "action", "task_id", "cpu", "system", "python", "created")
         path.write_text(json.dumps(spoiled(found, texts, names)), encoding="utf-8")
-        pages = write_report(results.load(path), folder / "run")
+        pages = write_page(STUDY.shown(STUDY.load(path)), folder / "run")
         look_at(next(page for page in pages if page.suffix == ".html"))
 
 
@@ -99,21 +99,22 @@ def check_ranking(texts: list[str]) -> None:
     """The ranking's page with the texts in the names of the machine."""
     from dataclasses import replace
 
-    from benchmarks.ranking.report import write_ranking_report
+    from benchmarks.report.page import write_page
+    from benchmarks.truth.league import RANKING
 
     with tempfile.TemporaryDirectory() as name:
         study = ranking()
         machine = replace(study.machine, cpu="".join(texts), system=texts[0])
-        players = [replace(player, name=texts[i % len(texts)] + player.name) for i, player in enumerate(study.players)]
-        pages = write_ranking_report(replace(study, machine=machine, players=players), Path(name))
+        players = [replace(one, player=texts[i % len(texts)] + one.player) for i, one in enumerate(study.standings)]
+        pages = write_page(RANKING.shown(replace(study, machine=machine, standings=players)), Path(name))
         look_at(next(page for page in pages if page.suffix == ".html"))
 
 
 @cache
 def ranking() -> Any:
-    from benchmarks.ranking.study import make_config, run_ranking
+    from benchmarks.truth.league import RANKING, configure_ranking
 
-    return run_ranking(make_config(4), temporary())
+    return RANKING.play(configure_ranking(groups=4), temporary())
 
 
 def check_shaping(texts: list[str]) -> None:
