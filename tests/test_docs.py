@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 import typer
-from typer.core import TyperGroup
 
 from benchmarks.run import app
 
@@ -94,13 +93,8 @@ def test_links_between_pages_lead_somewhere(page: Path) -> None:
 def _options_of_benchmark(words: list[str]) -> set[str]:
     """Parse the words after `benchmarks.run`; raise what a user would read. Nothing runs."""
     command: Any = typer.main.get_command(app)
-<<<<<<< HEAD
     while words and (found := getattr(command, "get_command", lambda *_: None)(typer.Context(command), words[0])):
         command, words = found, words[1:]
-=======
-    while words and isinstance(command, TyperGroup) and words[0] in {*command.list_commands(None), *COMMANDS}:
-        command = command.get_command(typer.Context(command), words.pop(0))
->>>>>>> main
     if "--help" not in words:
         command.make_context("benchmarks.run", words)
     return {name for parameter in command.params for name in parameter.opts} | {"--help"}
