@@ -42,7 +42,7 @@ class Paper:
         method: name of a recipe, or of a method that is not in this package.
         env: name of the environment, as `baselines.environments` has it.
         source: "paper": its tables and text; "script": the authors' published run script where that differs.
-        training: fields of `TrainerConfig`.
+        training: settings of `TrainerConfig` by name, such as "loss.kl".
         options: of the credit method.
         scorer: of its scorer's config, see `baselines.recipes.definition.Recipe.scorer`.
         environment: facts about episodes, by the paper's words: "steps" per episode, "success_reward", "board", ...
@@ -78,9 +78,9 @@ class Paper:
         """Return the trainer's configuration; what is not printed has its default.
 
         Args:
-            **changes: fields of `TrainerConfig` that win over the paper's.
+            **changes: settings of `TrainerConfig` that win over the paper's.
         """
-        return TrainerConfig(**{**self.training, **changes})
+        return TrainerConfig(**self.training).changed(**changes)
 
     def recipe(self) -> Recipe:
         """Return the credit method with the paper's options.
@@ -101,10 +101,11 @@ class Paper:
 
     def differences(self, config: TrainerConfig) -> list[str]:
         """Return one line for each printed training setting that a configuration has otherwise."""
+        here = config.settings()
         return [
-            f"{name}: {self.source} {value!r}, here {getattr(config, name)!r}"
+            f"{name}: {self.source} {value!r}, here {here[name]!r}"
             for name, value in self.training.items()
-            if getattr(config, name) != value
+            if here[name] != value
         ]
 
     def unset(self) -> list[str]:
@@ -117,19 +118,20 @@ class Paper:
 
 # What the runs of verl-agent have in common.
 _COMMON: dict[str, Any] = {
-    "learning_rate": 1e-6, "weight_decay": 0.01, "max_grad_norm": 1.0, "epochs": 1, "kl": 0.01, "kl_form": "k3",
+    "learning_rate": 1e-6, "optimiser.weight_decay": 0.01, "optimiser.max_grad_norm": 1.0, "optimiser.epochs": 1,
+    "loss.kl": 0.01, "loss.kl_form": "k3",
 }  # fmt: skip
 #: In scripts only.
-_SCRIPT: dict[str, Any] = {"dual_clip": 3.0}
+_SCRIPT: dict[str, Any] = {"loss.dual_clip": 3.0}
 _REWARDFLOW = {**_COMMON, "groups": 16, "group_size": 8, "temperature": 0.4}
 _GRAPHGPO = {**_COMMON, "groups": 16, "group_size": 8, "temperature": 1.0}
 _ISTAR: dict[str, Any] = {
-    "learning_rate": 5e-7, "weight_decay": 0.01, "max_grad_norm": 1.0, "epochs": 1, "kl": 0.0, "ratio": "step",
-    "minibatch_rows": 64, "microbatch_rows": 8,
+    "learning_rate": 5e-7, "optimiser.weight_decay": 0.01, "optimiser.max_grad_norm": 1.0, "optimiser.epochs": 1,
+    "loss.kl": 0.0, "loss.ratio": "step", "optimiser.minibatch_rows": 64, "memory.microbatch_rows": 8,
 }  # fmt: skip
 # The reward model's learning rate, 1e-6, is twice the policy's; a trajectory's score is the sum over its steps (Eq. 2).
 _ISTAR_SCORER: dict[str, Any] = {"rate": 2.0, "beta": 0.05, "reduce": "sum"}
-_HISR: dict[str, Any] = {"learning_rate": 1e-5, "kl": 0.01, "temperature": 0.7}
+_HISR: dict[str, Any] = {"learning_rate": 1e-5, "loss.kl": 0.01, "temperature": 0.7}
 # Printed with PPO and a critic of its own; here the rewards still to come are compared inside the group.
 _HISR_OTHERS: dict[str, Any] = {"critic_learning_rate": 1e-4, "lam": 0.95}
 _HISR_OPTIONS = {"gamma": 0.99}
@@ -138,12 +140,12 @@ _HISR_SCORER: dict[str, Any] = {
 }  # fmt: skip
 _INVALID = {"invalid_penalty": 0.1}
 # A rate that rises over the first 28.5 % of the iterations.
-_SEARCH_R1: dict[str, Any] = {**_COMMON, "temperature": 1.0, "kl": 0.001}
+_SEARCH_R1: dict[str, Any] = {**_COMMON, "temperature": 1.0, "loss.kl": 0.001}
 
 _ALL = (
     Paper(
         "rewardflow", "alfworld",
-        training={**_REWARDFLOW, "minibatch_rows": 256, "iterations": 100},
+        training={**_REWARDFLOW, "optimiser.minibatch_rows": 256, "iterations": 100},
         options={"gamma": 0.9, **_INVALID},
         environment={"steps": 25, "success_reward": 1.0},
         prompt_tokens=2048, reply_tokens=512, validation_temperature=0.4,
@@ -151,49 +153,50 @@ _ALL = (
     ),
     Paper(
         "rewardflow", "alfworld", "script",
-        training={**_REWARDFLOW, **_SCRIPT, "minibatch_rows": 256, "iterations": 100},
+        training={**_REWARDFLOW, **_SCRIPT, "optimiser.minibatch_rows": 256, "iterations": 100},
         options={"gamma": 0.9, **_INVALID},
         environment={"steps": 25, "success_reward": 10.0},
         prompt_tokens=2048, reply_tokens=512, validation_temperature=0.4,
     ),
     Paper(
         "rewardflow", "webshop",
-        training={**_REWARDFLOW, "minibatch_rows": 64, "iterations": 100},
+        training={**_REWARDFLOW, "optimiser.minibatch_rows": 64, "iterations": 100},
         options={"gamma": 0.9, **_INVALID},
         environment={"steps": 15},
         prompt_tokens=4096, validation_temperature=0.4,
     ),
     Paper(
         "rewardflow", "sokoban",
-        training={**_REWARDFLOW, "minibatch_rows": 256},
+        training={**_REWARDFLOW, "optimiser.minibatch_rows": 256},
         options={"gamma": 0.9, **_INVALID},
         environment={"steps": 15, "board": "6x6"},
         validation_temperature=0.4,
     ),
     Paper(
         "rewardflow", "sokoban", "script",
-        training={**_REWARDFLOW, **_SCRIPT, "minibatch_rows": 256},
+        training={**_REWARDFLOW, **_SCRIPT, "optimiser.minibatch_rows": 256},
         options={"gamma": 0.9, **_INVALID},
         environment={"steps": 15, "board": "8x8"},
         validation_temperature=0.4,
     ),
     Paper(
         "rewardflow", "searchqa",
-        training={**_REWARDFLOW, "groups": 256, "group_size": 5, "minibatch_rows": 512, "iterations": 200},
+        training={**_REWARDFLOW, "groups": 256, "group_size": 5, "optimiser.minibatch_rows": 512, "iterations": 200},
         options={"gamma": 0.9, "invalid_penalty": 0.01},
         environment={"steps": 4, "similar_states": "cosine 0.9"},
         prompt_tokens=4096, validation_temperature=0.4,
     ),
     Paper(
         "rewardflow", "searchqa", "script",
-        training={**_REWARDFLOW, **_SCRIPT, "groups": 256, "group_size": 5, "minibatch_rows": 512, "iterations": 200},
+        training={**_REWARDFLOW, **_SCRIPT, "groups": 256, "group_size": 5, "optimiser.minibatch_rows": 512,
+            "iterations": 200},
         options={"gamma": 0.95, "invalid_penalty": 0.01},
         environment={"steps": 4, "similar_states": "cosine 0.9"},
         prompt_tokens=4096, validation_temperature=0.4,
     ),
     Paper(
         "graphgpo", "alfworld",
-        training={**_GRAPHGPO, "minibatch_rows": 256, "iterations": 150},
+        training={**_GRAPHGPO, "optimiser.minibatch_rows": 256, "iterations": 150},
         options={"omega": 0.1, **_INVALID},
         environment={"steps": 50, "success_reward": 10.0},
         prompt_tokens=2048, reply_tokens=512, validation_temperature=0.4,
@@ -201,14 +204,14 @@ _ALL = (
     ),
     Paper(
         "graphgpo", "webshop",
-        training={**_GRAPHGPO, "minibatch_rows": 64, "iterations": 150},
+        training={**_GRAPHGPO, "optimiser.minibatch_rows": 64, "iterations": 150},
         options={"omega": 0.2, **_INVALID},
         environment={"steps": 15, "observation": "text_rich"},
         prompt_tokens=5120, validation_temperature=0.4,
     ),
     Paper(
         "graphgpo", "sokoban",
-        training={**_GRAPHGPO, "minibatch_rows": 64},
+        training={**_GRAPHGPO, "optimiser.minibatch_rows": 64},
         options={"omega": 0.8, **_INVALID},
         environment={"steps": 15, "board": "6x6"},
         validation_temperature=0.4,
@@ -216,7 +219,7 @@ _ALL = (
     ),
     Paper(
         "graphgpo", "sokoban", "script",
-        training={**_GRAPHGPO, **_SCRIPT, "groups": 32, "minibatch_rows": 64},
+        training={**_GRAPHGPO, **_SCRIPT, "groups": 32, "optimiser.minibatch_rows": 64},
         options={"omega": 0.8, **_INVALID},
         environment={"steps": 15, "board": "6x6"},
         validation_temperature=0.4,
@@ -277,8 +280,8 @@ _ALL = (
     Paper(
         "search_r1", "searchqa", "script",
         training={
-            **_SEARCH_R1, "groups": 512, "group_size": 5, "minibatch_rows": 256, "iterations": 1005,
-            "warmup": 286,
+            **_SEARCH_R1, "groups": 512, "group_size": 5, "optimiser.minibatch_rows": 256, "iterations": 1005,
+            "schedule.warmup": 286,
         },
         environment={"steps": 3, "top_k": 3, "observation_tokens": 500},
         prompt_tokens=4096, reply_tokens=500,
@@ -288,8 +291,8 @@ _ALL = (
     Paper(
         "stepsearch", "searchqa", "script",
         training={
-            **_SEARCH_R1, "groups": 128, "group_size": 1, "minibatch_rows": 32, "iterations": 1120,
-            "learning_rate": 5e-7, "warmup": 319, "kl_in": "reward", "kl_form": "k1",
+            **_SEARCH_R1, "groups": 128, "group_size": 1, "optimiser.minibatch_rows": 32, "iterations": 1120,
+            "learning_rate": 5e-7, "schedule.warmup": 319, "loss.kl_in": "reward", "loss.kl_form": "k1",
         },
         options={"gamma": 1.0, "lam": 1.0},
         environment={"steps": 6, "top_k": 3, "observation_tokens": 800},

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentgym.checks import suggest
-from baselines.config import TrainerConfig
+from baselines.config import Checkpoints, Loss, Optimiser, Schedule, TrainerConfig, Validation
 from baselines.ppo import ppo
 from baselines.recipes.definition import Recipe
 from baselines.recipes.learned_credit import hcapo_steps, igpo_steps, scored_steps, scored_tokens, spa_ridge, spa_steps
@@ -76,7 +76,7 @@ _ALL = (
         dapo,
         {"preset": "paper", **_PENALTY},
         "GRPO on success in groups that solve their task sometimes; tasks of other groups are drawn anew.",
-        training={"clip_high": 0.28, "kl": 0.0, "resample_rounds": 10},
+        training={"loss.clip_high": 0.28, "loss.kl": 0.0, "rollout.resample_rounds": 10},
     ),
     Recipe(
         "ppo",
@@ -209,21 +209,21 @@ _ALL = (
         vine,
         {"preset": "paper", "pool": "state", **_PENALTY},
         "What each step gained in value, values being mean returns of 4 continuations of each state of the group.",
-        training={"branches": 4, "branch_at": "distinct"},
+        training={"rollout.branches": 4, "rollout.branch_at": "distinct"},
     ),
     Recipe(
         "bpo",
         bpo,
         {"preset": "default", **_PENALTY},
         "Siblings played from each episode's least certain step against each other, plus the episode's outcome.",
-        training={"branches": 1, "branch_at": "entropy 1", "common_numbers": False},
+        training={"rollout.branches": 1, "rollout.branch_at": "entropy 1", "rollout.common_numbers": False},
     ),
     Recipe(
         "tree_grpo",
         tree_grpo,
         {"preset": "paper", **_PENALTY},
         "GRPO inside trees that part at random steps, plus GRPO over the trees of a task.",
-        training={"branches": 1, "branch_at": "random 1", "common_numbers": False},
+        training={"rollout.branches": 1, "rollout.branch_at": "random 1", "rollout.common_numbers": False},
     ),
     Recipe(
         "attribution",
@@ -314,18 +314,20 @@ SOKOBAN_TINY = TrainerConfig(
     group_size=8,
     temperature=1.0,
     learning_rate=4e-4,
-    schedule="linear",
-    minibatch_rows=64,
-    epochs=1,
-    kl=0.01,
-    validate_every=25,
-    checkpoint_every=25,
+    schedule=Schedule(shape="linear"),
+    optimiser=Optimiser(minibatch_rows=64, epochs=1),
+    loss=Loss(kl=0.01),
+    validation=Validation(every=25),
+    checkpoint=Checkpoints(every=25),
 )
 
 # For a pretrained language model: the papers' step size and mini-batch. The rate above would wreck it within a few
 # updates.
-SOKOBAN_PRETRAINED = dataclasses.replace(
-    SOKOBAN_TINY, learning_rate=1e-6, schedule="constant", minibatch_rows=256, microbatch_rows=16
+SOKOBAN_PRETRAINED = SOKOBAN_TINY.changed(
+    learning_rate=1e-6,
+    schedule={"shape": "constant"},
+    optimiser={"minibatch_rows": 256},
+    memory={"microbatch_rows": 16},
 )
 
 

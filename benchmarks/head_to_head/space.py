@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from agentgym.checks import suggest
-from baselines.config import TrainerConfig
+from baselines.config import NAMES, by_name
 from baselines.recipes import recipe
 from baselines.recipes.definition import Recipe
 
 #: The learning rate of every method is searched, in multiples of the environment's own.
 RATES = (0.5, 1.0, 2.0)
-#: Options of credit and fields of `TrainerConfig` that are searched besides it, by recipe; none for any other.
+#: Options of credit and settings of `TrainerConfig` that are searched besides it, by recipe; none for any other.
 #: GRPO's are what is known to make it strong: DAPO's wide clip range and resampling, and no standard deviation.
 SPACE: Mapping[str, Mapping[str, Sequence[Any]]] = {
-    "grpo": {"clip_high": (0.2, 0.28), "resample_rounds": (0, 10), "std": ("group", "none")},
-    "dapo": {"kl": (0.0, 0.01)},
+    "grpo": {"loss.clip_high": (0.2, 0.28), "rollout.resample_rounds": (0, 10), "std": ("group", "none")},
+    "dapo": {"loss.kl": (0.0, 0.01)},
     "ppo": {"lam": (0.9, 0.95)},
     "gigpo": {"gamma": (0.9, 0.95)},
     "hgpo": {"gamma": (0.9, 0.95)},
@@ -35,17 +34,19 @@ SPACE: Mapping[str, Mapping[str, Sequence[Any]]] = {
     "tree_grpo": {"groups": (8, 16)},
     "istar": {"alpha": (0.5, 1.0)},
 }
-_FIELDS = {field.name for field in dataclasses.fields(TrainerConfig)}
 #: Draws until settings are distinct; where the space is hardly larger than their number, few draws are.
 _DRAWS = 1000
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One point of a search space: a recipe's name with its options, and fields of `TrainerConfig`."""
+    """One point of a search space: a recipe's name with its options, and settings of `TrainerConfig`."""
 
     recipe: str
     training: dict[str, float | int]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "training", by_name(self.training))  # results of version 0.2 have flat names
 
     @property
     def label(self) -> str:
@@ -61,10 +62,10 @@ class Setting:
         """Return the setting of a label.
 
         Raises:
-            ValueError: there is no such recipe, option or field of `TrainerConfig`, or a value that is no number.
+            ValueError: there is no such recipe, option or setting of `TrainerConfig`, or a value that is no number.
 
-        >>> Setting.stated("grpo:std=none group_size=4 clip_high=0.28")
-        Setting(recipe='grpo:std=none', training={'group_size': 4, 'clip_high': 0.28})
+        >>> Setting.stated("grpo:std=none group_size=4 loss.clip_high=0.28")
+        Setting(recipe='grpo:std=none', training={'group_size': 4, 'loss.clip_high': 0.28})
         """
         name, *words = label.split(" ")
         training: dict[str, float | int] = {}
@@ -74,8 +75,8 @@ class Setting:
                 training[field] = int(value) if value.isdigit() else float(value)
             except ValueError:
                 raise ValueError(f"{label!r}: expected name=number behind the recipe, got {word!r}") from None
-            if field not in _FIELDS:
-                raise ValueError(f"{label!r}: {field!r} is no number of TrainerConfig; {suggest(field, _FIELDS)}")
+            if not by_name({field: 0}).keys() <= set(NAMES):
+                raise ValueError(f"{label!r}: {field!r} is no number of TrainerConfig; {suggest(field, NAMES)}")
         return cls(recipe(name).name, training)
 
 
@@ -84,8 +85,8 @@ def space_of(method: str) -> dict[str, Sequence[Any]]:
 
     >>> space_of("gigpo:gamma=0.9")
     {}
-    >>> space_of("grpo:clip_high=0.2:resample_rounds=0")
-    {'std': ('group', 'none')}
+    >>> space_of("grpo:std=none")
+    {'loss.clip_high': (0.2, 0.28), 'rollout.resample_rounds': (0, 10)}
     """
     name, *given = method.split(":")
     taken = {word.partition("=")[0] for word in given}
@@ -129,5 +130,5 @@ def _column(values: Sequence[Any], count: int, generator: np.random.Generator) -
 
 
 def _setting(method: str, values: Mapping[str, Any]) -> Setting:
-    options = "".join(f":{name}={value}" for name, value in values.items() if name not in _FIELDS)
-    return Setting(recipe(method + options).name, {name: values[name] for name in values if name in _FIELDS})
+    options = "".join(f":{name}={value}" for name, value in values.items() if name not in NAMES)
+    return Setting(recipe(method + options).name, {name: values[name] for name in values if name in NAMES})

@@ -229,7 +229,7 @@ def _method(config: Config, folder: Path, job: Job, progress: Progress) -> Found
     start, method = Job("clone", job.seed), method_of(job.method)
     device = "cpu" if config.model == TINY else None
     policy = load_policy(folder / start.name / "model", device=device)
-    if isinstance(method, Imitation) or config.training.get("staleness"):
+    if isinstance(method, Imitation) or config.training.get("rollout.staleness"):
         keep_pictures(policy, folder / job.name)
     if config.lora:
         policy = add_lora(policy, LoraSettings(config.lora, 2.0 * config.lora), seed=job.seed)

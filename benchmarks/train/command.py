@@ -57,7 +57,7 @@ def train(
     change: Annotated[
         list[str] | None,
         typer.Option(
-            "--set", help="A setting of TrainerConfig, such as kl=0.02; as often as needed.", rich_help_panel=_WHAT
+            "--set", help="A setting of TrainerConfig, such as loss.kl=0.02; as often as needed.", rich_help_panel=_WHAT
         ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="A smoke test's sizes.", rich_help_panel=_SIZES)] = False,
@@ -152,12 +152,12 @@ def train(
     )
     settings = dataclasses.replace(settings, config=config, source=source, variable=next(iter(row.data.items()), None))
     console = Console()
-    plain = TrainerConfig()
+    plain = TrainerConfig().settings()
     for line in settings.told():
         say(console, line)
     if only_print:
-        for name, value in vars(settings.training).items():
-            if value != getattr(plain, name):
+        for name, value in settings.training.settings().items():
+            if value != plain[name]:
                 say(console, f"  {name} = {value!r}")
         return
     try:
