@@ -26,6 +26,7 @@ from agentgym.trajectory.forks import chain_sums
 from baselines.config import Weighting
 from wrappers.credit.forest import Forest
 from wrappers.credit.forks import over_forks
+from wrappers.credit.scores import reply_lengths
 
 
 @dataclass(frozen=True, eq=False)
@@ -284,21 +285,6 @@ def checked_reply(reply: Reply | None, row: int) -> Reply:
     if not all(map(math.isfinite, reply.logprobs)):
         raise ValueError(f"row {row}: its log-probabilities must be finite, got {reply.logprobs}")
     return reply
-
-
-def reply_lengths(table: StepTable) -> Ints:
-    """Return int64 (N,): how many tokens each row's reply has.
-
-    Raises:
-        ValueError: the table holds no replies, or a row's reply no tokens.
-    """
-    if table.replies is None:
-        raise ValueError("the table holds no replies; collect it with a policy that returns token ids")
-    lengths = np.array([0 if reply is None else len(reply.token_ids) for reply in table.replies], np.int64)
-    if not lengths.all():
-        row = int(np.argmin(lengths))
-        raise ValueError(f"row {row} has no reply tokens; only a policy that returns token ids can be trained")
-    return lengths
 
 
 @dataclass(frozen=True, eq=False)

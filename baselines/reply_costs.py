@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 
 from agentgym.trajectory import Bools, StepTable
 from agentgym.trajectory.forks import counts_so_far
-from baselines.batch import make_batch, reply_lengths
+from baselines.batch import make_batch
 from baselines.config import TrainerConfig
 from baselines.losses import divergence
 from baselines.update import Scorer, score_batch
+from wrappers.credit.scores import reply_lengths
 
 #: What a sampler says of a reply that the length limit ended.
 CUT_OFF = "length"

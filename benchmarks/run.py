@@ -25,9 +25,10 @@ except ModuleNotFoundError as error:
 #: Where each command is, a function or a study. Its file is imported when it is asked for, so that no command waits
 #: for another's libraries.
 STUDIES = {
-    "league": "benchmarks.league.command:league",
-    "ranking": "benchmarks.ranking.study:ranking",
-    "branching": "benchmarks.ranking.branching:branching",
+    "league": "benchmarks.truth.league:LEAGUE",
+    "ranking": "benchmarks.truth.league:RANKING",
+    "branching": "benchmarks.truth.branching:STUDY",
+    "combinations": "benchmarks.truth.combinations:STUDY",
     "scorers": "benchmarks.truth.scorers:STUDY",
     "shaping": "benchmarks.training.shaping:STUDY",
     "aliasing": "benchmarks.studies.aliasing:aliasing",

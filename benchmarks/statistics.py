@@ -282,3 +282,25 @@ def over_samples(scores: ArrayLike) -> Interval | None:
     reach = float(norm.ppf(0.5 + CONFIDENCE / 2)) * variance**0.5
     mean = float(given.mean())
     return Interval(mean, mean - reach, mean + reach).within(0.0, 1.0)
+
+
+def percent(interval: Interval | None) -> str:
+    """A success rate with its interval.
+
+    >>> percent(Interval(0.5, 0.45, 0.55))
+    '50.0 [45.0, 55.0]'
+    """
+    if interval is None:
+        return "-"
+    return f"{100 * interval.mean:.1f} [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
+
+
+def points(interval: Interval | None) -> str:
+    """A difference of success rates in percentage points, with sign.
+
+    >>> points(Interval(0.05, -0.01, 0.11))
+    '+5.0 [-1.0, +11.0]'
+    """
+    if interval is None:
+        return "-"
+    return f"{100 * interval.mean:+.1f} [{100 * interval.low:+.1f}, {100 * interval.high:+.1f}]"

@@ -34,7 +34,7 @@ _OFF = -1
 
 
 class ALFWorldEnv(TextEnv[str]):
-    r"""ALFWorld as text: do a chore in a room, `go to fridge 1`, `take apple 1 from fridge 1`, ...
+    """ALFWorld as text: do a chore in a room, `go to fridge 1`, `take apple 1 from fridge 1`, ...
 
     **Task.** A room of a household with receptacles (some have doors) in which things lie. The first observation names
     the receptacles and the task. There are six task types (`task_type`): put a thing somewhere
@@ -57,12 +57,11 @@ class ALFWorldEnv(TextEnv[str]):
     **Luck.** A step draws nothing: a command has one outcome.
 
     **Info.** `admissible_actions`: sorted, as in the original, `help` included; `state_key`: where the agent is,
-    what it carries, and everything that differs from the beginning of the game, in words: equal exactly for equal
-    states of a task; `task_id`: "<task folder>/<trial folder>"; `won`; `score`: 1.0 when won, else 0.0;
-    `task_type`; `location`: the receptacles in reach, "the middle of the room" at first; `inventory`: "nothing", or
-    what is carried with its condition, such as "apple 1 (cleaned)"; with `expert=True`, `expert_action`: the game's
-    walkthrough while it is followed, else the first command of a shortest plan, "" in a dead end. `distance()` and
-    `optimal_actions()` answer how many commands are left, and all best commands.
+    what it carries, and everything that differs from the beginning of the game, in words; `task_id`: "<task
+    folder>/<trial folder>"; `won`; `score`: 1.0 when won, else 0.0; `task_type`; `location`: the receptacles in reach,
+    "the middle of the room" at first; `inventory`: "nothing", or what is carried, such as "apple 1 (cleaned)"; with
+    `expert=True`, `expert_action`: the game's walkthrough while it is followed, else the first command of a shortest
+    plan, "" in a dead end. `distance()` is the number of commands left, `optimal_actions()` are all best commands.
 
     **Tasks.** `reset(options=...)` takes `task_id`, with or without `split`, or any of `split`, `index` (from 0, in
     the sorted list of games) and `task_type` (a name or its number 1 to 6; `index` then counts the games of that
@@ -71,17 +70,12 @@ class ALFWorldEnv(TextEnv[str]):
 
     **Data.** None needed: games are generated, each with a shortest walkthrough; "valid_unseen" is played in rooms that
     "train" and "valid_seen" do not have: it is the split to test on, "valid_seen" the one to validate on. The official
-    games are read from `data`, or from the variable ALFWORLD_DATA: the folder that holds `json_2.1.1`. Splits are
-    "train", "valid_seen", "valid_unseen" and, where it exists, "valid_train". Both versions of the data are known, with
-    `put x in/on y` and with `move x to y`; which games count is decided as in the original (not those that cannot be
-    solved, with movable receptacles or sliced objects, of other task types, without `traj_data.json`); a file that
-    cannot be read is a `DataError` that names it. A split is read once (the train split takes 10 to 20 seconds) and
-    then kept in a cache of a few megabytes.
+    games are read from `data`, or from the variable ALFWORLD_DATA: the folder that holds `json_2.1.1`, with the splits
+    "train", "valid_seen", "valid_unseen" and maybe "valid_train". Which games count is decided as in the original. A
+    split is read once (the train split takes 10 to 20 seconds) and then kept in a cache of a few megabytes.
 
-    **Repairs.** The quirks of the original are all there. `repairs` names those to be repaired, or "all":
-    "colocated" (`go to` a receptacle that shares the agent's place), "examine" (whatever is in sight), "ghosts"
-    (things listed in two receptacles), "look" (before the first move), "status" (each observation ends with place
-    and inventory), "toggle" (lamps can be turned off); `agentgym.alfworld.rules.REPAIRS` describes them.
+    **Repairs.** The quirks of the original are all there. `repairs` names those to be repaired, or "all", see
+    `agentgym.alfworld.rules.REPAIRS`: "colocated", "examine", "ghosts", "look", "status", "toggle".
 
     **Id.** `AgentRL/ALFWorld-v0`.
 

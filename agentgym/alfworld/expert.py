@@ -1,18 +1,14 @@
 """Shortest plans, from any state.
 
-Why a handful of cases is enough. Any two locations are one `go to` apart, so the price of a plan is the number of
-things done, plus one for every change of location, plus one for every closed receptacle that hands must reach into.
-Nothing else helps: closing, looking, slicing, or carrying objects that do not count for the goal only costs. So a
-shortest plan is: put down what is in hand unless it is used; take an object that counts; clean, heat or cool it when
-it is not yet (it may then be there already: an object can be listed in two receptacles); put it where it belongs, or
-bring it to a lamp; and for `pick_two_obj_and_place` the same with a second object. `Planner` prices all choices of
-objects and receptacles, and the tests compare it with a search over all states of small games.
+Any two locations are one `go to` apart, so the price of a plan is the number of things done, plus one for every change
+of location, plus one for every closed receptacle that hands must reach into. Nothing else helps. So a shortest plan is:
+put down what is in hand unless it is used; take an object that counts; clean, heat or cool it when it is not yet; put
+it where it belongs, or bring it to a lamp; and for `pick_two_obj_and_place` the same with a second object. `Planner`
+prices all choices of objects and receptacles; the tests compare it with a search over all states of small games.
 
-Dead ends exist: an object that no receptacle of the room accepts (a teddy bear, a roll of paper towels: 872 of the
-3,553 official train games have one in sight) can be picked up but never put down again. A hand that holds such an
-object has no plan, unless the object counts for the goal; every other state of a game that can be won has one.
-
-Plans are shortest where lamps cannot be picked up, as in all official games.
+A hand that holds an object which no receptacle of the room accepts (872 of the 3,553 official train games have one in
+sight) has no plan, unless the object counts for the goal; every other state of a game that can be won has one. Plans
+are shortest where lamps cannot be picked up, as in all official games.
 """
 
 from __future__ import annotations
@@ -22,7 +18,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, TWO, Game, bits
-from agentgym.alfworld.state import State
+from agentgym.alfworld.rules import World
 
 #: Larger than the price of any plan.
 _NEVER = 1_000
@@ -58,11 +54,7 @@ class Situation(NamedTuple):
 
 
 class Planner:
-    """Shortest plans of one game.
-
-    Args:
-        game: the game; lamps must not be pickupable for plans to be shortest.
-    """
+    """Shortest plans of one game."""
 
     def __init__(self, game: Game) -> None:
         self.game = game
@@ -74,7 +66,7 @@ class Planner:
         self._stands = tuple({game.places[receptacle]: receptacle for receptacle in bits(self._machines)}.items())
         self._accepting: dict[int, int] = {}
 
-    def situation(self, state: State) -> Situation:
+    def situation(self, state: World) -> Situation:
         """Return what matters of a state."""
         done = {CLEAN: state.clean, HEAT: state.hot, COOL: state.cool}.get(self._kind, -1)
         reach = state.open | ~self.game.openable
@@ -306,7 +298,7 @@ class Planner:
         return f"move {thing} to {name}" if self.game.dialect == "move" else f"put {thing} in/on {name}"
 
 
-def plan(state: State) -> tuple[str, ...] | None:
+def plan(state: World) -> tuple[str, ...] | None:
     """Return a shortest sequence of commands that wins from here; () when won already, None in a dead end."""
     planner = planner_of(state.game)
     now = planner.situation(state)
@@ -314,14 +306,14 @@ def plan(state: State) -> tuple[str, ...] | None:
     return None if price >= _NEVER else planner.commands(now, acts)
 
 
-def distance(state: State) -> int | None:
+def distance(state: World) -> int | None:
     """Return the length of a shortest plan, in commands; None in a dead end."""
     planner = planner_of(state.game)
     price = planner.best(planner.situation(state))[0]
     return None if price >= _NEVER else price
 
 
-def optimal_commands(state: State) -> tuple[str, ...]:
+def optimal_commands(state: World) -> tuple[str, ...]:
     """Return every command that starts a shortest plan, sorted; () when won already and in a dead end."""
     planner = planner_of(state.game)
     return planner.first(planner.situation(state))

@@ -62,8 +62,7 @@ class Stand:
 class Room:
     """What all games in one room share: receptacles, where they stand, and the commands that depend on nothing else.
 
-    The 3,553 official train games play in 108 rooms. What belongs to a room is worked out once, whatever the number
-    of games and episodes in it.
+    The 3,553 official train games play in 108 rooms.
 
     Attributes:
         local: receptacles at each location, ascending.
@@ -104,10 +103,8 @@ class Room:
     def stand(self, loc: int, is_open: int, go_to_shared: bool) -> Stand:
         """Return what an agent can do at a location, as far as the room decides it.
 
-        Args:
-            loc: the location.
-            is_open: the receptacles that are open, as a bit mask; those elsewhere do not matter.
-            go_to_shared: whether the agent can go to the receptacles of this location, if it has several (a repair).
+        `is_open` is a bit mask (receptacles elsewhere do not matter); with `go_to_shared` the agent can go to the
+        receptacles of this location, if it has several (a repair).
         """
         is_open &= self.reach[loc]
         key = (is_open * len(self.local) + loc) * 2 + go_to_shared
@@ -252,7 +249,6 @@ class Game:
         return result
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles and copies are games of their own."""
         return _rebuild, ({f.name: getattr(self, f.name) for f in fields(self) if f.init},)
 
 

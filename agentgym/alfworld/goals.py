@@ -1,8 +1,7 @@
 """What can be asked for in a household: the six kinds of goals with the kinds of things they are about.
 
-A game has a goal of its own. Any other goal of the six kinds that is about things of the room makes another task of the
-same household, named `"<task_id of the game>#<goal>"`, the goal in the words of ALFRED's task folders:
-"pick_clean_then_place_in_recep-Apple-None-CounterTop".
+Any goal about things of the room makes a task of the same household, named `"<task_id of the game>#<goal>"`, the goal
+in the words of ALFRED's task folders: "pick_clean_then_place_in_recep-Apple-None-CounterTop".
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game, bits, mask
-from agentgym.alfworld.state import State
+from agentgym.alfworld.rules import World
 from agentgym.alfworld.things import spelled
 from agentgym.checks import suggest
 
@@ -55,13 +54,8 @@ def own_goal(game: Game) -> Goal | None:
     return Goal(game.task_type, things[0], places[0]) if things and places else None
 
 
-def goals_met(state: State, receptacles: Iterable[int]) -> set[Goal]:
-    """Return the goals about things that can be carried which hold in a state, whatever the game's own goal is.
-
-    Args:
-        state: any state of a game.
-        receptacles: which ones to look into.
-    """
+def goals_met(state: World, receptacles: Iterable[int]) -> set[Goal]:
+    """Return the goals about things that can be carried which hold, as far as these receptacles show."""
     game, met = state.game, set()
     kinds = game.object_types
     treated = (
@@ -88,10 +82,10 @@ def goals_met(state: State, receptacles: Iterable[int]) -> set[Goal]:
 
 @lru_cache(maxsize=512)
 def _met_at_first(game: Game) -> frozenset[Goal]:
-    return frozenset(goals_met(State(game), range(len(game.contents))))
+    return frozenset(goals_met(World(game), range(len(game.contents))))
 
 
-def goals_done(state: State) -> list[Goal]:
+def goals_done(state: World) -> list[Goal]:
     """Return the goals, but the game's, that hold now and did not at its beginning, those of simpler kinds first."""
     game = state.game
     # what a ghost's other copy lies in counts although nobody touched it
@@ -119,9 +113,6 @@ def split_id(task_id: str) -> tuple[str, str]:
 def parse_goal(name: str) -> Goal:
     """Return a goal by its name.
 
-    Raises:
-        ValueError: when it is no name of a goal.
-
     >>> parse_goal("pick_two_obj_and_place-Pen-None-SideTable")
     Goal(task_type='pick_two_obj_and_place', thing='pen', place='sidetable')
     """
@@ -140,13 +131,10 @@ def parse_goal(name: str) -> Goal:
 
 @lru_cache(maxsize=512)
 def with_goal(game: Game, goal: Goal) -> Game:
-    """Return the same household with another goal, the game itself where it is its own.
+    """Return the same household with another goal, the game itself where it is its own; there is no walkthrough.
 
-    The sentence is the first or the second of its type, whichever the game's own is of its type. There is no
-    walkthrough: the expert plans.
-
-    Raises:
-        ValueError: when the room has nothing that the goal is about, or the goal holds at the beginning.
+    The sentence is the first or the second of its type, whichever the game's own is of its type. A goal about nothing
+    in the room, and one that holds at the beginning, is a ValueError.
     """
     own = own_goal(game)
     if goal == own:

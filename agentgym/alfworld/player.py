@@ -89,11 +89,7 @@ def kind_of(name: str) -> str:
 
 
 class Beliefs:
-    """What was seen in one episode; nothing is known that no text or list of commands said.
-
-    Args:
-        observation: the first observation.
-        admissible: the commands that can be done.
+    """What was seen in one episode, as texts and lists of commands said it.
 
     Attributes:
         task: the task.
@@ -176,15 +172,7 @@ class ALFWorldPlayer:
         self._refused: set[tuple[str, str]] = set()
 
     def act(self, observation: str, admissible: Collection[str]) -> str:
-        """Return the next command.
-
-        Args:
-            observation: what the last command brought, or the first observation of an episode.
-            admissible: the commands that can be done now.
-
-        Returns:
-            One of `admissible` ("look" when there is none).
-        """
+        """Return the next command, one of `admissible` ("look" when there is none)."""
         if self._beliefs is None or "Your task is to: " in observation:
             self._beliefs = Beliefs(observation, admissible)
             self._done.clear()

@@ -1,15 +1,24 @@
-"""The rules of the household: what each command does, when a game is won, and the quirks that can be repaired."""
+"""The rules of the household: its state, what each command does, which can be done, and when a game is won."""
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable, Collection
+from functools import lru_cache
 from typing import NamedTuple
 
-from agentgym.alfworld import commands
-from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, TWO, Game
-from agentgym.alfworld.keys import carried, condition
-from agentgym.alfworld.state import Snapshot, State
-from agentgym.alfworld.text import EMPTY_HANDED, HELP, NOTHING_HAPPENS, closer_look, inside, room, surroundings
+from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, TWO, Game, Stand
+from agentgym.alfworld.text import (
+    EMPTY_HANDED,
+    HELP,
+    NOTHING_HAPPENS,
+    carried,
+    closer_look,
+    condition,
+    inside,
+    room,
+    surroundings,
+)
 
 #: What each repair changes. By default the household behaves exactly as the original, quirks included.
 REPAIRS: dict[str, str] = {
@@ -25,23 +34,23 @@ REPAIRS: dict[str, str] = {
 }
 
 
-def reached(state: State) -> bool:
-    """Say whether the goal of the state's game holds now."""
-    game, contents = state.game, state.contents
+def reached(world: World) -> bool:
+    """Say whether the goal of the world's game holds now."""
+    game, contents = world.game, world.contents
     kind, wanted = game.task_type, game.goal_objects
     if kind == LOOK:
-        if state.held < 0 or not wanted >> state.held & 1:
+        if world.held < 0 or not wanted >> world.held & 1:
             return False
-        lit = game.goal_lamps & state.toggled
-        return bool(lit) and any(contents[receptacle] & lit for receptacle in game.local[state.loc])
+        lit = game.goal_lamps & world.toggled
+        return bool(lit) and any(contents[receptacle] & lit for receptacle in game.local[world.loc])
     if kind == TWO:
         return any((contents[receptacle] & wanted).bit_count() > 1 for receptacle in game.goal_receptacles)
     if kind == CLEAN:
-        wanted &= state.clean
+        wanted &= world.clean
     elif kind == HEAT:
-        wanted &= state.hot
+        wanted &= world.hot
     elif kind == COOL:
-        wanted &= state.cool
+        wanted &= world.cool
     return wanted != 0 and any(contents[receptacle] & wanted for receptacle in game.goal_receptacles)
 
 
@@ -52,28 +61,88 @@ class Outcome(NamedTuple):
     valid: bool
 
 
-class World(State):
+#: A state as a hashable tuple of ints.
+Snapshot = tuple[int, ...]
+
+
+class Memory:
+    """What episodes of a game have worked out about receptacles that are as at the beginning, for each other.
+
+    Attributes:
+        texts: per receptacle, the text that describes it (open, where it has a door); None until it is asked for.
+        commands: what can be done, by location, object in hand and what is open there, see `admissible`.
+    """
+
+    __slots__ = ("commands", "texts")
+
+    def __init__(self, game: Game, variant: int) -> None:
+        self.texts: list[str | None] = [None] * len(game.receptacles)
+        self.commands: dict[int, tuple[str, ...]] = {}
+
+
+#: The memory of a game played in a `World.variant`; the last 512 are kept, 20 MB at most.
+memory_of = lru_cache(maxsize=512)(Memory)
+
+
+class World:
     """One episode of a game: its state, with the commands that change it.
+
+    Objects, receptacles and locations are positions in the `Game`; sets are bit masks.
 
     Args:
         game: the game to play; it is not changed.
         repairs: names of `REPAIRS`; "status" is for the environment and means nothing here.
 
     Attributes:
+        loc: location of the agent.
+        held: object in hand, -1 for none.
+        open: receptacles that are open.
+        contents: per receptacle, the objects in it.
+        seen_from: per location, the objects the data places there.
+        taken: per receptacle, the objects taken from it and not put back since.
+        touched: receptacles whose contents may differ from the beginning.
+        clean, hot, cool, toggled, sliced: objects in that condition.
+        variant: number of the combination of repairs that changes which commands can be done.
+        memory: what the episodes of this game share.
         won: the goal is reached.
     """
 
-    __slots__ = ("_carried", "_commands", "_condition", "won")
+    __slots__ = (
+        "_carried", "_commands", "_condition", "arrive_at_shared", "clean", "contents", "cool", "examine_visible",
+        "game", "held", "hot", "loc", "look_at_start", "memory", "one_copy", "open", "seen_from", "sliced",
+        "switch_off", "taken", "toggled", "touched", "variant", "won",
+    )  # fmt: skip
 
     _commands: tuple[str, ...] | None
     _condition: str | None
     _carried: str | None
 
     def __init__(self, game: Game, repairs: Collection[str] = ()) -> None:
-        super().__init__(game, repairs)
+        self.game = game
+        self.arrive_at_shared = "colocated" in repairs
+        self.examine_visible = "examine" in repairs
+        self.one_copy = "ghosts" in repairs
+        self.look_at_start = "look" in repairs
+        self.switch_off = "toggle" in repairs
+        self.variant = 2 * self.examine_visible + self.arrive_at_shared
+        self.memory = memory_of(game, self.variant)
+        self.loc = game.start
+        self.held = -1
+        self.open = self.clean = self.hot = self.toggled = self.sliced = self.touched = 0
+        self.cool = game.cool
+        self.contents = list(game.contents)
+        self.seen_from = list(game.seen_from)
+        self.taken = [0] * len(game.receptacles)
         self._changed()
         self._condition = ""
         self.won = reached(self)
+
+    def get_state(self) -> Snapshot:
+        """Return the exact state as a hashable tuple of ints."""
+        return (
+            self.loc, self.held, self.open, self.clean, self.hot, self.cool, self.toggled, self.sliced,
+            *self.contents, *self.taken, *self.seen_from,
+        )  # fmt: skip
 
     def step(self, command: str) -> Outcome:
         """Play one command; spaces around it do not count, one that cannot be done changes nothing."""
@@ -115,7 +184,7 @@ class World(State):
         """Return (`admissible`, `state_key`, `location`, `inventory`) at once."""
         possible, changes, carries = self._commands, self._condition, self._carried
         if possible is None:
-            possible = self._commands = commands.admissible(self)
+            possible = self._commands = admissible(self)
         if changes is None:
             changes = self._condition = condition(self)
         if carries is None:
@@ -124,13 +193,13 @@ class World(State):
         return possible, f"at {where}; {changes}" if changes else f"at {where}", where, carries
 
     def set_state(self, state: Snapshot, changes: str | None = None) -> None:
-        """Load what `get_state` returned for the same game.
-
-        Args:
-            state: the state.
-            changes: what `changes` returned in that state; saves working it out again.
-        """
-        super().set_state(state)
+        """Load what `get_state` returned for the same game; what `changes` returned then saves working it out again."""
+        n = len(self.contents)
+        self.loc, self.held, self.open, self.clean, self.hot, self.cool, self.toggled, self.sliced = state[:8]
+        self.contents = list(state[8 : 8 + n])
+        self.taken = list(state[8 + n : 8 + 2 * n])
+        self.seen_from = list(state[8 + 2 * n :])
+        self.touched = (1 << n) - 1
         self._changed()
         self._condition = changes
         self.won = reached(self)
@@ -145,6 +214,19 @@ class World(State):
         if (game.openable & ~self.open) >> receptacle & 1:
             return game.room.closed[receptacle]
         return inside(self, receptacle)
+
+    def here(self, name: str) -> int:
+        """Return the position of the receptacle of this name, -1 when there is none at the agent's location."""
+        receptacle = self.game.receptacle_index.get(name, -1)
+        return receptacle if receptacle >= 0 and self.game.places[receptacle] == self.loc else -1
+
+    def in_hand(self, name: str) -> bool:
+        """Say whether the object of this name is in hand."""
+        return self.held >= 0 and self.game.objects[self.held] == name
+
+    def accessible(self, receptacle: int) -> bool:
+        """Say whether hands reach into the receptacle: it cannot be opened, or is open."""
+        return not (self.game.openable & ~self.open) >> receptacle & 1
 
     # One method per verb: it takes the rest of the command and returns the text, or None when that cannot be done.
 
@@ -335,3 +417,114 @@ _ACTIONS: dict[str, Callable[[World, str], str | None]] = {
     "inventory": World._inventory,
     "help": World._help,
 }
+
+
+#: Lists that the memory of one game holds at most; then it is emptied.
+_MOST_KNOWN = 128
+
+
+def admissible(world: World) -> tuple[str, ...]:
+    """Return every command that can be done in this state, sorted as strings.
+
+    Where the contents are as at the beginning it is looked up or remembered, unless a knife is in hand.
+    """
+    game, loc, held = world.game, world.loc, world.held
+    if held >= 0 and game.knives >> held & 1:
+        return work_out(world, game.sliceable & world.seen_from[loc])
+    room = game.room
+    if world.touched & room.reach[loc]:
+        first, contents = game.contents, world.contents
+        for i in room.local[loc]:
+            if contents[i] != first[i]:
+                return work_out(world, 0)
+    known = world.memory.commands
+    # one number for all that matters: nothing in hand is -1
+    places = len(room.local)
+    key = ((world.open & room.reach[loc]) * places + loc) * (len(game.objects) + 1) + held + 1
+    found = known.get(key)
+    if found is None:
+        if len(known) >= _MOST_KNOWN:
+            known.clear()
+        found = known[key] = work_out(world, 0)
+    return found
+
+
+def work_out(world: World, food: int) -> tuple[str, ...]:
+    """Return what `admissible` returns, worked out anew; `food` is what the knife in hand can slice.
+
+    The verbs come in alphabetical order ("put", of the older wording, stands where it sorts), so that only the commands
+    of one verb need sorting.
+    """
+    game, contents, loc, held = world.game, world.contents, world.loc, world.held
+    stand = game.room.stand(loc, world.open, world.arrive_at_shared)
+    lamps = 0
+    if game.toggleable:
+        for i in game.room.local[loc]:
+            lamps |= contents[i] & game.toggleable
+    uses = sorted(["use " + name for name in game.names(lamps)]) if lamps else ()
+    if held < 0:
+        if world.examine_visible:
+            examines = sorted([*stand.examines, *["examine " + name for name in game.names(_visible(world, stand))]])
+            return (*stand.closes, *examines, *stand.onward, *stand.opens, *_takes(world, stand), *uses)
+        return stand.everything + tuple(_takes(world, stand)) + tuple(uses)
+    item = game.objects[held]
+    puts = _puts(world, stand, item)
+    if food:
+        uses = [*sorted([f"slice {name} with {item}" for name in game.names(food)]), *uses]
+    first, last = (puts, stand.opens) if game.dialect == "move" else (stand.opens, puts)
+    if stand.machines or world.examine_visible:
+        return (*_at_machines(world, stand, item), *first, *last, *uses)
+    examine = "examine " + item
+    before, after = stand.around[bisect(stand.examines, examine)]
+    return (*before, examine, *after, *first, *last, *uses)
+
+
+def _takes(world: World, stand: Stand) -> list[str]:
+    """The sorted `take` commands of an empty hand."""
+    game = world.game
+    commands: list[str] = []
+    for i in stand.accessible:
+        objects = world.contents[i] & game.pickupable
+        if objects:
+            where = " from " + game.receptacles[i]
+            commands += ["take " + name + where for name in game.names(objects)]
+    if len(commands) > 1:
+        commands.sort()
+    return commands
+
+
+def _puts(world: World, stand: Stand, item: str) -> list[str]:
+    """The sorted commands that put down what is in hand."""
+    game, held = world.game, world.held
+    pattern = f"move {item} to " if game.dialect == "move" else f"put {item} in/on "
+    return [pattern + game.receptacles[i] for i in stand.accessible if game.fits[i] >> held & 1]
+
+
+def _at_machines(world: World, stand: Stand, item: str) -> list[str]:
+    """What comes before putting something down, where that can be treated, or objects in sight can be examined."""
+    game, bit = world.game, 1 << world.held
+    examines = [*stand.examines, "examine " + item]
+    if world.examine_visible:
+        examines += ["examine " + name for name in game.names(_visible(world, stand))]
+    examines.sort()
+    # what ends in a receptacle's name is sorted as the names are
+    commands = [f"clean {item} with {name}" for name in stand.sinks] if stand.sinks and game.cleanable & bit else []
+    commands += stand.closes
+    if stand.fridges and game.coolable & bit:
+        commands += [f"cool {item} with {name}" for name in stand.fridges]
+    commands += examines
+    if stand.microwaves and game.heatable & bit:
+        commands += stand.routes
+        commands += [f"heat {item} with {name}" for name in stand.microwaves]
+        commands += stand.always
+    else:
+        commands += stand.onward
+    return commands
+
+
+def _visible(world: World, stand: Stand) -> int:
+    """Objects in sight that are not in hand."""
+    visible = 0
+    for i in stand.accessible:
+        visible |= world.contents[i]
+    return visible & ~(1 << world.held) if world.held >= 0 else visible

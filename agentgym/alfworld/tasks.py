@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from agentgym.alfworld.game import TASK_TYPES, Game
-from agentgym.alfworld.generated.games import GeneratedGames
+from agentgym.alfworld.generated.generator import GeneratedGames
 from agentgym.alfworld.goals import parse_goal, split_id, with_goal
 from agentgym.alfworld.official.dataset import VARIABLE, OfficialGames
 from agentgym.checks import suggest
@@ -61,16 +61,7 @@ def check_task_types(kinds: Any) -> tuple[str, ...]:
 
 
 def find_games(data: Any, cache: Any, generator: Mapping[str, Any]) -> Games:
-    """Return the official games of `data` (or of $ALFWORLD_DATA when it is None), else generated ones.
-
-    Args:
-        data: a folder, `GENERATED`, or None.
-        cache: see `agentgym.outside.files.cache_folder`.
-        generator: arguments of `GeneratedGames`.
-
-    Raises:
-        ValueError: when `data` or `cache` is something else, or `data` a folder without games.
-    """
+    """Return the official games of `data` (or of $ALFWORLD_DATA when it is None), else generated ones."""
     where = cache_folder(cache)
     if data is None:
         data = os.environ.get(VARIABLE) or GENERATED
@@ -82,17 +73,7 @@ def find_games(data: Any, cache: Any, generator: Mapping[str, Any]) -> Games:
 
 
 def choose_game(games: Games, split: str, options: Mapping[str, Any], rng: np.random.Generator) -> Game:
-    """Return the game for the options of a reset.
-
-    Args:
-        games: where games come from.
-        split: split to use unless the options name one.
-        options: `task_type` and what `agentgym.tasks.choose` takes; a `task_id` may name another goal than the game's.
-        rng: draws the index when the options leave it open.
-
-    Raises:
-        ValueError: when options exclude each other or name something that does not exist.
-    """
+    """Return the game for the options of a reset; a `task_id` may name another goal than the game's, see `goals`."""
     options = given(options)
     kind = options.get("task_type")
     if kind is not None:

@@ -1,12 +1,16 @@
-"""The texts of the household, character by character those of the original engine."""
+"""The texts of the household, character by character those of the original engine, and the exact state in words."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from agentgym.alfworld.game import Game, Room, bits
-from agentgym.alfworld.state import State
+
+if TYPE_CHECKING:
+    from agentgym.alfworld.rules import World
+
 
 NOTHING_HAPPENS = "Nothing happens."
 EMPTY_HANDED = "You are not carrying anything."
@@ -61,7 +65,7 @@ def _listed(room: Room) -> str:
     return f"You are in the middle of a room. Looking quickly around you, you see {seen}."
 
 
-def inside(state: State, receptacle: int) -> str:
+def inside(state: World, receptacle: int) -> str:
     """Describe a receptacle that is open, or cannot be closed."""
     game, contents = state.game, state.contents[receptacle]
     if contents != game.contents[receptacle]:
@@ -79,7 +83,7 @@ def _inside(game: Game, receptacle: int, contents: int) -> str:
     return f"The {name} is open. In it, you see {objects}." if is_open else f"On the {name}, you see {objects}."
 
 
-def surroundings(state: State) -> str:
+def surroundings(state: World) -> str:
     """Return the text of `look`.
 
     The floor lists an object once for every receptacle here that it was taken from, if it was put down here again.
@@ -94,7 +98,7 @@ def surroundings(state: State) -> str:
     return f"You are facing the {game.room.facing[state.loc]}. Next to it, you see {with_articles(floor)}."
 
 
-def closer_look(state: State, item: int) -> str:
+def closer_look(state: World, item: int) -> str:
     """Return the text of `examine` for an object."""
     game = state.game
     name = game.objects[item]
@@ -115,3 +119,67 @@ def closer_look(state: State, item: int) -> str:
     if state.sliced >> item & 1 and game.sliceable >> item & 1:
         return f"This is a sliced {name}."
     return f"There's nothing special about {name}."
+
+
+def carried(state: World) -> str:
+    """Return what is in the hand with the papers' marks, "apple 1 (cleaned) (heated)"; "nothing" for empty hands."""
+    if state.held < 0:
+        return "nothing"
+    bit = 1 << state.held
+    text = state.game.objects[state.held]
+    if state.clean & bit:
+        text += " (cleaned)"
+    if state.hot & bit:
+        text += " (heated)"
+    if state.cool & bit:
+        text += " (cooled)"
+    return text
+
+
+def condition(state: World) -> str:
+    """Return everything about a state but the location, as text: equal only for equal states.
+
+    Written down is what differs from the beginning of the game: `+x` lies in the receptacle, `-x` was there at first
+    and was taken, `=x` was there at first and vanished (only under the repair "ghosts"), `~x` was put there and taken
+    again. Where the data places objects follows from these; where it does not, it is written out as `!x`.
+    """
+    game = state.game
+    parts = ["carrying " + game.objects[state.held]] if state.held >= 0 else []
+    if state.open:
+        parts.append("open: " + ", ".join([game.receptacles[i] for i in bits(state.open)]))
+    for word, objects in (
+        ("clean", state.clean),
+        ("hot", state.hot),
+        ("cool", state.cool ^ game.cool),
+        ("on", state.toggled),
+        ("sliced", state.sliced),
+    ):
+        if objects:
+            parts.append(f"{word}: " + ", ".join(game.names(objects)))
+    if state.touched:
+        parts += _placement(state)
+    return "; ".join(parts)
+
+
+def _placement(state: World) -> list[str]:
+    """Say where objects are, for each receptacle and location that is not as at the beginning."""
+    game = state.game
+    parts = []
+    expected = list(game.seen_from)
+    for receptacle in bits(state.touched):
+        first, now, gone = game.contents[receptacle], state.contents[receptacle], state.taken[receptacle]
+        if now == first and not gone:
+            continue
+        marks = ["+" + name for name in game.names(now & ~first)]
+        marks += ["-" + name for name in game.names(first & gone)]
+        marks += ["=" + name for name in game.names(first & ~now & ~gone)]
+        marks += ["~" + name for name in game.names(gone & ~first)]
+        parts.append(f"{game.receptacles[receptacle]}: {', '.join(marks)}")
+        place = game.places[receptacle]
+        expected[place] = expected[place] & ~(gone | first & ~now) | (now & ~first)
+    if expected != state.seen_from:
+        for place, seen in enumerate(state.seen_from):
+            if seen != expected[place]:
+                names = ["!" + name for name in game.names(seen ^ expected[place])]
+                parts.append(f"seen from {game.room.facing[place]}: {', '.join(names)}")
+    return parts

@@ -9,8 +9,19 @@ from typing import Any, ClassVar
 from agentgym.checks import check_name, keywords_checked, real, whole
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.searchqa.expert import next_command
-from agentgym.searchqa.generated.difficulty import Difficulty
-from agentgym.searchqa.protocol import FAILED, INVALID, Command, Format, Tokenizer, Turns, parse
+from agentgym.searchqa.generated.encyclopaedia import Difficulty
+from agentgym.searchqa.protocol import (
+    ENDINGS,
+    FAILED,
+    INVALID,
+    Command,
+    Format,
+    Tokenizer,
+    Turns,
+    found_passages,
+    instructions,
+    parse,
+)
 from agentgym.searchqa.question import Question
 from agentgym.searchqa.retrieval.engines import Corpus
 from agentgym.searchqa.retrieval.simulated import (
@@ -22,10 +33,8 @@ from agentgym.searchqa.retrieval.simulated import (
     simulated_search,
 )
 from agentgym.searchqa.retriever import Found, Retriever, SearchFailure
-from agentgym.searchqa.scoring import FormatReward, exact_match, f1, normalise, sub_match
-from agentgym.searchqa.step_reward import Evidence, StepReward
+from agentgym.searchqa.scoring import Evidence, FormatReward, StepReward, exact_match, f1, normalise, sub_match
 from agentgym.searchqa.tasks import QuestionTasks, find_data
-from agentgym.searchqa.text import ENDINGS, found_passages, instructions
 from agentgym.tasks import check_split, choose
 from agentgym.vector import TextVectorEnv
 
@@ -35,50 +44,43 @@ _UNKNOWN = -1.0
 
 
 class SearchQAEnv(TextEnv[str]):
-    r"""Questions over a search index: `<search>query</search>`, then `<answer>text</answer>`.
+    """Questions over a search index: `<search>query</search>`, then `<answer>text</answer>`.
 
     **Task.** A question whose answer stands in a corpus of passages, often spread over several: who was married to the
     winner of a race has to be found in two steps.
 
     **Observation.** `TextSpace`: first the question, then what the last command brought: the passages found, best
-    first, in `<information>` and `</information>`. Tags in them are made harmless (`escape`), long ones are cut
-    (`max_tokens`). A search that could not be carried out is said to be one, without an information block. At the end
-    a sentence says how it went; it is no part of the published protocols, whose last observation is empty.
+    first, in `<information>` and `</information>`. Tags in them are escaped, long ones are cut (`max_tokens`). A failed
+    search is reported as one. At the end a sentence says how it went (in the published protocols it is empty).
 
-    **Action.** `TextSpace`: a command, or a whole reply that holds one; `protocol.parse` says how it is read. A text
-    without a command is an invalid action: it changes nothing but the number of turns. So is a search in the last
-    turn, which is not carried out.
+    **Action.** `TextSpace`: a command, or a whole reply that holds one, see `protocol.parse`. A text without a command
+    is an invalid action that uses up a turn. So is a search in the last turn, which is not carried out.
 
     **Reward.** At the end: 1 when the answer is exactly right after normalisation, else 0 (`format_score` for a wrong
-    answer); or, by `reward`, the F1, the sub-match, the format reward of Search-R1 (`scoring.FormatReward`), which
-    looks at whole replies and needs them as actions, or StepSearch's (`step_reward.StepReward`), which rewards each
-    search too.
+    answer); or, by `reward`, the F1, the sub-match, the format reward of Search-R1 (`scoring.FormatReward`, which needs
+    whole replies as actions), or StepSearch's (`scoring.StepReward`), which rewards each search too.
 
-    **End.** `terminated` after an answer, and after the last turn, which is not a success: by default four turns for
-    searching and one for the answer ("extra"), or four in all ("counted"). `max_turns=0` leaves the answer alone.
+    **End.** `terminated` after an answer and after the last turn: by default four turns for searching and one for the
+    answer ("extra"), or four in all ("counted"). With `max_turns=0` there is only the turn for the answer.
 
-    **Luck.** A step draws nothing by default. Which answers of the option `noise` are noisy follows from a seed that
-    `np_random` draws: an episode's own in `collect`.
+    **Luck.** A step draws nothing, but for the option `noise`, whose seed `np_random` draws.
 
-    **Info.** `admissible_actions`: some of the commands, not all: to search for the question, to answer yes, to answer
-    no; `state_key`: the question, what each turn brought, and at the end the answer: equal exactly for equal states;
-    `task_id`: id of the question; `won`: exact match; `score`: F1 of the answer, 0 before; `data_source`; `question`;
-    `em`, `f1`, `sub_em`: of the answer, 0 before; `support_recall`: share of the supporting passages found so far, -1
-    where they are not known; `retrieved_ids`: of all passages found so far, in the order of their first appearance;
-    `search_count`: searches so far, failed ones too; `search_failed`: the last command was a search that could not be
-    carried out; `turns_left`; with `expert=True`, `expert_action`: searches for the titles of the supporting passages
-    that are still missing, then the golden answer.
+    **Info.** `admissible_actions`: some of the commands; `state_key`: the question, what each turn brought, and at the
+    end the answer; `task_id`: id of the question; `won`: exact match; `score`: F1 of the answer, 0 before;
+    `data_source`; `question`; `em`, `f1`, `sub_em`: of the answer, 0 before; `support_recall`: share of the supporting
+    passages found so far, -1 where they are not known; `retrieved_ids`: of all passages found so far, in order;
+    `search_count`: searches so far, failed ones too; `search_failed`: of the last command; `turns_left`; with
+    `expert=True`, `expert_action`: searches for the titles of the supporting passages that are missing, then the golden
+    answer.
 
     **Tasks.** `reset(options=...)` takes `task_id`, with or without `split`, or any of `split`, `index` (from 0) and
-    `data_source` (`index` then counts the questions of that source). Beside either, `noise`, a probability: the
-    simulator answers this episode's searches, each with noisy documents so often. What it draws follows from the
-    episode's seed, the turn and the query; without `noise` the retriever searches.
+    `data_source` (`index` then counts the questions of that source). Beside either, `noise`, the probability with which
+    the simulator, which then answers in place of the retriever, brings noisy documents.
 
     **Data.** None needed: an encyclopaedia of a made-up world is generated, with the splits "train", "validation" and
-    "test", which share no person, place, work or event, and the sources "one_hop", "two_hop", "three_hop",
-    "comparison" and "bridge". Otherwise `corpus` is a file of passages (`id`, `contents`) or an index folder, and
-    `questions` a file in FlashRAG's or verl's columns. One index serves all environments of a process, and the vector
-    form searches once per step for all its sub-environments.
+    "test", which share nothing, and the sources "one_hop", "two_hop", "three_hop", "comparison" and "bridge". Otherwise
+    `corpus` is a file of passages (`id`, `contents`) or an index folder, and `questions` a file in FlashRAG's or verl's
+    columns. One index serves all environments of a process; the vector form searches once per step.
 
     **Id.** `AgentRL/SearchQA-v0`.
 
@@ -89,8 +91,7 @@ class SearchQAEnv(TextEnv[str]):
         top_k: passages shown per search.
         split: split of episodes whose options name none; None for "train", or the first there is.
         sources: names of the sources to ask from; None for all.
-        kinds: names of the kinds within sources, such as "comparison" in HotpotQA, or the facts of a generated
-            question, such as "winner-spouse"; None for all.
+        kinds: names of the kinds within sources, such as "comparison" in HotpotQA or "winner-spouse"; None for all.
         answerable: ask only what can be answered, see `question.is_answerable`.
         protocol: "searchr1" or "verl_agent", see the module `protocol`.
         max_turns: see `protocol.Turns`.
@@ -100,9 +101,7 @@ class SearchQAEnv(TextEnv[str]):
         format_score: reward for a wrong answer, with "em".
         max_tokens, tokenizer, close_block, escape: see `protocol.Format`.
         world_seed: another number makes another encyclopaedia.
-        distractors: passages per thing of the encyclopaedia that speak of it and say nothing, 0 to 5.
-        missing: share of its passages that are left out; the answer to what needs one is "unknown". How many facts
-            a question chains is its source. See `generated.difficulty.Difficulty`.
+        distractors, missing: see `generated.encyclopaedia.Difficulty`.
         expert: put `expert_action` into info.
         render_mode: "ansi" (the observation) or None.
 

@@ -1,4 +1,4 @@
-"""The player that knows which passages are needed and what the answer is: for demonstrations and upper bounds."""
+"""The expert: it knows which passages are needed and what the answer is."""
 
 from __future__ import annotations
 
@@ -12,15 +12,8 @@ def next_command(
 ) -> str:
     """Return the next search for a supporting passage by its title, or the golden answer.
 
-    Where no title is known it searches once for the question itself. Commands are written with spaces inside the tags,
-    as in Search-R1's prompt; they mean the same without.
-
-    Args:
-        question: what is asked.
-        titles: titles of supporting passages by id, as far as they are known.
-        retrieved: ids of passages found so far.
-        searches: how many searches there were so far; after one more than there are supporting passages it answers.
-        can_search: whether this turn can be a search.
+    Where no title is known it searches once for the question itself; after one search more than there are supporting
+    passages it answers. Commands have spaces inside the tags, as in Search-R1's prompt.
 
     >>> question = Question("1", "Who wrote it?", ("Ada",), "one_hop", "test", ("7",))
     >>> next_command(question, {"7": "Notes"}, (), 0, can_search=True)

@@ -1,4 +1,4 @@
-"""The two published protocols: how a reply is read as a command, and how found passages are shown.
+"""The two published protocols: how a reply is read as a command, and what is shown.
 
 "searchr1" is the one of Search-R1, "verl_agent" the one of the search environment of verl-agent and RewardFlow. Both
 write `<search>query</search>` and `<answer>text</answer>`.
@@ -16,8 +16,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from agentgym.checks import check_name
 from agentgym.outside.text import clean
-from agentgym.searchqa.retriever import Passage
+from agentgym.searchqa.retriever import MOST_ID, Hit, Passage
 
+#: The golden answer of a question that needs a passage which is in no corpus.
+UNKNOWN = "unknown"
 Kind = Literal["search", "answer", ""]
 PROTOCOLS = ("searchr1", "verl_agent")
 #: What may happen in the last turn, see `Turns`.
@@ -244,3 +246,52 @@ def searchr1_prompt(question: str) -> str:
         "you can directly provide the answer inside <answer> and </answer>, without detailed illustrations. For "
         f"example, <answer> Beijing </answer>. Question: {question}\n"
     )
+
+
+_SEARCHING = (
+    "Answer the question. You can look things up in a collection of passages: `<search>query</search>` shows the {k} "
+    "passages that fit the query best, inside <information> and </information>. As soon as you know the answer, give "
+    "it in as few words as possible: `<answer>text</answer>`; that is the end. Each turn, give one command of these "
+    "two. You have {turns}"
+)
+_LAST = {
+    "extra": "{n} turns in which you can search, and after them one turn for the answer.",
+    "counted": "{n} turns, the last of which is for the answer.",
+}
+_BY_HEART = (
+    "Answer the question from what you know, in as few words as possible: `<answer>text</answer>`. You have one turn."
+)
+_NOT_KNOWN = f" Where no passage holds the answer, give `<answer>{UNKNOWN}</answer>`."
+#: Characters of the passages of one search whose observation is remembered.
+_SHORT = 20_000
+#: How an episode ended: won, lost, or without an answer.
+ENDINGS = {True: "The answer is right.", False: "The answer is wrong.", None: "The episode ended without an answer."}
+
+
+def instructions(turns: Turns, top_k: int, *, missing: bool) -> str:
+    """Return the rules of a task; with a single turn there is no searching, with `missing` an answer may be "unknown".
+
+    >>> print(instructions(Turns(0, "extra"), 3, missing=False)[:42])
+    Answer the question from what you know, in
+    """
+    if turns.total == 1:
+        rules = _BY_HEART
+    else:
+        rules = _SEARCHING.format(k=top_k, turns=_LAST[turns.last].format(n=turns.number))
+    return rules + _NOT_KNOWN if missing else rules
+
+
+def found_passages(form: Format, hits: tuple[Hit, ...]) -> tuple[str, tuple[str, ...], str]:
+    """Return what a search found as a text, the ids of the passages, and their part of the state key."""
+    short = sum([len(hit.passage.contents) for hit in hits]) <= _SHORT
+    return (_shown_again if short else _shown)(form, hits)
+
+
+def _shown(form: Format, hits: tuple[Hit, ...]) -> tuple[str, tuple[str, ...], str]:
+    passages = [hit.passage for hit in hits]
+    ids = tuple([clean(passage.id, MOST_ID) for passage in passages])
+    return form.show(passages), ids, f" > {ids!r}"
+
+
+#: Only short passages, so that what is remembered is bounded in bytes; all environments share it.
+_shown_again = lru_cache(maxsize=4096)(_shown)

@@ -46,11 +46,7 @@ class Question:
 
 
 def check_questions(questions: Iterable[Any]) -> tuple[Question, ...]:
-    """Return questions that were given as objects, `clean`.
-
-    Raises:
-        DataError: when one of them holds something else than texts, too long ones, or no golden answer.
-    """
+    """Return questions that were given as objects, `clean`; a DataError for what is no text or has no gold."""
     checked = []
     for position, each in enumerate(questions):
         where = f"question {position} (from 0)"
@@ -69,16 +65,8 @@ def is_answerable(questions: Sequence[Question], retriever: Retriever, *, k: int
     """Say of each question whether its answer can be found.
 
     It can when its supporting passages are known, or when a golden answer stands, word for word after normalisation,
-    in one of the first `k` passages that a search for the question finds; "yes" and "no" stand everywhere and do not
-    count.
-
-    Args:
-        questions: any number.
-        retriever: searches the corpus.
-        k: how many passages are looked at.
-
-    Raises:
-        RuntimeError: when a search fails: nothing would be known then.
+    in one of the first `k` passages that a search for the question finds; "yes" and "no" do not count. A search that
+    fails is a RuntimeError.
     """
     found = []
     for start in range(0, len(questions), _BATCH):

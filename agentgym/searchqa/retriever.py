@@ -47,13 +47,7 @@ class Hit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SearchFailure:
-    """A search that could not be carried out: a value, so that one failing query spares the others of its batch.
-
-    It is neither an empty result (the engine searched and nothing fits) nor a document.
-
-    Attributes:
-        reason: what went wrong, in one sentence, for logs; never to be shown as a document.
-    """
+    """A search that could not be carried out; its reason is one sentence for logs, never to be shown as a document."""
 
     reason: str
 
@@ -79,15 +73,11 @@ class Retriever(Protocol):
 
         Returns:
             For each query, in order, at most `k` hits, best first, or why the search failed.
-
-        Raises:
-            TypeError: when `queries` is not a sequence of strings.
-            ValueError: when `k` is less than 1.
         """
 
 
 def check_search(queries: Sequence[str], k: int) -> None:
-    """Raise unless the arguments of a search are queries in a sequence, and a number of hits of at least 1."""
+    """Raise unless queries are a sequence of strings, and `k` an integer of at least 1."""
     if isinstance(queries, str) or not all(isinstance(query, str) for query in queries):
         raise TypeError(f"queries must be a sequence of strings, one for each search, got {queries!r:.100}")
     if isinstance(k, bool) or not isinstance(k, int) or k < 1:
@@ -95,11 +85,7 @@ def check_search(queries: Sequence[str], k: int) -> None:
 
 
 def search_all(retriever: Retriever, queries: Sequence[str], k: int) -> list[Found]:
-    """Search for each different query once; an `OSError` of the retriever (a connection, say) is a failed search.
-
-    Raises:
-        RuntimeError: when the retriever answers another number of queries.
-    """
+    """Search for each different query once; an `OSError` fails, another number of answers is a RuntimeError."""
     different = list(dict.fromkeys([query[:MOST_QUERY] for query in queries]))
     found = dict(
         zip(
@@ -114,17 +100,7 @@ def search_all(retriever: Retriever, queries: Sequence[str], k: int) -> list[Fou
 def checked_answers(
     search: Callable[[Sequence[Any], int], Sequence[Any]], searches: Sequence[Any], k: int, who: str
 ) -> list[Found]:
-    """Return what a method answers to searches, each at most `k` hits; an `OSError` of it is a failure of all of them.
-
-    Args:
-        search: takes the searches and `k`.
-        searches: what it takes.
-        k: most hits of each.
-        who: answers, for messages.
-
-    Raises:
-        RuntimeError: when the answers are more or fewer than the searches.
-    """
+    """Return what `search` answers, each at most `k` hits; an `OSError` fails all, another number is a RuntimeError."""
     try:
         answers = list(search(searches, k))
     except OSError as error:
@@ -135,7 +111,6 @@ def checked_answers(
 
 
 def _checked_hits(answer: Any, k: int, who: str) -> Found:
-    """Return what was answered to one search, at most `k` hits, or a failure where it is something else."""
     if isinstance(answer, SearchFailure):
         return answer
     try:

@@ -12,8 +12,8 @@ from typing import Any
 
 from agentgym.checks import suggest
 from agentgym.outside.text import DataError
-from agentgym.searchqa.generated.difficulty import Difficulty, make_harder
-from agentgym.searchqa.official.questions import read_questions
+from agentgym.searchqa.generated.encyclopaedia import Difficulty, make_harder
+from agentgym.searchqa.official import read_questions
 from agentgym.searchqa.question import Question, check_questions, is_answerable
 from agentgym.searchqa.retrieval.engines import Corpus, find_retriever
 from agentgym.searchqa.retriever import Passage, Retriever
@@ -98,10 +98,7 @@ class Questions:
         return self._titles[1]
 
     def passages(self, retriever: Retriever) -> dict[str, Passage]:
-        """Return the supporting passages of all questions by id.
-
-        They are looked up once in the retriever's `passages`, where it has them and they are not too many.
-        """
+        """Return the supporting passages of all questions by id, as far as the retriever's `passages` hold them."""
         if self._passages is None or self._passages[0] is not retriever:
             wanted = {named for question in self.all for named in question.supports}
             passages = getattr(retriever, "passages", ())
@@ -131,13 +128,7 @@ class Questions:
 
 
 class QuestionTasks:
-    """Questions of some sources and kinds as tasks (`agentgym.tasks.Tasks`); an id may be that of any question.
-
-    Args:
-        questions: all of them.
-        sources: names, None for all.
-        kinds: names, None for all.
-    """
+    """Questions of some sources and kinds (None for all) as tasks; an id may be that of any question."""
 
     def __init__(
         self, questions: Questions, sources: tuple[str, ...] | None = None, kinds: tuple[str, ...] | None = None
@@ -153,7 +144,6 @@ class QuestionTasks:
                 self._by_split[each.split].append(each)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as what they were narrowed from."""
         return Questions.narrowed, (self._questions, self._sources, self._kinds)
 
     def count(self, split: str) -> int:
@@ -201,9 +191,6 @@ def find_data(
         seed: of the encyclopaedia.
         answerable: keep only the questions whose answer can be found, see `question.is_answerable`.
         difficulty: of the encyclopaedia; None for the plain one.
-
-    Raises:
-        ValueError: when one of them is missing or cannot be read; a difficulty of data that are not generated.
     """
     difficulty = difficulty or Difficulty()
     if corpus is None and questions is None:

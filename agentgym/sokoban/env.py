@@ -12,13 +12,11 @@ import numpy as np
 
 from agentgym.checks import keywords_checked
 from agentgym.core import Info, ObsT, TextEnv, TextSpace
-from agentgym.sokoban.board import Board
 from agentgym.sokoban.expert.solver import Solver
-from agentgym.sokoban.levels import split_of
 from agentgym.sokoban.picture import Image, Painter
-from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Level
+from agentgym.sokoban.rules import DIRECTIONS, MOVES_OF_MASK, Board
 from agentgym.sokoban.tasks import Levels, choose_level, find_levels, level_id
-from agentgym.sokoban.text import Style, board_text
+from agentgym.sokoban.text import Level, Style, board_text, split_of
 from agentgym.tasks import check_split
 from agentgym.vector import TextVectorEnv
 
@@ -192,10 +190,10 @@ class SokobanEnv(SokobanBase[str]):
     **Luck.** A step draws nothing: a move has one outcome.
 
     **Info.** `admissible_actions`: the moves that change the board, in the order up, down, left, right; `state_key`:
-    the board in default symbols, whatever `symbols` is; `task_id`: "train/17" for generated levels,
-    "<file name>#<number>" for files, "level:<rows joined by />" for a level given as text; `won`; `score`: share of
-    the boxes that are on targets; with `expert=True`, `expert_action`: the first move of a shortest solution, "" when
-    there is none. `distance()` and `optimal_actions()` answer how many moves are left, and all best moves.
+    the board in default symbols; `task_id`: "train/17" for generated levels, "<file name>#<number>" for files,
+    "level:<rows joined by />" for a level given as text; `won`; `score`: share of the boxes that are on targets; with
+    `expert=True`, `expert_action`: the first move of a shortest solution, "" when there is none. `distance()` is the
+    number of moves left, `optimal_actions()` are all best moves.
 
     **Tasks.** `reset(options=...)` takes `split` and/or `index`, or `task_id`, or `level` (a level as text in either
     symbol set); without options the index is drawn from `np_random`. Generated levels can be solved, with an exact

@@ -21,8 +21,7 @@ from numpy.random.bit_generator import ISeedSequence
 
 from agentgym.checks import suggest
 from agentgym.sokoban.expert.solver import room_table
-from agentgym.sokoban.levels import BUCKETS, split_of
-from agentgym.sokoban.rules import Level, cells_of, full_board
+from agentgym.sokoban.text import BUCKETS, Level, cells_of, full_board, split_of
 
 _TURN = 90  # of 256: chance that the walker changes direction before a step
 _ROOMS = 2000  # rooms tried for one level before giving up
@@ -39,18 +38,13 @@ _PATTERNS = (
 
 @dataclass(frozen=True)
 class LevelSpec:
-    """What kind of levels to generate.
+    """What kind of levels to generate; a value out of range is a ValueError.
 
     Attributes:
-        height: rows, border included; at least 4.
-        width: columns, border included; at least 4.
+        height, width: rows and columns, border included; at least 4.
         boxes: numbers of boxes; each level draws one of them.
-        min_length: smallest optimal solution length, in moves.
-        max_length: largest optimal solution length, in moves.
+        min_length, max_length: smallest and largest optimal solution length, in moves.
         level_seed: another number gives another family of levels.
-
-    Raises:
-        ValueError: when a value is out of range, or the boxes do not fit the board.
     """
 
     height: int = 6
@@ -98,12 +92,7 @@ class _HashSeed(ISeedSequence):
 
 
 def generate_level(spec: LevelSpec, split: str, index: int) -> Level:
-    """Return level number `index` of a split; the last 16,384 levels are remembered.
-
-    Raises:
-        ValueError: on an unknown split or a negative index.
-        ValueError: when 2,000 rooms in a row have no fitting start (the lengths are out of reach for this size).
-    """
+    """Return a level of a split, remembered for a while; a ValueError after 2,000 rooms without a fitting start."""
     if split not in BUCKETS:
         raise ValueError(f"unknown split {split!r} of generated levels; {suggest(split, BUCKETS)}")
     if index < 0:
@@ -127,13 +116,8 @@ class GeneratedLevels:
     Args:
         size: rows and columns, one integer or (height, width).
         boxes: number of boxes, or several numbers of which each level draws one.
-        min_length: see `LevelSpec`, as the next two.
-        max_length: see `LevelSpec`.
-        level_seed: see `LevelSpec`.
+        min_length, max_length, level_seed: see `LevelSpec`.
         num_levels: number of levels of each split; by their task_id further ones are there too.
-
-    Raises:
-        ValueError: when a value is of the wrong type or out of range.
     """
 
     splits = tuple(BUCKETS)

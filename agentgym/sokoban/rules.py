@@ -1,91 +1,110 @@
-"""The rules of Sokoban on integer bit sets.
-
-A board of `height` x `width` cells is numbered by the position of each cell in its text: cell = row * (width + 1) +
-column, the extra column being the line break. A set of cells is one Python integer whose bit `cell` is set. Boards of
-any size need no special case, a rule is a few bit tests, and cell numbers index the text directly.
-"""
+"""The rules of Sokoban: moves of a board that is kept as the text that shows it, and on bit sets."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import lru_cache
+from agentgym.sokoban.text import DEFAULT, STAND_IN, Level, board_cells, cell_table
 
+#: The four moves, in the order of everything that is listed per direction.
 DIRECTIONS: tuple[str, str, str, str] = ("up", "down", "left", "right")
-"""The four moves, in the order of everything that is listed per direction."""
 
 #: Moves named by a four-bit mask, bit i for direction i.
 MOVES_OF_MASK: tuple[tuple[str, ...], ...] = tuple(
     tuple(name for i, name in enumerate(DIRECTIONS) if mask >> i & 1) for mask in range(16)
 )
+#: What a cell that shows a symbol shows with the player on it, with a box on it, and when the player has left it; 0
+#: where that cannot be. A box makes way for the player.
+_WITH_PLAYER = cell_table(
+    {
+        DEFAULT.floor: DEFAULT.player,
+        DEFAULT.box: DEFAULT.player,
+        DEFAULT.target: DEFAULT.player_on_target,
+        DEFAULT.box_on_target: DEFAULT.player_on_target,
+    }
+)
+_WITH_BOX = cell_table({DEFAULT.floor: DEFAULT.box, DEFAULT.target: DEFAULT.box_on_target})
+_LEFT = cell_table({DEFAULT.player: DEFAULT.floor, DEFAULT.player_on_target: DEFAULT.target})
+#: 0 for what nobody enters, else whether it is free or holds a box.
+_FREE, _BOX = 1, 2
+_KIND = bytes([_FREE if _WITH_BOX[cell] else _BOX if _WITH_PLAYER[cell] else 0 for cell in range(256)])
+_ON_TARGET = _WITH_BOX[ord(DEFAULT.target)]
 
 
-def cells_of(bits: int) -> Iterator[int]:
-    """Iterate over the cells of a bit set, in increasing order.
-
-    >>> list(cells_of(0b100101))
-    [0, 2, 5]
-    """
-    while bits:
-        low = bits & -bits
-        yield low.bit_length() - 1
-        bits ^= low
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """A room with the start of an episode.
+class Board:
+    """A level being played, from its start unless told otherwise.
 
     Attributes:
-        height: rows, border included.
-        width: columns, border included.
-        walls: bit set of the walls; every cell outside the room is a wall.
-        targets: bit set of the targets.
-        boxes: bit set of the boxes at the start.
-        player: cell of the player at the start.
+        level: the level.
+        player: cell of the player.
+        boxes: bit set of the boxes.
+        on_target: number of boxes on targets.
+        pushed_to: cell where the last successful move pushed a box, -1 when it pushed none.
     """
 
-    height: int
-    width: int
-    walls: int
-    targets: int
-    boxes: int
-    player: int
+    __slots__ = ("_cells", "_deltas", "boxes", "level", "on_target", "player", "pushed_to")
+
+    def __init__(self, level: Level, player: int | None = None, boxes: int | None = None) -> None:
+        self.level = level
+        self.player = level.player if player is None else player
+        self.boxes = level.boxes if boxes is None else boxes
+        self.on_target = (self.boxes & level.targets).bit_count()
+        self.pushed_to = -1
+        self._deltas = level.deltas
+        self._cells = board_cells(level, self.player, self.boxes)
+
+    def move(self, direction: int) -> bool:
+        """Move the player one cell, pushing a box ahead; return False, changing nothing, when that is impossible."""
+        cells, here = self._cells, self.player
+        delta = self._deltas[direction]
+        ahead = here + delta
+        symbol = cells[ahead]
+        entered = _WITH_PLAYER[symbol]
+        if not entered:
+            return False
+        if _WITH_BOX[symbol]:
+            self.pushed_to = -1
+        else:
+            beyond = ahead + delta
+            pushed = _WITH_BOX[cells[beyond]]
+            if not pushed:
+                return False
+            cells[beyond] = pushed
+            self.boxes ^= 1 << ahead | 1 << beyond
+            self.on_target += (pushed == _ON_TARGET) - (symbol == _ON_TARGET)
+            self.pushed_to = beyond
+        cells[here] = _LEFT[cells[here]]
+        cells[ahead] = entered
+        self.player = ahead
+        return True
+
+    def open_moves(self) -> int:
+        """Return the moves that would change the board, as a mask with bit i for direction i."""
+        # written out, without a loop: this runs at every step of every environment
+        cells, player = self._cells, self.player
+        up, down, left, right = self._deltas
+        mask = 0
+        kind = _KIND[cells[player + up]]
+        if kind and (kind == _FREE or _WITH_BOX[cells[player + up + up]]):
+            mask = 1
+        kind = _KIND[cells[player + down]]
+        if kind and (kind == _FREE or _WITH_BOX[cells[player + down + down]]):
+            mask |= 2
+        kind = _KIND[cells[player + left]]
+        if kind and (kind == _FREE or _WITH_BOX[cells[player + left + left]]):
+            mask |= 4
+        kind = _KIND[cells[player + right]]
+        if kind and (kind == _FREE or _WITH_BOX[cells[player + right + right]]):
+            mask |= 8
+        return mask
+
+    def text(self) -> str:
+        """Return the board in the default symbols, rows joined by line breaks."""
+        text = self._cells.decode("latin-1")
+        return text.replace(STAND_IN, DEFAULT.box_on_target) if self.on_target else text
 
     @property
-    def deltas(self) -> tuple[int, int, int, int]:
-        """Change of the cell number for up, down, left, right."""
-        return -(self.width + 1), self.width + 1, -1, 1
-
-    @property
-    def floor(self) -> int:
-        """Bit set of all cells that are not walls."""
-        return full_board(self.height, self.width) & ~self.walls
-
-
-@lru_cache(maxsize=256)
-def full_board(height: int, width: int) -> int:
-    """Bit set of all cells of a board.
-
-    >>> bin(full_board(2, 3))
-    '0b1110111'
-    """
-    row = (1 << width) - 1
-    return sum(row << (r * (width + 1)) for r in range(height))
-
-
-def box_of_floor(level: Level) -> tuple[int, int, int, int]:
-    """Smallest rectangle around the floor: first row, first column, height, width."""
-    stride = level.width + 1
-    floor = level.floor
-    first = ((floor & -floor).bit_length() - 1) // stride
-    last = (floor.bit_length() - 1) // stride
-    columns = 0
-    for row in range(first, last + 1):
-        columns |= floor >> row * stride
-    columns &= (1 << level.width) - 1
-    left = (columns & -columns).bit_length() - 1
-    return first, left, last - first + 1, columns.bit_length() - left
+    def solved(self) -> bool:
+        """Whether every box is on a target."""
+        return self.boxes == self.level.targets
 
 
 def successor(level: Level, player: int, boxes: int, direction: int) -> tuple[int, int] | None:

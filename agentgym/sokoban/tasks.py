@@ -1,18 +1,182 @@
-"""Which level an episode plays: a generated one, one of a file, or one given as text."""
+"""Which level an episode plays: a generated one, one of Boxoban or XSB files, or one given as text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
+from agentgym.checks import suggest
+from agentgym.outside.text import DataError, clean, read_text
 from agentgym.sokoban.generated import GeneratedLevels
-from agentgym.sokoban.levels import open_levels
-from agentgym.sokoban.rules import Level
-from agentgym.sokoban.text import board_text, parse_level
+from agentgym.sokoban.text import BUCKETS, MOST_SIDE, Level, board_text, parse_level, split_of
 from agentgym.tasks import Tasks, choose, given
+
+SUFFIXES = (".txt", ".xsb", ".txt.xz", ".xsb.xz")
+_FETCH = "levels are not downloaded: fetch a collection first, for example github.com/google-deepmind/boxoban-levels"
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """Where a level stands: its file, the line of its first row (from 1), its rows."""
+
+    task_id: str
+    file: Path
+    line: int
+    rows: tuple[str, ...]
+
+
+class LevelFiles:
+    """The levels of a file, or of all level files in a folder (and its subfolders) in sorted order.
+
+    A level is a run of lines whose first symbol is a wall; titles, comments (";") and empty lines separate levels.
+    Levels are named "<file name>#<number in the file, from 0>". They are parsed when they are asked for, so that a
+    collection of a million levels opens at once; the splits other than "all" need every level, to hash it.
+
+    Args:
+        path: a .txt or .xsb file, plain or .xz, or a folder.
+
+    Raises:
+        DataError: when the path does not exist, cannot be read or holds no level; later, when a level is malformed.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.name = f"the levels of {path}"
+        self.splits = (*BUCKETS, "all")
+        self._entries: list[_Entry] = []
+        names: set[str] = set()
+        for file in self._files():
+            name = clean(file.relative_to(self.path).as_posix() if self.path.is_dir() else file.name)
+            if name in names:
+                raise DataError(f"{self.path}: two files are named {name!r}, one of them not in UTF-8: rename one")
+            names.add(name)
+            self._entries.extend(_read(file, name))
+        if not self._entries:
+            raise DataError(f"{self.path}: found no Sokoban level; expected rows such as '#@$.#'; {_FETCH}")
+        self._by_id = {entry.task_id: i for i, entry in enumerate(self._entries)}
+        self._parsed: dict[int, Level] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __getitem__(self, number: int) -> Level:
+        """Return a level by its number over all files.
+
+        Raises:
+            DataError: when the level is malformed; names file, line and what is wrong.
+        """
+        level = self._parsed.get(number)
+        if level is None:
+            entry = self._entries[number]
+            try:
+                level = parse_level("\n".join(entry.rows))
+            except DataError as error:
+                raise DataError(f"{entry.file}, level starting at line {entry.line}: {error}") from error
+            self._parsed[number] = level
+        return level
+
+    @cached_property
+    def first(self) -> str:
+        """Split of episodes for which nobody names one: "train", or "all" where that holds no level."""
+        try:
+            return "train" if any(split_of(self[i]) == "train" for i in range(len(self))) else "all"
+        except DataError:  # said when the level is played
+            return "train"
+
+    @cached_property
+    def size(self) -> tuple[int, int]:
+        """Rows and columns that hold every board of the collection that can be played."""
+        sides = [(len(entry.rows), max(map(len, entry.rows))) for entry in self._entries]
+        sides = [pair for pair in sides if max(pair) <= MOST_SIDE]
+        return max((height for height, _ in sides), default=1), max((width for _, width in sides), default=1)
+
+    def numbers(self, split: str) -> Sequence[int]:
+        """Numbers of the levels in "train", "validation", "test" (all are parsed then) or "all"."""
+        return range(len(self)) if split == "all" else self._hashed[split]
+
+    def count(self, split: str) -> int:
+        """Return the number of levels in a split."""
+        return len(self.numbers(split))
+
+    def by_index(self, split: str, index: int) -> tuple[str, Level]:
+        """Return (task_id, level), or raise an IndexError past the last one."""
+        number = self.numbers(split)[index]
+        return self._entries[number].task_id, self[number]
+
+    def by_id(self, task_id: str, split: str | None) -> tuple[str, Level]:
+        """Return (task_id, level); a level of another split than the given one is refused."""
+        number = self._by_id.get(task_id)
+        if number is None:
+            examples = f"'{self._entries[0].task_id}' to '{self._entries[-1].task_id}'"
+            raise ValueError(
+                f"unknown task_id {task_id!r:.200} in {self.path}; expected one of {len(self)}: {examples}"
+            )
+        level = self[number]
+        if split not in (None, "all", split_of(level)):
+            raise ValueError(f"the level {task_id!r:.200} is one of split {split_of(level)!r}, not of {split!r}")
+        return task_id, level
+
+    def ids(self, split: str) -> Iterator[str]:
+        """Yield the task_ids of a split in order."""
+        return (self._entries[number].task_id for number in self.numbers(split))
+
+    @cached_property
+    def _hashed(self) -> dict[str, list[int]]:
+        numbers: dict[str, list[int]] = {name: [] for name in BUCKETS}
+        for i in range(len(self)):
+            numbers[split_of(self[i])].append(i)
+        return numbers
+
+    def _files(self) -> list[Path]:
+        if not self.path.exists():
+            raise DataError(f"{self.path}: no such file or folder; {_FETCH}")
+        if self.path.is_dir():
+            files = sorted(file for file in self.path.rglob("*") if file.name.endswith(SUFFIXES) and file.is_file())
+            if not files:
+                raise DataError(f"{self.path}: the folder holds no file ending in {', '.join(SUFFIXES)}; {_FETCH}")
+            return files
+        if not self.path.name.endswith(SUFFIXES):
+            raise DataError(f"{self.path}: unknown kind of file; {suggest(''.join(self.path.suffixes), SUFFIXES)}")
+        return [self.path]
+
+
+def open_levels(path: str | Path) -> LevelFiles:
+    """Return the levels at a path; many environments of one process share them until a file changes."""
+    path = Path(path)
+    files = [path] if not path.is_dir() else sorted(path.rglob("*"))
+    stamp = tuple((str(file), file.stat().st_mtime_ns) for file in files if file.is_file())
+    return _opened(str(path), stamp)
+
+
+@lru_cache(maxsize=8)
+def _opened(path: str, stamp: tuple[tuple[str, int], ...]) -> LevelFiles:
+    return LevelFiles(path)
+
+
+def _read(file: Path, name: str) -> list[_Entry]:
+    try:
+        text = read_text(file)
+    except DataError as error:
+        raise DataError(str(error)) from error
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read ({error.strerror})") from error
+    entries: list[_Entry] = []
+    rows: list[str] = []
+    # not `splitlines`: it breaks lines where no editor does, and the numbers of lines are told
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    for number, line in enumerate([*lines, ""], start=1):
+        if line.lstrip(" -_\t").startswith("#"):
+            rows.append(line.rstrip())
+        elif rows:
+            entries.append(_Entry(f"{name}#{len(entries)}", file, number - len(rows), tuple(rows)))
+            rows = []
+    return entries
+
 
 _TEXT_PREFIX = "level:"
 
@@ -32,30 +196,15 @@ class Levels(Tasks[tuple[str, Level]], Protocol):
 
 
 def find_levels(path: str | Path | None, generator: Mapping[str, Any]) -> Levels:
-    """Return the levels of a file or folder, or generated ones when there is no path.
-
-    Args:
-        path: see `levels.LevelFiles`.
-        generator: arguments of `GeneratedLevels`.
-
-    Raises:
-        ValueError: when an argument of the generator is wrong, or the path holds no level.
-    """
+    """Return the levels of a file or folder, see `LevelFiles`, or generated ones when there is no path."""
     return GeneratedLevels(**generator) if path is None else open_levels(path)
 
 
 def choose_level(levels: Levels, split: str, options: Mapping[str, Any], rng: np.random.Generator) -> tuple[str, Level]:
     """Return (task_id, level) for the options of a reset.
 
-    Args:
-        levels: where levels come from.
-        split: split to use unless the options name one.
-        options: `level` alone, a level as text, or what `agentgym.tasks.choose` takes; "level:" and the rows joined by
-            "/" is a task_id too.
-        rng: draws the index when the options leave it open.
-
-    Raises:
-        ValueError: when options exclude each other or name something that does not exist.
+    They are `level` alone, a level as text, or what `agentgym.tasks.choose` takes; "level:" and the rows joined by "/"
+    is a task_id too.
     """
     options = given(options)
     task_id = options.get("task_id")

@@ -1,13 +1,87 @@
-"""Boards as text: parsing, validation and the two symbol sets."""
+"""Levels as bit sets and as text: parsing, validation, the two symbol sets, and the split of each level.
+
+A board of `height` x `width` cells is numbered by the position of each cell in its text: cell = row * (width + 1) +
+column, the extra column being the line break. A set of cells is one Python integer whose bit `cell` is set, so that
+boards of any size need no special case, and cell numbers index the text directly.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from agentgym.checks import suggest
 from agentgym.outside.text import MOST_CHARACTERS, DataError
-from agentgym.sokoban.rules import Level, full_board
+
+
+def cells_of(bits: int) -> Iterator[int]:
+    """Iterate over the cells of a bit set, in increasing order.
+
+    >>> list(cells_of(0b100101))
+    [0, 2, 5]
+    """
+    while bits:
+        low = bits & -bits
+        yield low.bit_length() - 1
+        bits ^= low
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A room with the start of an episode.
+
+    Attributes:
+        height: rows, border included.
+        width: columns, border included.
+        walls: bit set of the walls; every cell outside the room is a wall.
+        targets: bit set of the targets.
+        boxes: bit set of the boxes at the start.
+        player: cell of the player at the start.
+    """
+
+    height: int
+    width: int
+    walls: int
+    targets: int
+    boxes: int
+    player: int
+
+    @property
+    def deltas(self) -> tuple[int, int, int, int]:
+        """Change of the cell number for up, down, left, right."""
+        return -(self.width + 1), self.width + 1, -1, 1
+
+    @property
+    def floor(self) -> int:
+        """Bit set of all cells that are not walls."""
+        return full_board(self.height, self.width) & ~self.walls
+
+
+@lru_cache(maxsize=256)
+def full_board(height: int, width: int) -> int:
+    """Bit set of all cells of a board.
+
+    >>> bin(full_board(2, 3))
+    '0b1110111'
+    """
+    row = (1 << width) - 1
+    return sum(row << (r * (width + 1)) for r in range(height))
+
+
+def box_of_floor(level: Level) -> tuple[int, int, int, int]:
+    """Smallest rectangle around the floor: first row, first column, height, width."""
+    stride = level.width + 1
+    floor = level.floor
+    first = ((floor & -floor).bit_length() - 1) // stride
+    last = (floor.bit_length() - 1) // stride
+    columns = 0
+    for row in range(first, last + 1):
+        columns |= floor >> row * stride
+    columns &= (1 << level.width) - 1
+    left = (columns & -columns).bit_length() - 1
+    return first, left, last - first + 1, columns.bit_length() - left
 
 
 @dataclass(frozen=True)
@@ -23,7 +97,6 @@ class Symbols:
     player_on_target: str
 
     def __str__(self) -> str:
-        """All seven characters, in the order of the attributes."""
         return (
             self.wall + self.floor + self.target + self.box + self.box_on_target + self.player + self.player_on_target
         )
@@ -42,11 +115,7 @@ XSB_ROW_CHARACTERS = frozenset("# .$*@+-_")
 
 
 def symbol_set(name: str) -> Symbols:
-    """Return a symbol set by name.
-
-    Raises:
-        ValueError: when there is no set of this name.
-    """
+    """Return a symbol set by name, or raise a ValueError."""
     if name not in SYMBOL_SETS:
         raise ValueError(f"unknown symbols {name!r}; {suggest(name, SYMBOL_SETS)}")
     return SYMBOL_SETS[name]
@@ -88,14 +157,9 @@ _TARGET, _BOX, _DONE, _PLAYER, _ABOVE = map(_cell, str(DEFAULT)[2:])
 
 
 def board_text(level: Level, player: int | None = None, boxes: int | None = None) -> str:
-    r"""Return a board in the default symbols, rows joined by line breaks.
+    r"""Return a board in the default symbols, rows joined by line breaks; the level's start unless told otherwise.
 
-    Args:
-        level: the room.
-        player: cell of the player; the level's start by default.
-        boxes: bit set of the boxes; the level's start by default.
-
-    >>> print(board_text(parse_level("#####\n#PXO#\n#####")))
+    >>> print(board_text(parse_level("#####\n#@$.#\n#####")))
     #####
     #PXO#
     #####
@@ -146,8 +210,8 @@ class Style:
 def parse_level(text: str, symbols: str | None = None) -> Level:
     r"""Read one level.
 
-    Short rows are padded, and floor that the player cannot reach even by walking through boxes becomes wall: it
-    plays no part, and the room gets one form whatever was drawn around it.
+    Short rows are padded, and floor that the player cannot reach even by walking through boxes becomes wall, so that a
+    room has one form whatever was drawn around it.
 
     Args:
         text: rows of symbols separated by line breaks; empty lines before and after are dropped.
@@ -158,7 +222,6 @@ def parse_level(text: str, symbols: str | None = None) -> Level:
             numbers of boxes and targets, a room that is open to the outside, a box or target out of reach, or a level
             that is solved already.
 
-    >>> from agentgym.sokoban.rules import cells_of
     >>> level = parse_level("#####\n#@$.#\n#####")
     >>> level.height, level.width, level.player, list(cells_of(level.boxes))
     (3, 5, 7, [8])
@@ -256,3 +319,37 @@ def _flood(height: int, width: int, walls: int, player: int) -> int | None:
 
 
 _ONE = ord("1")
+
+
+#: Hash buckets, out of eight, of each split.
+BUCKETS: dict[str, frozenset[int]] = {
+    "train": frozenset(range(6)),
+    "validation": frozenset({6}),
+    "test": frozenset({7}),
+}
+
+
+def canonical_form(level: Level) -> str:
+    r"""Return one text for all copies of a level that differ by rotation, reflection or walls around the room.
+
+    The room is cut to the smallest rectangle that holds its floor; of its eight symmetries the smallest text counts.
+
+    >>> a = parse_level("######\n#PX_O#\n######")
+    >>> b = parse_level("###\n#O#\n#_#\n#X#\n#P#\n###\n###")
+    >>> canonical_form(a) == canonical_form(b)
+    True
+    """
+    row, column, height, width = box_of_floor(level)
+    lines = board_text(level).split("\n")
+    rows = [line[column : column + width] for line in lines[row : row + height]]
+    columns = ["".join(cells) for cells in zip(*rows, strict=True)]
+    # a text read backward is the board turned by half; so two texts per orientation give all four
+    one, other = "\n".join(rows), "\n".join([line[::-1] for line in rows])
+    turned, mirrored = "\n".join(columns), "\n".join([line[::-1] for line in columns])
+    return min(one, one[::-1], other, other[::-1], turned, turned[::-1], mirrored, mirrored[::-1])
+
+
+def split_of(level: Level) -> str:
+    """Return the split a level belongs to: "train" (6 of 8 levels), "validation" or "test" (1 of 8 each)."""
+    bucket = hashlib.sha256(canonical_form(level).encode()).digest()[0] % 8
+    return next(name for name, buckets in BUCKETS.items() if bucket in buckets)

@@ -1,7 +1,7 @@
-"""What is done in a turn: as a value, as a JSON command, as a line of the observation, and what an agent is told of it.
+"""What is done in a turn: as a value, as a JSON command, as a line of the observation.
 
-Kinds of acts, field names and lines are those of SOTOPIA. An utterance is data: it is never read as markup. It is
-cleaned (`agentgym.outside.text`) and cut after `LONGEST` characters where it comes in, and shown in one line.
+Kinds of acts, field names and lines are those of SOTOPIA. An utterance is data: it is never read as markup, and shown
+in one line.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _WORDLESS = {"none": NONE, "leave": LEAVE}
 
 
 def parse(command: str) -> tuple[Act, bool]:
-    r"""Return the act that a command stands for, and whether it stands for one.
+    """Return the act that a command stands for, and whether it stands for one.
 
     A command is a JSON object with `action_type` (one of `KINDS`) and `argument` (a string, which `none` and `leave`
-    may lack), alone or in a Markdown fence; other keys are ignored. Anything else is read as doing nothing. The text is
-    cleaned, and cut after `LONGEST` characters.
+    may lack), alone or in a Markdown fence; other keys are ignored. Anything else does nothing. The text is cleaned and
+    cut after `LONGEST` characters.
 
     >>> parse('{"action_type": "speak", "argument": "Is <b>this</b> yours?"}')
     (Act(kind='speak', text='Is <b>this</b> yours?'), True)

@@ -1,19 +1,21 @@
-"""A dialogue, who takes part in it and who judges it: players act and judges score, for many dialogues at once.
+"""A dialogue, who takes part in it, who judges it, and what the verdict is worth.
 
-Players and judges may fail for one dialogue without harm to the rest.
+Players act and judges score many dialogues at once; either may fail for one dialogue without harm to the rest.
 """
 
 from __future__ import annotations
 
+import math
+import numbers
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeVar, runtime_checkable
 
+from agentgym.checks import check_name
 from agentgym.outside.text import clean
 from agentgym.sotopia.acts import KINDS, LONGEST, Act, Turn, tell_all
 from agentgym.sotopia.games.game import Outcome, Standing
-from agentgym.sotopia.profiles import Task
-from agentgym.sotopia.text import opening
+from agentgym.sotopia.profiles import Task, opening
 
 _T = TypeVar("_T")
 
@@ -38,7 +40,7 @@ class Dialogue:
         turns: what has been done so far.
         ended: "left", "stale" (three times in a row whoever was in turn did nothing), "turns" (the limit), "failed" (a
             partner did not answer), or "" while it goes on.
-        standing: how the game stands after these turns; None where nobody followed it.
+        standing: how the game stands after these turns; None where it was not followed.
     """
 
     task: Task
@@ -69,12 +71,11 @@ class View(NamedTuple):
         names: of both people, by role.
         opening: the first observation of this side.
         turns: what both have done so far.
-        kinds: the kinds of acts allowed now, in the order of `acts.KINDS`; only "none" when the other is in turn.
+        kinds: the kinds of acts allowed now; only "none" when the other is in turn.
         max_turns: after so many turns the dialogue is cut.
-        private: this side's part of the game, such as its prices; None where there is no game.
+        private: this side's part of the game, such as its prices; None without a game.
         seed: what scripted partners draw from, and models with `draw`.
-        standing: how the game stands after these turns, which both can hear; None where there is no game, or nobody
-            followed it.
+        standing: how the game stands after these turns; None without a game, or where it was not followed.
         draw: another number is another sample of a model's answers; None for those that the seed alone gives.
     """
 
@@ -112,12 +113,7 @@ class View(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """Why a player did not act, or why a judge did not score.
-
-    Attributes:
-        reason: one sentence: who failed, and how.
-        attempts: how often it was tried.
-    """
+    """Why a player did not act, or why a judge did not score: one sentence, and how often it was tried."""
 
     reason: str
     attempts: int = 1
@@ -136,12 +132,7 @@ class Rating(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """What a judge found.
-
-    Attributes:
-        ratings: of agent 0 and of agent 1.
-        reasons: of agent 0 and of agent 1, a sentence for each dimension that the judge gave one for.
-    """
+    """What a judge found, of agents 0 and 1: the ratings, and a sentence for each dimension that has one."""
 
     ratings: tuple[Rating, Rating]
     reasons: tuple[Mapping[str, str], Mapping[str, str]] = ({}, {})
@@ -154,8 +145,8 @@ class Player(Protocol):
     def act(self, views: Sequence[View]) -> list[Act | Failure]:
         """Return the next act of each dialogue, in the order of `views`, or why there is none.
 
-        A player keeps nothing between calls that would change an answer: what it says depends on the view alone
-        (a scripted one draws from a generator made of `view.seed` and the turn), so dialogues can be branched.
+        A player keeps nothing between calls that would change an answer: what it says depends on the view alone, so
+        dialogues can be branched.
         """
         ...
 
@@ -170,11 +161,7 @@ class Judge(Protocol):
 
 
 def ask_player(player: Player, views: Sequence[View]) -> list[Act | Failure]:
-    """Return a player's acts, those that are none as failures; an `OSError` (a connection, say) fails all of them.
-
-    Raises:
-        RuntimeError: when it gives another number of answers than it was asked for.
-    """
+    """Return a player's acts; an `OSError` fails all, what is no act fails, and another number is a RuntimeError."""
     try:
         acts: Sequence[Act | Failure] = player.act(views)
     except OSError as error:
@@ -224,3 +211,89 @@ def check_playable(task: Task, *whom: object) -> None:
             f"task {task.id!r} ({task.scenario.codename}) has no goals that can be computed, it needs a judge and a "
             f"partner that understand it: {names} cannot. Pass models as judge= and partner=, or use split 'numeric'"
         )
+
+
+#: What a reward may be: the goal score in 0..1, whether it is high enough, or the mean of all dimensions.
+REWARDS = ("goal", "success", "overall")
+
+
+class Result(NamedTuple):
+    """A judge's verdict, seen from one side.
+
+    Attributes:
+        dimensions: own scores, in the order of `DIMENSIONS`.
+        partner_goal: goal score of the other.
+        failure: why there is no verdict ("" when there is one); all scores are then 0 and mean nothing.
+    """
+
+    dimensions: tuple[float, ...] = (0.0,) * len(DIMENSIONS)
+    partner_goal: float = 0.0
+    failure: str = ""
+
+    @property
+    def goal(self) -> float:
+        """Own goal score, 0..10."""
+        return self.dimensions[-1]
+
+    def won(self, threshold: float) -> bool:
+        """Say whether the own goal score is above a threshold."""
+        return self.goal > threshold
+
+    def reward(self, form: str, threshold: float) -> float:
+        """Return the reward in a form of `REWARDS`; 0 without a verdict.
+
+        >>> Result((9.0, 2.0, 3.0, 0.0, 0.0, 1.0, 6.0)).reward("overall", 6)
+        3.0
+        """
+        if self.failure:
+            return 0.0
+        if form == "goal":
+            return self.goal / 10
+        if form == "success":
+            return float(self.won(threshold))
+        return sum(self.dimensions) / len(self.dimensions)
+
+
+def result_of(given: object, role: int) -> Result:
+    """Return what a judge's answer means for a role; anything but a sound verdict is a failure."""
+    if isinstance(given, Failure):
+        return failed("judge", given)
+    if not isinstance(given, Verdict):
+        return failed("judge", Failure(f"its answer, a {type(given).__name__}, is no verdict"))
+    try:
+        mine, theirs = (tuple([float(score) for score in given.ratings[each]]) for each in (role, 1 - role))
+    except (TypeError, ValueError, OverflowError):
+        mine = theirs = (math.nan,)
+    if not all(map(math.isfinite, mine + theirs)):
+        return failed("judge", Failure("a score of its verdict is no finite number"))
+    for scores in (mine, theirs):
+        if len(scores) != len(DIMENSIONS):
+            return failed("judge", Failure(f"its verdict has {len(scores)} scores a side, expected {len(DIMENSIONS)}"))
+        for (name, (lowest, highest)), score in zip(DIMENSIONS.items(), scores, strict=True):
+            if not lowest <= score <= highest:
+                return failed("judge", Failure(f"its score of {name}, {score:g}, is not in {lowest} to {highest}"))
+    return Result(mine, theirs[-1])
+
+
+def failed(who: str, failure: Failure) -> Result:
+    """Return the result of a dialogue whose partner or judge failed.
+
+    >>> failed("judge", Failure("no answer in 30 s", 3)).failure
+    'judge: no answer in 30 s (tried 3 times)'
+    """
+    tried = f" (tried {failure.attempts} times)" if failure.attempts > 1 else ""
+    return Result(failure=f"{who}: {failure.reason}{tried}")
+
+
+def check_reward(form: object) -> str:
+    """Return the name of a form of reward, or raise a ValueError that lists those there are."""
+    return check_name(form, REWARDS, "reward")
+
+
+def check_threshold(threshold: Any) -> float:
+    """Return the goal score to be exceeded, or raise a ValueError when it cannot be."""
+    number = isinstance(threshold, numbers.Real) and not isinstance(threshold, bool)
+    value = float(threshold) if number else -1.0
+    if not 0 <= value < 10:
+        raise ValueError(f"success_threshold must be a number from 0 to below 10, got {threshold!r}")
+    return value

@@ -15,16 +15,20 @@ from agentgym.sotopia.dialogue import (
     Failure,
     Judge,
     Player,
+    Result,
     Verdict,
     ask_judge,
     ask_player,
     check_playable,
+    check_reward,
+    check_threshold,
+    failed,
     needs_game,
+    result_of,
 )  # fmt: skip
-from agentgym.sotopia.judges import make_judge
+from agentgym.sotopia.judge import make_judge
 from agentgym.sotopia.players import make_player
 from agentgym.sotopia.profiles import Task
-from agentgym.sotopia.reward import Result, check_reward, check_threshold, failed, result_of
 from agentgym.sotopia.rules import SocialWorld, check_order, check_turns, draw_schedule
 from agentgym.sotopia.tasks import choose_split, load_tasks
 from agentgym.tasks import choose
@@ -41,12 +45,10 @@ class SotopiaEnv(TextEnv[str]):
 
     **Observation.** `TextSpace`: first the scenario, the people and the own goal, and what the partner may already have
     done; then what both have done since the agent's last observation, one line per turn. What can be seen of the
-    partner depends on how well they know each other, see `text`.
+    partner depends on how well they know each other, see `profiles`.
 
     **Action.** `TextSpace`: a JSON object with `action_type` ("none", "speak", "non-verbal communication", "action",
     "leave") and `argument`, see `acts.parse`. Any other text is invalid, and a turn in which the agent does nothing.
-    What is said is data: it is never read as markup, and shown in one line, its line breaks escaped. At most
-    `acts.LONGEST` characters of it count.
 
     **Reward.** At the end: the goal score in 0..1, by `reward` 1 for success and 0 else, or the overall score, which is
     the mean of all seven dimensions (-30/7 to 37/7).
@@ -55,32 +57,30 @@ class SotopiaEnv(TextEnv[str]):
     `max_turns` turns of both together, with the reward that the dialogue deserves as it stands. An episode whose
     partner or judge did not answer is `unscored`: its reward is 0 and means nothing. `rollout.collect` leaves it out.
 
-    **Luck.** A partner by rules draws from the task's seed: it belongs to the task, and acts alike where it is treated
-    alike. Who is in turn after the first turn with `order="random"`, and the seeds that a partner's model is asked
-    with, follow from `np_random`: an episode's own in `collect`, but for the first one of a group, which asks with the
-    task's seed alone. What the partner says before the agent's first act belongs to the start.
+    **Luck.** A partner by rules draws from the task's seed. Who is in turn after the first turn with `order="random"`,
+    and the seeds that a partner's model is asked with, follow from `np_random` (but for the first episode of a group,
+    which asks with the task's seed alone). What the partner says before the agent's first act belongs to the start.
 
-    **Info.** `admissible_actions`: examples, since there is no end of them; `state_key`: a hash of everything done so
-    far; `task_id`; `won`: the goal score is above `success_threshold`; `score`: the goal score in 0..1, 0 before the
-    end; `goal`, `partner_goal` (0..10) and `dimensions` (see `dialogue.DIMENSIONS`): 0 before the end; `ended`: "left",
-    "stale", "turns", "failed" or ""; `agreement`: what was agreed, in words; `standing`: how the game stands, see
-    `keys`; `turn`: turns played; `role`; `speaker`: the person whom the agent speaks for; `family`: of the game, ""
-    without one; `source`: of the scenario; `unscored` and `failure`: see above; with `expert=True`, `expert_action`:
-    what a good negotiator would do.
+    **Info.** `admissible_actions`: examples; `state_key`: a hash of everything done so far; `task_id`; `won`: the goal
+    score is above `success_threshold`; `score`: the goal score in 0..1; `goal`, `partner_goal` (0..10) and `dimensions`
+    (see `dialogue.DIMENSIONS`): 0 before the end; `ended`: "left", "stale", "turns", "failed" or ""; `agreement`: in
+    words; `standing`: of the game, see `keys`; `turn`: turns played; `role`; `speaker`: the person whom the agent
+    speaks for; `family`: of the game, "" without one; `source`: of the scenario; `unscored` and `failure`: see above;
+    with `expert=True`, `expert_action`: what a good negotiator would do.
 
     **Tasks.** `reset(options=...)` takes `task_id`, with or without `split`, or any of `split` and `index`; and `role`.
 
-    **Data.** None needed: tasks of four families (`generated.scenarios.FAMILIES`) are generated, with the splits
-    "train", "validation" and "test". `data` is the folder of the official files (`official.profile_files.FILES`), with
-    the splits "all", "hard" (SOTOPIA-hard, which papers test on) and "numeric": scenarios whose goal score can be
-    computed. All others need a `judge` and a `partner` that are models.
+    **Data.** None needed: tasks of four families (`generated.FAMILIES`) are generated, with the splits "train",
+    "validation" and "test". `data` is the folder of the official files (`official.FILES`), with the splits "all",
+    "hard" (SOTOPIA-hard, which papers test on) and "numeric": scenarios whose goal score can be computed. All others
+    need a `judge` and a `partner` that are models.
 
     **Id.** `AgentRL/SOTOPIA-v0`.
 
     Args:
         data: folder of the official files; None for generated tasks.
         partner: see `players.make_player`; by default one by rules, of a temperament that the task's seed draws.
-        judge: see `judges.make_judge`; by default the goal score is computed from what was agreed.
+        judge: see `judge.make_judge`; by default the goal score is computed from what was agreed.
         role: 0, 1 or "random".
         families: names of families to draw from; None for all.
         split: split of episodes whose options name none; None for "train", or with data "numeric" or "all".

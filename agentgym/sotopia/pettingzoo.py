@@ -14,12 +14,20 @@ from pettingzoo import AECEnv, ParallelEnv
 from agentgym.checks import suggest, whole
 from agentgym.core import TextSpace
 from agentgym.sotopia.acts import COMMANDS, INSTRUCTIONS, NONE, Act, parse
-from agentgym.sotopia.dialogue import Judge, ask_judge, check_playable, needs_game
-from agentgym.sotopia.judges import make_judge
-from agentgym.sotopia.reward import Result, check_reward, check_threshold, result_of
+from agentgym.sotopia.dialogue import (
+    Judge,
+    Result,
+    ask_judge,
+    check_playable,
+    check_reward,
+    check_threshold,
+    needs_game,
+    result_of,
+)
+from agentgym.sotopia.judge import make_judge
+from agentgym.sotopia.profiles import ROLES
 from agentgym.sotopia.rules import SocialWorld, check_order, check_turns, draw_schedule
 from agentgym.sotopia.tasks import choose_split, load_tasks
-from agentgym.sotopia.text import ROLES
 from agentgym.tasks import choose
 
 #: Names of the agents, by role.
@@ -32,7 +40,7 @@ class PairedEnv:
 
     Args:
         order: see `rules`.
-        render_mode: "ansi" or None.
+        render_mode: "ansi" (the whole dialogue, with all that is private) or None.
         data, judge, families, split, max_turns, reward, success_threshold, world_seed: see `env.SotopiaEnv`.
     """
 
@@ -80,11 +88,7 @@ class PairedEnv:
         return self.action_spaces[AGENTS[_role(agent)]]
 
     def render(self) -> str | None:
-        """Return the dialogue so far, as the judge sees it (render mode "ansi").
-
-        Raises:
-            gymnasium.error.ResetNeeded: before the first reset.
-        """
+        """Return the dialogue so far, as the judge sees it (render mode "ansi")."""
         if self.render_mode is None:
             return None
         self._need_dialogue("render")
@@ -96,12 +100,8 @@ class PairedEnv:
     def _begin(self, seed: int | None, options: Mapping[str, Any] | None) -> None:
         """Start a dialogue; what the options leave open is drawn from a generator that the seed sets.
 
-        Options other than `OPTIONS` are left aside with a warning, as PettingZoo's tests expect.
-
-        Raises:
-            TypeError: when the options are no dict.
-            ValueError: on a task that does not exist, or that the judge cannot score, and a seed that is none. Nothing
-                has changed then.
+        Options other than `OPTIONS` are left aside with a warning, as PettingZoo's tests expect. A refused reset
+        changes nothing.
         """
         if options is not None and not isinstance(options, Mapping):
             raise TypeError(f"reset: options must be a dict or None, got {type(options).__name__} ({options!r:.200})")
@@ -128,14 +128,7 @@ class PairedEnv:
             raise ResetNeeded(f"{type(self).__name__}.{method}: no dialogue has begun; call reset() first")
 
     def _play(self, commands: Mapping[int, str]) -> None:
-        """Play one turn.
-
-        Args:
-            commands: by role; those of roles out of turn do not count, and a role in turn without one does nothing.
-
-        Raises:
-            TypeError: when a command is not a string; nothing was played then.
-        """
+        """Play one turn: commands by role, without effect for roles out of turn; a role in turn without one waits."""
         for role, command in commands.items():
             if not isinstance(command, str):
                 raise TypeError(
@@ -150,13 +143,11 @@ class PairedEnv:
             self.results = result_of(verdict, 0), result_of(verdict, 1)
 
     def _observation(self, role: int, since: int | None) -> str:
-        """Return what has happened from a turn on; from the start, with the opening, for None."""
         if since is None:
             return self.world.opening(role) + self.world.lines(0)
         return self.world.lines(since)
 
     def _reward_of(self, role: int) -> float:
-        """Return the reward of a role; 0 before the end."""
         return self.results[role].reward(self.reward, self.threshold) if self.world.ended else 0.0
 
     def _info(self, role: int) -> dict[str, Any]:
@@ -181,14 +172,12 @@ class SotopiaParallelEnv(PairedEnv, ParallelEnv[str, str, str]):  # type: ignore
     """Two people with private goals, both played by agents: "agent_0" and "agent_1".
 
     Observations, actions, ends and tasks are those of `agentgym.sotopia.env.SotopiaEnv`. A step is a turn. With order
-    "simultaneous" both act; with "round-robin" and "random" one does, `infos[agent]["kinds"]` is `("none",)` for the
-    other, and whatever the other does is nothing. Each agent's reward comes from its own scores.
+    "simultaneous" both act; with "round-robin" and "random" one does, and the other's `infos[agent]["kinds"]` is
+    `("none",)`. Each agent's reward comes from its own scores.
 
     Args:
         order: "simultaneous", "round-robin" (agent_0 first) or "random".
-        render_mode: "ansi" (the whole dialogue, with all that is private) or None.
-        **kwargs: `data`, `judge`, `families`, `split`, `max_turns`, `reward`, `success_threshold`, `world_seed`, as
-            those of `SotopiaEnv`.
+        **kwargs: see `PairedEnv`.
 
     >>> env = SotopiaParallelEnv(max_turns=2)
     >>> observations, infos = env.reset(seed=0)
@@ -211,15 +200,7 @@ class SotopiaParallelEnv(PairedEnv, ParallelEnv[str, str, str]):  # type: ignore
     def step(
         self, actions: Mapping[str, str]
     ) -> tuple[dict[str, str], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """Play one turn; an agent without an action does nothing.
-
-        After the end it answers empty dicts, as PettingZoo's environments do.
-
-        Raises:
-            KeyError: when there is no such agent.
-            TypeError: when the actions are no dict, or one of them is not a string.
-            gymnasium.error.ResetNeeded: before the first reset.
-        """
+        """Play one turn; an agent without an action does nothing. After the end the answers are empty dicts."""
         self._need_dialogue("step")
         if not isinstance(actions, Mapping):
             raise TypeError(f"expected a dict of actions by agent, got {type(actions).__name__} ({actions!r:.200})")
@@ -246,16 +227,12 @@ class SotopiaParallelEnv(PairedEnv, ParallelEnv[str, str, str]):  # type: ignore
 class SotopiaAECEnv(PairedEnv, AECEnv[str, str, str]):  # type: ignore[misc]  # PettingZoo has no types
     """Two people with private goals, played by "agent_0" and "agent_1", who speak one after the other.
 
-    As `SotopiaParallelEnv`, turn by turn: an agent observes what was done since it last
-    acted, and at its first turn everything.
+    As `SotopiaParallelEnv`, turn by turn: an agent observes what was done since it last acted, and at its first turn
+    everything.
 
     Args:
-        order: "round-robin" (agent_0 first) or "random".
-        render_mode: "ansi" (the whole dialogue, with all that is private) or None.
-        **kwargs: as those of `SotopiaParallelEnv`.
-
-    Raises:
-        ValueError: with order "simultaneous", which is the parallel form.
+        order: "round-robin" (agent_0 first) or "random"; "simultaneous" is the parallel form.
+        **kwargs: see `PairedEnv`.
 
     >>> env = SotopiaAECEnv(families="bargain")
     >>> env.reset(seed=0)
@@ -284,23 +261,13 @@ class SotopiaAECEnv(PairedEnv, AECEnv[str, str, str]):  # type: ignore[misc]  # 
         self.agent_selection = AGENTS[self.world.speakers[0]]
 
     def observe(self, agent: str) -> str:
-        """Return what was done since the agent's last turn, that turn included; from the start before the first.
-
-        Raises:
-            KeyError: when there is no such agent.
-            gymnasium.error.ResetNeeded: before the first reset.
-        """
+        """Return what was done since the agent's last turn, that turn included; from the start before the first."""
         role = _role(agent)
         self._need_dialogue("observe")
         return self._observation(role, self._acted[AGENTS[role]])
 
     def step(self, action: str | None) -> None:
-        """Play the selected agent's act; at the end, None takes an agent out of the dialogue.
-
-        Raises:
-            TypeError: when the action is not a string.
-            gymnasium.error.ResetNeeded: before the first reset and when no agent is left.
-        """
+        """Play the selected agent's act; at the end, None takes an agent out of the dialogue."""
         if not self.agents:
             raise ResetNeeded("SotopiaAECEnv.step: the dialogue is over or never began; call reset() first")
         agent = self.agent_selection
@@ -324,7 +291,6 @@ class SotopiaAECEnv(PairedEnv, AECEnv[str, str, str]):  # type: ignore[misc]  # 
 
 
 def _role(agent: object) -> int:
-    """Return the role of an agent, or raise a KeyError that says which there are."""
     if agent not in AGENTS:
         raise KeyError(f"unknown agent {agent!r:.200}; {suggest(agent, AGENTS)}")
     return AGENTS.index(str(agent))

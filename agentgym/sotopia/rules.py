@@ -10,8 +10,7 @@ from agentgym.checks import check_name, whole
 from agentgym.sotopia.acts import KINDS, NONE, Act, Turn, tell_all
 from agentgym.sotopia.dialogue import Dialogue, View
 from agentgym.sotopia.games.game import Standing
-from agentgym.sotopia.profiles import Task
-from agentgym.sotopia.text import opening
+from agentgym.sotopia.profiles import Task, opening
 
 #: Who is in turn: one after the other, both at once, or either by chance.
 ORDERS = ("round-robin", "simultaneous", "random")
@@ -48,27 +47,15 @@ class SocialWorld:
         task: scenario, people and game.
         order: one of `ORDERS`.
         max_turns: turns, of one side or of both at once, after which the dialogue is cut.
-        schedule: who is in turn in each turn, with order "random" only; see `draw_schedule`.
+        schedule: with order "random", who is in turn in each turn, see `draw_schedule`; else ().
 
     Attributes:
         speakers: roles in turn now; none at the end.
-
-    Raises:
-        ValueError: on an unknown order, or when "random" has no schedule of `max_turns` roles.
     """
 
     __slots__ = (
-        "_openings",
-        "_schedule",
-        "_stale",
-        "dialogue",
-        "draw",
-        "max_turns",
-        "names",
-        "order",
-        "speakers",
-        "task",
-    )
+        "_openings", "_schedule", "_stale", "dialogue", "draw", "max_turns", "names", "order", "speakers", "task",
+    )  # fmt: skip
 
     def __init__(
         self, task: Task, order: str = "round-robin", max_turns: int = 20, schedule: tuple[int, ...] = ()
@@ -145,11 +132,7 @@ class SocialWorld:
         )  # fmt: skip
 
     def play(self, acts: tuple[Act, Act]) -> Turn:
-        """Play one turn and return it as it counts: without the acts of who was not in turn.
-
-        Raises:
-            RuntimeError: when the dialogue has ended.
-        """
+        """Play one turn; return it as it counts, without the acts of who was not in turn (RuntimeError at the end)."""
         dialogue, speakers = self.dialogue, self.speakers
         turns, game, standing = dialogue.turns, self.task.game, self.standing
         if dialogue.ended:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from agentgym.checks import suggest, whole
-from agentgym.sotopia.generated.scenarios import FAMILIES, generate
-from agentgym.sotopia.official.profile_files import HARD_SCENARIOS, read_official, state_of
+from agentgym.sotopia.generated import FAMILIES, generate
+from agentgym.sotopia.official import HARD_SCENARIOS, read_official, state_of
 from agentgym.sotopia.profiles import Task
 from agentgym.tasks import Tasks, check_split
 
@@ -19,14 +19,7 @@ _NUMBERS = {"train": (2_000, 100_000), "validation": (1_000, 1_000), "test": (0,
 
 
 class GeneratedTasks:
-    """Tasks of some families, one family after the other; their ids are "<family>-<world seed>-<number>".
-
-    Splits share no number, hence no task.
-
-    Args:
-        families: names of families, see `check_families`; None for all.
-        world_seed: another number makes other tasks; at least 0.
-    """
+    """Tasks of some families, in turn, named "<family>-<world seed>-<number>"; splits share no number."""
 
     name = "the generated tasks"
     splits = tuple(_NUMBERS)
@@ -71,9 +64,7 @@ class GeneratedTasks:
 class OfficialTasks:
     """The official pairings: "all", those of SOTOPIA-hard, and the "numeric" ones, which play without a judge.
 
-    Args:
-        folder: see `official.profile_files.read_official`.
-        families: only numeric scenarios of these families; None for every scenario.
+    With `families`, only the numeric scenarios of these.
     """
 
     splits = ("all", "hard", "numeric")
@@ -114,13 +105,7 @@ class OfficialTasks:
 
 
 def choose_split(tasks: Tasks[Task], split: str | None, *, computed: bool) -> str:
-    """Return a split that is known, or for None that of episodes for which nobody names one.
-
-    Args:
-        tasks: generated or official.
-        split: its name.
-        computed: only scenarios whose goal score can be computed can be played; they are preferred then.
-    """
+    """Return a known split, or for None the first to play; `computed`: only goals that can be computed will do."""
     if split is not None:
         return check_split(tasks, split)
     if "train" in tasks.splits:
@@ -147,12 +132,7 @@ def _tasks(data: Path | None, state: str, families: tuple[str, ...] | None, worl
 
 
 def load_tasks(data: str | Path | None, families: Iterable[str] | str | None, world_seed: Any) -> Tasks[Task]:
-    """Return the official tasks of a folder, or without one the generated tasks; environments share them.
-
-    Raises:
-        ValueError: on an unknown family, or a `world_seed` that is none.
-        DataError: when the folder or a file of it is not there, or is not what it should be.
-    """
+    """Return the official tasks of a folder, or without one the generated tasks; environments share them."""
     seed = whole("world_seed", world_seed, 0)
     folder = None if data is None else Path(os.path.realpath(Path(data).expanduser()))
     state = "" if folder is None else state_of(folder)

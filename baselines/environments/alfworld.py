@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baselines.environments.settings import EnvSettings, Setup, Sizes
+from baselines.environments.settings import EnvSettings, Scripted, Setup, Sizes
 from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
 from wrappers.advice import Adviser
 
@@ -135,4 +135,7 @@ ALFWORLD = EnvSettings(
         "pick_cool_then_place_in_recep": "Cool",
         "pick_two_obj_and_place": "Pick2",
     },
+    scripted=Scripted(
+        48, (0.23, 0.31, 0.41), studies=("rollout-budget", "distance", "normalisation", "cosine-threshold")
+    ),
 )

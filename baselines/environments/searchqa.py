@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baselines.environments.settings import COPYING, SMOLLM2, EnvSettings, ModelSettings, Setup, Sizes
+from baselines.environments.settings import COPYING, SMOLLM2, EnvSettings, ModelSettings, Scripted, Setup, Sizes
 from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
 from wrappers.advice import Adviser
 from wrappers.canonical import Key
@@ -162,4 +162,5 @@ SEARCHQA = EnvSettings(
             instructions=False,
         )
     },
+    scripted=Scripted(32, (0.48, 0.72, 0.88), studies=("distance", "cosine-threshold")),
 )

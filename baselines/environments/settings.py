@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from baselines.config import TrainerConfig
@@ -130,6 +130,25 @@ class ModelSettings:
 
 
 @dataclass(frozen=True)
+class Scripted:
+    """Scripted players of an environment whose steps credit is held against, see `benchmarks.truth`.
+
+    Attributes:
+        tasks: number of tasks of a full run.
+        optimal: probability of the expert's action, for about 25, 50 and 75 % success.
+        others: what is played else; None: whatever is admissible.
+        outcome: what an episode is worth: its "return", or 1 if it is "won".
+        studies: names of the papers' studies that it takes part in, besides those of all environments.
+    """
+
+    tasks: int
+    optimal: tuple[float, float, float]
+    others: tuple[str, ...] | None = None
+    outcome: Literal["return", "won"] = "return"
+    studies: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class EnvSettings:
     """How the learning benchmark plays one environment.
 
@@ -154,6 +173,7 @@ class EnvSettings:
         models: settings of models that have some of their own, by name.
         data: arguments that say where data of others are, each with the variable that counts without it, "" for none.
         made: options of the setups that speak of generated tasks alone.
+        scripted: players that credit is measured on; None: it is not.
     """
 
     name: str
@@ -175,6 +195,7 @@ class EnvSettings:
     models: Mapping[str, ModelSettings] = field(default_factory=dict)
     data: Mapping[str, str] = field(default_factory=dict)
     made: tuple[str, ...] = ()
+    scripted: Scripted | None = None
 
     def played_by(self, model: str) -> ModelSettings:
         """Return how a model plays: its own settings, the tiny policy's, or those of any model from a folder."""

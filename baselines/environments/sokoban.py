@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from baselines.environments.settings import EnvSettings, Setup, Sizes
+from agentgym.sokoban.rules import DIRECTIONS
+from baselines.environments.settings import EnvSettings, Scripted, Setup, Sizes
 from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
 
 
@@ -43,6 +44,8 @@ SOKOBAN = EnvSettings(
     setup=Setup(plenty={"num_levels": 100_000}),
     tiles=_board_tiles,
     data={"levels": ""},
+    # Moves into walls are played too; rewards of single pushes say little of success.
+    scripted=Scripted(128, (0.16, 0.33, 0.52), DIRECTIONS, "won", ("rollout-budget", "distance", "normalisation")),
 )
 
 #: The same boards as pictures: 48 x 48 pixels for the tiny model, which reads a cell at a time, 96 x 96 for any other.
@@ -59,4 +62,5 @@ VISUAL_SOKOBAN = dataclasses.replace(
     setup=Setup(options={"tile_size": 8}, plenty=SOKOBAN.setup.plenty),
     pretrained_setup=SOKOBAN.setup,
     tiles=None,
+    scripted=None,
 )  # fmt: skip

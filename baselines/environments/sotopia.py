@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 
-from agentgym.sotopia.generated import wording
-from agentgym.sotopia.generated.scenarios import generate
-from baselines.environments.settings import COPYING, EnvSettings, Setup, Sizes
+from agentgym.sotopia import generated
+from baselines.environments.settings import COPYING, EnvSettings, Scripted, Setup, Sizes
 from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
 from wrappers.canonical import Key
 
-_DAYS, _MEETINGS = "|".join(wording.DAYS), "|".join(map(re.escape, wording.MEETINGS))
-_OCCUPATIONS = "|".join(occupation.lower() for occupation, _ in wording.OCCUPATIONS)
+_DAYS, _MEETINGS = "|".join(generated.DAYS), "|".join(map(re.escape, generated.MEETINGS))
+_OCCUPATIONS = "|".join(occupation.lower() for occupation, _ in generated.OCCUPATIONS)
 #: What a person is known for tells nothing about times: it is one token each.
 _KNOWN = "|".join(
-    map(re.escape, (*(known for _, known in wording.OCCUPATIONS), *wording.PERSONALITIES, *wording.SECRETS))
+    map(re.escape, (*(known for _, known in generated.OCCUPATIONS), *generated.PERSONALITIES, *generated.SECRETS))
 )
 _ASKED = r"'s goal: Agree on a time that suits you \(What each costs you, from 0 \(suits you\) to 10 \(impossible\): "
 
@@ -62,14 +61,16 @@ _SAMPLE = 400
 def _words() -> list[str]:
     """Return texts that hold every name, phrase and number of the generated meetings, and what is said in them."""
     from agentgym.sotopia.acts import LEAVE, Act, write
-    from agentgym.sotopia.text import opening
+    from agentgym.sotopia.profiles import opening
 
     slots = [
-        f"{day} at {time}" if time == "noon" else f"{day} {time}" for day in wording.DAYS for time in wording.TIMES
+        f"{day} at {time}" if time == "noon" else f"{day} {time}" for day in generated.DAYS for time in generated.TIMES
     ]
     spoken = [f"{form}{slot}{end}" for form, end in _FORMS for slot in slots] + list(_ANSWERS)
     commands = [write(Act("speak", text)) for text in spoken] + [write(LEAVE)]
-    openings = [opening(generate("schedule", 0, 2_000 + index), role) for index in range(_SAMPLE) for role in (0, 1)]
+    openings = [
+        opening(generated.generate("schedule", 0, 2_000 + index), role) for index in range(_SAMPLE) for role in (0, 1)
+    ]
     return [
         *openings,
         *(f"At the start you saw:\n{text}" for text in openings[:2]),
@@ -80,14 +81,14 @@ def _words() -> list[str]:
           for text in spoken[:1]),
         *(f" {cost}, x {cost}. " for cost in range(11)),
         *(f"Ada is a {age}-year-old {gender}" for age in range(20, 70) for gender in ("male", "female", "nonbinary")),
-        *(f" {first} x {first}" for first, _, _ in wording.FIRST_NAMES),
-        *(f" {last} and Ada" for last in wording.LAST_NAMES),
-        *(f" {name.lower()}. {pronoun} pronouns." for name, _ in wording.OCCUPATIONS for pronoun in _PRONOUNS),
+        *(f" {first} x {first}" for first, _, _ in generated.FIRST_NAMES),
+        *(f" {last} and Ada" for last in generated.LAST_NAMES),
+        *(f" {name.lower()}. {pronoun} pronouns." for name, _ in generated.OCCUPATIONS for pronoun in _PRONOUNS),
     ]  # fmt: skip
 
 
 _FORMS = (("How about ", "?"), ("I could do ", "."), ("Let us meet on ", "."))
-_PRONOUNS = tuple(dict.fromkeys(pronoun for _, _, pronoun in wording.FIRST_NAMES))
+_PRONOUNS = tuple(dict.fromkeys(pronoun for _, _, pronoun in generated.FIRST_NAMES))
 _ANSWERS = ("Deal.", "Agreed.", "That works for me.")
 
 
@@ -106,12 +107,7 @@ SOTOPIA = EnvSettings(
     tiny=SOTOPIA_TINY,
     pretrained=SOKOBAN_PRETRAINED,
     full=Sizes.trained(
-        SOTOPIA_TINY,
-        clone_tasks=1500,
-        clone_epochs=1,
-        training_tasks=4000,
-        eval_tasks=256,
-        validation_tasks=128,
+        SOTOPIA_TINY, clone_tasks=1500, clone_epochs=1, training_tasks=4000, eval_tasks=256, validation_tasks=128
     ),
     setup=Setup(
         options={"families": ["schedule"], "max_episode_steps": 10},
@@ -119,21 +115,13 @@ SOTOPIA = EnvSettings(
         prompt={"keep_first": True, "shown": "actions"},
         policy=COPYING | {"max_new_tokens": 8, "suffix": ""},
     ),
-    pretrained_setup=Setup(
-        kinds="family",
-        prompt={"keep_first": True},
-        policy={"max_new_tokens": 96},
-    ),
+    pretrained_setup=Setup(kinds="family", prompt={"keep_first": True}, policy={"max_new_tokens": 96}),
     history=4,
     words=_words,
     pieces=_PIECES,
     data={"data": ""},
-    kind_names={
-        "bargain": "Bargain",
-        "divide": "Divide",
-        "friend": "Friend",
-        "schedule": "Schedule",
-    },
+    kind_names={"bargain": "Bargain", "divide": "Divide", "friend": "Friend", "schedule": "Schedule"},
     key=_deal,
     return_name="goal/10",
+    scripted=Scripted(16, (0.37, 0.53, 0.72)),
 )

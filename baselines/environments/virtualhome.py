@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from baselines.environments.settings import COPYING, EnvSettings, Setup, Sizes
+from baselines.environments.settings import COPYING, EnvSettings, Scripted, Setup, Sizes
 from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
 from wrappers.advice import Adviser
 
@@ -117,4 +117,5 @@ VIRTUALHOME = EnvSettings(
         "work": "Work",
         "rest": "Rest",
     },
+    scripted=Scripted(8, (0.25, 0.42, 0.58), studies=("distance",)),
 )

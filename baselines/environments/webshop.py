@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from agentgym.webshop.generated import wording
 from agentgym.webshop.generated.departments import KINDS
 from agentgym.webshop.generated.generator import CENTS, CODE_LETTERS
-from baselines.environments.settings import COPYING, EnvSettings, Setup, Sizes
+from baselines.environments.settings import COPYING, EnvSettings, Scripted, Setup, Sizes
 from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
 from wrappers.advice import Adviser
 from wrappers.canonical import Key
@@ -154,4 +154,5 @@ WEBSHOP = EnvSettings(
     advisers={"shopper": _shopper, "quick_shopper": _quick_shopper},
     key=_page,
     return_name="score",
+    scripted=Scripted(16, (0.42, 0.58, 0.71), studies=("distance", "cosine-threshold", "adverts")),
 )

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.trajectory import Bools, StepTable
+from agentgym.trajectory import Bools, Floats, StepTable
 from baselines.config import TrainerConfig
-from baselines.ppo import PRESETS, ppo
 from baselines.scorers.scorer import Estimate, ScoreLevel, ScorerConfig
-from wrappers.credit.dapo import contrasting_groups, dapo
-from wrappers.credit.ragen2 import PRESETS as RAGEN2_PRESETS
-from wrappers.credit.ragen2 import ragen2
+from wrappers.credit.dapo import contrasting_groups
+from wrappers.credit.options import all_options
+from wrappers.credit.scores import reply_lengths
 
 
 @dataclass(frozen=True)
@@ -43,14 +42,15 @@ class Recipe:
 
     Attributes:
         name: key in `RECIPES`.
-        credit: function of `wrappers`, `credit(table, **options) -> float64 (N,)`; where it is `scored`, a function
-            `credit(table, scores, **options) -> Estimate` such as `baselines.ppo.ppo`.
+        credit: function of `wrappers`, `credit(table, **options) -> float64 (N,)`; where it is `scored` and has no
+            `argument`, a function `credit(table, scores, **options) -> Estimate` such as `baselines.ppo.ppo`.
         options: what is passed to it.
         notes: one sentence for tables and reports.
         training: settings of `TrainerConfig` by name, such as "loss.kl", that belong to the method.
         scored: whether the method wants scores, "turn" (N,) or "token" (N, K); None: it needs the table alone.
         scorer: makes the scorer that a trainer is not given; None: it must be given one.
         own_env: environment that the method is made for, built by whoever trains; None: any, as it is.
+        argument, silent, figures, keeps: see `wrappers.credit.method.Method`.
     """
 
     name: str
@@ -61,11 +61,15 @@ class Recipe:
     scored: ScoreLevel | None = None
     scorer: ScorerConfig | None = None
     own_env: OwnEnv | None = None
+    argument: str = ""
+    silent: float = 0.0
+    figures: Callable[[StepTable, Floats, Mapping[str, Any]], Mapping[str, float]] | None = None
+    keeps: Callable[[StepTable, Mapping[str, Any]], Bools] | None = None
 
     def __call__(self, table: StepTable) -> NDArray[np.float64]:
         """Return float64 (N,), one advantage per row; nan = not scored.
 
-        A method that wants scores answers here as if they were 0 everywhere; a trainer calls `estimate`.
+        A method that wants scores answers here as if its scorer had not learned yet; a trainer calls `estimate`.
         """
         if self.scored is not None:
             return self.estimate(table, None).advantages
@@ -73,29 +77,28 @@ class Recipe:
         return advantages
 
     def estimate(self, table: StepTable, scores: NDArray[np.float64] | None) -> Estimate:
-        """Return advantages from scores, and what the scores should have been; None: scores of 0."""
-        found: Estimate = self.credit(table, scores, **self.options)
-        return found
+        """Return advantages from scores, and what the scores should have been; None: those of no scorer."""
+        if not self.argument:
+            found: Estimate = self.credit(table, scores, **self.options)
+            return found
+        if scores is None:
+            tokens = (reply_lengths(table).max(initial=1),) if self.scored == "token" else ()
+            scores = np.full((len(table), *tokens), self.silent)
+        advantages = self.credit(table, **{self.argument: scores}, **self.options)
+        figures = self.figures(table, scores, all_options(self.credit, self.options)) if self.figures else {}
+        return Estimate(advantages, figures=figures)
 
     @property
     def score_level(self) -> ScoreLevel | None:
-        """What scores are wanted for: "turn" or "token"; None: none are. That of `ppo` is an option."""
-        if self.credit is not ppo:
-            return self.scored
-        preset = PRESETS.get(self.options.get("preset", "paper"), PRESETS["paper"])
-        return "turn" if {**preset, **self.options}["level"] == "turn" else "token"
+        """What scores are wanted for: "turn" or "token"; None: none are. Where `level` is an option, by that."""
+        level = all_options(self.credit, self.options).get("level") if self.scored else None
+        return self.scored if level is None else "turn" if level == "turn" else "token"
 
     def contrasting(self, table: StepTable) -> Bools:
-        """Return bool (n_groups,), the groups that dynamic sampling keeps.
-
-        By the option `contrast` of `dapo`; for `ragen2`, whose filter goes by what an episode is worth, those in which
-        not all are worth the same; for others those that are won sometimes.
-        """
-        if self.credit is ragen2:
-            outcome = self.options.get("outcome", RAGEN2_PRESETS[self.options.get("preset", "paper")]["outcome"])
-            return contrasting_groups(table, contrast=outcome)
-        known = ("preset", "contrast") if self.credit is dapo else ()
-        return contrasting_groups(table, **{name: self.options[name] for name in known if name in self.options})
+        """Return bool (n_groups,), the groups that dynamic sampling keeps: by default those won sometimes."""
+        if self.keeps is None:
+            return contrasting_groups(table)
+        return self.keeps(table, all_options(self.credit, self.options))
 
     def schedule(self, iteration: int, iterations: int) -> Mapping[str, Any]:
         """Return the reset options that training tasks get besides their own, see `OwnEnv.schedule`."""
@@ -112,7 +115,7 @@ class Recipe:
             raise ValueError(
                 f"{self.name} is trained in an environment of its own, which is not built here: use "
                 f"`python -m benchmarks.run --env {self.own_env.id} --methods {self.name}`, or build it "
-                "(docs/search-rows.md)"
+                "(docs/environments/searchqa.md)"
             )
         return self
 

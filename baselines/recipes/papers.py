@@ -17,8 +17,7 @@ from typing import Any, Literal
 from agentgym.checks import suggest
 from baselines.config import TrainerConfig
 from baselines.recipes.definition import Recipe
-from baselines.recipes.rows import RECIPES
-from baselines.recipes.search_rows import SEARCH_ROWS
+from baselines.recipes.rows import RECIPES, SEARCH_ROWS
 from baselines.scorers.hindsight import HindsightConfig
 
 Source = Literal["paper", "script"]

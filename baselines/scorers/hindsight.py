@@ -27,7 +27,6 @@ from torch import Tensor
 
 from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, Reply, StepTable
-from baselines.batch import reply_lengths
 from baselines.config import Positive, Size
 from baselines.scorers.network import Network
 from baselines.scorers.replies import Replies, reply_logprobs, sampled_logprobs
@@ -36,6 +35,7 @@ from policies.pretrained import most_positions
 from policies.prompts import first_tokens, last_tokens
 from policies.training import trained_beside
 from wrappers.credit.hisr import importance
+from wrappers.credit.scores import reply_lengths
 
 
 @fields_checked

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from agentgym.trajectory import Bools, Floats, Ints, Reply, StepTable
-from baselines.batch import reply_lengths
 from baselines.scorers.network import Network, shuffled_together
 from policies.scoring.head import takes_positions
 from policies.scoring.packed import rows_per_pass
+from wrappers.credit.scores import reply_lengths
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,9 +19,9 @@ from typing import Any, Literal
 
 from agentgym.checks import fields_checked
 from agentgym.trajectory import Floats, Reply, StepTable
-from baselines.batch import reply_lengths
 from baselines.scorers.hindsight import told
 from baselines.scorers.own_likelihood import OwnLikelihood, OwnLikelihoodConfig
+from wrappers.credit.scores import reply_lengths
 
 
 @fields_checked

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from agentgym.trajectory import Floats, Ints, StepTable
-from baselines.batch import reply_lengths
 from baselines.scorers.network import Network
 from baselines.scorers.scorer import ScorerConfig
 from policies.scoring.head import autocast, pad
+from wrappers.credit.scores import reply_lengths
 
 #: Where a number is read: at the end of the prompt ("turn"), before every token of the reply ("token"), or at the
 #: reply's last token ("reply").

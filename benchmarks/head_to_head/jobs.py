@@ -19,10 +19,17 @@ from benchmarks.data_source import DataSource
 from benchmarks.head_to_head.results import FINAL, SEARCH, VERSION, Point, Record, Study, StudyConfig, check, choose
 from benchmarks.head_to_head.space import Setting, draw
 from benchmarks.learning.jobs import about, read_finished, run_job, score
-from benchmarks.learning.results import CLONE, GREEDY, SAMPLED
-from benchmarks.learning.stack import make_envs, trainer_config, training_tasks, validation_tasks
 from benchmarks.machine import describe_machine
 from benchmarks.processes import Job, Progress
+from benchmarks.training.stack import (
+    CLONE,
+    GREEDY,
+    SAMPLED,
+    make_envs,
+    trainer_config,
+    training_tasks,
+    validation_tasks,
+)
 
 if TYPE_CHECKING:
     from agentgym.rollout import Policy

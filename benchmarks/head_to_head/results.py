@@ -13,8 +13,8 @@ from benchmarks import json_files
 from benchmarks.config import Config
 from benchmarks.head_to_head.space import Setting
 from benchmarks.json_files import ResultsError
-from benchmarks.learning.results import CLONE, GREEDY, SAMPLED
 from benchmarks.machine import Machine
+from benchmarks.training.stack import CLONE, GREEDY, SAMPLED
 
 VERSION = 1
 SEARCH, FINAL = "search", "final"

@@ -13,26 +13,13 @@ from agentgym.checks import suggest
 from baselines.config import NAMES, by_name
 from baselines.recipes import recipe
 from baselines.recipes.definition import Recipe
+from wrappers.credit.method import methods
 
 #: The learning rate of every method is searched, in multiples of the environment's own.
 RATES = (0.5, 1.0, 2.0)
 #: Options of credit and settings of `TrainerConfig` that are searched besides it, by recipe; none for any other.
-#: GRPO's are what is known to make it strong: DAPO's wide clip range and resampling, and no standard deviation.
 SPACE: Mapping[str, Mapping[str, Sequence[Any]]] = {
-    "grpo": {"loss.clip_high": (0.2, 0.28), "rollout.resample_rounds": (0, 10), "std": ("group", "none")},
-    "dapo": {"loss.kl": (0.0, 0.01)},
-    "ppo": {"lam": (0.9, 0.95)},
-    "gigpo": {"gamma": (0.9, 0.95)},
-    "hgpo": {"gamma": (0.9, 0.95)},
-    "rewardflow": {"gamma": (0.8, 0.9)},
-    "graphgpo": {"omega": (0.5, 0.8)},
-    "graphgpo_filled": {"omega": (0.5, 0.8)},
-    "frontier": {"gamma": (0.9, 0.95)},
-    "gated_bepo": {"gamma": (0.9, 0.95)},
-    # Continuations take most of the tokens: with fewer tasks per iteration there are more iterations.
-    "vine": {"groups": (4, 8)},
-    "tree_grpo": {"groups": (8, 16)},
-    "istar": {"alpha": (0.5, 1.0)},
+    name: method.space for name, method in methods().items() if method.space
 }
 #: Draws until settings are distinct; where the space is hardly larger than their number, few draws are.
 _DRAWS = 1000
@@ -40,7 +27,7 @@ _DRAWS = 1000
 
 @dataclass(frozen=True)
 class Setting:
-    """One point of a search space: a recipe's name with its options, and settings of `TrainerConfig`."""
+    """One point of a search space: a recipe's name with its options, and fields of `TrainerConfig`."""
 
     recipe: str
     training: dict[str, float | int]
@@ -62,7 +49,7 @@ class Setting:
         """Return the setting of a label.
 
         Raises:
-            ValueError: there is no such recipe, option or setting of `TrainerConfig`, or a value that is no number.
+            ValueError: there is no such recipe, option or field of `TrainerConfig`, or a value that is no number.
 
         >>> Setting.stated("grpo:std=none group_size=4 loss.clip_high=0.28")
         Setting(recipe='grpo:std=none', training={'group_size': 4, 'loss.clip_high': 0.28})

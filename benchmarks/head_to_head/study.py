@@ -32,13 +32,14 @@ from benchmarks.head_to_head.report import write_reports
 from benchmarks.head_to_head.results import FINAL, SEARCH, Study, StudyConfig, load, load_folder, merge, save
 from benchmarks.head_to_head.table import print_study
 from benchmarks.json_files import OtherConfigurationError, claimed, encode, write_json
-from benchmarks.learning.command import check_model, known_env, named_methods, on_data
-from benchmarks.learning.results import CLONE
 from benchmarks.machine import usable_cores
 from benchmarks.processes import Job, run_jobs
+from benchmarks.training.options import check_model, known_env, named_methods, on_data
+from benchmarks.training.stack import CLONE
+from wrappers.credit.method import methods as known_methods
 
 #: Published methods, of the potential family the estimate that ranks actions best, and the combination of them.
-METHODS = "grpo,dapo,ppo,gigpo,hgpo,rewardflow,graphgpo,gated_bepo:lam=0.0:gate=none,vine,tree_grpo,istar,frontier"
+METHODS = ",".join(method.contender for method in known_methods().values() if method.contender)
 #: Reply tokens of a run, for a tiny policy one to three minutes of a core; and where they are fewer, by study.
 _BUDGET = 100_000
 _BUDGETS = {"searchqa-smollm2": 60_000}

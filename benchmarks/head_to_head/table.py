@@ -10,9 +10,17 @@ from rich.console import Console
 from benchmarks.console import NONE, say, table
 from benchmarks.head_to_head.results import FINAL, REFERENCE, SEARCH, Record, Study, choose
 from benchmarks.head_to_head.space import Setting
-from benchmarks.learning.results import CLONE, GREEDY, SAMPLED
-from benchmarks.learning.table import percent, points
-from benchmarks.statistics import Interval, bits, holm, paired_difference, paired_p_value, success_interval
+from benchmarks.statistics import (
+    Interval,
+    bits,
+    holm,
+    paired_difference,
+    paired_p_value,
+    percent,
+    points,
+    success_interval,
+)
+from benchmarks.training.stack import CLONE, GREEDY, SAMPLED
 
 MODES = (SAMPLED, GREEDY)
 OUTCOMES = (

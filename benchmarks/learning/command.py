@@ -6,136 +6,19 @@ Nothing heavy is imported before it is needed: every process of a benchmark begi
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
-from agentgym.checks import nearest, suggest
 from agentgym.outside.text import DataError
 from benchmarks.console import arguments, explained, parse_seeds, say, stop
-from benchmarks.machine import missing_package, usable_cores
+from benchmarks.machine import usable_cores
+from benchmarks.training.options import check_model, check_sight, known_env, named_methods, on_data
 
 DEFAULT_METHODS = "grpo,gigpo,rewardflow,graphgpo"
 _SIZES, _WHERE = "Sizes", "Where and how"
-
-
-def _choices(values: str, known: list[str], option: str) -> list[str]:
-    """Split a comma-separated list and check every name."""
-    names = [name.strip() for name in values.split(",") if name.strip()]
-    for name in names:
-        if name not in known:
-            raise typer.BadParameter(f"unknown name {name!r}; {suggest(name, known)}", param_hint=option)
-    if not names or len(set(names)) < len(names):
-        raise typer.BadParameter(f"expected distinct names separated by commas, got {values!r}", param_hint=option)
-    return names
-
-
-def named_methods(values: str, *, imitation: bool = False) -> list[str]:
-    """Split a comma-separated list of methods, read their options, and return their full names.
-
-    Args:
-        values: the list.
-        imitation: whether methods of imitation are taken besides credit recipes.
-    """
-    from baselines.imitation.method import Imitation
-    from baselines.recipes.methods import method as method_of
-    from benchmarks.processes import Job
-
-    try:
-        found = [method_of(name.strip()) for name in values.split(",") if name.strip()]
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--methods") from None
-    for method in found:
-        if isinstance(method, Imitation):
-            if not imitation:
-                raise typer.BadParameter(
-                    f"{method.name} is a method of imitation and gives no credit: the learning benchmark trains by it "
-                    f"(python -m benchmarks.run --methods {method.name})",
-                    param_hint="--methods",
-                )
-        elif method.scored is not None and method.scorer is None:
-            raise typer.BadParameter(
-                f"{method.name} wants a scorer that only code can give: baselines.trainer.Trainer(..., scorer=...)",
-                param_hint="--methods",
-            )
-    names = [method.name for method in found]
-    if not names or len({Job("method", 0, name).name for name in names}) < len(names):
-        raise typer.BadParameter(f"expected distinct names separated by commas, got {values!r}", param_hint="--methods")
-    return names
-
-
-def check_model(model: str, *, download: bool = False) -> str:
-    """Return a model's name or folder; typer.BadParameter where no policy can be made from it.
-
-    Raises:
-        ImportError: what SmolLM2 is read with is not installed.
-    """
-    from baselines.environments.settings import SMOLLM2, TINY
-    from benchmarks.json_files import ResultsError
-    from benchmarks.learning.stack import find_model
-    from policies.smollm2 import check_smollm2
-
-    if model == TINY:
-        return model
-    try:
-        if model == SMOLLM2:
-            check_smollm2()
-            return model
-        return find_model(model, download=download)
-    except ResultsError as error:
-        near = nearest(model, [TINY, SMOLLM2])
-        hint = f"; did you mean {near!r}?" if near else ""
-        raise typer.BadParameter(f"{error}{hint}", param_hint="--model") from None
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--model") from None
-
-
-def known_env(env: str, *, pictures: bool = False) -> str:
-    """Return the id of an environment that policies can play, of texts or also pictures; else typer.BadParameter."""
-    import gymnasium as gym
-
-    import agentgym.registry
-    from agentgym.core import TextSpace
-    from baselines.environments.registry import SETTINGS, settings_of
-
-    short = {row.name: row.id for row in SETTINGS}
-    names = _choices(env, [*short, *(row.id for row in agentgym.registry.ROWS)], "--env")
-    if len(names) > 1:
-        raise typer.BadParameter(f"expected one environment, got {env!r}", param_hint="--env")
-    name = short.get(names[0], names[0])
-    options = settings_of(name).setup.options  # generated tasks: what is shown is the same with any
-    if not (pictures or isinstance(gym.make(name, **options).observation_space, TextSpace)):
-        raise typer.BadParameter(
-            f"{name} shows pictures, which are for models that see: see the commands learning, train and prompt",
-            param_hint="--env",
-        )
-    return name
-
-
-def check_sight(env: str, model: str, *, download: bool = False) -> None:
-    """Refuse a model that reads texts alone where pictures are shown.
-
-    Raises:
-        typer.BadParameter: it is one, and the environment shows some.
-    """
-    import gymnasium as gym
-
-    from agentgym.core import TextSpace
-    from baselines.environments.registry import settings_of
-    from baselines.environments.settings import TINY
-    from policies.vision.policy import sees
-
-    if model == TINY:  # it is made to see; no environment is built to ask
-        return
-    plain = isinstance(gym.make(env, **settings_of(env).setup.options).observation_space, TextSpace)
-    if not (plain or sees(model, download=download)):
-        raise typer.BadParameter(
-            f"{env} shows pictures, and {model!r} reads texts alone: expected tiny, or a Qwen2.5-VL or Qwen3-VL model",
-            param_hint="--model",
-        )
 
 
 def learning(
@@ -308,7 +191,7 @@ def _check_envs(config: Any) -> None:
     from agentgym.rollout.hindsight import relabelling_env
     from baselines.imitation.method import Imitation
     from baselines.recipes.methods import method as method_of
-    from benchmarks.learning.stack import make_envs
+    from benchmarks.training.stack import make_envs
 
     for method in map(method_of, config.methods):
         try:
@@ -323,32 +206,6 @@ def _check_envs(config: Any) -> None:
                 relabelling_env(make_envs(config, 1))
         except (TypeError, ValueError) as error:
             raise typer.BadParameter(f"{method.name}: {error}", param_hint="--methods") from None
-
-
-_TASKS = ("clone_tasks", "training_tasks", "eval_tasks", "validation_tasks")
-
-
-def on_data(
-    config: Any, row: Any, given: Mapping[str, Any], *, told: Sequence[str] = _TASKS, **options: Any
-) -> tuple[Any, Any]:
-    """Return what `benchmarks.data_source.open_data` does, or end the command with what it says.
-
-    Says where the data come from, and which of the numbers in `told` they have changed.
-    """
-    from benchmarks.data_source import open_data
-
-    try:
-        found, source = open_data(config, row, given, **options)
-        both = [(name, getattr(config, name), getattr(found, name)) for name in told]
-        changed = [f"{name} {before:,} -> {after:,}" for name, before, after in both if before != after]
-        say(Console(), f"data: {source.words}")
-        if changed:
-            say(Console(), f"numbers of tasks that fit these data: {', '.join(changed)}")
-        return found, source
-    except ModuleNotFoundError as error:
-        raise stop(missing_package(error), 2) from None
-    except (TypeError, ValueError, OSError, ImportError) as error:
-        raise stop(f"{row.id}: {error}", 2) from None
 
 
 def _learn(config: Any, folder: Path, processes: int, source: Any) -> None:

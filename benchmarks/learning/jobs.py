@@ -20,21 +20,15 @@ from baselines.evaluation import Evaluation, evaluate
 from benchmarks import json_files
 from benchmarks.config import Config
 from benchmarks.data_source import hand_on, noted
-from benchmarks.learning.results import (
+from benchmarks.learning.results import CurvePoint, Episode, KindScore, Run, Score
+from benchmarks.learning.showcase import clone_graphs, show_episodes, trained_graph
+from benchmarks.processes import Job, Progress
+from benchmarks.training.stack import (
     CLONE,
     EXPERT,
     GREEDY,
     RANDOM,
     SAMPLED,
-    CurvePoint,
-    Episode,
-    Graph,
-    KindScore,
-    Run,
-    Score,
-)
-from benchmarks.learning.showcase import clone_graphs, show_episodes, trained_graph
-from benchmarks.learning.stack import (
     cloning,
     held_out_tasks,
     imitation_setting,
@@ -45,7 +39,7 @@ from benchmarks.learning.stack import (
     training_tasks,
     validation_tasks,
 )
-from benchmarks.processes import Job, Progress
+from benchmarks.training.state_graph import Graph
 
 if TYPE_CHECKING:
     from baselines.recipes.definition import OwnEnv

@@ -16,11 +16,13 @@ from baselines.recipes.methods import method as method_of
 from benchmarks.config import Config
 from benchmarks.console import NONE
 from benchmarks.learning.curves import band_words, curve_series, draw_curves
-from benchmarks.learning.layout import layered_positions
-from benchmarks.learning.results import CLONE, EXPERT, RANDOM, Graph, Results
-from benchmarks.learning.table import Row, caption, percent, points, table_rows
+from benchmarks.learning.results import Results
+from benchmarks.learning.table import Row, caption, table_rows
 from benchmarks.report import assemble
 from benchmarks.report.assemble import colour_of
+from benchmarks.statistics import percent, points
+from benchmarks.training.stack import CLONE, EXPERT, RANDOM, tile_names
+from benchmarks.training.state_graph import Graph, layered_positions
 
 _SCRIPTS = ("board.js", "chart.js", "curves.js", "episodes.js", "graph.js")
 _PLAIN = "#8a94a3"
@@ -72,12 +74,6 @@ def page_data(results: Results) -> dict[str, Any]:
         "episodes": {policy: found for policy, found in episodes.items() if found},
         "graphs": [_graph(graph) for graph in results.graphs],
     }
-
-
-def tile_names(env: str) -> dict[str, str] | None:
-    """Map the symbols of an environment's boards to tiles; None for environments whose text is no board."""
-    tiles = settings_of(env).tiles
-    return None if tiles is None else tiles()
 
 
 def _graph(graph: Graph) -> dict[str, Any]:

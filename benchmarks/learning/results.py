@@ -23,10 +23,10 @@ from benchmarks.config import Config
 from benchmarks.data_source import DataSource
 from benchmarks.json_files import ResultsError
 from benchmarks.machine import Machine
+from benchmarks.training.stack import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED
+from benchmarks.training.state_graph import Graph
 
 VERSION = 2
-GREEDY, SAMPLED = "greedy", "sampled"
-RANDOM, EXPERT, CLONE = "random", "expert", "clone"
 TRAINED = "trained"
 
 
@@ -106,7 +106,7 @@ class KindScore:
 class Frame:
     """One moment of an episode: the observation, and what was done there ("" in the last frame).
 
-    Of a picture the data URL stands before the text, see `benchmarks.learning.observation_log`.
+    Of a picture the data URL stands before the text, see `benchmarks.training.stack`.
     """
 
     text: str
@@ -124,69 +124,6 @@ class Episode:
     task_id: str
     won: bool
     frames: list[Frame]
-
-
-@dataclass(frozen=True)
-class Node:
-    """One state of a group.
-
-    Attributes:
-        text: observation in that state.
-        distance: hops to the nearest success over the group's transitions; None where success was not reached.
-        depth: fewest steps from the start after which it was seen.
-        visits: steps of the group that begin here.
-        success: a solved state.
-        start: the first state.
-    """
-
-    text: str
-    distance: int | None
-    depth: int
-    visits: int
-    success: bool
-    start: bool
-
-
-@dataclass(frozen=True)
-class Edge:
-    """Transitions of a group from one node (index) to another with the same action.
-
-    Attributes:
-        gain: potential difference gamma^d(target) - gamma^d(source), potential 0 where success was not reached
-            (the state reward of RewardFlow).
-        count: how often it was taken.
-        advantage: mean advantage that the method gave these steps; None where it gave none.
-    """
-
-    source: int
-    target: int
-    action: str
-    gain: float
-    count: int
-    advantage: float | None
-
-
-@dataclass(frozen=True)
-class Graph:
-    """State graph of one group: `episodes` episodes of one training task, `won` of them successful.
-
-    Attributes:
-        method: whose advantages the edges show.
-        stage: "clone": episodes of the clone, the same for all methods; "trained": of the method's trained policy.
-        seed: training seed.
-        task_id: the task, the same in all graphs of a file.
-        gamma: base of the potentials.
-    """
-
-    method: str
-    stage: str
-    seed: int
-    task_id: str
-    episodes: int
-    won: int
-    gamma: float
-    nodes: list[Node]
-    edges: list[Edge]
 
 
 @dataclass(frozen=True)

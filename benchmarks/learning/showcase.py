@@ -12,10 +12,9 @@ from baselines.evaluation import at_temperature
 from baselines.recipes.definition import OwnEnv
 from baselines.recipes.methods import method as method_of
 from benchmarks.config import Config
-from benchmarks.learning.observation_log import ObservationLog
-from benchmarks.learning.results import CLONE, TRAINED, Episode, Frame, Graph
-from benchmarks.learning.stack import held_out_tasks, make_envs
-from benchmarks.learning.state_graph import build_graph, pick_group
+from benchmarks.learning.results import TRAINED, Episode, Frame
+from benchmarks.training.stack import CLONE, ObservationLog, held_out_tasks, make_envs
+from benchmarks.training.state_graph import Graph, build_graph, pick_group
 
 #: Test tasks whose episodes are shown.
 SHOWN = 8

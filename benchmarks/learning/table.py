@@ -13,8 +13,9 @@ from rich.text import Text
 
 from baselines.environments.registry import settings_of
 from benchmarks.console import NONE, table
-from benchmarks.learning.results import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, Results, Score
-from benchmarks.statistics import Interval, paired_difference, success_interval
+from benchmarks.learning.results import Results, Score
+from benchmarks.statistics import Interval, paired_difference, percent, points, success_interval
+from benchmarks.training.stack import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED
 
 #: Columns that the table needs with every row on one line.
 _FULL_WIDTH = 120
@@ -79,28 +80,6 @@ def _row(results: Results, policy: str) -> Row:
 
 def _mean(values: list[float]) -> float:
     return sum(values) / len(values)
-
-
-def percent(interval: Interval | None) -> str:
-    """A success rate with its interval.
-
-    >>> percent(Interval(0.5, 0.45, 0.55))
-    '50.0 [45.0, 55.0]'
-    """
-    if interval is None:
-        return NONE
-    return f"{100 * interval.mean:.1f} [{100 * interval.low:.1f}, {100 * interval.high:.1f}]"
-
-
-def points(interval: Interval | None) -> str:
-    """A difference of success rates in percentage points, with sign.
-
-    >>> points(Interval(0.05, -0.01, 0.11))
-    '+5.0 [-1.0, +11.0]'
-    """
-    if interval is None:
-        return NONE
-    return f"{100 * interval.mean:+.1f} [{100 * interval.low:+.1f}, {100 * interval.high:+.1f}]"
 
 
 def caption(results: Results) -> str:

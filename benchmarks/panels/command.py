@@ -30,14 +30,14 @@ from baselines.environments.registry import settings_of
 from baselines.environments.settings import SIDE_BY_SIDE, EnvSettings
 from benchmarks.console import arguments, explained, say, stop, telling
 from benchmarks.json_files import ResultsError, claimed, read_json, write_json
-from benchmarks.learning.command import known_env
-from benchmarks.learning.results import RANDOM
 from benchmarks.machine import describe_machine
 from benchmarks.panels.journal import JOURNAL, Journal
 from benchmarks.panels.play import Unscored, UnscoredError, play
 from benchmarks.panels.players import Player, Sampling, find_player, fingerprint, scripted
 from benchmarks.panels.results import RESULTS, PanelResults, PolicyInfo, results_of, save
 from benchmarks.panels.table import print_anchors, print_panel, print_panels
+from benchmarks.training.options import known_env
+from benchmarks.training.stack import RANDOM
 from policies.engines.chat_api import sent_messages
 
 _PROMPT = "prompt.json"

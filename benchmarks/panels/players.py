@@ -19,10 +19,9 @@ from agentgym.rollout import Policy
 from baselines.environments.settings import SMOLLM2, TINY, EnvSettings
 from benchmarks.config import Config, make_config
 from benchmarks.json_files import ResultsError
-from benchmarks.learning.results import EXPERT, RANDOM
-from benchmarks.learning.stack import find_model, holds_model, learned_config, make_envs, new_policy
 from benchmarks.panels.journal import Episode
 from benchmarks.panels.play import Answers, Unscored
+from benchmarks.training.stack import EXPERT, RANDOM, find_model, holds_model, learned_config, make_envs, new_policy
 
 #: A policy, how its environment is played, and what it samples with.
 _Found = tuple[Policy, Config, dict[str, Any]]

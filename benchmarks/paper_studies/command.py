@@ -3,7 +3,7 @@
 A folder of studies holds
 
     <name>.json     what a study found: its tables, picture and page are made of it
-    <name>/         the part that trains nothing, see `benchmarks.paper_studies.against`
+    <name>/         the part that trains nothing, see `benchmarks.truth.papers`
     trained/, trained-splits/   runs of all studies, see `benchmarks.head_to_head.study`
     clones/         policies that were cloned because `--model` named one
 """
@@ -25,17 +25,18 @@ from benchmarks.config import make_config
 from benchmarks.console import explained, parse_seeds, say, table, telling
 from benchmarks.head_to_head.results import Study as Trainings
 from benchmarks.json_files import ResultsError
-from benchmarks.learning.command import check_model
 from benchmarks.learning.jobs import cloned
-from benchmarks.learning.stack import holds_model, learned_config
 from benchmarks.machine import usable_cores
-from benchmarks.paper_studies.against import make_against, run_against
 from benchmarks.paper_studies.description import Study
 from benchmarks.paper_studies.registry import STUDIES
 from benchmarks.paper_studies.report import write_report
-from benchmarks.paper_studies.results import VERSION, AgainstFound, Found, load, save
+from benchmarks.paper_studies.results import VERSION, Found, load, save
 from benchmarks.paper_studies.table import tables
 from benchmarks.paper_studies.trained import found_in, plan_of, run_trained
+from benchmarks.training.options import check_model
+from benchmarks.training.stack import holds_model, learned_config
+from benchmarks.truth import papers
+from benchmarks.truth.papers import AgainstFound, environments, make_against, run_against
 
 #: The parts of a study.
 AGAINST, TRAINED = "against", "trained"
@@ -98,7 +99,7 @@ def study(
             before = load(record) if part and record.exists() else Found(VERSION, name, None, [])
             against, trained = None, list[Trainings]()
             if part != TRAINED:
-                against = _against(chosen, place, console, quick=quick, model=model, tasks=tasks or 0, seed=seed)
+                against = _against(name, place, console, quick=quick, model=model, tasks=tasks or 0, seed=seed)
             if part != AGAINST:
                 trained = _trained(
                     chosen, place, console, quick=quick, model=model, tokens=tokens or 0, seeds=numbers,
@@ -109,7 +110,7 @@ def study(
             found = Found(VERSION, name, against or before.against, trained or before.trained)
             save(found, record)
         for shown in tables(chosen, found):
-            console.print(table(shown.heads, shown.lines, title=chosen.question, caption=shown.caption))
+            console.print(table(shown.heads, shown.texts, title=chosen.question, caption=shown.caption))
         for path in write_report(chosen, found, place, page):
             say(console, f"written: {path}")
     if quick:
@@ -129,19 +130,18 @@ def _folder(model: str | None, *, quick: bool) -> Path:
 
 
 def _against(
-    chosen: Study, place: Path, console: Console, *, quick: bool, model: str | None, tasks: int, seed: int
+    name: str, place: Path, console: Console, *, quick: bool, model: str | None, tasks: int, seed: int
 ) -> AgainstFound | None:
     """Run the part without training, where there is one; with a clone of the model, or the policy of its job."""
-    against = chosen.against
-    if against is None:
+    if name not in papers.AGAINST:
         return None
-    with telling(console, "measuring") as tell:
-        models: dict[str, Path] = {}
-        if model is not None and _is_job(model):
-            models[settings_of(learned_config(Path(model)).env).name] = Path(model)
-        elif model is not None:
-            weights = check_model(model)
-            for env in against.envs[:1] if quick else against.envs:
+    models: dict[str, Path] = {}
+    if model is not None and _is_job(model):
+        models[settings_of(learned_config(Path(model)).env).name] = Path(model)
+    elif model is not None:
+        weights, envs = check_model(model), environments(name)
+        with telling(console, "cloning") as tell:
+            for env in envs[:1] if quick else envs:
                 row = settings_of(env)
                 played = row.played_by(weights)
                 learning = make_config(
@@ -149,8 +149,9 @@ def _against(
                     sizes=played.quick if quick else played.full,
                 )  # fmt: skip
                 models[env] = cloned(learning, place / "clones" / f"{env}-{Path(model).name}", 0, tell)
-        config = make_against(chosen, against, quick=quick, models=models, tasks=tasks, seed=seed)
-        return run_against(config, against, place / chosen.name, lambda env, words: tell(f"{env}: {words}"))
+    return run_against(
+        make_against(name, quick=quick, models=models, tasks=tasks, seed=seed), place / name, console
+    )  # fmt: skip
 
 
 def _trained(

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from agentgym.outside.files import write_file
 from benchmarks.head_to_head.table import PARTS
-from benchmarks.learning.results import CLONE, SAMPLED
 from benchmarks.machine import Machine
-from benchmarks.paper_studies.description import SIZE, Against, Study
-from benchmarks.paper_studies.results import AgainstFound, Cell, Found, GraphCell
-from benchmarks.paper_studies.table import SHORT, tables
+from benchmarks.paper_studies.description import Study
+from benchmarks.paper_studies.results import Found
+from benchmarks.paper_studies.table import tables
 from benchmarks.paper_studies.trained import costs, outcomes, parts
 from benchmarks.report import assemble
 from benchmarks.report.markdown import filled, markdown_table, replaced
 from benchmarks.statistics import Interval
+from benchmarks.training.stack import CLONE, SAMPLED
+from benchmarks.truth.papers import Panel
+from benchmarks.truth.papers import panels as against_panels
 
 #: Panels beside each other.
 _WIDE = 3
@@ -28,16 +29,6 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#
 _MARKERS = "osD^vPX"
 #: Parts of an iteration, from the palette.
 _PARTS = {"environment": "#56B4E9", "generation": "#0072B2", "credit": "#D55E00", "update": "#E69F00"}
-
-
-@dataclass(frozen=True)
-class Panel:
-    """One panel: lines of estimates over named places."""
-
-    title: str
-    xlabel: str
-    ylabel: str
-    lines: dict[str, dict[str, Interval]]
 
 
 def write_report(study: Study, found: Found, out: Path, page: Path | None = None) -> list[Path]:
@@ -75,7 +66,7 @@ def section(study: Study, found: Found, picture: str) -> str:
     """Return the part of a page that the numbers make: tables with what they are, and the picture."""
     pieces = []
     for table in tables(study, found):
-        pieces += [markdown_table(table.heads, table.lines), filled(table.caption)]
+        pieces += [markdown_table(table.heads, table.texts), filled(table.caption)]
     pieces.append(f"![{study.question}]({picture})")
     pieces.append(filled(f"Measured on {'; '.join(dict.fromkeys(map(_machine, _machines(found))))}."))
     return "\n\n".join(pieces) + "\n"
@@ -118,8 +109,8 @@ def draw(study: Study, found: Found, path: Path) -> None:
 
 
 def _panels(study: Study, found: Found) -> Iterable[Panel]:
-    if study.against is not None and found.against is not None:
-        yield from _against_panels(study.against, found.against)
+    if found.against is not None:
+        yield from against_panels(found.against)
     for trained, trainings in parts(study, found.trained):
         if trained.shares:
             continue
@@ -130,25 +121,6 @@ def _panels(study: Study, found: Found) -> Iterable[Panel]:
             for place in [each.along] if each.along else places:
                 lines.setdefault(each.line, {})[place] = _percent(each.success)
         yield Panel(f"{trainings.config.name}: trained, sampled play", trained.along, "success [%]", lines)
-
-
-def _against_panels(against: Against, found: AgainstFound) -> Iterable[Panel]:
-    sizes = found.config.league.sizes
-    cells: list[tuple[Cell | GraphCell, str, str, Interval | None]] = []
-    for measured in found.measured:
-        for cell in measured.cells:
-            if against.along == SIZE or cell.size == sizes[-1]:
-                line = str(getattr(cell, against.line))
-                cells.append((cell, str(getattr(cell, against.panel)), line, cell.measures[against.shown[0]]))
-        if not against.credits:
-            for graph in measured.graphs:
-                cells += [(graph, name, graph.env, graph.measures[name]) for name in against.graphs]
-    panels: dict[str, dict[str, dict[str, Interval]]] = {}
-    for place, panel, line, interval in cells:
-        if interval is not None:
-            panels.setdefault(panel, {}).setdefault(line, {})[str(getattr(place, against.along))] = interval
-    for name, lines in panels.items():
-        yield Panel(name, against.label, SHORT[against.shown[0]] if against.credits else "", lines)
 
 
 def _percent(interval: Interval) -> Interval:

@@ -15,10 +15,10 @@ from benchmarks.head_to_head.results import FINAL, Record, load_folder
 from benchmarks.head_to_head.results import Study as Trainings
 from benchmarks.head_to_head.study import plan_study, run_study
 from benchmarks.head_to_head.table import Cost, cost_of
-from benchmarks.learning.results import CLONE
 from benchmarks.paper_studies.description import Arm, Study, Trained
 from benchmarks.paper_studies.results import VERSION, Found, load
 from benchmarks.statistics import Interval, paired_difference, success_interval
+from benchmarks.training.stack import CLONE
 
 #: Folder of all runs that play the test split alone, and of those that play further ones. Studies share runs.
 _PLAIN, _SPLITS = "trained", "trained-splits"

@@ -7,8 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from benchmarks.learning.results import Edge, Graph, Node
-from benchmarks.learning.state_graph import depths
+from benchmarks.training.state_graph import Edge, Graph, Node, depths
 from policies.search.tree import Node as Found
 from policies.search.tree import Tree
 

@@ -25,17 +25,14 @@ from baselines.evaluation import at_temperature
 from benchmarks.config import Config, make_config
 from benchmarks.console import NONE, parse_seeds
 from benchmarks.json_files import ResultsError
-from benchmarks.learning.command import known_env
-from benchmarks.learning.layout import layered_positions
-from benchmarks.learning.report import tile_names
-from benchmarks.learning.results import Graph
-from benchmarks.learning.stack import learned_config, make_envs
-from benchmarks.learning.table import percent, points
 from benchmarks.play.search_graph import search_graph
 from benchmarks.processes import Progress
 from benchmarks.report.page import Cell, Page, Panel, Table
-from benchmarks.statistics import paired_difference, success_interval
+from benchmarks.statistics import paired_difference, percent, points, success_interval
 from benchmarks.study import Found, Study, Tell
+from benchmarks.training.options import known_env
+from benchmarks.training.stack import learned_config, make_envs, tile_names
+from benchmarks.training.state_graph import Graph, layered_positions
 from policies.scripted import RandomPolicy
 from policies.search.beam import Beam
 from policies.search.best_of_n import BestOfN

@@ -21,7 +21,7 @@ from agentgym.panels import digest
 from benchmarks import json_files
 from benchmarks.config import Config
 from benchmarks.json_files import ResultsError
-from benchmarks.learning.stack import bare_envs
+from benchmarks.training.stack import bare_envs
 
 #: Tasks that are played for each example that is wanted.
 _TRIED = 8

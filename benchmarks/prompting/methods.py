@@ -18,8 +18,8 @@ from typing import Any
 import gymnasium as gym
 
 from benchmarks.config import Config
-from benchmarks.learning.stack import COMMAND_ONLY, bare_envs, with_prompts
 from benchmarks.prompting.examples import Examples, shown
+from benchmarks.training.stack import COMMAND_ONLY, bare_envs, with_prompts
 from policies.scripted import tagged
 from wrappers.prompt import REPLY_FORMAT
 

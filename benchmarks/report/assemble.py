@@ -14,29 +14,9 @@ import markupsafe
 
 from agentgym.outside.files import new_file, write_file
 from agentgym.outside.text import clean
+from wrappers.credit.method import colours
 
-#: One colour per method, told apart also by readers who see few colours (Okabe and Ito's palette, then Tol's muted).
-COLOURS = {
-    "grpo": "#E69F00",
-    "rloo": "#CC79A7",
-    "gigpo": "#56B4E9",
-    "rewardflow": "#009E73",
-    "graphgpo": "#D55E00",
-    "hgpo": "#0072B2",
-    "dapo": "#332288",
-    "ppo": "#999933",
-    "reinforce_plus_plus": "#882255",
-    "reinforce_plus_plus_baseline": "#AA4499",
-    "attribution": "#44AA99",
-    "agentprm": "#CC6677",
-    "value_gain": "#DDCC77",
-    "graphgpo_filled": "#117733",
-    "gated_bepo": "#661100",
-    "vine": "#6699CC",
-    "tree_grpo": "#888888",
-    "istar": "#AA4466",
-    "frontier": "#222222",
-}
+#: Of methods without a colour of their own; all are Okabe and Ito's palette, then Tol's muted.
 _SPARE = ("#F0E442", "#999999")
 #: Characters of one text that a page shows; longer ones are cut.
 LONGEST = 5_000
@@ -143,4 +123,4 @@ def as_svg(figure: Any) -> bytes:
 
 def colour_of(method: str) -> str:
     """Colour of a method, stable between pictures."""
-    return COLOURS.get(method) or _SPARE[sum(map(ord, method)) % len(_SPARE)]
+    return colours().get(method) or _SPARE[sum(map(ord, method)) % len(_SPARE)]

@@ -41,6 +41,7 @@ class Table:
         caption: below it, one paragraph.
         explained: what columns are, by head.
         colours: of heads, a dot on the page.
+        aside: on the page only, not in the terminal.
     """
 
     title: str
@@ -49,6 +50,7 @@ class Table:
     caption: str = ""
     explained: Mapping[str, str] = field(default_factory=dict)
     colours: Mapping[str, str] = field(default_factory=dict)
+    aside: bool = False
 
     @property
     def texts(self) -> list[list[str]]:
@@ -115,7 +117,7 @@ class Page:
 
 def print_page(page: Page, console: Console) -> None:
     """Print the tables of a page with their captions."""
-    for each in page.tables:
+    for each in (each for each in page.tables if not each.aside):
         console.print(terminal_table(each, console))
         if each.caption:
             console.print(each.caption, style="dim", markup=False, highlight=False)

@@ -14,7 +14,7 @@ from rich.table import Table
 
 from agentgym.sotopia.acts import NONE, Act
 from agentgym.sotopia.dialogue import Failure, Judge, Player, Verdict
-from agentgym.sotopia.judges import make_judge
+from agentgym.sotopia.judge import make_judge
 from agentgym.sotopia.players import make_player
 from agentgym.sotopia.profiles import Task
 from agentgym.sotopia.rules import SocialWorld

@@ -16,8 +16,7 @@ from rich.console import Console
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.sotopia.acts import Act, write
 from agentgym.sotopia.dialogue import DIMENSIONS
-from agentgym.sotopia.judges.model import ModelJudge
-from agentgym.sotopia.players.model import ModelPlayer
+from agentgym.sotopia.models import ModelJudge, ModelPlayer
 from benchmarks.console import save_figures, say
 from benchmarks.json_files import encode
 from benchmarks.studies.stub_endpoint import stub_endpoint

@@ -33,7 +33,7 @@ from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY, tasks
 from benchmarks.config import Config, make_config
 from benchmarks.console import NONE, save_figures, say, table
-from benchmarks.learning.stack import cloning, held_out_tasks, make_envs, new_policy
+from benchmarks.training.stack import cloning, held_out_tasks, make_envs, new_policy
 from policies.scripted import SILENT, ExpertPolicy, RandomPolicy
 
 #: Environments with exact hindsight.

@@ -14,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from agentgym.searchqa.official.questions import read_questions
+from agentgym.searchqa.official import read_questions
 from agentgym.searchqa.retrieval.index_folder import build_index, open_index
 from agentgym.searchqa.retriever import Found, Retriever
 from benchmarks.console import save_figures, table

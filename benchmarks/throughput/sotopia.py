@@ -12,8 +12,8 @@ import agentgym  # noqa: F401  # registers the environments
 from agentgym.sotopia.acts import NONE, Act, write
 from agentgym.sotopia.dialogue import View
 from agentgym.sotopia.games.game import DealSide
-from agentgym.sotopia.generated.scenarios import generate
-from agentgym.sotopia.players.deal import Temperament, play_deal
+from agentgym.sotopia.generated import generate
+from agentgym.sotopia.players import Temperament, play_deal
 from benchmarks.throughput.sotopia_package import package_rate
 from benchmarks.throughput.timing import Measurement, Speed, Stopwatch, median
 

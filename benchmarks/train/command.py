@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 
 from benchmarks.console import arguments, explained, say, stop
-from benchmarks.learning.command import check_model, check_sight, known_env, on_data
+from benchmarks.training.options import check_model, check_sight, known_env, on_data
 
 _WHAT, _SIZES, _WHERE = "What", "Sizes", "Where and how"
 

@@ -18,11 +18,11 @@ from baselines.metrics import Row
 from baselines.trainer import FINAL_FOLDER, Callback, Trainer
 from benchmarks.console import Report, shown
 from benchmarks.data_source import hand_on
-from benchmarks.learning.stack import keep_pictures, make_envs, make_lanes, new_policy, training_tasks, validation_tasks
 from benchmarks.processes import Job
 from benchmarks.train.engine import ENGINE_FOLDER, Engine
 from benchmarks.train.report import write_report
 from benchmarks.train.settings import RunSettings
+from benchmarks.training.stack import keep_pictures, make_envs, make_lanes, new_policy, training_tasks, validation_tasks
 
 #: An adapter and its base as one model.
 MERGED_FOLDER = "merged"

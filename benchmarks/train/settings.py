@@ -14,7 +14,7 @@ from baselines.recipes.definition import Recipe
 from baselines.recipes.papers import DATA, Paper
 from benchmarks.config import Config, make_config
 from benchmarks.data_source import GENERATED, DataSource
-from benchmarks.learning.stack import trainer_config
+from benchmarks.training.stack import trainer_config
 from policies.pretrained import Truncate
 
 #: Settings of `TrainerConfig` that are fields of `benchmarks.config.Sizes` as well.

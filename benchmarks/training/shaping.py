@@ -21,7 +21,6 @@ from baselines.sb3.shaping import Point, SB3Config, train
 from baselines.sb3.sokoban import Levels, Reward
 from benchmarks.console import NONE, parse_seeds
 from benchmarks.json_files import ResultsError
-from benchmarks.learning.table import percent, points
 from benchmarks.processes import Progress
 from benchmarks.report import assemble
 from benchmarks.report.page import Cell, Figure, Page, Table
@@ -31,6 +30,8 @@ from benchmarks.statistics import (
     bits,
     paired_comparison,
     paired_difference,
+    percent,
+    points,
     seed_band,
     success_interval,
 )

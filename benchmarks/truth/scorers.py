@@ -2,7 +2,7 @@
 
 A policy that was cloned from an expert plays training levels; its weights stay as they are. Beside it every scorer
 learns from the same episodes. After some iterations its scores of held-out levels are turned into step credit, which is
-held against the moves that the steps really gained, as `benchmarks.ranking` does with credit that needs no network.
+held against the moves that the steps really gained, as `ranking` does with credit that needs no network.
 A scorer is a row of `SCORERS`, and a part of the study, see `benchmarks.study`; the folder `learning` in that of the
 results holds the clone, where no policy was given.
 """
@@ -33,17 +33,14 @@ from benchmarks.config import make_config as make_learning_config
 from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
 from benchmarks.learning.jobs import cloned
-from benchmarks.learning.stack import learned_config, make_envs, trainer_config, training_tasks
 from benchmarks.processes import Progress
-from benchmarks.ranking.distance import distance_changes, state_distances
-from benchmarks.ranking.learned_credit import GAMMA, gains
-from benchmarks.ranking.measures import MEASURES, Sample, bootstrap_weights, intervals
-from benchmarks.ranking.rollouts import comparisons, split_groups
-from benchmarks.ranking.table import EXPLAINED, number
 from benchmarks.report.page import Cell, Page, Table
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study, Tell
-from wrappers.credit.agentprm import action_targets
+from benchmarks.training.stack import learned_config, make_envs, trainer_config, training_tasks
+from benchmarks.truth.distances import distance_changes, state_distances
+from benchmarks.truth.measures import EXPLAINED, MEASURES, Sample, bootstrap_weights, intervals, number, samples
+from wrappers.credit.agentprm import GAMMA, action_targets, gains
 from wrappers.credit.evidence import agreement, pair_accuracy
 
 if TYPE_CHECKING:
@@ -102,7 +99,7 @@ class Point:
 
     Attributes:
         iterations: how many it has learned for.
-        measures: of its step credit, as `benchmarks.ranking.results.Score` has them.
+        measures: of its step credit, as `benchmarks.truth.league.Score` has them.
         agreement: of its step credit with the state graph's, see `wrappers.credit.evidence.agreement`.
         pairs: how often the sums of its scores tell won from lost trajectories of a group, see
             `wrappers.credit.evidence.pair_accuracy`.
@@ -279,7 +276,7 @@ class HeldOut:
 
     Attributes:
         table: the episodes, in groups of a training's size.
-        sample: what is compared with what, see `benchmarks.ranking.measures`.
+        sample: what is compared with what, see `benchmarks.truth.measures`.
         weights: of the bootstrap over levels.
     """
 
@@ -290,10 +287,8 @@ class HeldOut:
     @classmethod
     def of(cls, played: StepTable, group_size: int, resamples: int, seed: int) -> HeldOut:
         """Cut episodes of Sokoban levels into groups and ask the solver."""
-        truth = distance_changes(played, state_distances(played))
-        parts = [split_groups(played, size) for size in (group_size, 2)]
-        compared = [comparisons(part, played.group, truth) for part in parts]
-        return cls(parts[0], Sample(*compared), bootstrap_weights(played.n_groups, resamples, seed))
+        parts = samples(played, distance_changes(played, state_distances(played)), (group_size, 2))
+        return cls(*parts[group_size], bootstrap_weights(played.n_groups, resamples, seed))
 
     def measures(self, credit: Floats) -> dict[str, Interval | None]:
         """How well step credit (N,) ranks, with 95 % intervals over levels."""
@@ -542,9 +537,9 @@ def page(found: ScorersResults) -> Page:
     config = found.config
     explained = {
         "after": "iterations of learning.",
-        "rank": ". ".join(EXPLAINED["within"]),
-        "same": ". ".join(EXPLAINED["same"]),
-        "overall": ". ".join(EXPLAINED["overall"]),
+        "rank": EXPLAINED["within"][1],
+        "same": EXPLAINED["same"][1],
+        "overall": EXPLAINED["overall"][1],
         "graph": "rank correlation within states of credit with GraphGPO's, where GraphGPO gives credit: it can be "
         "measured where no distance is known.",
         "pairs": "share of pairs of a won and a lost episode of a group whose sums of scores are in that order.",

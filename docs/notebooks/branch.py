@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 import agentgym  # noqa: F401  registers the AgentRL/* ids
 from agentgym.rollout import collect
 from agentgym.rollout.tree import TreeCost, collect_tree
-from benchmarks.ranking.distance import distance_changes, state_distances
+from benchmarks.truth.distances import distance_changes, state_distances
 from policies.scripted import RandomPolicy
 from wrappers import VectorReplyParser
 from wrappers.credit import gigpo, graphgpo, grpo, vine

@@ -13,9 +13,9 @@ from agentgym.outside.text import DataError
 from agentgym.panels import OpenPanel, Panel, PanelError, find_panel, open_panel, panel_names, pin_of
 from agentgym.sokoban.generated import LevelSpec, generate
 from agentgym.sokoban.text import board_text
-from tests.agentgym.alfworld.official_games import files
-from tests.agentgym.sokoban.boxoban import boxoban
-from tests.agentgym.sotopia.official_data import FOLDER, needs_data
+from tests.agentgym.alfworld.support import files
+from tests.agentgym.sotopia.support import FOLDER, needs_data
+from tests.oracles import oracle
 
 GENERATED = ("alfworld/generated@1", "webshop/generated@1", "sokoban/6x6/9-12@1", "sotopia/generated@1")
 LEVELS = [board_text(level) for level in generate(6, LevelSpec(boxes=(1,)))]
@@ -137,7 +137,7 @@ def test_official_games_are_pinned_and_a_changed_one_is_named(official: Path) ->
 
 
 def test_boxoban_levels_are_pinned_and_others_refused() -> None:
-    hard = boxoban("hard_000.txt.xz")
+    hard = oracle("boxoban", "hard_000.txt.xz")
     assert open_panel("boxoban/hard-000@1", {"levels": hard}).pinned
     with pytest.raises(DataError, match="1000 of 1000 tasks are none of the panel's 1000; the first"):
         open_panel("boxoban/unfiltered-train-000@1", {"levels": hard})

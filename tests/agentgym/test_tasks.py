@@ -18,10 +18,10 @@ from agentgym.tasks import check_split, choose, given
 from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.generated.generator import generate as generate_products
 from agentgym.webshop.official.formats import write_files
-from tests.agentgym.alfworld.game_files import write_trial
+from tests.agentgym.alfworld.support import write_trial
 from tests.agentgym.indices import check_indices, refusal
-from tests.agentgym.searchqa.four_passages import PASSAGES, Titles
-from tests.agentgym.sotopia.official_data import FOLDER, needs_data
+from tests.agentgym.searchqa.support import PASSAGES, Titles
+from tests.agentgym.sotopia.support import FOLDER, needs_data
 
 SPLITS = {"train": ("a", "b", "c"), "test": ("d", "e"), "empty": ()}
 

@@ -10,7 +10,7 @@ from agentgym.rollout import collect
 from agentgym.sotopia.acts import NONE, Act, write
 from agentgym.sotopia.dialogue import Player
 from agentgym.sotopia.env import SotopiaEnv
-from agentgym.sotopia.players.scripted import PLAYERS
+from agentgym.sotopia.players import PLAYERS
 from agentgym.trajectory import Reply
 from baselines.second_player import PolicyPartner
 from policies.scripted import RandomPolicy, tagged

@@ -119,7 +119,8 @@ def test_every_step_is_the_same_without_silent_rows(aggregation: Any, weighting:
         for kept, left in zip(one, other, strict=True):
             torch.testing.assert_close(left, kept, atol=1e-6, rtol=1e-4)
     for name in ("policy_loss", "grad_norm", "silent_updates"):
-        assert figures[0][name] == pytest.approx(figures[1][name], rel=1e-5, abs=1e-9)
+        # Sums of float32 in another order: terms of size 1 are rounded to 1e-7, whatever is left of them.
+        assert figures[0][name] == pytest.approx(figures[1][name], rel=1e-5, abs=3e-7)
     assert read[1] < read[0]
 
 

@@ -21,13 +21,13 @@ from benchmarks.data_source import DataSource, hand_on, noted, open_data
 from benchmarks.head_to_head.results import load as load_study
 from benchmarks.head_to_head.study import plan_study
 from benchmarks.json_files import OtherConfigurationError
-from benchmarks.learning.stack import held_out_tasks, make_envs, training_tasks, validation_tasks
 from benchmarks.run import app
-from tests.agentgym.alfworld import official_games
-from tests.agentgym.searchqa import corpus_files
-from tests.agentgym.sotopia.official_data import FOLDER as PROFILES
-from tests.agentgym.sotopia.official_data import needs_data
+from benchmarks.training.stack import held_out_tasks, make_envs, training_tasks, validation_tasks
+from tests.agentgym.alfworld.support import unpack
+from tests.agentgym.sotopia.support import FOLDER as PROFILES
+from tests.agentgym.sotopia.support import needs_data
 from tests.agentgym.virtualhome import official_houses
+from tests.oracles import oracle
 
 PUBLISHED = Path(__file__).parents[2] / "docs" / "results" / "head-to-head"
 VARIABLES = ("ALFWORLD_DATA", "VIRTUALHOME_DATA")
@@ -43,7 +43,7 @@ def unset(monkeypatch: pytest.MonkeyPatch) -> None:
 def games(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("alfworld")
     counts = {"train": ("train_240", 7), "valid_seen": ("valid_seen", 5), "valid_unseen": ("valid_unseen", 4)}
-    return official_games.unpack(place, counts)
+    return unpack(place, counts)
 
 
 def config_of(env: str, model: str = "tiny", **changes: int) -> Config:
@@ -222,7 +222,7 @@ def test_published_activities_are_trained_on() -> None:
 def test_questions_of_others_are_trained_on_and_their_corpus_counts(tmp_path: Path) -> None:
     questions, corpus = tmp_path / "questions.jsonl", tmp_path / "corpus.jsonl"
     for path in (questions, corpus):
-        path.write_bytes(lzma.decompress(corpus_files.find(f"{path.name}.xz").read_bytes()))
+        path.write_bytes(lzma.decompress(oracle("searchqa", f"{path.name}.xz").read_bytes()))
     given = {"questions": str(questions), "corpus": str(corpus)}
     config, source = opened("searchqa", given)
     assert (config.setup.train, config.setup.validation, config.setup.test) == ("train", "dev", "test")

@@ -176,7 +176,7 @@ def learned_from() -> dict[str, Any]:
     # These settings are no public name; this function follows them where they go.
     from baselines.environments.registry import SETTINGS
     from benchmarks.config import make_config
-    from benchmarks.learning.stack import make_envs
+    from benchmarks.training.stack import make_envs
 
     record: dict[str, Any] = {}
     for row in SETTINGS:

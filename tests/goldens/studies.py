@@ -101,7 +101,8 @@ _SMALL = (
 _QUICK: dict[str, tuple[str, str, bool]] = {
     "league": ("league --quick --out OUT", "league.json", False),
     "ranking": ("ranking --quick --out OUT", "ranking.json", False),
-    "branching": ("branching --quick --out OUT", "", True),
+    "branching": ("branching --quick --out OUT", "branching.json", True),
+    "combinations": ("study combinations --quick --split test --out OUT", "combinations.json", False),
     "scorers": ("scorers --quick --out OUT", "scorers.json", True),
     "shaping": ("shaping --quick --jobs 1 --out OUT", "shaping.json", True),
     "search-players": ("search-players --quick --tasks 8 --budgets 20,60 --out OUT", "*.json", False),

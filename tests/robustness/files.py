@@ -14,11 +14,11 @@ from typing import Any
 import gymnasium as gym
 from hypothesis import strategies as st
 
-from agentgym.sotopia.official.profile_files import FILES as PROFILE_FILES
+from agentgym.sotopia.official import FILES as PROFILE_FILES
 from agentgym.trajectory import Reply, StepTable
 from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.official.formats import write_files
-from tests.agentgym.alfworld.game_files import write_trial
+from tests.agentgym.alfworld.support import write_trial
 from tests.agentgym.virtualhome.official.small_folder import write
 from tests.robustness.damage import Files, Format, put, taken
 from tests.robustness.pages import small_run

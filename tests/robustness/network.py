@@ -20,7 +20,7 @@ from agentgym.searchqa.retriever import Passage, SearchFailure
 from agentgym.trajectory import StepTable
 from policies.engines.judge import JudgeScorer
 from tests.agentgym.outside.chat import chat_server
-from tests.agentgym.searchqa.retrieval import loopback
+from tests.agentgym.searchqa import support as loopback
 from tests.robustness.damage import accidents, damaged
 from tests.robustness.trial import Trial, json_values, pieces, text_of
 

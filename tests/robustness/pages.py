@@ -99,21 +99,22 @@ def check_ranking(texts: list[str]) -> None:
     """The ranking's page with the texts in the names of the machine."""
     from dataclasses import replace
 
-    from benchmarks.ranking.report import write_ranking_report
+    from benchmarks.report.page import write_page
+    from benchmarks.truth.league import RANKING
 
     with tempfile.TemporaryDirectory() as name:
         study = ranking()
         machine = replace(study.machine, cpu="".join(texts), system=texts[0])
-        players = [replace(player, name=texts[i % len(texts)] + player.name) for i, player in enumerate(study.players)]
-        pages = write_ranking_report(replace(study, machine=machine, players=players), Path(name))
+        players = [replace(one, player=texts[i % len(texts)] + one.player) for i, one in enumerate(study.standings)]
+        pages = write_page(RANKING.shown(replace(study, machine=machine, standings=players)), Path(name))
         look_at(next(page for page in pages if page.suffix == ".html"))
 
 
 @cache
 def ranking() -> Any:
-    from benchmarks.ranking.study import make_config, run_ranking
+    from benchmarks.truth.league import RANKING, configure_ranking
 
-    return run_ranking(make_config(4), temporary())
+    return RANKING.play(configure_ranking(groups=4), temporary())
 
 
 def check_shaping(texts: list[str]) -> None:

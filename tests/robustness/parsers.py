@@ -19,13 +19,12 @@ from agentgym.outside.chat.wire import read_answer
 from agentgym.outside.redaction import redact
 from agentgym.outside.text import clean, one_line, quote, read_json
 from agentgym.registry import ROWS
-from agentgym.searchqa.official.corpus import PassageReader
-from agentgym.searchqa.official.questions import read_questions
+from agentgym.searchqa.official import PassageReader, read_questions
 from agentgym.searchqa.player import SearchQAPlayer, names_in
 from agentgym.searchqa.protocol import Format, escape_tags
 from agentgym.searchqa.protocol import parse as parse_search
-from agentgym.searchqa.retrieval.formats import read_answer as read_passages
-from agentgym.searchqa.retrieval.formats import read_request
+from agentgym.searchqa.retrieval.remote import read_answer as read_passages
+from agentgym.searchqa.retrieval.remote import read_request
 from agentgym.searchqa.retriever import Passage
 from agentgym.searchqa.scoring import (
     FormatReward,
@@ -36,7 +35,7 @@ from agentgym.searchqa.scoring import (
     normalise,
     sub_match,
 )
-from agentgym.sokoban.levels import LevelFiles
+from agentgym.sokoban.tasks import LevelFiles
 from agentgym.sokoban.text import parse_level
 from agentgym.sotopia.acts import Turn, told, write
 from agentgym.sotopia.acts import parse as parse_act
@@ -46,12 +45,10 @@ from agentgym.sotopia.games.divide import Divide, Pool
 from agentgym.sotopia.games.friend import Friend, MutualFriend
 from agentgym.sotopia.games.phrases import read as read_phrases
 from agentgym.sotopia.games.schedule import Calendar, Schedule
-from agentgym.sotopia.judges.model import read_verdict
-from agentgym.sotopia.judges.rules import RulesJudge
-from agentgym.sotopia.official.games import read_game
-from agentgym.sotopia.players.model import read_act
-from agentgym.sotopia.profiles import Relationship, Scenario, Task
-from agentgym.sotopia.text import render
+from agentgym.sotopia.judge import RulesJudge
+from agentgym.sotopia.models import read_act, read_verdict
+from agentgym.sotopia.official import read_game
+from agentgym.sotopia.profiles import Relationship, Scenario, Task, render
 from agentgym.webshop.catalogue.product import read_tag
 from agentgym.webshop.nouns import words as nouns
 from agentgym.webshop.player import WebShopPlayer, keywords, mentioned, price_limit, wished_options
@@ -64,10 +61,9 @@ from agentgym.webshop.session import parse as parse_shop
 from benchmarks.panels.transcripts import read_log
 from policies.engines.judge import read_scores
 from policies.engines.step_lines import Story, ToldStep, step_lines
-from tests.agentgym.alfworld.game_files import GOALS, PROBLEM, content, grammar
-from tests.agentgym.alfworld.small_games import small_game
+from tests.agentgym.alfworld.support import GOALS, PROBLEM, content, grammar, small_game
 from tests.agentgym.outside.chat.chat_server import completion
-from tests.agentgym.sotopia.made_up import ADA, BEN, first, say
+from tests.agentgym.sotopia.support import ADA, BEN, first, say
 from tests.agentgym.webshop.small_shop import product, shop_of, visit
 from tests.robustness.chores import HOUSE
 from wrappers import PromptStyle, SymbolPlanes
@@ -352,7 +348,7 @@ def wording(form: str, text: str) -> None:
 
 @cache
 def household() -> Any:
-    from tests.agentgym.alfworld.given_games import env_of
+    from tests.agentgym.alfworld.support import env_of
 
     rooms = [("cabinet", 0, True), ("shelf", 1, False), ("sinkbasin", 2, False)]
     things = [("desklamp", [1]), ("mug", [1]), ("mug", [2]), ("teddybear", [1])]

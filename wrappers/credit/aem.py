@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.group import group_means
+from wrappers.credit.method import ENTROPY, PENALTY, Credit, Method
 from wrappers.credit.options import StatisticsOptions, credit, option
 from wrappers.credit.reply_entropy import known_entropies, min_max
 from wrappers.credit.returns import given_or_episode_level, penalties
@@ -64,3 +65,15 @@ def aem(
     modulated = known & (width >= options["least_range"])[table.group]
     factor = np.where(modulated, weight / np.where(mean > 0, mean, 1.0), 1.0)
     return factor * base - penalties(table, options, "advantage")
+
+
+METHODS = (
+    Method(
+        "aem",
+        aem,
+        "GRPO, more where the policy was sure of its reply, as replies of the task go.",
+        options=PENALTY,
+        credits=(Credit("aem", ENTROPY, "", aem),),
+        unmeasured="weigh steps by the entropy of replies, which only learned players have",
+    ),
+)

@@ -19,7 +19,10 @@ from scipy.special import expit
 from agentgym.trajectory import Floats, Ints, StepTable
 from wrappers.credit.attribution import state_actions
 from wrappers.credit.forks import over_forks
+from wrappers.credit.group import group_means, number_pairs
+from wrappers.credit.method import FITTED, NEEDS_MODEL, PENALTY, Credit, Method
 from wrappers.credit.options import WorthOptions, credit, finite_numbers, option
+from wrappers.credit.process_reward import BY_STEP, process_reward
 from wrappers.credit.returns import outcomes
 from wrappers.credit.segments import by_turn
 
@@ -130,3 +133,64 @@ def _histories(table: StepTable) -> tuple[Ints, int]:
         before = known.setdefault((before + 1) * n_pairs + pair, len(known))
         numbers[row] = before
     return numbers, len(known)
+
+
+#: Discount of values: below 1 a way to success is worth the more the shorter it is.
+GAMMA = 0.95
+
+
+def visit_values(table: StepTable, gamma: float = GAMMA) -> tuple[Floats, Floats]:
+    """Return Q of every step's state and action and V of its state, float64 (N,): means over the group's visits.
+
+    What is averaged is `gamma ** (T - 1 - t)` in a won trajectory of T steps and 0 in a lost one.
+
+    >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 0], state=["s", "u", "s"],
+    ...     action=["right", "up", "left"], next_state=["u", "goal", "pit"], reward=[0, 1, 0], won=[1, 1, 0])
+    >>> visit_values(table, 0.5)
+    (array([0.5, 1. , 0. ]), array([0.25, 1.  , 0.25]))
+    """
+    of_actions = action_targets(table, gamma=gamma, unit="state")
+    states, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
+    return of_actions, group_means(of_actions, states, len(example))[states]
+
+
+def state_advantages(table: StepTable, *, gamma: float = GAMMA) -> Floats:
+    """Return Q - V, float64 (N,): what the targets say of an action, against all that its state allowed."""
+    of_actions, of_states = visit_values(table, gamma)
+    return of_actions - of_states
+
+
+def value_gain(table: StepTable, *, gamma: float = GAMMA) -> Floats:
+    """Return V(s') - V(s), float64 (N,)."""
+    return gains(table, visit_values(table, gamma)[1])
+
+
+def gains(table: StepTable, values: Floats) -> Floats:
+    """Return the value after each step less that before it, float64 (N,).
+
+    Args:
+        table: N rows. After the last step of a trajectory the value is 1 if it was won, else 0.
+        values: float64 (N,), of the states that the steps were taken in.
+    """
+    after = np.empty(len(table))
+    after[table.order[:-1]] = values[table.order[1:]]
+    after[table.last] = table.trajectory_won
+    return after - values
+
+
+METHODS = (
+    Method(
+        "agentprm",
+        process_reward,
+        "GRPO plus the value of the action, learned from how rollouts went on, compared inside the state.",
+        options={"compare": "state", **PENALTY},
+        **BY_STEP,
+        scorer="action_value",
+        colour="#CC6677",
+        credits=(
+            Credit("agentprm", FITTED, "", state_advantages),
+            Credit("value_gain", FITTED, "", value_gain, colour="#DDCC77"),
+        ),
+        unmeasured=NEEDS_MODEL,
+    ),
+)

@@ -9,6 +9,7 @@ docs/credit/attribution.md.
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, Unpack
 
 import numpy as np
@@ -17,6 +18,7 @@ from scipy.sparse import csr_array
 from agentgym.trajectory import Floats, Ints, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import counting_sort, number_pairs
+from wrappers.credit.method import FITTED, PENALTY, Credit, Method
 from wrappers.credit.options import WorthOptions, credit, option
 from wrappers.credit.returns import outcomes
 
@@ -115,3 +117,19 @@ def _weights(counts: csr_array, worth: Floats, group: Ints, size: Ints, damping:
         along /= np.maximum(values, 0.0) + damping
         result[trajectories] = np.einsum("gij,gj->gi", vectors, along)
     return result
+
+
+METHODS = (
+    Method(
+        "attribution",
+        "wrappers.credit.spa:spa_advantages",
+        "GRPO plus what each state and action contributed to the group's outcomes, fitted by ridge regression.",
+        options={"grounding_weight": 0.0, **PENALTY},
+        colour="#44AA99",
+        credits=(
+            Credit("attribution", FITTED, "", attribution),
+            # Explained above the mean of the group, a group without contrast has no credit.
+            Credit("attribution", FITTED, "centred", functools.partial(attribution, centred=True)),
+        ),
+    ),
+)

@@ -22,6 +22,7 @@ from agentgym.trajectory.forks import chain_sums
 from wrappers.credit.branches import spread, step_rewards
 from wrappers.credit.forest import Forest, discounted_sums
 from wrappers.credit.group import others_factor, standardise
+from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import OutcomeOptions, credit, option
 from wrappers.credit.returns import discounted_returns, penalties
 from wrappers.credit.wrapper import CreditWrapper
@@ -100,3 +101,14 @@ def _against_other_trees(table: StepTable, forest: Forest, reward: Floats, optio
 
 class BPO(CreditWrapper, method=bpo):
     """Vector wrapper whose `advantages()` are `bpo(table(), **options)`."""
+
+
+METHODS = (
+    Method(
+        "bpo",
+        bpo,
+        "Siblings played from each episode's least certain step against each other, plus the episode's outcome.",
+        options={"preset": "default", **PENALTY},
+        training={"rollout.branches": 1, "rollout.branch_at": "entropy 1", "rollout.common_numbers": False},
+    ),
+)

@@ -7,6 +7,7 @@ Source: the DAPO paper and verl-agent; see docs/credit/dapo.md for where they di
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.group import TOLERANCE
 from wrappers.credit.grpo import grpo
+from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.wrapper import CreditWrapper
 
@@ -121,3 +123,22 @@ class DAPO(CreditWrapper, method=dapo):
         table = self.table()
         contrast = dict(zip(table.groups, contrasting_groups(table, **self._options), strict=True))
         return np.array([not contrast[task] for task in self.tasks], np.bool_)
+
+
+def _keeps(table: StepTable, options: Mapping[str, Any]) -> Bools:
+    return contrasting_groups(table, contrast=options["contrast"])
+
+
+METHODS = (
+    Method(
+        "dapo",
+        dapo,
+        "GRPO on success in groups that solve their task sometimes; tasks of other groups are drawn anew.",
+        options=PENALTY,
+        training={"loss.clip_high": 0.28, "loss.kl": 0.0, "rollout.resample_rounds": 10},
+        keeps=_keeps,
+        space={"loss.kl": (0.0, 0.01)},
+        contender="dapo",
+        colour="#332288",
+    ),
+)

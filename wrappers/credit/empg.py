@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import over_forks
+from wrappers.credit.method import ENTROPY, PENALTY, Credit, Method
 from wrappers.credit.options import StatisticsOptions, credit, option
 from wrappers.credit.reply_entropy import known_entropies, min_max
 from wrappers.credit.returns import given_or_episode_level, penalties
@@ -76,3 +77,15 @@ def _ahead(table: StepTable, *, values: Floats) -> Floats:
     ahead[table.order[:-1]] = values[table.order[1:]]
     ahead[table.last] = 0.0
     return ahead
+
+
+METHODS = (
+    Method(
+        "empg",
+        empg,
+        "GRPO, more where the policy was sure of its reply, and a little for leading to sure replies.",
+        options=PENALTY,
+        credits=(Credit("empg", ENTROPY, "", empg),),
+        unmeasured="weigh steps by the entropy of replies, which only learned players have",
+    ),
+)

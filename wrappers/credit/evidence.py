@@ -7,16 +7,64 @@ speaks, its signs are nearly always right, which makes it an examiner that knows
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypedDict
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, Ints, StepTable
 from wrappers.credit.graphgpo import graphgpo
 from wrappers.credit.group import centred_ranks, number_pairs
+from wrappers.credit.options import option
 from wrappers.credit.scores import step_scores
 
 #: Totals nearer than half of 10 ** -_DIGITS are ties.
 _DIGITS = 12
+
+
+class GateOptions(TypedDict, total=False):
+    """How far a scorer is trusted.
+
+    One that has learned nothing yet is noise, and standardised it is as large as the outcomes all the same.
+    """
+
+    gate: Annotated[
+        Literal["none", "accuracy", "centred", "agreement"],
+        option(
+            "none",
+            'what alpha is multiplied by: "none", 1; 2 a - 1 of the "accuracy" a with which the scores tell won from '
+            'lost trajectories, or of the "centred" one, which does not see lengths; their "agreement" with the state '
+            "graph; nothing below 0",
+        ),
+    ]
+
+
+def trust(table: StepTable, scores: Floats, gate: str) -> float:
+    """Return what alpha is multiplied by, 0..1, see `GateOptions`; scores as in `pair_accuracy`."""
+    if gate == "none":
+        return 1.0
+    if gate == "agreement":
+        return max(0.0, agreement(table, scores))
+    return max(0.0, 2 * pair_accuracy(table, scores, centred=gate == "centred") - 1)
+
+
+def worth(table: StepTable, scores: Floats, options: Mapping[str, Any]) -> dict[str, float]:
+    """Return what scores are worth on a table, for a log.
+
+    Returns:
+        "prm_pair_accuracy", "prm_centred_accuracy", "prm_agreement", "prm_scored" (share of steps with a score), and
+        "prm_gate", what alpha is multiplied by, where there is a gate.
+    """
+    figures = {
+        "prm_pair_accuracy": pair_accuracy(table, scores),
+        "prm_centred_accuracy": pair_accuracy(table, scores, centred=True),
+        "prm_agreement": agreement(table, scores),
+        "prm_scored": 1.0 - float(np.isnan(scores).mean()) if len(scores) else 0.0,
+    }
+    if options["gate"] != "none":
+        figures["prm_gate"] = trust(table, scores, options["gate"])
+    return figures
 
 
 def pair_accuracy(table: StepTable, scores: ArrayLike, *, centred: bool = False) -> float:

@@ -6,6 +6,7 @@ less often. So they are not added: the second is heard where the first is silent
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, Any, Unpack
 
 import numpy as np
@@ -14,7 +15,8 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.attribution import attribution
 from wrappers.credit.graphgpo import PRESETS as GRAPH_PRESETS
-from wrappers.credit.graphgpo import GraphGPOOptions, advantages_of, graphgpo_values
+from wrappers.credit.graphgpo import GraphGPOOptions, advantages_of, graphgpo, graphgpo_values
+from wrappers.credit.method import FITTED, PENALTY, Credit, Method
 from wrappers.credit.options import LARGEST, credit, option
 from wrappers.credit.process_reward import process_reward
 from wrappers.credit.scores import step_scores
@@ -87,3 +89,32 @@ def graphgpo_filled(table: StepTable, *, preset: str = "paper", **options: Unpac
     fitted = attribution(table, outcome=options["outcome"], centred=True)
     scores = process_reward(table, scores=fitted, alpha_trajectory=0.0)
     return advantages_of(table, credit, given) + (filled(steps, scores, options["share"]) - steps)
+
+
+#: What attribution counts, as it is, where the graph is silent: little enough to leave the graph's order as it is.
+_RAW_SHARE = 0.01
+
+
+def raw_filled(table: StepTable, *, centred: bool = False, share: float = _RAW_SHARE) -> Floats:
+    """Return GraphGPO's step level, and where it is silent a share of the attribution, float64 (N,).
+
+    `graphgpo_filled` takes attribution in units of its deviation in the group instead.
+    """
+    return fill_silent(graphgpo(table, beta_episode=0.0), attribution(table, centred=centred), share)
+
+
+METHODS = (
+    Method(
+        "graphgpo_filled",
+        graphgpo_filled,
+        "GraphGPO, with attribution as step credit where the state graph has none.",
+        options={"omega": 0.8, **PENALTY},
+        space={"omega": (0.5, 0.8)},
+        colour="#117733",
+        credits=(
+            Credit("graphgpo_filled", FITTED, "", functools.partial(graphgpo_filled, beta_episode=0.0)),
+            Credit("graphgpo_filled", FITTED, "raw", raw_filled),
+            Credit("graphgpo_filled", FITTED, "raw centred", functools.partial(raw_filled, centred=True)),
+        ),
+    ),
+)

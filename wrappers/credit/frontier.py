@@ -28,6 +28,7 @@ from wrappers.credit.attribution import attribution
 from wrappers.credit.fill_silent import filled
 from wrappers.credit.forks import over_forks, refuse_forks
 from wrappers.credit.group import LEAST_SCALE, episode_advantages, group_means, visit_advantages
+from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.returns import checked_rewards, episode_scores, outcomes, penalties
 from wrappers.credit.state_graph import StateGraph
@@ -184,3 +185,16 @@ def _values(table: StepTable, options: FrontierOptions, optimism: float) -> Fron
 
 class Frontier(CreditWrapper, method=frontier):
     """Vector wrapper whose `advantages()` are `frontier(table(), **options)`."""
+
+
+METHODS = (
+    Method(
+        "frontier",
+        frontier,
+        "GRPO plus the best way on that the group saw, optimistic at time limits; gains or attribution fill in.",
+        options={"preset": "default", **PENALTY},
+        space={"gamma": (0.9, 0.95)},
+        contender="frontier",
+        colour="#222222",
+    ),
+)

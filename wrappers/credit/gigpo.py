@@ -13,7 +13,8 @@ from typing import Annotated, Unpack
 from agentgym.trajectory import Floats, Ints, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import episode_advantages, number_pairs, visit_advantages
-from wrappers.credit.options import StatisticsOptions, credit, option, presets
+from wrappers.credit.method import PENALTY, TOTAL, Credit, Method, steps_of
+from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.returns import discounted_returns, episode_scores, penalties
 from wrappers.credit.wrapper import CreditWrapper
 
@@ -57,3 +58,23 @@ def _visits(table: StepTable) -> tuple[Ints, int]:
 
 class GiGPO(CreditWrapper, method=gigpo):
     """Vector wrapper whose `advantages()` are `gigpo(table(), **options)`."""
+
+
+def step_level(table: StepTable, *, preset: str = "paper", **options: Unpack[GiGPOOptions]) -> Floats:
+    """Return float64 (N,): what `gigpo` gives without its episode level, which it has no weight for."""
+    chosen = choose(GiGPOOptions, PRESETS, preset, options)
+    return visit_advantages(step_returns(table, chosen), *_visits(table), chosen)
+
+
+METHODS = (
+    Method(
+        "gigpo",
+        gigpo,
+        "GRPO plus discounted returns compared among visits of the same state.",
+        options={"gamma": 0.95, **PENALTY},
+        space={"gamma": (0.9, 0.95)},
+        contender="gigpo",
+        colour="#56B4E9",
+        credits=(*steps_of("gigpo", step_level), Credit("gigpo", TOTAL, "", gigpo)),
+    ),
+)

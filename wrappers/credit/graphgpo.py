@@ -9,6 +9,7 @@ Source: the GraphGPO paper (Eqs. 4 and 5) and its recipe; see docs/credit/graphg
 
 from __future__ import annotations
 
+import functools
 import numbers
 from collections.abc import Hashable, Mapping
 from typing import Annotated, Any, Literal, Unpack
@@ -16,6 +17,7 @@ from typing import Annotated, Any, Literal, Unpack
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.method import PENALTY, TOTAL, Credit, Method, steps_of
 from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.pruning import transitions
 from wrappers.credit.returns import episode_level, penalties
@@ -106,3 +108,20 @@ def _credit(table: StepTable, options: GraphGPOOptions) -> GraphCredit:
 
 class GraphGPO(CreditWrapper, method=graphgpo):
     """Vector wrapper whose `advantages()` are `graphgpo(table(), **options)`."""
+
+
+METHODS = (
+    Method(
+        "graphgpo",
+        graphgpo,
+        "GRPO plus the discounted distance to success behind each edge of the group's state graph.",
+        options={"omega": 0.8, **PENALTY},
+        space={"omega": (0.5, 0.8)},
+        contender="graphgpo",
+        colour="#D55E00",
+        credits=(
+            *steps_of("graphgpo", functools.partial(graphgpo, beta_episode=0.0)),
+            Credit("graphgpo", TOTAL, "", graphgpo),
+        ),
+    ),
+)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Unpack
 
 from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.method import EPISODE, PENALTY, Credit, Method
 from wrappers.credit.options import StatisticsOptions, credit, presets
 from wrappers.credit.returns import episode_level, penalties
 from wrappers.credit.wrapper import CreditWrapper
@@ -31,3 +32,18 @@ def grpo(table: StepTable, *, preset: str = "paper", **options: Unpack[Statistic
 
 class GRPO(CreditWrapper, method=grpo):
     """Vector wrapper whose `advantages()` are `grpo(table(), **options)`."""
+
+
+METHODS = (
+    Method(
+        "grpo",
+        grpo,
+        "An episode's return against its group, the same for every step.",
+        options=PENALTY,
+        # What is known to make it strong: DAPO's wide clip range and resampling, and no standard deviation.
+        space={"loss.clip_high": (0.2, 0.28), "rollout.resample_rounds": (0, 10), "std": ("group", "none")},
+        contender="grpo",
+        colour="#E69F00",
+        credits=(Credit("grpo", EPISODE, "", grpo),),
+    ),
+)

@@ -8,7 +8,8 @@ Source: second hand, notes on the HCAPO paper; see docs/credit/hcapo.md for what
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Unpack
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,6 +17,7 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import episode_advantages, group_means, visit_advantages
+from wrappers.credit.method import ASKS_POLICY, PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.reply_entropy import reply_entropies
 from wrappers.credit.returns import discounted_returns, episode_scores, outcomes, penalties
@@ -154,3 +156,28 @@ def _to_come(table: StepTable, options: HCAPOOptions) -> Floats:
         reward = np.zeros(len(table))
         reward[table.last] = outcomes(table, options)
     return discounted_returns(table, options["gamma"], reward - penalties(table, options, "discounted"))
+
+
+def _figures(table: StepTable, hindsight: Floats, options: Mapping[str, Any]) -> dict[str, float]:
+    """The mean of the ratios before smoothing, and the share of them at a bound."""
+    given: Any = {**options, "smoothing": 0.0}
+    ratio = hindsight_ratios(table, hindsight=hindsight, **given)
+    clipped = np.isin(ratio, (options["low"], options["high"]))
+    found = (ratio.mean(), clipped.mean()) if len(ratio) else (0.0, 0.0)
+    return {"hindsight_ratio": float(found[0]), "hindsight_clipped": float(found[1])}
+
+
+METHODS = (
+    Method(
+        "hcapo",
+        hcapo,
+        "GRPO plus returns, larger where the policy finds its reply more likely once it reads how the episode ended.",
+        options=PENALTY,
+        scored="turn",
+        argument="hindsight",
+        silent=np.nan,
+        figures=_figures,
+        scorer="reply_in_hindsight",
+        unmeasured=ASKS_POLICY,
+    ),
+)

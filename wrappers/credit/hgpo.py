@@ -17,6 +17,7 @@ from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.gigpo import GiGPOOptions, step_returns
 from wrappers.credit.group import contexts, episode_advantages, visit_advantages
+from wrappers.credit.method import PENALTY, Method, steps_of
 from wrappers.credit.options import StatisticsOptions, credit, option
 from wrappers.credit.returns import episode_scores, penalties
 from wrappers.credit.wrapper import CreditWrapper
@@ -112,3 +113,17 @@ def _check(options: HGPOOptions) -> None:
 
 class HGPO(CreditWrapper, method=hgpo):
     """Vector wrapper whose `advantages()` are `hgpo(table(), **options)`."""
+
+
+METHODS = (
+    Method(
+        "hgpo",
+        hgpo,
+        "Discounted returns compared among visits of the same state, and of the same state after the same states.",
+        options={"k": 2, "alpha": 1.0, "gamma": 0.95, **PENALTY},
+        space={"gamma": (0.9, 0.95)},
+        contender="hgpo",
+        colour="#0072B2",
+        credits=steps_of("hgpo", hgpo),  # it has no episode level unless asked
+    ),
+)

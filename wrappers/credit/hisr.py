@@ -19,7 +19,9 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, Ints, StepTable
 from wrappers.credit.forks import over_forks
+from wrappers.credit.method import NEEDS_MODEL, Method
 from wrappers.credit.options import LARGEST, credit, option
+from wrappers.credit.process_reward import BY_STEP, process_reward
 from wrappers.credit.returns import outcomes
 from wrappers.credit.scores import reply_tokens, step_scores, token_scores
 from wrappers.credit.segments import checked_segments
@@ -174,3 +176,16 @@ def _total(table: StepTable, predicted: Floats, owner: Ints, options: HISROption
     if options["scale"] == "one":
         return np.ones(table.n_trajectories)
     return np.bincount(owner, weights=predicted, minlength=table.n_trajectories).astype(np.float64)
+
+
+METHODS = (
+    Method(
+        "hisr",
+        process_reward,
+        "HISR's segment rewards still to come: contributions that a network learns, weighed by a hindsight model.",
+        options={"horizon": "to_go", "gamma": 0.99, "alpha_trajectory": 0.0},
+        **BY_STEP,
+        scorer="segmented_reward",
+        unmeasured=NEEDS_MODEL,
+    ),
+)

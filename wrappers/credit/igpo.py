@@ -8,7 +8,8 @@ Source: the IGPO paper's equations, second hand, and its release; see docs/credi
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Unpack
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +18,7 @@ from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forest import discounted_sums
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import visit_advantages
+from wrappers.credit.method import ASKS_POLICY, PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, credit, finite_numbers, option, presets
 from wrappers.credit.returns import outcomes, penalties
 
@@ -70,3 +72,24 @@ def igpo(table: StepTable, *, beliefs: ArrayLike, preset: str = "paper", **optio
     to_go = np.empty(len(table))
     to_go[table.order] = discounted_sums(compared[table.order], table.offsets[:-1], options["gamma"])
     return to_go - penalties(table, options, "advantage")
+
+
+def _figures(table: StepTable, beliefs: Floats, options: Mapping[str, Any]) -> dict[str, float]:
+    """The mean of the beliefs, and of those before the last steps."""
+    found = (beliefs.mean(), beliefs[table.last].mean()) if len(beliefs) else (0.0, 0.0)
+    return {"belief": float(found[0]), "belief_last": float(found[1])}
+
+
+METHODS = (
+    Method(
+        "igpo",
+        igpo,
+        "What each step added to the policy's belief in the right answer, and the outcome, summed to come.",
+        options=PENALTY,
+        scored="turn",
+        argument="beliefs",
+        figures=_figures,
+        scorer="answer_belief",
+        unmeasured=ASKS_POLICY,
+    ),
+)

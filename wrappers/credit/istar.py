@@ -15,9 +15,10 @@ from typing import Unpack
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.method import NEEDS_MODEL, PENALTY, Method
 from wrappers.credit.options import credit
+from wrappers.credit.process_reward import BY_STEP, ProcessRewardOptions, score_advantages
 from wrappers.credit.process_reward import PRESETS as COMMON
-from wrappers.credit.process_reward import ProcessRewardOptions, score_advantages
 
 #: The release ships the estimator against the others' mean; "authors_grpo" is its other one, in its default mode.
 PRESETS: dict[str, ProcessRewardOptions] = {
@@ -46,3 +47,19 @@ def istar(
     array([ 0.707,  1.707, -1.707])
     """
     return score_advantages(table, scores, options)
+
+
+METHODS = (
+    Method(
+        "istar",
+        istar,
+        "GRPO plus the log-ratio of a reward model, which learns from pairs of won and lost episodes, to the policy.",
+        options=PENALTY,
+        **BY_STEP,
+        scorer="implicit_reward",
+        space={"alpha": (0.5, 1.0)},
+        contender="istar",
+        colour="#AA4466",
+        unmeasured=NEEDS_MODEL,
+    ),
+)

@@ -14,6 +14,7 @@ Source: the MileGPO paper (Eqs. 1-22 and its appendix A.5); no code is public. S
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, Any, NamedTuple, Unpack
 
 import numpy as np
@@ -22,7 +23,9 @@ from scipy.sparse.csgraph import dijkstra
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.forks import first_copies, refuse_forks
+from wrappers.credit.graphgpo import graphgpo
 from wrappers.credit.group import group_means, number_pairs, visit_advantages
+from wrappers.credit.method import PENALTY, STEP, Credit, Method
 from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.returns import episode_level, penalties
 from wrappers.credit.state_graph import StateGraph
@@ -229,3 +232,31 @@ def _rise(potential: Floats, before: Ints, after: Ints) -> Floats:
 
 class MileGPO(CreditWrapper, method=milegpo):
     """Vector wrapper whose `advantages()` are `milegpo(table(), **options)`."""
+
+
+def branches(table: StepTable) -> Floats:
+    """Return the contrast of branches alone: the share of a step's takers that won, less its siblings' mean."""
+    found = milestones(table)
+    return found.branch[found.pair]
+
+
+def graph_and_branches(table: StepTable) -> Floats:
+    """Return GraphGPO's step level and .3 of the contrast of branches."""
+    return graphgpo(table, beta_episode=0.0) + 0.3 * branches(table)
+
+
+_step_level = functools.partial(milegpo, gamma=0.8, omega=0.8, alpha_episode=0.0)
+METHODS = (
+    Method(
+        "milegpo",
+        milegpo,
+        "GraphGPO plus, where distances tie, coming nearer to states of won episodes and farther from traps.",
+        options={"gamma": 0.8, "omega": 0.8, **PENALTY},
+        credits=(
+            Credit("milegpo", STEP, "", _step_level, recent=True),
+            Credit("milegpo", STEP, "webshop", functools.partial(_step_level, preset="webshop"), recent=True),
+            Credit("branches", STEP, "", branches, recent=True),
+            Credit("graphgpo", STEP, "with branches", graph_and_branches, recent=True),
+        ),
+    ),
+)

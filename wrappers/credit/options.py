@@ -354,6 +354,21 @@ def declaration(function: Callable[..., object]) -> tuple[Any, dict[str, Any]]:
     return found
 
 
+def all_options(function: Callable[..., object], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return every option of a credit method, given ones in place of the preset's; if it declares none, those alone.
+
+    >>> from wrappers.credit import rloo
+    >>> all_options(rloo, {"preset": "authors", "penalty": "advantage"})["invalid_penalty"]
+    0.1
+    """
+    found = vars(function).get(_DECLARED)
+    if found is None:
+        return dict(given)
+    preset = given.get("preset", next(iter(found[1])))
+    options_type, known = found
+    return dict(choose(options_type, known, preset, {name: value for name, value in given.items() if name != "preset"}))
+
+
 def option_table(options_type: type[OptionsT], presets: Mapping[str, OptionsT]) -> str:
     """Return the options as a Markdown table: a method's own first, then those that many share."""
     lines = ["| option | " + " | ".join(presets) + " | values | meaning |", "|---" * (3 + len(presets)) + "|"]

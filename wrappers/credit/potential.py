@@ -13,6 +13,8 @@ GRPO's of episodes. Formulas and sources of the presets: docs/credit/potential.m
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Annotated, Any, Literal, Unpack
 
 import gymnasium as gym
@@ -22,6 +24,7 @@ from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forest import discounted_sums
 from wrappers.credit.forks import over_forks, refuse_forks
 from wrappers.credit.group import TOLERANCE, episode_advantages, group_means, number_pairs, visit_advantages
+from wrappers.credit.method import PENALTY, STEP, TOTAL, Credit, Method
 from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.returns import discounted_returns, episode_scores, penalties
 from wrappers.credit.state_values import StateValues, ValueOptions, actions_of_states, difference, state_values
@@ -225,3 +228,69 @@ class Potential(CreditWrapper, method=potential):
 
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], *, preset: str = "g2po", **options: Any) -> None:
         super().__init__(env, preset=preset, **options)
+
+
+def _step_credit(preset: str, **options: Any) -> Callable[[StepTable], Floats]:
+    return functools.partial(potential, preset=preset, alpha_episode=0.0, **options)
+
+
+METHODS = (
+    Method(
+        "g2po",
+        potential,
+        "GRPO plus the gain in mean discounted outcome, compared in the state and over the task.",
+        options={"preset": "g2po", **PENALTY},
+        credits=(
+            Credit("g2po", STEP, "", _step_credit("g2po"), recent=True),
+            Credit("g2po", STEP, "authors", _step_credit("g2po_authors"), recent=True),
+        ),
+    ),
+    Method(
+        "pgpo",
+        potential,
+        "Returns compared in the state plus, where a task is seldom won, the gain in mean discounted outcome.",
+        options={"preset": "pgpo", **PENALTY},
+        credits=(
+            Credit("pgpo", STEP, "", _step_credit("pgpo", alpha_return=0.0, gate="none"), recent=True),
+            Credit("pgpo", TOTAL, "", functools.partial(potential, preset="pgpo"), recent=True),
+        ),
+    ),
+    Method(
+        "gated_bepo",
+        potential,
+        "Gains in Bellman values, summed to come, where a state was left in several ways; GRPO elsewhere.",
+        options={"preset": "gated_bepo", **PENALTY},
+        space={"gamma": (0.9, 0.95)},
+        contender="gated_bepo:lam=0.0:gate=none",
+        colour="#661100",
+        credits=(
+            # The fixed point alone: one step ahead, in every state.
+            Credit("bellman", STEP, "", _step_credit("gated_bepo", lam=0.0, gate="none"), recent=True),
+            Credit("gated_bepo", STEP, "", _step_credit("gated_bepo"), recent=True),
+        ),
+    ),
+    Method(
+        "gagpo",
+        potential,
+        "Gains in mean discounted outcome, summed to come and compared over the task.",
+        options={"preset": "gagpo", **PENALTY},
+        credits=(
+            Credit("gagpo", STEP, "", _step_credit("gagpo"), recent=True),
+            Credit("gagpo", STEP, "lambda 0", _step_credit("gagpo", lam=0.0), recent=True),
+        ),
+    ),
+    Method(
+        "ecpo",
+        potential,
+        "GRPO plus what an action is worth in its state, little where it was seen seldom or its returns scatter.",
+        options={"preset": "ecpo", **PENALTY},
+        credits=(Credit("ecpo", STEP, "", _step_credit("ecpo"), recent=True),),
+    ),
+    Method(
+        "rtmc",
+        potential,
+        "What an action is worth above its state, both from first visits.",
+        options={"preset": "rtmc", **PENALTY},
+        credits=(Credit("rtmc", STEP, "", _step_credit("rtmc"), recent=True),),
+    ),
+)

@@ -10,23 +10,26 @@ Source: the PRIME paper and its recipe in verl; see docs/credit/prime.md for whe
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Unpack
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
+from wrappers.credit.evidence import GateOptions, trust, worth
 from wrappers.credit.forest import discounted_sums
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import others_factor
+from wrappers.credit.method import NEEDS_MODEL, PENALTY, Method
 from wrappers.credit.options import EpisodeOptions, credit, option, presets
 from wrappers.credit.returns import penalties
 from wrappers.credit.rloo import against_others
-from wrappers.credit.scores import reply_tokens, token_scores
+from wrappers.credit.scores import reply_lengths, reply_tokens, token_scores
 from wrappers.credit.token_gae import whiten
 
 
-class PRIMEOptions(EpisodeOptions, total=False):
+class PRIMEOptions(EpisodeOptions, GateOptions, total=False):
     """Options of `prime`; invalid steps are penalised in the outcome, not in the process rewards."""
 
     per: Annotated[
@@ -79,13 +82,18 @@ PRESETS: dict[str, PRIMEOptions] = presets(
 @credit(PRIMEOptions, **PRESETS)
 @over_forks("scores", "mask")
 def prime(
-    table: StepTable, *, scores: ArrayLike, mask: ArrayLike, preset: str = "paper", **options: Unpack[PRIMEOptions]
+    table: StepTable,
+    *,
+    scores: ArrayLike,
+    mask: ArrayLike | None = None,
+    preset: str = "paper",
+    **options: Unpack[PRIMEOptions],
 ) -> Floats:
     """Return the advantage of every reply token.
 
     Args:
         scores: float (N, K), r of the tokens of each row's reply; nan: not scored; anything where masked.
-        mask: bool (N, K), True = a token of the reply.
+        mask: bool (N, K), True = a token of the reply; None: by the table's replies.
 
     Returns:
         float64 (N, K), 0 where masked. A token (or step) that is not scored has no process part, enters no mean, adds
@@ -100,8 +108,9 @@ def prime(
     array([[ 1.8,  1.3],
            [-1.4,  0. ]])
     """
-    kept = reply_tokens(mask, len(table))
-    reward = token_scores("scores", scores, kept)[table.order]
+    kept = _written(table) if mask is None else reply_tokens(mask, len(table))
+    given = token_scores("scores", scores, kept)
+    reward = given[table.order]
     inside = kept[table.order]
     length = inside.sum(axis=1)
     process = np.zeros(kept.shape)
@@ -116,10 +125,22 @@ def prime(
         process[some] = _process_part(table, _per_trajectory(table, some), said[some], options)[:, None]
     process[table.order] = process.copy()
     outcome = against_others(table, options)
-    advantages = np.where(kept, options["alpha"] * process + options["alpha_trajectory"] * outcome[:, None], 0.0)
+    alpha = options["alpha"] * trust(table, given.sum(axis=1), options["gate"])
+    advantages = np.where(kept, alpha * process + options["alpha_trajectory"] * outcome[:, None], 0.0)
     if options["whiten"]:
         advantages = whiten(advantages, kept)
     return np.where(kept, advantages - penalties(table, options, "advantage")[:, None], 0.0)
+
+
+def _written(table: StepTable) -> Bools:
+    """Bool (N, K), True = a token of the reply, K tokens of the longest."""
+    lengths = reply_lengths(table)
+    written: Bools = np.arange(lengths.max(initial=1)) < lengths[:, None]
+    return written
+
+
+def _worth(table: StepTable, scores: Floats, options: Mapping[str, Any]) -> dict[str, float]:
+    return worth(table, np.where(_written(table), scores, 0.0).sum(axis=1), options)
 
 
 def _per_trajectory(table: StepTable, counts: Ints | Bools) -> Ints:
@@ -172,3 +193,19 @@ def _process_part(table: StepTable, length: Ints, value: Floats, options: PRIMEO
         factor = np.where(n == 1, 0.0, factor)
     value = np.where(heard, (value - level[trajectory]) * factor[group][trajectory], 0.0)
     return np.where(heard, discounted_sums(value, starts, options["gamma"]), 0.0)
+
+
+METHODS = (
+    Method(
+        "prime",
+        prime,
+        "Per token, the log-ratio to come of a reward model, which learns from outcomes, to the start, plus RLOO.",
+        options={"whiten": True, **PENALTY},
+        scored="token",
+        argument="scores",
+        figures=_worth,
+        scorer="implicit_reward",
+        settings={"loss": "ce", "reduce": "sum", "reference": "start", "order": "before"},
+        unmeasured=NEEDS_MODEL,
+    ),
+)

@@ -7,21 +7,23 @@ Which scores may be compared with which is a matter of what they are; see docs/c
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Unpack
+from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from agentgym.trajectory.forks import counts_so_far
+from wrappers.credit.evidence import GateOptions, trust, worth
 from wrappers.credit.group import number_pairs, others_factor, visit_advantages
+from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, credit, option, presets
 from wrappers.credit.returns import episode_level, mean_returns, penalties
 from wrappers.credit.rloo import against_others
 from wrappers.credit.scores import step_scores
 
 
-class ProcessRewardOptions(StatisticsOptions, total=False):
+class ProcessRewardOptions(StatisticsOptions, GateOptions, total=False):
     """Options of `process_reward` and `istar`; std, ddof and eps are those of both levels."""
 
     alpha: Annotated[float, option(1.0, "weight of the step level")]
@@ -109,7 +111,8 @@ def score_advantages(table: StepTable, scores: ArrayLike, options: ProcessReward
         episodes = against_others(table, options)
     else:
         episodes = episode_level(table, options)
-    advantages = options["alpha_trajectory"] * episodes + options["alpha"] * steps
+    alpha = options["alpha"] * trust(table, said, options["gate"])
+    advantages = options["alpha_trajectory"] * episodes + alpha * steps
     return advantages - penalties(table, options, "advantage")
 
 
@@ -150,3 +153,17 @@ def _first_scored(table: StepTable, scored: Bools) -> Ints:
     """The first scored row of each episode that has one; each row once, however many share it."""
     first = scored & (counts_so_far(table, scored) == 1)
     return np.flatnonzero(first) if table.has_forks else table.order[first[table.order]]
+
+
+#: How a method reads a scorer of steps.
+BY_STEP: Any = {"scored": "turn", "argument": "scores", "figures": worth}
+
+METHODS = (
+    Method(
+        "judge",
+        process_reward,
+        "GRPO plus a judge's scores of the steps, compared inside the group; the judge is given to the trainer.",
+        options=PENALTY,
+        **BY_STEP,
+    ),
+)

@@ -8,13 +8,16 @@ Source: RAGEN's rollout filter, its guide and its code; see docs/credit/ragen2.m
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 
 from agentgym.trajectory import Bools, Floats, StepTable
+from wrappers.credit.dapo import contrasting_groups
 from wrappers.credit.group import TOLERANCE
 from wrappers.credit.grpo import grpo
+from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.returns import outcomes
 from wrappers.credit.wrapper import CreditWrapper
@@ -82,3 +85,19 @@ def _spread_groups(table: StepTable, options: RAGEN2Options) -> Bools:
 
 class RAGEN2(CreditWrapper, method=ragen2):
     """Vector wrapper whose `advantages()` are `ragen2(table(), **options)`."""
+
+
+def _keeps(table: StepTable, options: Mapping[str, Any]) -> Bools:
+    """The filter goes by what an episode is worth: kept are groups in which not all are worth the same."""
+    return contrasting_groups(table, contrast=options["outcome"])
+
+
+METHODS = (
+    Method(
+        "ragen2",
+        ragen2,
+        "GRPO in the groups whose returns spread the most; the others are left out.",
+        options=PENALTY,
+        keeps=_keeps,
+    ),
+)

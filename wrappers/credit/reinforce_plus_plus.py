@@ -16,6 +16,7 @@ import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.group import whitened
+from wrappers.credit.method import EPISODE, PENALTY, Credit, Method
 from wrappers.credit.options import (
     EpisodeOptions,
     OutcomeOptions,
@@ -151,3 +152,22 @@ class ReinforcePlusPlus(CreditWrapper, method=reinforce_plus_plus):
 
 class ReinforcePlusPlusBaseline(CreditWrapper, method=reinforce_plus_plus_baseline):
     """Vector wrapper whose `advantages()` are `reinforce_plus_plus_baseline(table(), **options)`."""
+
+
+METHODS = (
+    Method(
+        "reinforce_plus_plus",
+        reinforce_plus_plus,
+        "The rewards still to come, on the scale of the whole batch.",
+        options={"gamma": 1.0, **PENALTY},
+        colour="#882255",
+        credits=(Credit("reinforce_plus_plus", EPISODE, "", reinforce_plus_plus),),
+    ),
+    Method(
+        "reinforce_plus_plus_baseline",
+        reinforce_plus_plus_baseline,
+        "An episode's return against its group, on the scale of the whole batch.",
+        options=PENALTY,
+        colour="#AA4499",
+    ),
+)

@@ -9,11 +9,13 @@ Source: the RewardFlow paper (Eq. 5 is Group(s)) and its release; see docs/credi
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, Unpack
 
 import numpy as np
 
 from agentgym.trajectory import Floats, StepTable
+from wrappers.credit.method import PENALTY, STEP, TOTAL, Credit, Method, steps_of
 from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
 from wrappers.credit.pruning import transitions
 from wrappers.credit.published.rewardflow import ReleaseOptions, is_released, released_flow
@@ -93,3 +95,23 @@ def _flow(table: StepTable, options: RewardFlowOptions) -> tuple[GraphCredit, St
 
 class RewardFlow(CreditWrapper, method=rewardflow):
     """Vector wrapper whose `advantages()` are `rewardflow(table(), **options)`."""
+
+
+_step_level = functools.partial(rewardflow, alpha_trajectory=0.0)
+METHODS = (
+    Method(
+        "rewardflow",
+        rewardflow,
+        "GRPO plus the gain in discounted distance to success on the group's state graph.",
+        options={"gamma": 0.9, **PENALTY},
+        space={"gamma": (0.8, 0.9)},
+        contender="rewardflow",
+        colour="#009E73",
+        credits=(
+            *steps_of("rewardflow", _step_level),
+            # The paper gives no step credit to moves that change nothing; as self loops they are compared as well.
+            Credit("rewardflow", STEP, "self loops", functools.partial(_step_level, invalid="self_loop")),
+            Credit("rewardflow", TOTAL, "", rewardflow),
+        ),
+    ),
+)

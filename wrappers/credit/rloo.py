@@ -12,6 +12,7 @@ from typing import Unpack
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import episode_advantages, first_rows, others_factor
+from wrappers.credit.method import EPISODE, PENALTY, Credit, Method
 from wrappers.credit.options import EpisodeOptions, StatisticsOptions, credit
 from wrappers.credit.returns import episode_scores, penalties, shared_level
 from wrappers.credit.wrapper import CreditWrapper
@@ -49,3 +50,15 @@ def _mean_only(options: EpisodeOptions) -> StatisticsOptions:
 
 class RLOO(CreditWrapper, method=rloo):
     """Vector wrapper whose `advantages()` are `rloo(table(), **options)`."""
+
+
+METHODS = (
+    Method(
+        "rloo",
+        rloo,
+        "An episode's return against the mean of the group's other episodes.",
+        options=PENALTY,
+        colour="#CC79A7",
+        credits=(Credit("rloo", EPISODE, "", rloo),),
+    ),
+)

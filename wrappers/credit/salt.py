@@ -15,6 +15,7 @@ import numpy as np
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import episode_advantages, group_means, number_pairs
+from wrappers.credit.method import PENALTY, STEP, Credit, Method
 from wrappers.credit.options import StatisticsOptions, credit, option
 from wrappers.credit.returns import episode_scores, penalties
 from wrappers.credit.rloo import against_others
@@ -66,3 +67,14 @@ def salt(table: StepTable, *, preset: str = "paper", **options: Unpack[SALTOptio
 
 class SALT(CreditWrapper, method=salt):
     """Vector wrapper whose `advantages()` are `salt(table(), **options)`."""
+
+
+METHODS = (
+    Method(
+        "salt",
+        salt,
+        "GRPO, averaged over the episodes that took the same step.",
+        options=PENALTY,
+        credits=(Credit("salt", STEP, "", salt, recent=True),),
+    ),
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from agentgym.trajectory import Bools, Floats
+from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.options import LARGEST
 from wrappers.credit.token_gae import checked_flags
 
@@ -86,3 +86,18 @@ def token_scores(name: str, values: ArrayLike, mask: Bools) -> Floats:
             f"token {column} of row {row} has {inside[row, column]}, beyond {LARGEST:g}"
         )
     return inside
+
+
+def reply_lengths(table: StepTable) -> Ints:
+    """Return int64 (N,): how many tokens each row's reply has.
+
+    Raises:
+        ValueError: the table holds no replies, or a row's reply no tokens.
+    """
+    if table.replies is None:
+        raise ValueError("the table holds no replies; collect it with a policy that returns token ids")
+    lengths = np.array([0 if reply is None else len(reply.token_ids) for reply in table.replies], np.int64)
+    if not lengths.all():
+        row = int(np.argmin(lengths))
+        raise ValueError(f"row {row} has no reply tokens; only a policy that returns token ids can be trained")
+    return lengths

@@ -9,15 +9,18 @@ Source: the SPA paper and its release; see docs/credit/spa.md for where they dif
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Unpack
+from typing import Annotated, Any, Literal, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.credit.attribution import attribution
+from wrappers.credit.evidence import trust, worth
 from wrappers.credit.forks import over_forks
+from wrappers.credit.method import NEEDS_MODEL, Method
 from wrappers.credit.options import WorthOptions, credit, option
+from wrappers.credit.process_reward import ProcessRewardOptions, process_reward
 from wrappers.credit.returns import outcomes
 from wrappers.credit.scores import step_scores
 from wrappers.credit.segments import by_turn
@@ -153,3 +156,52 @@ def _executed(table: StepTable, refusals: tuple[str, ...]) -> Bools:
     executed = ~refused[table.next_state]
     executed[table.last] = True
     return executed
+
+
+class SPAAdvantageOptions(ProcessRewardOptions, SPAOptions, total=False):
+    """Options of `spa_advantages`: those of `spa` for the rewards, and of `process_reward` for their use."""
+
+
+@credit(SPAAdvantageOptions, paper={"outcome": "won"})
+def spa_advantages(
+    table: StepTable,
+    *,
+    contributions: ArrayLike | Literal["ridge"] = "ridge",
+    preset: str = "paper",
+    **options: Unpack[SPAAdvantageOptions],
+) -> Floats:
+    """Return the advantage of every step: rewards as `spa`, used as scores of `process_reward`.
+
+    Args:
+        contributions: as `spa`; alpha is multiplied by what they are worth, where there is a gate.
+    """
+    known: Any = contributions
+    if isinstance(contributions, str):
+        known = attribution(table, outcome=options["outcome"])
+    rewarding, using = (
+        {name: options[name] for name in kind.__annotations__}  # type: ignore[literal-required]
+        for kind in (SPAOptions, ProcessRewardOptions)
+    )
+    using |= {"alpha": options["alpha"] * trust(table, known, options["gate"]), "gate": "none"}
+    return process_reward(table, scores=spa(table, contributions=known, **rewarding), **using)
+
+
+METHODS = (
+    Method(
+        "spa",
+        spa_advantages,
+        "GRPO plus SPA's step rewards: contributions by ridge regression, less a half for a refused action.",
+        options={"grounding": "penalty"},
+        unmeasured=NEEDS_MODEL,
+    ),
+    Method(
+        "spa_network",
+        spa_advantages,
+        "GRPO plus SPA's step rewards, with contributions that a network learns to sum to the outcome.",
+        options={"grounding": "penalty"},
+        scored="turn",
+        argument="contributions",
+        figures=worth,
+        scorer="contribution",
+    ),
+)

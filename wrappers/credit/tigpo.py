@@ -21,7 +21,9 @@ from numpy.typing import ArrayLike
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.group import first_rows, number_pairs, standardise, visit_advantages
+from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, choose, credit, finite_numbers, option, presets
+from wrappers.credit.process_reward import BY_STEP, process_reward
 from wrappers.credit.returns import episode_scores, penalties
 from wrappers.credit.task_graph import TaskGraphs
 from wrappers.credit.wrapper import CreditWrapper
@@ -163,3 +165,15 @@ class TIGPO(CreditWrapper, method=tigpo):
         table = self.table()
         self.history.add_table(table)
         self.earlier.update(task_scores(table, **self._options))
+
+
+METHODS = (
+    Method(
+        "tigpo",
+        process_reward,
+        "GraphGPO with the distances of all that was ever seen of the task.",
+        options={"compare": "state", "outcome": "won", **PENALTY},
+        **BY_STEP,
+        scorer="task_distance",
+    ),
+)

@@ -17,6 +17,7 @@ from agentgym.trajectory.forks import chain_sums
 from wrappers.credit.branches import spread, step_rewards
 from wrappers.credit.forest import Forest
 from wrappers.credit.group import standardise
+from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import OutcomeOptions, credit, option
 from wrappers.credit.returns import penalties
 from wrappers.credit.wrapper import CreditWrapper
@@ -123,3 +124,17 @@ def _above(table: StepTable, forest: Forest, mean: Floats, of_group: bool) -> Fl
 
 class TreeGRPO(CreditWrapper, method=tree_grpo):
     """Vector wrapper whose `advantages()` are `tree_grpo(table(), **options)`."""
+
+
+METHODS = (
+    Method(
+        "tree_grpo",
+        tree_grpo,
+        "GRPO inside trees that part at random steps, plus GRPO over the trees of a task.",
+        options=PENALTY,
+        training={"rollout.branches": 1, "rollout.branch_at": "random 1", "rollout.common_numbers": False},
+        space={"groups": (8, 16)},
+        contender="tree_grpo",
+        colour="#888888",
+    ),
+)

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats
 from wrappers.credit.group import group_means
+from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import LARGEST, check_shares
 from wrappers.credit.token_gae import checked_arrays, checked_flags, checked_turns
 
@@ -88,3 +89,17 @@ def vetta(
     means = group_means(tokens[kept], turn[kept], len(per_turn))
     advantages = np.where(kept, per_turn[turn] + alpha * (tokens - means[turn]), 0.0)
     return advantages, np.where(kept, tokens + value, 0.0), turn_returns
+
+
+METHODS = (
+    Method(
+        "vetta",
+        "baselines.ppo:ppo",
+        "Advantages over turns with a learned critic, and a third of what tells the tokens of a turn apart.",
+        options={"level": "residual", "gamma": 0.95, "lam": 0.95, **PENALTY},
+        scored="token",
+        scorer="critic",
+        settings={"level": "token"},
+        unmeasured="needs a critic",
+    ),
+)

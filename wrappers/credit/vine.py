@@ -21,6 +21,7 @@ from agentgym.trajectory import Ending, Floats, StepTable
 from wrappers.credit.branches import spread, step_rewards
 from wrappers.credit.forest import discounted_sums
 from wrappers.credit.group import first_rows, number_pairs, whitened
+from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import OutcomeOptions, credit, option
 from wrappers.credit.returns import discounted_returns, penalties
 from wrappers.credit.wrapper import CreditWrapper
@@ -161,3 +162,18 @@ def _values_elsewhere(table: StepTable, continuations: StepTable, returns: Float
 
 class Vine(CreditWrapper, method=vine):
     """Vector wrapper whose `advantages()` are `vine(table(), **options)`."""
+
+
+METHODS = (
+    Method(
+        "vine",
+        vine,
+        "What each step gained in value, values being mean returns of 4 continuations of each state of the group.",
+        options={"pool": "state", **PENALTY},
+        training={"rollout.branches": 4, "rollout.branch_at": "distinct"},
+        # Continuations take most of the tokens: with fewer tasks per iteration there are more iterations.
+        space={"groups": (4, 8)},
+        contender="vine",
+        colour="#6699CC",
+    ),
+)

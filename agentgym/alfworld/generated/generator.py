@@ -1,4 +1,4 @@
-"""Generated games: a room, things that lie around in it, and a task that can be done.
+"""Generated games: a room, things that lie around in it, and a task that can be done; and their collection.
 
 A game is a function of its `GameSpec` alone. In form it is like an official one: names and their numbers, sentences,
 closed doors at the start, a start where nothing is in reach, shared places, a walkthrough that is shortest.
@@ -6,10 +6,13 @@ closed doors at the start, a start where nothing is in reach, shared places, a w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import copy
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 
@@ -27,12 +30,15 @@ from agentgym.alfworld.generated.households import (
     PROPORTIONS,
     ROOMS,
     SINGLE,
+    SPLITS,
     TARGETS,
+    Draws,
+    Layout,
+    layouts,
 )
-from agentgym.alfworld.generated.layouts import SPLITS, Draws, Layout, layouts
 from agentgym.alfworld.goals import SENTENCES, Goal
 from agentgym.alfworld.rules import World
-from agentgym.checks import real, suggest
+from agentgym.checks import real, suggest, whole
 
 LAMP = "desklamp"
 
@@ -44,17 +50,14 @@ _TRIES = 8
 
 @dataclass(frozen=True)
 class GameSpec:
-    """Which game to generate.
+    """Which game to generate; a value out of range is a ValueError.
 
     Attributes:
-        split: one of `layouts.SPLITS`; "valid_unseen" is played in other layouts than the two others.
+        split: one of `SPLITS`; "valid_unseen" is played in other layouts than the two others.
         index: number of the game in the split, from 0; there is no last one.
         seed: another one gives other layouts and games.
         dialect: wording, one of `game.DIALECTS`.
         ghosts: probability that an object is listed in a second receptacle too, as happens in official games.
-
-    Raises:
-        ValueError: when a value is out of range.
     """
 
     split: str
@@ -100,13 +103,7 @@ def schedule(seed: int, split: str, block: int) -> tuple[str, ...]:
 
 
 class _Household:
-    """One game in the making.
-
-    Args:
-        spec: which.
-        task_type: what is to be done.
-        draws: the game's random numbers.
-    """
+    """One game in the making."""
 
     def __init__(self, spec: GameSpec, task_type: str, draws: Draws) -> None:
         self.spec = spec
@@ -316,3 +313,104 @@ def _lower(kinds: Iterable[str]) -> frozenset[str]:
 def _union(masks: dict[str, int], kinds: Iterable[str]) -> int:
     """Objects of all these kinds."""
     return sum(masks[kind] for kind in kinds if kind in masks)
+
+
+#: Games that `reset` draws from unless told otherwise: about as many as the official splits have.
+NUM_GAMES: dict[str, int] = {"train": 3600, "valid_seen": 144, "valid_unseen": 144}
+
+# one name per game: "007" is not taken for "7", episodes are grouped by task_id
+_TRIAL = re.compile(rf"trial_({'|'.join(SPLITS)})_(0|[1-9][0-9]{{0,99}})")
+
+
+class GeneratedGames:
+    """The games of the generator; task_id "<task type>-<object>-None-<receptacle>-<scene>/trial_<split>_<index>".
+
+    Args:
+        game_seed: another one gives other layouts and games.
+        num_games: number of games of each split, None for `NUM_GAMES`; by their task_id further ones are there too.
+        dialect, ghosts: see `GameSpec`.
+
+    >>> games = GeneratedGames()
+    >>> game = games.by_index("valid_unseen", 3)
+    >>> games.by_id(game.task_id, None) is game
+    True
+    """
+
+    first = "train"
+
+    def __init__(
+        self, *, game_seed: Any = 0, num_games: Any = None, dialect: str = "move", ghosts: float = 0.0
+    ) -> None:
+        for name, value, least in (("game_seed", game_seed, 0), ("num_games", num_games, 1)):
+            if value is not None or name != "num_games":
+                whole(name, value, least)
+        self._num_games = None if num_games is None else int(num_games)
+        self._fixed: dict[str, Any] = {"seed": int(game_seed), "dialect": dialect, "ghosts": ghosts}
+        GameSpec("train", 0, **self._fixed)  # checks the values
+        self._kinds = TASK_TYPES
+        self.splits = tuple(SPLITS)
+        self.name = f"the generated games (num_games={num_games})"
+
+    def of_types(self, kinds: tuple[str, ...]) -> GeneratedGames:
+        """Return the games of some task types alone; by name the others are still found."""
+        narrowed = copy.copy(self)
+        narrowed._kinds = kinds
+        narrowed.name = f"{self.name} of the types {', '.join(kinds)}"
+        return narrowed
+
+    def dialect(self, split: str) -> str:
+        """Return the wording of the split's games."""
+        return str(self._fixed["dialect"])
+
+    def count(self, split: str) -> int:
+        """Return the number of games of a split."""
+        return _count(self._fixed["seed"], split, self._num_games, self._kinds)
+
+    def by_index(self, split: str, index: int) -> Game:
+        """Return a game by its index from 0, or raise an IndexError past the last one."""
+        if index >= self.count(split):
+            raise IndexError(index)
+        if self._kinds is TASK_TYPES:
+            return self._game(split, index)
+        block, position = divmod(index, sum(PROPORTIONS[kind] for kind in self._kinds))
+        kinds = schedule(self._fixed["seed"], split, block)
+        fitting = [i for i, kind in enumerate(kinds) if kind in self._kinds]
+        return self._game(split, block * BLOCK + fitting[position])
+
+    def by_id(self, task_id: str, split: str | None) -> Game:
+        """Return the game of a task_id that `by_index` gave, of any split when it is None."""
+        trial = _TRIAL.fullmatch(task_id.rpartition("/")[2])
+        if not trial:
+            raise ValueError(
+                f"unknown task_id {task_id!r:.200}: expected '<task folder>/trial_<split>_<index>', such as "
+                f"{self._game('train', 0).task_id!r}; splits: {', '.join(SPLITS)}"
+            )
+        if split is not None and split != trial[1]:
+            raise ValueError(f"the game {task_id!r:.200} is one of split {trial[1]!r}, not of {split!r}")
+        game = self._game(trial[1], int(trial[2]))
+        if game.task_id != task_id:
+            raise ValueError(
+                f"unknown task_id {task_id!r:.200}: with game_seed={self._fixed['seed']}, game {trial[2]} of split "
+                f"{trial[1]!r} is {game.task_id!r}; was the task_id made with another game_seed?"
+            )
+        return game
+
+    def ids(self, split: str) -> Iterator[str]:
+        """Yield the task_ids of a split in order; each game is generated for it."""
+        return (self.by_index(split, index).task_id for index in range(self.count(split)))
+
+    def _game(self, split: str, index: int) -> Game:
+        return _remembered(split, index, *self._fixed.values())
+
+
+@lru_cache(maxsize=4096)
+def _remembered(split: str, index: int, seed: int, dialect: str, ghosts: float) -> Game:
+    return generate(GameSpec(split, index, seed, dialect, ghosts))
+
+
+@lru_cache(maxsize=256)
+def _count(seed: int, split: str, num_games: int | None, kinds: tuple[str, ...]) -> int:
+    """How many of the first games of a split are of some task types."""
+    blocks, rest = divmod(NUM_GAMES[split] if num_games is None else num_games, BLOCK)
+    per_block = sum(PROPORTIONS[kind] for kind in kinds)
+    return blocks * per_block + sum(kind in kinds for kind in schedule(seed, split, blocks)[:rest])

@@ -67,8 +67,7 @@ def read_game(data: Any, task_id: str) -> Game:
     """Return the game of a decoded `game.tw-pddl`.
 
     Args:
-        data: the file's content, a JSON object with at least `pddl_problem` and `grammar`; `walkthrough` is a list of
-            commands, if there is one.
+        data: a JSON object with at least `pddl_problem` and `grammar`, and maybe `walkthrough`, a list of commands.
         task_id: "<task folder>/<trial folder>".
 
     Raises:

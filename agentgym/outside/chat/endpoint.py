@@ -34,7 +34,7 @@ _KEPT = ("answered", "prompt_tokens", "completion_tokens", "cost")
 
 
 class ChatEndpoint:
-    """Asks a model many things at once; see docs/sotopia-endpoints.md.
+    """Asks a model many things at once; see docs/environments/sotopia.md.
 
     A request that fails, after all its tries (see `agentgym.outside.http.HttpClient`), gives a `ChatFailure` and leaves
     the others alone. An answer is a function of the request: equal requests of one call are sent once, so give

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from agentgym.searchqa.generated.names import MAKERS
-from agentgym.searchqa.generated.world import COUNTRY, EVENT, PERSON, TOWN, WORK, Entity, World, pick
+from agentgym.searchqa.generated.world import COUNTRY, EVENT, MAKERS, PERSON, TOWN, WORK, Entity, World, pick
 from agentgym.searchqa.question import Question
 
 #: Sources of generated questions, in the order of their tables.

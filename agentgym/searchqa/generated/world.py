@@ -1,7 +1,8 @@
 """A made-up world: countries, towns, people, works and events whose facts agree with one another.
 
 Nobody is born after having written a book, wins after death, or is married to somebody who is not married back; a
-parent has the child's surname; a capital lies in its country.
+parent has the child's surname; a capital lies in its country. Every name is put together from two words or more of the
+tables below, so that no two worlds share an entity although they use the same words.
 """
 
 from __future__ import annotations
@@ -13,7 +14,92 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.searchqa.generated import names
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+WOMEN = _words(
+    "Ada Agnes Alma Anna Astrid Beatrix Berta Carla Celia Clara Cora Daria Delia Dora Edith Elena Elsa Emilia Erika "
+    "Esther Flora Frida Greta Hanna Helga Ida Ilse Ingrid Irma Judith Klara Laura Lena Lidia Linda Lucia Magda Maria "
+    "Marta Mina Nadia Nora Olga Paula Rosa Ruth Selma Silvia Thea Vera"
+)
+MEN = _words(
+    "Adam Albert Anton Arne August Axel Bruno Carl Cedric Conrad David Edgar Emil Erik Felix Frank Fritz Georg Gregor "
+    "Gustav Hannes Hugo Igor Ivan Jakob Jan Jonas Josef Julian Karl Kaspar Klaus Lars Leo Lorenz Lukas Marius Martin "
+    "Max Nils Oskar Otto Paul Peter Philip Robert Rolf Simon Theo Viktor"
+)
+SURNAMES = _words(
+    "Abel Albrecht Amsel Anders Arden Bach Baker Barlow Becker Bell Berger Blake Bloom Bolt Brandt Brook Brunner Burke "
+    "Busch Cole Cooper Cramer Crane Dahl Dale Decker Drake Ebner Eder Elm Engel Ernst Faber Falk Finch Fisher Fleming "
+    "Ford Forster Franke Frost Fuchs Gabler Gale Garner Gerber Glass Gold Graf Graham Gruber Haas Hale Hansen Harper "
+    "Hart Hartwig Hawk Heller Henning Herzog Hill Hirsch Hoff Holt Horn Huber Hunt Jansen Jarvis Keller Kern "
+    "King Klein Knight Koch Kramer Krause Kruger Lamb Lang Larsen Lehner Lindner Locke Lorenzen Maas Marlow Marten "
+    "Mason Meister Melville Merz Miller Moll Moore Morris Moser Nagel Neumann Noble North Olsen Paige Palmer Parker "
+    "Peck Petersen Pike Pohl Porter Quint Raab Rademacher Reed Reich Reuter Richter Ritter Rivers Robin Roth Rowe "
+    "Sander Sattler Schell Schmidt Seidel Sharp Shaw Sommer Sparrow Stark Steele Stein Stone Storm Strand Sutter Swan "
+    "Tanner Taylor Thorn Tiller Turner Ullman Vance Vogel Voss Wagner Walker Wallis Walter Ward Weber Weiss Wells "
+    "Werner West Wick Wilder Winter Wolf Wood Wren Yates Young Zeller Ziegler Zimmer"
+)
+
+SIDES = _words(
+    "North South East West Upper Lower Old New Port Fort Mount Great Little High Long Saint Market Castle Bishop Abbey"
+)
+_STEMS = _words(
+    "Ald Barn Bram Cald Carr Dorn Eld Farl Gath Hael Harl Inver Kell Kirn Lang Mard Nort Orl Pell Quar Rav Sark Selk "
+    "Tarn Thur Ulm Vard Wend Yarl Zell"
+)
+_ENDINGS = _words("ath eck en ick oven ow und wald")
+#: What follows a side in the name of a town, or "... of" in the name of a country.
+PLACES = tuple([stem + ending for stem in _STEMS for ending in _ENDINGS])
+REALMS = _words("Kingdom Republic Duchy Commonwealth Principality Federation")
+RIVERS = _words("Amber Birch Clover Deer Eagle Fern Heron Ivy Juniper Kite Lark Maple Otter Pine Reed Salmon")
+
+ADJECTIVES = _words(
+    "Ancient Bitter Blue Borrowed Brave Broken Burning Cold Crooked Crystal Dark Distant Divided Empty Endless "
+    "Faithful False Final Forgotten Frozen Gentle Gilded Golden Green Grey Hidden Hollow Hungry Idle Invisible Iron "
+    "Last Lonely Lost Merry Midnight Narrow Open Pale Patient Quiet Red Restless Second Secret Shattered Silent Silver "
+    "Sleeping Stolen Strange Sunken Thirsty Unfinished Velvet Wandering White Wild Winding"
+)
+NOUNS = _words(
+    "Acrobat Anchor Apple Archive Attic Balcony Bell Bridge Candle Carriage Cathedral Clock Coast Compass Corridor "
+    "Crown Cup Dancer Desert Door Echo Engine Feather Ferry Fiddle Flame Forest Fountain Garden Gate Glove Harbour "
+    "Hat Horizon Hourglass House Hunter Island Key Kingdom Ladder Lamp Lantern Letter Lighthouse Mask Meadow Mill "
+    "Mirror Mountain Needle Nest Nightingale Orchard Painter Palace Passenger Pearl Pilgrim Portrait Promise Raven "
+    "Ring River Road Rope Sailor Shadow Shore Shepherd Staircase Stranger Summer Tailor Theatre Tower Train Valley "
+    "Violin Voyage"
+)
+METALS = _words("Amber Bronze Copper Coral Ebony Emerald Ivory Jade Pearl Ruby Sapphire Silver")
+TROPHIES = _words(
+    "Arrow Bowl Branch Comb Dagger Drum Eagle Fan Flute Goblet Hammer Harp Helmet Horn Jug Lily Lion Medal Oar Owl "
+    "Plate Quill Ribbon Sail Shield Spur Star Torch Wheel"
+)
+#: Kinds of events, each with what was done there.
+CONTESTS = {
+    "Regatta": "boats raced",
+    "Poetry Prize": "poems were read",
+    "Chess Cup": "chess was played",
+    "Air Race": "aeroplanes raced",
+    "Song Contest": "songs were sung",
+    "Flower Show": "gardens were judged",
+    "Ski Race": "people raced on skis",
+    "Cookery Fair": "dishes were judged",
+}
+
+#: Occupations: what they make, and the word for having made it; () for those who make no works.
+MAKERS: dict[str, tuple[str, str, str]] = {
+    "novelist": ("novel", "author", "wrote"),
+    "playwright": ("play", "author", "wrote"),
+    "composer": ("opera", "composer", "composed"),
+    "painter": ("painting", "painter", "painted"),
+    "film director": ("film", "director", "directed"),
+    "sculptor": ("statue", "sculptor", "carved"),
+}
+OTHERS = _words("botanist astronomer engineer lawyer physician teacher")
+CURRENCIES = _words("crown thaler florin ducat shilling guilder mark groat penny dinar")
+LANGUAGES = _words("Aldish Bramic Caldian Dornish Eldic Farlian Kellish Mardic Selkian Thurish Vardic Wendish")
+GOODS = _words("barrels cheese cider clocks glass honey lace leather lenses paper pottery rope salt soap tiles wool")
+
 
 PERSON, TOWN, COUNTRY, WORK, EVENT = "person", "town", "country", "work", "event"
 #: The last year anything happens in.
@@ -68,30 +154,26 @@ class Census:
 
 
 class Names:
-    """Gives every name once, whichever world asks.
-
-    Args:
-        rng: shuffles the names.
-    """
+    """Gives every name once, whichever world asks, in an order that `rng` shuffles."""
 
     def __init__(self, rng: np.random.Generator) -> None:
         self._rng = rng
-        self.town = self._shuffled(names.SIDES, names.PLACES, "{} {}")
-        self.country = self._shuffled(names.REALMS, names.PLACES, "{} of {}")
-        self.work = self._shuffled(names.ADJECTIVES, names.NOUNS, "The {} {}")
-        trophies = [f"{metal} {trophy}" for metal in names.METALS for trophy in names.TROPHIES]
-        self.event = self._shuffled(trophies, list(names.CONTESTS), "{} {}")
+        self.town = self._shuffled(SIDES, PLACES, "{} {}")
+        self.country = self._shuffled(REALMS, PLACES, "{} of {}")
+        self.work = self._shuffled(ADJECTIVES, NOUNS, "The {} {}")
+        trophies = [f"{metal} {trophy}" for metal in METALS for trophy in TROPHIES]
+        self.event = self._shuffled(trophies, list(CONTESTS), "{} {}")
         self._people: set[str] = set()
 
     def _shuffled(self, first: Sequence[str], second: Sequence[str], form: str) -> Callable[[], str]:
-        """Return a function that gives the next name; that of an event ends in one of `names.CONTESTS`."""
+        """Return a function that gives the next name; that of an event ends in one of `CONTESTS`."""
         pairs = self._rng.permutation(len(first) * len(second)).tolist()
         return (form.format(first[pair // len(second)], second[pair % len(second)]) for pair in pairs).__next__
 
     def person(self, first_names: Sequence[str], surname: str = "") -> str:
         """Return a first name and a surname, the given one if there is one."""
         while True:
-            name = f"{pick(self._rng, first_names)} {surname or pick(self._rng, names.SURNAMES)}"
+            name = f"{pick(self._rng, first_names)} {surname or pick(self._rng, SURNAMES)}"
             if name not in self._people:
                 self._people.add(name)
                 return name
@@ -132,16 +214,16 @@ def _make_places(world: World, rng: np.random.Generator, given: Names, census: C
     for _ in range(census.countries):
         values = {
             "independent": between(rng, 1750, 1960),
-            "currency": pick(rng, names.CURRENCIES),
-            "language": pick(rng, names.LANGUAGES),
+            "currency": pick(rng, CURRENCIES),
+            "language": pick(rng, LANGUAGES),
         }
         world.countries.append(Entity(COUNTRY, given.country(), values=values))
     for i in range(census.towns):
         country = world.countries[i] if i < census.countries else pick(rng, world.countries)
         values = {
             "founded": between(rng, 820, 1740),
-            "river": pick(rng, names.RIVERS),
-            "goods": pick(rng, names.GOODS),
+            "river": pick(rng, RIVERS),
+            "goods": pick(rng, GOODS),
             "inhabitants": between(rng, 3, 400) * 1000,
         }
         town = Entity(TOWN, given.town(), given.town() if rng.random() < 0.3 else "", {"country": country}, values)
@@ -151,12 +233,12 @@ def _make_places(world: World, rng: np.random.Generator, given: Names, census: C
 
 
 def _make_people(world: World, rng: np.random.Generator, given: Names, count: int) -> None:
-    makers = list(names.MAKERS)
+    makers = list(MAKERS)
     for born in sorted(between(rng, 1780, 1960) for _ in range(count)):
         woman = rng.random() < 0.5
         parent = _elder(world.people, rng, born, 20, 40, born) if rng.random() < 0.4 else None
         surname = parent.name.rpartition(" ")[2] if parent else ""
-        first_names = names.WOMEN if woman else names.MEN
+        first_names = WOMEN if woman else MEN
         name = given.person(first_names, surname)
         if parent and not name.endswith(f" {surname}"):
             parent = None
@@ -164,7 +246,7 @@ def _make_people(world: World, rng: np.random.Generator, given: Names, count: in
         values: dict[str, Any] = {
             "born": born,
             "woman": woman,
-            "occupation": pick(rng, makers) if rng.random() < 0.75 else pick(rng, names.OTHERS),
+            "occupation": pick(rng, makers) if rng.random() < 0.75 else pick(rng, OTHERS),
         }
         if death <= NOW:
             values["died"] = death
@@ -232,13 +314,13 @@ def _teach(people: list[Entity], rng: np.random.Generator) -> None:
 
 
 def _make_works(world: World, rng: np.random.Generator, given: Names, count: int) -> None:
-    makers = [person for person in world.people if person.values["occupation"] in names.MAKERS]
+    makers = [person for person in world.people if person.values["occupation"] in MAKERS]
     order = [makers[i] for i in rng.permutation(len(makers)).tolist()]
     for i in range(count):
         maker = order[i] if i < len(order) else pick(rng, order)
         born = maker.values["born"]
         year = between(rng, born + 21, min(born + 60, died(maker)))
-        kind = names.MAKERS[maker.values["occupation"]][0]
+        kind = MAKERS[maker.values["occupation"]][0]
         work = Entity(WORK, given.work(), given.work() if rng.random() < 0.2 else "")
         work.links = {"creator": maker, "setting": pick(rng, world.towns)}
         work.values = {"type": kind, "year": year}
@@ -264,7 +346,7 @@ def _make_events(world: World, rng: np.random.Generator, given: Names, count: in
         if winner is second or not alive:
             continue
         name = given.event()
-        contest = next(kind for kind in names.CONTESTS if name.endswith(kind))
+        contest = next(kind for kind in CONTESTS if name.endswith(kind))
         if (contest, town.name, year) in taken:
             continue
         taken.add((contest, town.name, year))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from agentgym.outside.text import DataError, read_json
 from agentgym.searchqa.retrieval.index_folder import Progress, run_command, write_json
-from agentgym.searchqa.retrieval.passage_file import PassageFile
+from agentgym.searchqa.retrieval.lexical import PassageFile
 from agentgym.searchqa.retriever import Found, Hit, Passage, check_search
 
 #: The encoder of Search-R1's published index.
@@ -38,15 +38,14 @@ Encoder = Callable[[Sequence[str]], Any]
 class DenseRetriever:
     """Nearest passages by inner product of normalised vectors (the cosine), searched exactly.
 
-    Vectors depend in their last digits on what else is in a batch; scores are rounded to four decimals, and passages of
-    equal score come in the order of the corpus.
+    Scores are rounded to four decimals, and passages of equal score come in the order of the corpus.
 
     Args:
         passages: what is searched; in memory or a `PassageFile`.
         model: name of a sentence-transformers model (fetched from its hub), a folder that holds one, or any function
             from n texts to n vectors.
         vectors: vectors of the passages, shape (n, dimensions), if they are known; or a FAISS index of them (such as
-            Search-R1's published one), which searches as it does; or the path of its file, which is memory-mapped.
+            Search-R1's published one); or the path of its file, which is memory-mapped.
         query_prefix: put before queries; None for what the model expects ("query: " for the E5 family, else nothing).
         passage_prefix: put before passages ("passage: " for the E5 family).
         device: "cpu", "cuda", ...; by default the library's choice.
@@ -106,7 +105,6 @@ class DenseRetriever:
             ) from error
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as the folder that it was opened from."""
         if self._recipe is None:
             raise TypeError("a DenseRetriever can be pickled when it comes from an index folder (`from_folder`)")
         return DenseRetriever.from_folder, self._recipe
@@ -161,7 +159,6 @@ def encode_folder(
 
     Raises:
         DataError: when the folder holds vectors of another model.
-        OSError: when it is no index folder.
     """
     folder = Path(folder).expanduser()
     passages = PassageFile(folder)

@@ -22,9 +22,18 @@ import numpy as np
 
 from agentgym.outside.files import fingerprint, locked, write_file
 from agentgym.outside.text import DataError
-from agentgym.searchqa.official.corpus import PassageReader, check_some, corpus_state, same_id
-from agentgym.searchqa.retrieval.lexical import HEAP, INDEX, LexicalRetriever, document, load_tantivy, new_index
-from agentgym.searchqa.retrieval.passage_file import PASSAGE_FILES, PassageFile, PassageWriter
+from agentgym.searchqa.official import PassageReader, check_some, corpus_state, same_id
+from agentgym.searchqa.retrieval.lexical import (
+    HEAP,
+    INDEX,
+    PASSAGE_FILES,
+    LexicalRetriever,
+    PassageFile,
+    PassageWriter,
+    document,
+    load_tantivy,
+    new_index,
+)
 
 #: Raise it whenever the files in a folder or what is indexed of a passage change.
 VERSION = 1
@@ -43,16 +52,13 @@ def build_index(
     progress: Progress = lambda done, share: None,
     stretch: int = _STRETCH,
 ) -> Path:
-    """Make the index folder of a corpus file, unless it is there; processes that ask for the same one wait for it.
+    """Make the index folder of a corpus file, unless it is there, and return it; processes wait for each other.
 
     Args:
         corpus: see `PassageReader`.
         folder: what to make.
         progress: called after every stretch.
         stretch: passages between two points that an interrupted build can go on from.
-
-    Returns:
-        The folder.
 
     Raises:
         DataError: when the folder is something else, or the index of another corpus, or the corpus cannot be read.
@@ -77,11 +83,7 @@ def build_index(
 
 
 def open_index(folder: str | os.PathLike[str], *, threads: int | None = None) -> LexicalRetriever:
-    """Return the retriever of an index folder; nothing of it is read before it is needed.
-
-    Raises:
-        DataError: when it is none, damaged, or of another version.
-    """
+    """Return the retriever of an index folder, read as it is needed; a DataError for another version or damage."""
     folder = Path(folder).expanduser()
     head = _read_head(folder)
     try:
@@ -161,7 +163,6 @@ def _build(corpus: Path, unfinished: Path, head: dict[str, Any], progress: Progr
 
 
 def _started(path: Path) -> Any:
-    """Return what an unfinished build belongs to; None where there is none, or where it was damaged."""
     try:
         return json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
@@ -204,15 +205,7 @@ def run_command(
     work: Callable[..., object],
     known: tuple[type[Exception], ...],
 ) -> int:
-    """Run a command that works on an index folder and can be interrupted; return its exit status.
-
-    Args:
-        arguments: of the command; None for the process's own.
-        usage: module and names of the arguments.
-        counts: how many arguments there may be.
-        work: called with the arguments and `progress`.
-        known: errors whose message is enough.
-    """
+    """Run `work` with the arguments of a command (as many as `counts` allows), and return its exit status."""
     given = sys.argv[1:] if arguments is None else arguments
     if len(given) not in counts or given[0].startswith("-"):
         print(f"usage: python -m agentgym.searchqa.retrieval.{usage}", file=sys.stderr)

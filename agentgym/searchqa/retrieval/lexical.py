@@ -1,11 +1,13 @@
 """The default retriever: BM25 over stemmed words, by the search library Tantivy, in memory or from an index folder.
 
-Tantivy is a library of its own right (Rust, one wheel of 5 MB, no dependencies): of the engines measured, it alone is
-both above 2,000 queries a second in batches and small in memory at a million passages; see docs/search-index.md.
+Tantivy is one wheel of 5 MB without dependencies; docs/environments/searchqa.md has the measurements. Millions of
+passages stand in one memory-mapped file (`PassageFile`): a position is a slice of it.
 """
 
 from __future__ import annotations
 
+import json
+import mmap
 import os
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -13,13 +15,104 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, overload
 
-from agentgym.searchqa.retrieval.passage_file import PassageFile
+import numpy as np
+
+from agentgym.outside.text import DataError
 from agentgym.searchqa.retriever import Found, Hit, Passage, check_search
 
 if TYPE_CHECKING:
     import tantivy
+
+
+_ROWS, _ENDS = PASSAGE_FILES = "passages.jsonl", "passages.ends"
+_INT = np.dtype("<i8")
+
+
+class PassageFile(Sequence[Passage]):
+    """The passages in a folder that `PassageWriter` wrote, by position.
+
+    `passages.jsonl` has a row per passage, `passages.ends` where each row ends, in bytes: one 64-bit little-endian
+    integer each. A missing file is an OSError, files that do not belong together a DataError.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        with open(folder / _ENDS, "rb") as ends, open(folder / _ROWS, "rb") as rows:
+            size = os.fstat(ends.fileno()).st_size
+            if size == 0 or size % _INT.itemsize:
+                raise DataError(f"{folder / _ENDS} is damaged: {size} bytes")
+            self._ends = np.frombuffer(mmap.mmap(ends.fileno(), 0, access=mmap.ACCESS_READ), _INT)
+            expected, found = int(self._ends[-1]), os.fstat(rows.fileno()).st_size
+            if found != expected:
+                raise DataError(f"{folder / _ROWS} is damaged: {found} bytes, expected {expected}")
+            self._rows = mmap.mmap(rows.fileno(), 0, access=mmap.ACCESS_READ)
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    @overload
+    def __getitem__(self, position: int) -> Passage: ...
+    @overload
+    def __getitem__(self, position: slice) -> Sequence[Passage]: ...
+    def __getitem__(self, position: int | slice) -> Passage | Sequence[Passage]:
+        if isinstance(position, slice):
+            return [self[i] for i in range(*position.indices(len(self)))]
+        if not -len(self) <= position < len(self):
+            raise IndexError(f"passage {position} of {len(self)}")
+        position %= len(self)
+        start = int(self._ends[position - 1]) if position else 0
+        try:
+            named, contents = json.loads(self._rows[start : int(self._ends[position])])
+            if not (isinstance(named, str) and isinstance(contents, str)):
+                raise TypeError(f"{type(named).__name__} and {type(contents).__name__}")
+            return Passage(named, contents)
+        except (ValueError, TypeError, RecursionError) as error:
+            raise DataError(f"{self.folder} is damaged: passage {position} is no row of two texts ({error})") from None
+
+    def __iter__(self) -> Iterator[Passage]:
+        return (self[position] for position in range(len(self)))
+
+
+class PassageWriter:
+    """Appends passages to the files in a folder, after the first `keep` of an earlier writer; others are cut off."""
+
+    def __init__(self, folder: Path, keep: int = 0) -> None:
+        self._ends = _open(folder / _ENDS)
+        self._rows = _open(folder / _ROWS)
+        self._ends.truncate(keep * _INT.itemsize)
+        self._end = 0
+        if keep:
+            self._ends.seek((keep - 1) * _INT.itemsize)
+            self._end = int.from_bytes(self._ends.read(_INT.itemsize), "little")
+        self._rows.truncate(self._end)
+        for stream in (self._ends, self._rows):
+            stream.seek(0, os.SEEK_END)
+
+    def append(self, passage: Passage) -> None:
+        """Write a passage at the end."""
+        row = json.dumps(passage, ensure_ascii=False).encode() + b"\n"
+        self._rows.write(row)
+        self._end += len(row)
+        self._ends.write(self._end.to_bytes(_INT.itemsize, "little"))
+
+    def flush(self) -> None:
+        """Bring everything onto the disk."""
+        for stream in (self._rows, self._ends):
+            stream.flush()
+            os.fsync(stream.fileno())
+
+    def close(self) -> None:
+        """Flush and close the files."""
+        self.flush()
+        self._rows.close()
+        self._ends.close()
+
+
+def _open(path: Path) -> IO[bytes]:
+    return open(path, "r+b" if path.exists() else "w+b")
+
 
 #: Memory of an index writer, in bytes: when it is full a segment is written.
 HEAP = 256_000_000
@@ -43,17 +136,12 @@ class LexicalRetriever:
 
     Words are lower-cased, without accents, cut at everything that is neither letter nor digit, and stemmed; words of
     the title count three times. Words such as "the" and "who" are left out of a query that has others. No character of
-    a query has a meaning of its own.
-
-    Scores are rounded to four decimals, and passages of equal score come in the order of the corpus, so that the order
-    does not depend on how the index happens to be laid out.
+    a query has a meaning of its own. Scores are rounded to four decimals, and passages of equal score come in the order
+    of the corpus.
 
     Args:
         passages: indexed in memory, about 15,000 a second; for many, see `index_folder.open_index`.
         threads: most threads of one `search`, None for one per available processor.
-
-    Raises:
-        ImportError: when Tantivy is not installed.
 
     >>> from agentgym.searchqa.retriever import Passage
     >>> lexical = LexicalRetriever([Passage("a", "Ada\nShe wrote notes."), Passage("b", "Boats\nThey sail.")])
@@ -73,12 +161,7 @@ class LexicalRetriever:
 
     @classmethod
     def from_folder(cls, folder: Path, threads: int | None = None) -> LexicalRetriever:
-        """Return the retriever of an index folder; `index_folder.open_index` checks more and says what to do.
-
-        Raises:
-            OSError: when a file is missing.
-            ValueError: when files are damaged or do not belong together.
-        """
+        """Return the retriever of an index folder; `index_folder.open_index` checks more and says what to do."""
         passages = PassageFile(folder)
         with _lockable(folder / INDEX) as place:
             index = _prepared(load_tantivy().Index.open(str(place)))

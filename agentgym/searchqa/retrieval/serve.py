@@ -28,7 +28,7 @@ from typing import Any
 from agentgym.outside.hosts import OwnHosts
 from agentgym.outside.redaction import redact
 from agentgym.outside.text import DataError, read_json
-from agentgym.searchqa.retrieval.formats import Request, read_request, write_answer
+from agentgym.searchqa.retrieval.remote import Request, read_request, write_answer
 from agentgym.searchqa.retriever import Retriever, SearchFailure
 
 _PATHS = ("/", "/retrieve")

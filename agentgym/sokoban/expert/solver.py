@@ -1,13 +1,201 @@
-"""Solving Sokoban: the exact distance tables of a room, optimal moves from them, and a search for what is larger."""
+"""Solving Sokoban: optimal moves from the distance tables of a room, and A* over pushes for rooms too large for one.
+
+A node of the search is a state right after a push; an edge walks to a box and pushes it, and costs the steps walked
+plus one, so that a cheapest path is a solution with the fewest *moves* (Hart, Nilsson and Raphael 1968). The estimate
+is the cheapest assignment of boxes to targets by number of pushes, other boxes ignored: it never exceeds the true cost
+and falls by at most one per push, hence the first solution taken from the queue is optimal.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
+from heapq import heappop, heappush
+from itertools import pairwise
 from math import inf, nan
 
-from agentgym.sokoban.expert.search import BUDGET, solve
+import numpy as np
+
 from agentgym.sokoban.expert.tables import MAX_STATES, BitTable, RankTable
-from agentgym.sokoban.rules import DIRECTIONS, Level, successor
+from agentgym.sokoban.rules import DIRECTIONS, successor
+from agentgym.sokoban.text import Level, cells_of
+
+State = tuple[int, int]
+_FAR = 1_000_000  # more pushes than any real assignment
+#: Work of a search before it gives up, in steps of some 30 microseconds whatever the size of the board.
+BUDGET = 400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """Result of a search: moves of a shortest solution (`inf` and () when there is none), and nodes expanded."""
+
+    distance: float
+    moves: tuple[str, ...]
+    expanded: int
+
+
+def solve(level: Level, player: int, boxes: int, budget: int = BUDGET) -> Solution | None:
+    r"""Find a shortest solution from a state of the level's room; None when the budget did not suffice.
+
+    A node of a small board, and the estimate for one set of boxes, cost 1 of the budget each.
+
+    >>> from agentgym.sokoban.text import parse_level
+    >>> level = parse_level("#######\n#@ $ .#\n#######")
+    >>> solve(level, level.player, level.boxes)
+    Solution(distance=3, moves=('right', 'right', 'right'), expanded=2)
+    """
+    budget -= level.targets.bit_count() * level.floor.bit_count() // 25  # the table of pushes
+    return _Search(level, budget).run((player, boxes)) if budget > 0 else None
+
+
+class _Search:
+    def __init__(self, level: Level, budget: int) -> None:
+        self._level = level
+        self._left = budget
+        self._floor = level.floor
+        self._targets = level.targets
+        self._deltas = level.deltas
+        self._count = level.targets.bit_count()
+        self._pushes = self._push_counts()
+        #: cells from which a box can be brought to some target
+        self._alive = sum(1 << cell for cell in self._pushes)
+        self._estimates: dict[int, int] = {}
+
+    def run(self, start: State) -> Solution | None:
+        cost: dict[State, int] = {start: 0}
+        parent: dict[State, State] = {}
+        estimate = self._estimate(start[1])
+        queue = [(estimate, estimate, start)] if estimate < _FAR else []
+        expanded = 0
+        closed: set[State] = set()
+        while queue:
+            _, _, state = heappop(queue)
+            if state in closed:
+                continue
+            if state[1] == self._targets:
+                moves = self._moves(state, parent)
+                return Solution(len(moves), moves, expanded)
+            self._left -= 1
+            expanded += 1
+            closed.add(state)
+            for steps, after in self._successors(*state):
+                if self._left <= 0:
+                    return None
+                total = cost[state] + steps
+                if total < cost.get(after, _FAR) and (estimate := self._estimate(after[1])) < _FAR:
+                    cost[after] = total
+                    parent[after] = state
+                    # among equal sums the one nearer to the solution first
+                    heappush(queue, (total + estimate, estimate, after))
+        return Solution(inf, (), expanded)
+
+    def _successors(self, player: int, boxes: int) -> list[tuple[int, State]]:
+        """All pushes from a state as (moves needed, state after the push)."""
+        free = self._floor & ~boxes
+        room = free & self._alive
+        # where the player has to stand to push in each direction
+        ready = [_shift(boxes & _shift(room, -delta), -delta) for delta in self._deltas]
+        found: list[tuple[int, State]] = []
+        for steps, ring in enumerate(self._rings(player, free), start=1):
+            for delta, places in zip(self._deltas, ready, strict=True):
+                for cell in cells_of(ring & places):
+                    box = cell + delta
+                    after = boxes ^ (1 << box | 1 << (box + delta))
+                    if not self._stuck(box + delta, after):
+                        found.append((steps, (box, after)))
+        return found
+
+    def _rings(self, player: int, free: int) -> list[int]:
+        """Cells at walking distance 0, 1, 2, ... from the player."""
+        stride = self._level.width + 1
+        ring = 1 << player
+        rings = []
+        left = free & ~ring
+        while ring:
+            rings.append(ring)
+            ring = (ring << 1 | ring >> 1 | ring << stride | ring >> stride) & left
+            left ^= ring
+        self._left -= len(rings) * self._floor.bit_length() >> 16
+        return rings
+
+    def _stuck(self, cell: int, boxes: int) -> bool:
+        """Whether the box on `cell` stands in a full 2x2 block that holds a box beside the targets."""
+        solid = boxes | ~self._floor
+        up, down, left, right = self._deltas
+        for vertical in (up, down):
+            if solid >> (cell + vertical) & 1:
+                for side in (left, right):
+                    corner = cell + vertical + side
+                    if solid >> (cell + side) & 1 and solid >> corner & 1:
+                        block = 1 << cell | 1 << (cell + vertical) | 1 << (cell + side) | 1 << corner
+                        if block & boxes & ~self._targets:
+                            return True
+        return False
+
+    def _push_counts(self) -> dict[int, list[int]]:
+        """For every cell the pushes a lone box needs from it to each target; cells that reach none are left out."""
+        counts: dict[int, list[int]] = {}
+        targets = list(cells_of(self._targets))
+        for i, target in enumerate(targets):
+            layer, seen, pushes = [target], {target}, 0
+            while layer:
+                following = []
+                for cell in layer:
+                    counts.setdefault(cell, [_FAR] * len(targets))[i] = pushes
+                    for delta in self._deltas:
+                        origin, behind = cell - delta, cell - 2 * delta
+                        if behind < 0 or origin in seen:
+                            continue
+                        if self._floor >> origin & 1 and self._floor >> behind & 1:
+                            seen.add(origin)
+                            following.append(origin)
+                layer, pushes = following, pushes + 1
+        return counts
+
+    def _estimate(self, boxes: int) -> int:
+        """Fewest pushes that bring every box to a target of its own; at least `_FAR` when impossible."""
+        estimate = self._estimates.get(boxes)
+        if estimate is None:
+            from scipy.optimize import linear_sum_assignment  # heavy: only where a search runs
+
+            if boxes & ~self._alive:
+                estimate = _FAR
+            else:
+                pushes = np.array([self._pushes[cell] for cell in cells_of(boxes)])
+                estimate = int(pushes[linear_sum_assignment(pushes)].sum())
+            self._left -= 1 + (self._count * self._count >> 8)
+            self._estimates[boxes] = estimate
+        return estimate
+
+    def _moves(self, state: State, parent: dict[State, State]) -> tuple[str, ...]:
+        """The moves along the nodes that lead to a state."""
+        nodes = [state]
+        while nodes[-1] in parent:
+            nodes.append(parent[nodes[-1]])
+        nodes.reverse()
+        moves: list[str] = []
+        for (player, boxes), (box, after) in pairwise(nodes):
+            direction = self._deltas.index(next(cells_of(after & ~boxes)) - box)
+            moves += self._walk(player, box - self._deltas[direction], self._floor & ~boxes)
+            moves.append(DIRECTIONS[direction])
+        return tuple(moves)
+
+    def _walk(self, player: int, goal: int, free: int) -> list[str]:
+        """A shortest walk, found backward through the rings around the player."""
+        rings = self._rings(player, free)
+        steps = next(i for i, ring in enumerate(rings) if ring >> goal & 1)
+        walk = []
+        for ring in reversed(rings[:steps]):
+            direction = next(i for i, delta in enumerate(self._deltas) if ring >> (goal - delta) & 1)
+            goal -= self._deltas[direction]
+            walk.append(DIRECTIONS[direction])
+        return walk[::-1]
+
+
+def _shift(cells: int, delta: int) -> int:
+    return cells << delta if delta > 0 else cells >> -delta
+
 
 _WIDE_INTEGER_BITS = 1 << 18  # up to here BitTable is the faster one
 _SMALL_BITS = 1 << 13
@@ -15,15 +203,7 @@ Table = BitTable | RankTable
 
 
 def room_table(level: Level, depth: int | None = None) -> Table:
-    """Return a new table of exact distances for the level's room.
-
-    Args:
-        level: the room; the start state plays no part.
-        depth: search only this many moves deep for now; None for the whole room.
-
-    Raises:
-        ValueError: when the room has too many states for a table (more than 33 million).
-    """
+    """Return a new table of exact distances for the level's room, `depth` moves deep for now (None: the whole room)."""
     if BitTable.bits(level) <= _WIDE_INTEGER_BITS:
         return BitTable(level, depth)
     states = RankTable.size(level)
@@ -36,11 +216,7 @@ def room_table(level: Level, depth: int | None = None) -> Table:
 
 
 def shared_table(level: Level) -> Table:
-    """Return the complete table of the level's room; the latest rooms are kept, so a group of episodes shares one.
-
-    Raises:
-        ValueError: when the room has too many states for a table.
-    """
+    """Return the complete table of the level's room; the latest rooms are kept, so a group of episodes shares one."""
     room = Level(level.height, level.width, level.walls, level.targets, 0, 0)  # the same for all starts of a room
     return _small_table(room) if BitTable.bits(room) <= _SMALL_BITS else _large_table(room)
 
@@ -59,11 +235,7 @@ class Solver:
     r"""Exact distances and optimal moves for any state of one room.
 
     Rooms of up to 33 million states (every Boxoban level) get a table, which knows all optimal moves of every state.
-    Larger rooms are searched state by state within a budget, and the solution found is remembered.
-
-    Args:
-        level: the room; the start state plays no part.
-        budget: work of a search before it gives up (large rooms only), see `search.solve`.
+    Larger rooms are searched state by state, each within the budget, and the solution found is remembered.
 
     >>> from agentgym.sokoban.text import parse_level
     >>> level = parse_level("#######\n#  $ .#\n# @   #\n#######")

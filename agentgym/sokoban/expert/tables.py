@@ -1,18 +1,16 @@
 """Exact distances of all states of a room: breadth-first search backward from the solved states, in two forms.
 
-Small rooms: a state (player, box 1, .., box k) of a room with S cells is one bit of an integer of S**(k+1) bits, so
-that the set of all states at one distance is a single Python integer (`BitTable`). Walking in a direction shifts that
+Small rooms (`BitTable`): a state (player, box 1, .., box k) of a room with S cells is one bit of an integer of S**(k+1)
+bits, so that the set of all states at one distance is a single Python integer. Walking in a direction shifts that
 integer by a constant, and so does pushing box i: one step of the search from *all* states at once is a handful of
 shifts and masks. Boxes are alike, their orders are kept apart only because that makes a push a shift.
 
-Larger rooms: the box sets of a room with n floor cells are numbered 0 .. C(n, k) - 1 (combinatorial number system), a
-state is box set * n + player, and one flat array holds its distance (`RankTable`). The search handles a whole layer of
-states per numpy call; it can stop at a depth and continue later, so that a 10x10 room with four boxes (millions of
-states) costs only as much as the levels that are wanted from it. Most states of a large room are dead ends: once the
-search is complete the table keeps the others only.
+Larger rooms (`RankTable`): the box sets of a room with n floor cells are numbered 0 .. C(n, k) - 1 (combinatorial
+number system), a state is box set * n + player, and one flat array holds its distance. The search handles a whole layer
+of states per numpy call, can stop at a depth and continue later. Once it is complete only the states that can be solved
+are kept.
 
-The search starts from all solved states (every box on a target, the player anywhere), hence one run gives the exact
-number of moves to the solution of every state; what it never reaches is a dead end.
+Every solved state (every box on a target, the player anywhere) has distance 0; what is never reached is a dead end.
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from agentgym.sokoban.rules import Level, box_of_floor, cells_of
+from agentgym.sokoban.text import Level, box_of_floor, cells_of
 
 Ints = np.ndarray[Any, np.dtype[np.int64]]
 

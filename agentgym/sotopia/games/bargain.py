@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from agentgym.sotopia.games.caches import cached
-from agentgym.sotopia.games.game import DealSide, Game, Heard, heard, whole
+from agentgym.sotopia.games.game import DealSide, Game, Heard, cached, heard, whole
 from agentgym.sotopia.games.phrases import may_hold, read_new
 
 BUYER, SELLER = "buyer", "seller"
@@ -155,7 +154,6 @@ class Bargain(Game):
     trades: tuple[str, str]
 
     def __post_init__(self) -> None:
-        """Check the prices."""
         prices = (self.list_price, *self.targets)
         if not all(0 < price < math.inf for price in prices) or sorted(self.trades) != [BUYER, SELLER]:
             raise ValueError(f"a bargain needs positive prices, a buyer and a seller, got {self}")

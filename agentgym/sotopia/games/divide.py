@@ -16,8 +16,7 @@ from functools import cached_property, lru_cache
 from math import prod
 from typing import Any, ClassVar
 
-from agentgym.sotopia.games.caches import UtteranceCache
-from agentgym.sotopia.games.game import BEST, DealSide, Game, Heard, heard, whole
+from agentgym.sotopia.games.game import BEST, DealSide, Game, Heard, UtteranceCache, heard, whole
 from agentgym.sotopia.games.phrases import may_hold, read
 
 #: How many of each kind a role gets: here always what role 0 gets.
@@ -57,7 +56,6 @@ class Pool:
     counts: Share
 
     def __post_init__(self) -> None:
-        """Check that there is something to divide."""
         if len(self.kinds) != len(self.counts) or min(self.counts, default=0) < 1:
             raise ValueError(f"a pool needs at least one of each of its kinds, got {self}")
         if prod(count + 1 for count in self.counts) > MOST_SHARES:
@@ -247,11 +245,7 @@ class DivideSide(DealSide):
         return _FORMS[form % 3].format(words, theirs)
 
 
-_FORMS = (
-    "I take {0}, you take {1}.",
-    "What about this: I get {0} and you get {1}.",
-    "You get {1} and I keep {0}.",
-)
+_FORMS = ("I take {0}, you take {1}.", "What about this: I get {0} and you get {1}.", "You get {1} and I keep {0}.")
 
 
 @dataclass(frozen=True)
@@ -269,7 +263,6 @@ class Divide(Game):
     values: tuple[tuple[int, ...], tuple[int, ...]]
 
     def __post_init__(self) -> None:
-        """Check that all is worth something."""
         for values in self.values:
             if len(values) != len(self.pool.counts) or min(values) < 0 or _points(values, self.pool.counts) == 0:
                 raise ValueError(f"a division needs a value of at least 0 for each kind and role, got {self.values}")

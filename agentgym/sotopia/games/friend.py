@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
-from agentgym.sotopia.games.caches import UtteranceCache
-from agentgym.sotopia.games.game import BEST, Game, Heard, Outcome, Side, Standing, whole
+from agentgym.sotopia.games.game import BEST, Game, Heard, Outcome, Side, Standing, UtteranceCache, whole
 from agentgym.sotopia.games.phrases import read
 
 NAME_COST, PROPERTY_COST = 3.0, 0.5
@@ -147,7 +146,6 @@ class MutualFriend(Game):
     friends: tuple[tuple[Friend, ...], tuple[Friend, ...]]
 
     def __post_init__(self) -> None:
-        """Check that there is one mutual friend."""
         first, second = ({friend.name for friend in friends} for friends in self.friends)
         if len(first & second) != 1 or (len(first), len(second)) != (len(self.friends[0]), len(self.friends[1])):
             raise ValueError(f"both must know one and the same friend, and names must differ, got {self.friends}")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from agentgym.sotopia.games.caches import cached
+from agentgym.sotopia.games.game import cached
 
 #: Words of agreement. One counts unless its clause is a question, a condition, or denied.
 _ACCEPT = re.compile(

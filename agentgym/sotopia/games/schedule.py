@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from agentgym.sotopia.games.caches import UtteranceCache
-from agentgym.sotopia.games.game import BEST, DealSide, Game, Heard, heard
+from agentgym.sotopia.games.game import BEST, DealSide, Game, Heard, UtteranceCache, heard
 from agentgym.sotopia.games.phrases import read
 
 #: A day and a time, such as ("Monday", "noon"); terms are the number of a slot.
@@ -27,7 +26,6 @@ class Calendar:
     slots: tuple[Slot, ...]
 
     def __post_init__(self) -> None:
-        """Check that there are slots, and no slot twice."""
         if len(set(self.slots)) != len(self.slots) or not self.slots:
             raise ValueError(f"a calendar needs slots that differ, got {self.slots}")
 
@@ -129,7 +127,6 @@ class Schedule(Game):
     costs: tuple[tuple[int, ...], tuple[int, ...]]
 
     def __post_init__(self) -> None:
-        """Check the costs."""
         for costs in self.costs:
             if len(costs) != len(self.calendar.slots) or not all(0 <= cost <= BEST for cost in costs):
                 raise ValueError(f"a schedule needs a cost in 0..{BEST} for each slot and role, got {self.costs}")

@@ -11,9 +11,7 @@ import pytest
 import agentgym  # noqa: F401  # registers the id
 from agentgym.alfworld.env import ALFWorldEnv, ALFWorldVectorEnv
 from agentgym.alfworld.game import CLEAN, LOOK, PICK, TASK_TYPES, TWO, Game
-from tests.agentgym.alfworld.given_games import env_of
-from tests.agentgym.alfworld.official_games import games
-from tests.agentgym.alfworld.small_games import small_game
+from tests.agentgym.alfworld.support import env_of, games, small_game
 from wrappers.canonical import CanonicalStates, enriched_key
 
 ROOMS = [("cabinet", 0, True), ("shelf", 1, False), ("sinkbasin", 2, False)]
@@ -162,10 +160,7 @@ def test_groups_share_their_game() -> None:
 
 
 def test_keys_of_the_papers_are_made_of_info() -> None:
-    envs = CanonicalStates(
-        ALFWorldVectorEnv(2, data="generated"),
-        key=enriched_key("location", "inventory"),
-    )
+    envs = CanonicalStates(ALFWorldVectorEnv(2, data="generated"), key=enriched_key("location", "inventory"))
     _, infos = envs.reset(seed=0)
     assert infos["canonical_key"][0].endswith("| location=the middle of the room | inventory=nothing")
 

@@ -7,9 +7,8 @@ from agentgym.alfworld.expert import distance, optimal_commands, plan
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game
 from agentgym.alfworld.generated.generator import GameSpec, generate
 from agentgym.alfworld.rules import World
-from tests.agentgym.alfworld.official_games import games
-from tests.agentgym.alfworld.small_games import IDLE, Search, random_game, small_game
-from tests.agentgym.alfworld.small_games import key as what_matters
+from tests.agentgym.alfworld.support import IDLE, Search, games, random_game, small_game
+from tests.agentgym.alfworld.support import key as what_matters
 
 _VERBS = ("go", "open", "close", "take", "move", "use")
 _TREATS = {CLEAN: "clean", HEAT: "heat", COOL: "cool"}

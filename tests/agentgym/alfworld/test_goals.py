@@ -12,12 +12,11 @@ from hypothesis import strategies as st
 import agentgym  # noqa: F401  # registers the id
 from agentgym.alfworld.expert import plan
 from agentgym.alfworld.game import CLEAN, COOL, HEAT, LOOK, PICK, TASK_TYPES, TWO, Game
-from agentgym.alfworld.generated.games import GeneratedGames
+from agentgym.alfworld.generated.generator import GeneratedGames
 from agentgym.alfworld.goals import Goal, goals_done, id_with, own_goal, parse_goal, with_goal
 from agentgym.alfworld.rules import REPAIRS, World
 from agentgym.alfworld.tasks import choose_game, game_of
-from tests.agentgym.alfworld.official_games import games
-from tests.agentgym.alfworld.small_games import random_game, small_game
+from tests.agentgym.alfworld.support import games, random_game, small_game
 
 KITCHEN = [("cabinet", 0, True), ("countertop", 1, False), ("fridge", 2, True), ("sinkbasin", 3, False)]
 

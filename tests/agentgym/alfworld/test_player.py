@@ -12,8 +12,7 @@ from agentgym.alfworld.goals import SENTENCES
 from agentgym.alfworld.player import ALFWorldPlayer, Beliefs, Task, read_task
 from agentgym.alfworld.rules import World
 from agentgym.alfworld.text import introduction
-from tests.agentgym.alfworld.official_games import games
-from tests.agentgym.alfworld.small_games import small_game
+from tests.agentgym.alfworld.support import games, small_game
 from tests.agentgym.hard_inputs import COMMANDS, TASKS, admissible_in_a_crowded_room, turns_in_a_crowded_room
 
 

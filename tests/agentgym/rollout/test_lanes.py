@@ -9,7 +9,8 @@ from agentgym.rollout import collect
 from agentgym.rollout.lanes import LaneError, Played, collect_lanes
 from agentgym.rollout.recorder import UnscoredError
 from agentgym.trajectory import Reply
-from tests.agentgym.test_rollout import Strings, UnjudgedVectorEnv, check_corridor_dynamics, disabled
+from tests.agentgym.rollout.test_groups import Strings, UnjudgedEnv, check_corridor_dynamics, disabled
+from tests.playing import of
 
 TASKS = [{"index": 1}, {"index": 3}, {"index": 2}, {}, {"index": 3}]
 
@@ -193,7 +194,7 @@ def test_what_collect_warns_of_is_warned_of_once_for_all_lanes() -> None:
 
 def test_unscored_episodes_are_left_out_and_counted() -> None:
     def unjudged() -> Any:
-        return UnjudgedVectorEnv(1, autoreset_mode="Disabled")
+        return of(UnjudgedEnv, 1)
 
     given: Any = {"tasks": [{"index": 1}, {"index": 3}], "group_size": 6, "seed": 3}
     with pytest.warns(RuntimeWarning, match=r"of 12 episodes are left out, they could not be scored; the first: "):

@@ -1,21 +1,30 @@
-"""Scores against cases worked out by hand, one or more for every rule."""
+"""Scores and rewards against cases worked out by hand, one or more for every rule, and against scikit-learn."""
 
+import math
+import pickle
 from collections import Counter
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentgym.searchqa.env import SearchQAEnv
 from agentgym.searchqa.scoring import (
+    Evidence,
     FormatReward,
+    StepReward,
     countable,
     exact_match,
     extract_answer,
     f1,
     is_well_formed,
+    key_match,
+    matches,
     normalise,
     sub_match,
 )
+from tests.agentgym.searchqa.support import PASSAGES, QUESTIONS, Titles
 
 
 @pytest.mark.parametrize(
@@ -195,3 +204,119 @@ def test_the_format_reward_is_the_published_one():
     found = T + "<search>s</search><information>It is B.</information>" + T + A
     assert FormatReward(retrieval=0.1)(found, "x", ["b"]) == pytest.approx(0.3)
     assert FormatReward(retrieval=0.1)(found, "x", ["c"]) == pytest.approx(0.2)
+
+
+SUPPORTS = ["Ada, born: Ulm.", "Ulm Zell town"]
+# Three texts, "ada ulm" and the supports. idf = 1 + ln(4 / (1 + df)): ulm is in 3 of them, 1; ada in 2, 1 + ln(4/3);
+# born, zell and town in 1, 1 + ln 2.
+ADA, ONCE = 1 + math.log(4 / 3), 1 + math.log(2)
+FOUND = math.sqrt(ADA**2 + 1)
+FIRST = (ADA**2 + 1) / (FOUND * math.sqrt(ADA**2 + ONCE**2 + 1))
+SECOND = 1 / (FOUND * math.sqrt(1 + 2 * ONCE**2))
+
+
+def test_matches_by_hand():
+    assert (round(FIRST, 4), round(SECOND, 4)) == (0.6936, 0.2364)
+    assert matches(["ada ulm"], SUPPORTS) == pytest.approx([FIRST, SECOND])
+    # The best of several found texts counts, for each support by itself; a letter alone is no word.
+    assert matches(["ada ulm", "Ulm Zell town!"], SUPPORTS) == pytest.approx([FIRST, 1.0])
+    assert matches(["x y z"], SUPPORTS) == matches([], SUPPORTS) == [0.0, 0.0]
+    assert matches(["ada"], []) == []
+
+
+def test_gain_and_redundancy_by_hand():
+    reward = StepReward()
+    first, evidence = reward.search(Evidence(), "q1", ["ada ulm"], SUPPORTS)
+    assert first == pytest.approx((FIRST + SECOND) / 2)  # nothing was known, nothing is repeated
+    again, _ = reward.search(evidence, "q2", ["ada ulm"], SUPPORTS)
+    assert again == -1.0  # no gain, and the one passage was there
+    # One of two passages is new, and matches the second support wholly.
+    mixed, after = reward.search(evidence, "q2", ["ada ulm", "Ulm Zell town"], SUPPORTS)
+    assert mixed == pytest.approx((1 - SECOND) / 2 - 1 / 2)
+    assert after.matches == pytest.approx((FIRST, 1.0))
+    assert after.queries == ("q1", "q2")
+    # Twice in one search is no repetition of an earlier search; both repeat it in the next one.
+    doubled, twice = reward.search(Evidence(), "q", ["zzz", "zzz"], SUPPORTS)
+    assert doubled == 0.0
+    assert reward.search(twice, "q", ["zzz", "zzz"], SUPPORTS)[0] == -1.0
+    assert reward.search(evidence, "q", [], SUPPORTS)[0] == 0.0
+    assert reward.search(evidence._replace(matches=()), "q", ["ada ulm"], [])[0] == 0.0
+    assert StepReward(gain=2.0, redundancy=0.0).search(Evidence(), "q", ["ada ulm"], SUPPORTS)[0] == pytest.approx(
+        FIRST + SECOND
+    )
+
+
+def test_the_end_by_hand():
+    reward, keys = StepReward(), [("Ada Bell",), ("Port Ulm",)]
+    asked = Evidence(queries=("Who is Ada Bell", "Port Ulm"))
+    # F1 of "who is ada bell" and "ada bell": 2 * 2 / (4 + 2) = 2/3; the second is 1.
+    assert key_match(asked.queries, keys) == pytest.approx((2 / 3 + 1) / 2)
+    # F1 of the answer "Zell" to "Kingdom of Zell": 2 * 1 / (1 + 3) = 1/2.
+    assert reward.end(asked, "Zell", ["Kingdom of Zell"], keys) == pytest.approx(1 / 2 + 0.618 * 5 / 6)
+    assert reward.end(asked, None, ["Kingdom of Zell"], keys) == -1.0
+    assert key_match(["nothing shared"], keys) == key_match([], keys) == key_match(["Ada"], []) == 0.0
+
+
+def test_a_later_query_takes_the_place_of_a_better_one():
+    keys = [("Ada Bell",), ("Port Ulm",)]
+    assert key_match(["Ada Bell"], keys) == 0.5
+    assert key_match(["Ada Bell", "about Ada Bell"], keys) == pytest.approx(0.8 / 2)
+
+
+def test_matches_are_those_of_scikit_learn():
+    text = pytest.importorskip("sklearn.feature_extraction.text")
+    words, rng = ["ada", "bell", "port", "ulm", "zell", "town", "king", "42", "of", "x"], np.random.default_rng(0)
+    for _ in range(20):
+        found, *supports = [" ".join(rng.choice(words, 6)) for _ in range(4)]
+        vectors = text.TfidfVectorizer().fit_transform([found, *supports]).toarray()
+        assert matches([found], supports) == pytest.approx((vectors[1:] @ vectors[0]).tolist())
+
+
+def test_gains_of_an_episode_add_up_to_what_is_matched_at_its_end():
+    words, rng = ["ada", "bell", "port", "ulm", "zell", "town", "king"], np.random.default_rng(1)
+    for _ in range(30):
+        supports = [" ".join(rng.choice(words, 5)) for _ in range(3)]
+        evidence, total = Evidence(), 0.0
+        for turn in range(4):
+            found = [" ".join(rng.choice(words, 3)) for _ in range(3)]
+            gain, after = StepReward(redundancy=0.0).search(evidence, str(turn), found, supports)
+            both, same = StepReward().search(evidence, str(turn), found[::-1], supports)
+            assert 0.0 <= gain <= 1.0
+            assert gain - 1.0 <= both <= gain
+            assert same.matches == pytest.approx(after.matches)  # in any order of the passages
+            evidence, total = after, total + gain
+        assert total == pytest.approx(sum(evidence.matches) / 3)
+
+
+def test_an_episode_pays_it_step_by_step_and_a_snapshot_keeps_it():
+    env = SearchQAEnv(questions=QUESTIONS, retriever=Titles(), reward="stepsearch")
+    env.reset(options={"task_id": "country"})
+    texts = [passage.text for passage in PASSAGES]
+    one = env.step("<search>ada</search>")[1]
+    assert one == pytest.approx(sum(matches(texts[:1], texts[:2])) / 2)
+    saved = pickle.loads(pickle.dumps(env.snapshot()))
+    assert env.step("<search>bell</search>")[1] == pytest.approx(-1.0)
+    other = SearchQAEnv(questions=QUESTIONS, retriever=Titles(), reward="stepsearch")
+    other.restore(saved)
+    assert other.step("<search>bell</search>")[1] == pytest.approx(-1.0)
+    assert other.step("hm")[1] == other.step("<search>broken</search>")[1] == 0.0
+    # Queries: "ada" and "bell" share one word of "Ada Bell" each, F1 2/3; no query shares one with "Port Ulm".
+    assert other.step("<answer>Kingdom of Zell</answer>")[1] == pytest.approx(1 + 0.618 * (2 / 3) / 2)
+    env.restore(saved)
+    for _ in range(3):
+        env.step("hm")
+    assert env.step("hm")[1] == -1.0
+
+
+def test_states_whose_rewards_to_come_differ_have_other_keys():
+    env = SearchQAEnv(questions=QUESTIONS, retriever=Titles(), reward=StepReward())
+    keys = set()
+    for query in ("ada", "bell ada"):
+        env.reset(options={"task_id": "country"})
+        keys.add(env.step(f"<search>{query}</search>")[-1]["state_key"])
+    assert len(keys) == 2
+
+
+def test_weights_must_be_numbers():
+    with pytest.raises(ValueError, match="key must be a finite number, got nan"):
+        StepReward(key=math.nan)

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from agentgym.searchqa.env import SearchQAEnv, SearchQAVectorEnv
-from agentgym.searchqa.official.questions import read_questions
+from agentgym.searchqa.official import read_questions
+from agentgym.searchqa.question import Question, is_answerable
 from agentgym.searchqa.retrieval.dense import DenseRetriever
+from agentgym.searchqa.retriever import SearchFailure
 from agentgym.searchqa.tasks import Questions
-from tests.agentgym.searchqa.corpus_files import write_corpus
-from tests.agentgym.searchqa.four_passages import COUNTRY, LOOSE, PASSAGES, QUESTIONS, WHERE, Titles
-from tests.agentgym.searchqa.official.test_questions import FLASHRAG, write
+from tests.agentgym.searchqa.support import COUNTRY, LOOSE, PASSAGES, QUESTIONS, WHERE, Titles, write_corpus
+from tests.agentgym.searchqa.test_official import FLASHRAG, write
 
 
 def test_tasks_are_counted_within_sources_and_kinds():
@@ -86,3 +87,25 @@ def test_a_dense_retriever_without_a_folder_says_why_it_cannot_be_pickled():
     retriever = DenseRetriever(PASSAGES, lambda texts: np.ones((len(texts), 2), np.float32))
     with pytest.raises(TypeError, match="from_folder"):
         pickle.dumps(retriever)
+
+
+def test_answerable_by_support_or_by_a_gold_that_is_found():
+    asked = [
+        Question("supported", "zzz", ("anything",), "s", "test", supports=("ada",)),
+        Question("found", "ada", ("port ulm!",), "s", "test"),
+        Question("not found", "ada", ("Zell",), "s", "test"),
+        Question("part of a word", "ada", ("Ada Be",), "s", "test"),
+        Question("closed", "ada", ("no",), "s", "test"),
+        Question("second gold", "kingdom", ("pound", "Crown"), "s", "test"),
+    ]
+    assert is_answerable(asked, Titles(PASSAGES)) == [True, True, False, False, False, True]
+    assert is_answerable([], Titles()) == []
+
+
+def test_a_failed_search_leaves_nothing_decided():
+    class Broken:
+        def search(self, queries, k):
+            return [SearchFailure("down")] * len(queries)
+
+    with pytest.raises(RuntimeError, match="down"):
+        is_answerable([Question("1", "x", ("y",), "s", "test")], Broken())

@@ -2,6 +2,8 @@
 
 from collections import deque
 
+#: Files of 1,000 Boxoban levels each.
+BOXOBAN = ("unfiltered_train_000.txt.xz", "hard_000.txt.xz")
 STEPS = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}
 Cell = tuple[int, int]
 State = tuple[Cell, frozenset[Cell]]

@@ -13,11 +13,11 @@ from gymnasium.error import ResetNeeded
 
 import agentgym  # noqa: F401  # registers the ids
 from agentgym.sokoban.env import SokobanEnv, VisualSokobanEnv
-from agentgym.sokoban.levels import split_of
 from agentgym.sokoban.picture import Painter
-from agentgym.sokoban.text import parse_level
+from agentgym.sokoban.text import parse_level, split_of
 from tests.agentgym.sokoban import naive
-from tests.agentgym.sokoban.boxoban import FILES, boxoban
+from tests.agentgym.sokoban.naive import BOXOBAN
+from tests.oracles import oracle
 
 # targets at the player's right and at the far right; boxes beside them
 LEVEL = "########\n#PXO_XO#\n#______#\n########"
@@ -127,9 +127,9 @@ def test_expert_in_a_dead_end() -> None:
     assert env.optimal_actions() == ()
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", BOXOBAN)
 def test_expert_on_boxoban(name: str) -> None:
-    env = SokobanEnv(levels=boxoban(name), split="all", expert=True)
+    env = SokobanEnv(levels=oracle("boxoban", name), split="all", expert=True)
     for index in range(5):
         _, info = env.reset(options={"index": index})
         optimal, moves, terminated = env.distance(), 0, False

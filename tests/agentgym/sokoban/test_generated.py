@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentgym.sokoban.generated import LevelSpec, generate, generate_level
-from agentgym.sokoban.levels import canonical_form, split_of
-from agentgym.sokoban.text import board_text, parse_level
+from agentgym.sokoban.text import board_text, canonical_form, parse_level, split_of
 from tests.agentgym.sokoban import naive
 
 ROOT = Path(__file__).resolve().parents[3]

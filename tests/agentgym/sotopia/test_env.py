@@ -12,8 +12,7 @@ from agentgym.sotopia.dialogue import Dialogue, Failure
 from agentgym.sotopia.env import SotopiaEnv, SotopiaVectorEnv
 from agentgym.sotopia.keys import deal_key
 from agentgym.trajectory import Reply
-from tests.agentgym.sotopia.made_up import say
-from tests.agentgym.sotopia.others import Down, Fixed, Script
+from tests.agentgym.sotopia.support import Down, Fixed, Script, say
 
 HI, WAIT, BYE = write(say("Hi")), write(NONE), write(LEAVE)
 

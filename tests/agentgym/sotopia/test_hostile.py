@@ -17,11 +17,9 @@ from agentgym.sotopia.acts import LONGEST, NONE, Act, Turn, parse, told, write
 from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Failure, Rating, Verdict
 from agentgym.sotopia.env import SotopiaEnv
 from agentgym.sotopia.games.divide import Pool
-from agentgym.sotopia.judges.model import VerdictError, read_verdict, verdict_request
-from agentgym.sotopia.players.model import act_request, read_act
+from agentgym.sotopia.models import VerdictError, act_request, read_act, read_verdict, verdict_request
 from agentgym.sotopia.rules import SocialWorld
-from tests.agentgym.sotopia.made_up import first, make_task, say
-from tests.agentgym.sotopia.others import Fixed, Script
+from tests.agentgym.sotopia.support import Fixed, Script, first, make_task, say
 
 #: Everything at which a text can be broken into lines.
 BREAKS = ("\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029")

@@ -17,8 +17,7 @@ from agentgym.sotopia import aec_env, parallel_env
 from agentgym.sotopia.acts import COMMANDS, LEAVE, NONE, write
 from agentgym.sotopia.dialogue import Failure
 from agentgym.sotopia.env import SotopiaEnv
-from tests.agentgym.sotopia.made_up import say
-from tests.agentgym.sotopia.others import Down, Fixed, Script
+from tests.agentgym.sotopia.support import Down, Fixed, Script, say
 
 HI, HELLO, BYE = write(say("Hi")), write(say("Hello")), write(LEAVE)
 ORDERS = ("simultaneous", "round-robin", "random")

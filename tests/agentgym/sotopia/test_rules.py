@@ -7,7 +7,7 @@ import pytest
 
 from agentgym.sotopia.acts import KINDS, LEAVE, NONE, Act, Turn
 from agentgym.sotopia.rules import SocialWorld, draw_schedule
-from tests.agentgym.sotopia.made_up import first, make_task, say, second
+from tests.agentgym.sotopia.support import first, make_task, say, second
 
 HI = say("Hi")
 

@@ -7,10 +7,10 @@ import re
 import pytest
 
 from agentgym.sotopia.acts import LEAVE, Act, write
-from agentgym.sotopia.generated.scenarios import generate
+from agentgym.sotopia.generated import generate
 from agentgym.sotopia.players import make_player
 from baselines.environments.sotopia import SOTOPIA
-from tests.agentgym.sotopia.played import play
+from tests.agentgym.sotopia.support import play
 
 
 def test_no_word_of_a_meeting_is_spelled_out() -> None:

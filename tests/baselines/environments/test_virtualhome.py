@@ -11,9 +11,8 @@ from agentgym.rollout import collect
 from agentgym.trajectory import Reply
 from baselines.environments.virtualhome import VIRTUALHOME
 from benchmarks.config import make_config
-from benchmarks.learning.observation_log import ObservationLog
-from benchmarks.learning.stack import make_envs
-from benchmarks.learning.state_graph import build_graph
+from benchmarks.training.stack import ObservationLog, make_envs
+from benchmarks.training.state_graph import build_graph
 from policies.scripted import tagged
 
 #: Its program: walk to novel 2, grab it, walk to glass 2, grab it, walk to nightstand 1, put both there.

@@ -9,7 +9,7 @@ pytest.importorskip("typer")
 
 from baselines.environments.webshop import WEBSHOP
 from benchmarks.config import make_config
-from benchmarks.learning.stack import make_envs, tasks
+from benchmarks.training.stack import make_envs, tasks
 from policies.tiny import tiny_tokenizer
 
 LETTERS = set("abcdefghijklmnopqrstuvwxyz0123456789")

@@ -10,7 +10,6 @@ import agentgym  # noqa: F401
 from agentgym.rollout import collect
 from agentgym.trajectory import Reply
 from baselines.recipes import RECIPES
-from baselines.recipes.learned_credit import igpo_steps
 from baselines.scorers.answer_belief import AnswerBelief, AnswerBeliefConfig
 from baselines.trainer import Trainer
 from policies.prompts import FIRST_PICTURE
@@ -20,6 +19,7 @@ from tests.baselines.corridor_learning import CONFIG, TASKS, babbling_policy, co
 from tests.baselines.test_trainer import trainer
 from wrappers import VectorPromptWindow, VectorReplyParser
 from wrappers.credit.igpo import igpo
+from wrappers.credit.method import PENALTY
 
 RIGHT = AnswerBeliefConfig(form="{}")
 
@@ -117,8 +117,8 @@ def test_where_nobody_knows_the_answer_it_is_refused() -> None:
 def test_the_recipe_gives_the_functions_advantages_and_logs_the_beliefs() -> None:
     table = collect(corridor(), babbling_policy(), tasks=TASKS, group_size=8, seed=0)
     beliefs = np.random.default_rng(0).random(len(table))
-    found = igpo_steps(table, beliefs, compare="separate")
-    np.testing.assert_array_equal(found.advantages, igpo(table, beliefs=beliefs, compare="separate"))
+    found = RECIPES["igpo"].with_options(compare="separate").estimate(table, beliefs)
+    np.testing.assert_array_equal(found.advantages, igpo(table, beliefs=beliefs, compare="separate", **PENALTY))
     assert found.figures == {
         "belief": pytest.approx(beliefs.mean()), "belief_last": pytest.approx(beliefs[table.last].mean())
     }  # fmt: skip

@@ -7,7 +7,6 @@ import pytest
 
 from agentgym.rollout import collect
 from baselines.recipes import RECIPES
-from baselines.recipes.learned_credit import hcapo_steps
 from baselines.scorers.reply_in_hindsight import ReplyInHindsight, ReplyInHindsightConfig
 from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor, small_policy
 from tests.baselines.test_trainer import trainer
@@ -49,7 +48,7 @@ def test_a_policy_that_is_told_nothing_has_ratio_1() -> None:
     table = collect(corridor(), policy, tasks=TASKS, group_size=8, seed=0)
     scorer = ReplyInHindsight(policy, ReplyInHindsightConfig(final="outcome", won_text="", lost_text=""))
     np.testing.assert_allclose(scorer.scores(table), -reply_entropies(table), atol=1e-5)
-    found = hcapo_steps(table, scorer.scores(table))
+    found = RECIPES["hcapo"].estimate(table, scorer.scores(table))
     assert found.figures["hindsight_ratio"] == pytest.approx(1, abs=1e-5)
     assert found.figures["hindsight_clipped"] == 0
 
@@ -57,12 +56,12 @@ def test_a_policy_that_is_told_nothing_has_ratio_1() -> None:
 def test_the_recipe_gives_the_functions_advantages_and_says_how_the_ratios_are() -> None:
     table = collect(corridor(), babbling_policy(), tasks=TASKS, group_size=8, seed=0)
     told = -reply_entropies(table) + np.where(np.arange(len(table)) % 2, 3.0, 0.0)
-    found = hcapo_steps(table, told, std="none")
+    found = RECIPES["hcapo"].with_options(penalty="row", invalid_penalty=0.0, std="none").estimate(table, told)
     np.testing.assert_array_equal(found.advantages, hcapo(table, hindsight=told, std="none"))
     odd = (len(table) // 2) / len(table)
     assert found.figures["hindsight_clipped"] == pytest.approx(odd)
     assert found.figures["hindsight_ratio"] == pytest.approx(1 + 0.2 * odd)
-    assert not np.array_equal(hcapo_steps(table).advantages, grpo(table))  # the returns to come are still compared
+    assert not np.array_equal(RECIPES["hcapo"](table), grpo(table))  # the returns to come are still compared
 
 
 def test_a_run_logs_the_ratios_at_its_temperature() -> None:

@@ -27,8 +27,8 @@ from benchmarks.head_to_head.results import Record, check, choose, load, load_fo
 from benchmarks.head_to_head.space import RATES, SPACE, draw
 from benchmarks.head_to_head.study import METHODS, _unpack, head_to_head, plan_study
 from benchmarks.json_files import ResultsError
-from benchmarks.learning.command import named_methods
 from benchmarks.report.markdown import replaced
+from benchmarks.training.options import named_methods
 
 RESULTS = Path(__file__).parents[3] / "docs" / "results"
 APP = typer.Typer()

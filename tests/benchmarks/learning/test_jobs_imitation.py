@@ -12,10 +12,11 @@ pytest.importorskip("transformers")
 
 from baselines.imitation.method import Imitation
 from baselines.recipes.methods import method
-from benchmarks.learning.command import _check_envs, named_methods
+from benchmarks.learning.command import _check_envs
 from benchmarks.learning.jobs import Job, read_finished, run_job
 from benchmarks.learning.results import Config, load
-from benchmarks.learning.stack import imitation_setting
+from benchmarks.training.options import named_methods
+from benchmarks.training.stack import imitation_setting
 
 
 @pytest.fixture

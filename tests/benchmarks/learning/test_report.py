@@ -12,8 +12,9 @@ pytest.importorskip("bokeh")
 
 from benchmarks.data_source import noted
 from benchmarks.learning.curves import curve_series
-from benchmarks.learning.report import page_data, render, tile_names
+from benchmarks.learning.report import page_data, render
 from benchmarks.learning.results import load
+from benchmarks.training.stack import tile_names
 
 
 @pytest.fixture

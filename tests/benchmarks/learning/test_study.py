@@ -12,9 +12,9 @@ pytest.importorskip("torch")
 from benchmarks.json_files import OtherConfigurationError, ResultsError, claimed
 from benchmarks.learning.jobs import all_jobs, is_finished, run_job
 from benchmarks.learning.results import load
-from benchmarks.learning.stack import new_policy
 from benchmarks.learning.study import gather
 from benchmarks.processes import Job, JobFailedError, run_jobs
+from benchmarks.training.stack import new_policy
 
 
 @pytest.fixture

@@ -182,7 +182,7 @@ def test_models_from_folders_play_and_say_what_they_are(tmp_path):
 
 def test_episodes_on_one_corpus_are_not_those_on_another(tmp_path):
     from agentgym.searchqa.retriever import Passage
-    from tests.agentgym.searchqa.corpus_files import random_passages, write_corpus
+    from tests.agentgym.searchqa.support import random_passages, write_corpus
 
     passages = random_passages(20, seed=0)
     corpora = {

@@ -17,7 +17,8 @@ from benchmarks.panels.grade import grade_log, line_of, results_of_log
 from benchmarks.panels.results import load
 from benchmarks.panels.transcripts import read_log
 from benchmarks.run import app
-from tests.agentgym.alfworld.official_games import FOLDER, episodes, files, task_id_of
+from tests.agentgym.alfworld.support import episodes, files, task_id_of
+from tests.oracles import oracle
 
 ALFWORLD = "alfworld/generated@1"
 
@@ -225,7 +226,7 @@ def official(tmp_path_factory):
 
 def test_episodes_of_the_original_engine_agree(official):
     found = choose_panel("alfworld/valid_seen@1", {"data": official["valid_seen"], "cache": "off"})[0]
-    graded = grade_log(FOLDER / "traces" / "valid_seen.jsonl.xz", found)
+    graded = grade_log(oracle("alfworld", "traces", "valid_seen.jsonl.xz"), found)
     assert (len(graded.grades), graded.differing) == (560, 0)
     assert sum(one.texts for one in graded.grades) > 12_000
 

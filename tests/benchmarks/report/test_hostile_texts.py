@@ -15,11 +15,10 @@ from selenium.webdriver.support.ui import Select
 
 from benchmarks.learning.report import write_report
 from benchmarks.learning.results import load, save
-from benchmarks.ranking.report import write_ranking_report
-from benchmarks.ranking.study import make_config, run_ranking
 from benchmarks.report.assemble import LONGEST
 from benchmarks.report.page import write_page
 from benchmarks.training.shaping import STUDY as SHAPING
+from benchmarks.truth.league import RANKING, configure_ranking
 from tests.benchmarks.training.test_shaping import made_up
 
 SCRIPT = "</script><script>window.ran = true</script><img src=x onerror='window.ran = true'>"
@@ -87,30 +86,21 @@ def test_the_page_of_learning(browser, finished_run, tmp_path, text):
 
 @pytest.fixture(scope="module")
 def ranking(tmp_path_factory):
-    return run_ranking(make_config(2), tmp_path_factory.mktemp("ranking"))
+    return RANKING.play(configure_ranking(groups=2, player=["random", "expert 50"]), tmp_path_factory.mktemp("ranking"))
 
 
 def test_the_page_of_the_ranking_study(browser, ranking, tmp_path, text):
-    first, *others = ranking.players
-    scores = [
-        dataclasses.replace(score, credit=text) if score.credit == "rloo" else score for score in first.scores
-    ]  # fmt: skip
-    others = [
-        dataclasses.replace(
-            other,
-            scores=[
-                dataclasses.replace(score, credit=text) if score.credit == "rloo" else score for score in other.scores
-            ],
-        )
-        for other in others
-    ]
+    standings = []
+    for standing in ranking.standings:
+        scores = [
+            dataclasses.replace(each, credit=text) if each.credit == "rloo" else each for each in standing.main.scores
+        ]
+        standings.append(dataclasses.replace(standing, held=[dataclasses.replace(standing.main, scores=scores)]))
     hostile = dataclasses.replace(
-        ranking, created=text, players=[dataclasses.replace(first, name=text, scores=scores), *others],
+        ranking, created=text, standings=[dataclasses.replace(standings[0], player=text), *standings[1:]],
         machine=dataclasses.replace(ranking.machine, system=text),
     )  # fmt: skip
-    opened(browser, write_ranking_report(hostile, tmp_path)[1])
-    browser.find_element(By.CSS_SELECTOR, "#kind button[data-value='differences']").click()
-    assert browser.execute_script("return window.ran") is None
+    opened(browser, write_page(RANKING.shown(hostile), tmp_path)[-1])
     assert browser.get_log("browser") == []
 
 

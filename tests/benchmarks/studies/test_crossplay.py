@@ -11,12 +11,12 @@ from typer.testing import CliRunner
 
 from agentgym.sotopia.acts import Act
 from agentgym.sotopia.dialogue import Failure, Player, View
-from agentgym.sotopia.generated.scenarios import FAMILIES, generate
-from agentgym.sotopia.judges.rules import RulesJudge
+from agentgym.sotopia.generated import FAMILIES, generate
+from agentgym.sotopia.judge import RulesJudge
 from agentgym.sotopia.players import make_player
 from benchmarks.run import app
 from benchmarks.studies.crossplay import cross_play
-from tests.agentgym.sotopia.played import play
+from tests.agentgym.sotopia.support import play
 
 TASKS = [generate(family, 0, index) for index in range(5) for family in FAMILIES]
 

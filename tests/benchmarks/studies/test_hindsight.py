@@ -16,9 +16,9 @@ from agentgym.trajectory import Reply, StepTable
 from baselines.environments.registry import settings_of
 from baselines.environments.settings import TINY, tasks
 from benchmarks.config import make_config
-from benchmarks.learning.stack import make_envs
 from benchmarks.run import app
 from benchmarks.studies.hindsight import ENVIRONMENTS, HalfExpert, kind_of, measure_learning, wins_again
+from benchmarks.training.stack import make_envs
 from policies.scripted import RandomPolicy
 
 CORRIDOR = "level:########/#P_X__O#/########"

@@ -16,7 +16,7 @@ from baselines.recipes import RECIPES
 from baselines.recipes.papers import paper
 from benchmarks.run import app
 from benchmarks.train.settings import run_settings
-from tests.agentgym.alfworld.official_games import unpack
+from tests.agentgym.alfworld.support import unpack
 
 SMALL = ["--method", "rewardflow", "--quick", "--groups", "2", "--group-size", "2", "--validation-tasks", "4"]
 

@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 
 from agentgym.trajectory import StepTable
 from benchmarks.json_files import OtherConfigurationError, ResultsError
-from benchmarks.ranking.measures import MEASURES
 from benchmarks.report.page import print_page
 from benchmarks.run import app
+from benchmarks.truth.measures import MEASURES
 from benchmarks.truth.scorers import (
     QUICK,
     SCORERS,

@@ -13,7 +13,7 @@ from policies.decode.batch import can_join
 from policies.decode.queue import Continuous, Request, Together, completion_queue
 from policies.decode.sampler import Decoding, LoopSampler, complete
 from policies.tiny import tiny_policy
-from tests.agentgym.test_rollout import disabled
+from tests.agentgym.rollout.test_groups import disabled
 
 torch.set_num_threads(1)
 

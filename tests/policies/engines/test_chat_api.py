@@ -17,7 +17,7 @@ from agentgym.rollout.lanes import collect_lanes
 from policies.engines.chat_api import ChatPolicy, EndpointError
 from policies.pictures import data_url
 from tests.agentgym.outside.chat.chat_server import Handler, chat_server, completion, echo, raw, say
-from tests.agentgym.test_rollout import disabled
+from tests.agentgym.rollout.test_groups import disabled
 from wrappers.prompt import VectorPromptWindow
 from wrappers.reply import VectorReplyParser
 

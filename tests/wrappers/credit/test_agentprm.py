@@ -13,7 +13,7 @@ from tests.wrappers.credit.oracles import build, cases
 from tests.wrappers.credit.oracles import table as recorded
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.agentprm import action_targets
+from wrappers.credit.agentprm import action_targets, gains, state_advantages, value_gain, visit_values
 
 #: "u -up-" is reached by two histories; the first two episodes begin alike.
 TABLE = episodes("s -a-> u -up-> goal +", "s -a-> u -left-> u", "s -b-> s -a-> u -up-> pit")
@@ -128,3 +128,42 @@ def test_the_last_target_of_a_won_rollout_is_the_highest_only_when_counted_from_
     paper, authors = (action_targets(table, preset=preset) for preset in ("paper", "authors"))
     assert (paper[won] > paper[first]).all()
     assert (authors[won] < authors[first]).mean() > 0.7
+
+
+# "s" is left to the right twice, once towards success; the rows of "a" are not in order of time.
+VISITED = StepTable.from_arrays(
+    group=["g"] * 5, trajectory=["a", "a", "b", "b", "c"], t=[1, 0, 0, 1, 0], state=["u", "s", "s", "u", "s"],
+    action=["up", "right", "right", "down", "left"], next_state=["goal", "u", "u", "pit", "pit"],
+    reward=[1, 0, 0, 0, 0], won=[1, 1, 0, 0, 0],
+)  # fmt: skip
+
+
+def test_values_by_hand() -> None:
+    of_actions, of_states = visit_values(VISITED, 0.5)
+    # "right" was worth .5 once and 0 once; of the three visits of "s" one was worth .5. "u" was worth 1 once of twice.
+    assert of_actions == pytest.approx([1, 0.25, 0.25, 0, 0])
+    assert of_states == pytest.approx([0.5, 0.5 / 3, 0.5 / 3, 0.5, 0.5 / 3])
+    credit = state_advantages(VISITED, gamma=0.5)
+    assert credit == pytest.approx([0.5, 0.25 - 0.5 / 3, 0.25 - 0.5 / 3, -0.5, -0.5 / 3])
+
+
+def test_gains_end_with_the_outcome() -> None:
+    # Into "u" .5, out of "s" 1/6; the last steps lead to 1 where it was won and to 0 elsewhere.
+    assert value_gain(VISITED, gamma=0.5) == pytest.approx([0.5, 1 / 3, 1 / 3, -0.5, -0.5 / 3])
+    # One's own values: with the values 0 the last step of a won trajectory gains everything.
+    assert gains(VISITED, np.zeros(5)).tolist() == [1, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_values_equal_a_loop_over_visits(seed: int) -> None:
+    walked = random_table(seed, groups=2, size=8, states=4, win=0.5)
+    table = rebuild(walked, np.random.default_rng(seed).permutation(len(walked)))
+    worth = np.zeros(len(table))
+    for i in range(len(table)):
+        steps = (table.trajectory == table.trajectory[i]).sum()
+        worth[i] = 0.95 ** (steps - 1 - table.t[i]) * table.trajectory_won[table.trajectory[i]]
+    of_actions, of_states = visit_values(table)
+    for i in range(len(table)):
+        here = (table.group == table.group[i]) & (table.state == table.state[i])
+        assert of_states[i] == pytest.approx(worth[here].mean(), abs=1e-12)
+        assert of_actions[i] == pytest.approx(worth[here & (table.action == table.action[i])].mean(), abs=1e-12)

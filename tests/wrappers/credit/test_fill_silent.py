@@ -3,7 +3,7 @@ import pytest
 
 from tests.wrappers.credit.random_tables import random_table
 from wrappers.credit.attribution import attribution
-from wrappers.credit.fill_silent import fill_silent, graphgpo_filled
+from wrappers.credit.fill_silent import fill_silent, graphgpo_filled, raw_filled
 from wrappers.credit.graphgpo import graphgpo
 from wrappers.credit.state_graph import StateGraph
 
@@ -23,6 +23,16 @@ def test_what_the_graph_ranks_stays_as_it_is() -> None:
     np.testing.assert_array_equal(found[speaks], graph[speaks])
     np.testing.assert_array_equal(found[~speaks], 0.01 * attribution(table)[~speaks])
     assert (found != 0).sum() > speaks.sum()
+
+
+def test_raw_attribution_where_the_graph_is_silent() -> None:
+    table = random_table(0)
+    graph = graphgpo(table, beta_episode=0.0)
+    speaks = graph != 0
+    filled = raw_filled(table, share=0.1)
+    assert np.array_equal(filled[speaks], graph[speaks])
+    assert filled[~speaks] == pytest.approx(0.1 * attribution(table)[~speaks])
+    assert raw_filled(table, centred=True)[~speaks] == pytest.approx(0.01 * attribution(table, centred=True)[~speaks])
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from tests.wrappers.credit.naive import distances, standard
 from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.graphgpo import graphgpo
-from wrappers.credit.milegpo import PRESETS, MileGPO, milegpo, milestones
+from wrappers.credit.milegpo import PRESETS, MileGPO, branches, graph_and_branches, milegpo, milestones
 
 # Two ways of the same length to the goal: over m, which only winners take, and over n, which a loser takes as well.
 TABLE = episodes(
@@ -214,3 +214,12 @@ def test_wrong_options_and_the_wrapper():
     with pytest.raises(ValueError, match="unknown preset 'alfworld'; known: 'paper', 'webshop'"):
         milegpo(TABLE, preset="alfworld")
     assert MileGPO.method is milegpo
+
+
+def test_branches_by_hand() -> None:
+    # Right wins once and loses once, left loses.
+    table = episodes("s -right-> u -up-> goal +", "s -right-> u -down-> pit", "s -left-> pit")
+    # Out of s: half of right's takers won, none of left's: 1/2 either way. Out of u: 1 and 0. The largest is 1.
+    assert branches(table) == pytest.approx([0.5, 1, 0.5, -1, -0.5])
+    steps = graphgpo(table, beta_episode=0.0)
+    assert graph_and_branches(table) == pytest.approx(steps + 0.3 * np.array([0.5, 1, 0.5, -1, -0.5]))

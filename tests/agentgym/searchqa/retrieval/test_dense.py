@@ -10,7 +10,7 @@ from agentgym.searchqa.retrieval.dense import DenseRetriever, encode_folder, mai
 from agentgym.searchqa.retrieval.engines import find_retriever
 from agentgym.searchqa.retrieval.index_folder import build_index
 from agentgym.searchqa.retriever import Passage, Retriever
-from tests.agentgym.searchqa.corpus_files import WORDS, random_passages, write_corpus
+from tests.agentgym.searchqa.support import WORDS, random_passages, write_corpus
 
 faiss = pytest.importorskip("faiss", reason="needs the extra dense: pip install faiss-cpu")
 PASSAGES = random_passages(40, seed=7)

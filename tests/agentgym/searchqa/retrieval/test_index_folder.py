@@ -11,7 +11,7 @@ from agentgym.outside.text import DataError
 from agentgym.searchqa.retrieval.index_folder import build_index, default_folder, main, open_index
 from agentgym.searchqa.retrieval.lexical import LexicalRetriever
 from agentgym.searchqa.retriever import Passage
-from tests.agentgym.searchqa.corpus_files import WORDS, random_passages, write_corpus
+from tests.agentgym.searchqa.support import WORDS, random_passages, write_corpus
 
 PASSAGES = random_passages(50, seed=5)
 QUERIES = [*WORDS, *(f"{a} {b}" for a in WORDS for b in WORDS)]
@@ -69,14 +69,14 @@ def test_what_came_after_the_last_stretch_of_a_killed_build_is_done_again(
 ) -> None:
     program = f"""
 import os
-from agentgym.searchqa.official import corpus
+from agentgym.searchqa import official
 from agentgym.searchqa.retrieval import index_folder
-take = corpus.PassageReader._passage
+take = official.PassageReader._passage
 def killed(self, line):
     if self.line == 36:
         os._exit(9)
     return take(self, line)
-corpus.PassageReader._passage = killed
+official.PassageReader._passage = killed
 index_folder.build_index({str(corpus)!r}, {str(tmp_path / "index")!r}, stretch=10)
 """
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 9

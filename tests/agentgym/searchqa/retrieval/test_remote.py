@@ -8,16 +8,7 @@ import pytest
 
 from agentgym.searchqa.retrieval.remote import HttpRetriever
 from agentgym.searchqa.retriever import Hit, Passage, Retriever, SearchFailure
-from tests.agentgym.searchqa.retrieval.loopback import (
-    Play,
-    answer,
-    drip,
-    drip_body,
-    hang_up,
-    scripted,
-    stay_silent,
-    unused_port,
-)
+from tests.agentgym.searchqa.support import Play, answer, drip, drip_body, hang_up, scripted, stay_silent, unused_port
 
 pytest.importorskip("aiohttp")
 

@@ -17,8 +17,7 @@ from agentgym.searchqa.retrieval.lexical import LexicalRetriever
 from agentgym.searchqa.retrieval.remote import HttpRetriever
 from agentgym.searchqa.retrieval.serve import RetrievalServer, main
 from agentgym.searchqa.retriever import Found, Hit, Passage, SearchFailure
-from tests.agentgym.searchqa.corpus_files import ROOT, WORDS, random_passages, write_corpus
-from tests.agentgym.searchqa.retrieval.loopback import searching
+from tests.agentgym.searchqa.support import ROOT, WORDS, random_passages, searching, write_corpus
 
 pytest.importorskip("aiohttp")
 

@@ -6,10 +6,13 @@ from math import inf, isnan
 import pytest
 
 from agentgym.sokoban.expert import solver
-from agentgym.sokoban.expert.solver import Solver, room_table
+from agentgym.sokoban.expert.solver import Solver, room_table, solve
 from agentgym.sokoban.generated import LevelSpec, generate_level
-from agentgym.sokoban.rules import DIRECTIONS, Level, successor
-from agentgym.sokoban.text import MOST_SIDE, parse_level
+from agentgym.sokoban.rules import DIRECTIONS, Board, successor
+from agentgym.sokoban.tasks import LevelFiles
+from agentgym.sokoban.text import MOST_SIDE, Level, parse_level
+from tests.agentgym.sokoban.naive import BOXOBAN
+from tests.oracles import oracle
 
 
 def test_optimal_moves_by_hand() -> None:
@@ -78,3 +81,50 @@ def test_halls_full_of_boxes_end_in_a_shrug(side: int, boxes: int) -> None:
 def test_one_box_in_the_largest_hall_is_brought_home() -> None:
     level = open_room(MOST_SIDE, 1)
     assert Solver(level).distance(level.player, level.boxes) == 166
+
+
+def check(level: Level, expected: float) -> None:
+    solution = solve(level, level.player, level.boxes)
+    assert solution is not None
+    assert solution.distance == expected == len(solution.moves)
+    board = Board(level)
+    assert all(board.move(DIRECTIONS.index(name)) for name in solution.moves)
+    assert board.solved
+
+
+@pytest.mark.parametrize("spec", [LevelSpec(), LevelSpec(7, 8, (3,), 8, 60), LevelSpec(9, 9, (2,), 15, 60)])
+def test_optimal_on_generated_levels(spec: LevelSpec) -> None:
+    for index in range(30):
+        level = generate_level(spec, "validation", index)
+        check(level, room_table(level).distance(level.player, level.boxes))
+
+
+@pytest.mark.parametrize("name", BOXOBAN)
+def test_optimal_on_boxoban_levels(name: str) -> None:
+    files = LevelFiles(oracle("boxoban", name))
+    for number in (0, 6, 7, 11):
+        check(files[number], room_table(files[number]).distance(files[number].player, files[number].boxes))
+
+
+def test_dead_end_and_solved() -> None:
+    level = parse_level("######\n#PX_O#\n#____#\n######")
+    corner = 1 << 8 | 0  # row 1, column 1
+    dead = solve(level, level.player + 1, corner)
+    assert dead is not None
+    assert (dead.distance, dead.moves) == (inf, ())
+    done = solve(level, level.player, level.targets)
+    assert done is not None
+    assert (done.distance, done.moves) == (0, ())
+
+
+def test_two_boxes_side_by_side_at_a_wall_are_a_dead_end() -> None:
+    # neither box on the upper wall can leave it: a full 2x2 block with the wall, targets elsewhere
+    level = parse_level("#######\n#_XX__#\n#_P___#\n#_OO__#\n#######")
+    solution = solve(level, level.player, level.boxes)
+    assert solution is not None
+    assert solution.distance == inf
+
+
+def test_budget() -> None:
+    level = generate_level(LevelSpec(8, 8, (3,), 25, 60), "train", 0)
+    assert solve(level, level.player, level.boxes, budget=2) is None

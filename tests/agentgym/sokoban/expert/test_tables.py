@@ -5,11 +5,10 @@ from math import inf
 import numpy as np
 import pytest
 
-from agentgym.sokoban.board import Board
 from agentgym.sokoban.expert.tables import BitTable, RankTable
 from agentgym.sokoban.generated import LevelSpec, generate_level
-from agentgym.sokoban.rules import Level
-from agentgym.sokoban.text import board_text, parse_level
+from agentgym.sokoban.rules import Board
+from agentgym.sokoban.text import Level, board_text, parse_level
 from tests.agentgym.sokoban import naive
 
 TABLES = [BitTable, RankTable]

@@ -1,1 +1,0 @@
-"""Files of passages and of questions in the published formats."""

@@ -1,1 +1,0 @@
-"""Our own scenarios, generated without end."""

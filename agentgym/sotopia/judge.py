@@ -1,0 +1,149 @@
+"""A judge without a model: the goal is computed, the other dimensions follow from rules that can be checked.
+
+Only the goal is meant as a reward. The rules for the rest look at the form of a dialogue, not at its quality, on the
+scales of SOTOPIA:
+
+* believability, 0..10: 10, less 2 for every utterance that is empty or repeats an own one word for word, less 1 for
+  every turn in which nobody did anything;
+* relationship, -5..5: 2 for an agreement, -1 for who leaves without one, -3 for every insult;
+* knowledge, 0..10: 1 for every different proposal, name and property heard from the other;
+* secret, -10..0: -10 for saying five words in a row of the own secret (all, of a shorter one), -5 for four;
+* social rules, -10..0: -3 for every insult, -5 for every utterance with half of all own friends' names in it;
+* financial and material benefits, -5..5: the goal less 5, for an agreement about money or things; else 0;
+* goal, 0..10: computed by the game from what was agreed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+
+from agentgym.checks import suggest
+from agentgym.outside.redaction import refuse_credential
+from agentgym.sotopia.dialogue import Dialogue, Failure, Judge, Rating, Verdict
+from agentgym.sotopia.games.friend import MutualFriend
+from agentgym.sotopia.games.game import Game, Outcome
+
+_INSULTS = (
+    "idiot", "stupid", "moron", "fool", "liar", "jerk", "loser", "ass", "asshole", "bastard", "bitch", "shut up",
+    "fuck", "go to hell", "dumb",
+)  # fmt: skip
+_INSULT = re.compile(rf"\b(?:{'|'.join(_INSULTS)}|fuck\w+)\b")  # of text in lower case
+#: Runs of words end with an utterance.
+_STOP = "|"
+_WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*|\|")
+#: Words in a row that give a secret away, and what that costs.
+_GIVEN_AWAY = ((5, -10), (4, -5))
+
+
+class RulesJudge:
+    """Scores dialogues about a game; see the module for the rules. Other dialogues it says it cannot score."""
+
+    #: Only dialogues whose goals can be computed, see `dialogue.check_playable`.
+    needs_game = True
+
+    def score(self, dialogues: Sequence[Dialogue]) -> list[Verdict | Failure]:
+        """Return the verdict on each dialogue."""
+        return [_verdict(dialogue) for dialogue in dialogues]
+
+
+def _verdict(dialogue: Dialogue) -> Verdict | Failure:
+    game, outcome = dialogue.task.game, dialogue.outcome
+    if game is None or outcome is None:
+        return Failure(
+            f"the outcome of task {dialogue.task.id!r} cannot be computed: name a model as judge (MODEL@URL), or play "
+            "the split 'numeric'"
+        )
+    reasons = {"goal": "nothing was agreed" if outcome.agreed is None else f"agreed: {game.tell(outcome.agreed)}"}
+    return Verdict((_rating(dialogue, game, outcome, 0), _rating(dialogue, game, outcome, 1)), (reasons, reasons))
+
+
+def _rating(dialogue: Dialogue, game: Game, outcome: Outcome, role: int) -> Rating:
+    """Return the scores of one side."""
+    spoken: list[str] = []
+    flaws = silent = lists = 0
+    left = False
+    heard: set[object] = set()
+    names = game.sides[role].names if isinstance(game, MutualFriend) else frozenset()
+    other = 1 - role
+    for _, acts in dialogue.turns:
+        kind, text = acts[role]
+        other_kind, other_text = acts[other]
+        if other_kind == "speak":
+            told = game.hear(other, other_text)
+            if told.things:
+                heard.update(told.things)
+            if told.terms is not None:
+                heard.add(told.terms)
+        if kind == "none":
+            silent += other_kind == "none"
+        elif kind == "leave":
+            left = True
+        else:
+            flaws += not text.strip() or text in spoken
+            spoken.append(text)
+            if names:
+                lists += 2 * len(names.intersection(game.hear(role, text).things)) >= len(names)
+    said = f"\n{_STOP}\n".join(spoken).lower()
+    # Looking for each insult as it is written is many times as fast as the pattern, and there is hardly ever one.
+    insults = len(_INSULT.findall(said)) if any(insult in said for insult in _INSULTS) else 0
+    agreed = outcome.agreed is not None
+    goal = outcome.goals[role]
+    return Rating(
+        believability=max(0, 10 - 2 * flaws - silent),
+        relationship=max(-5, 2 * agreed - (left and not agreed) - 3 * insults),
+        knowledge=min(10, len(heard)),
+        secret=_given_away(dialogue.task.people[role].secret, said),
+        social_rules=max(-10, -3 * insults - 5 * lists),
+        financial_and_material_benefits=goal - 5 if agreed and game.material else 0,
+        goal=goal,
+    )
+
+
+def _given_away(secret: str, said: str) -> int:
+    """Return the secret score of what was said, in lower case, utterances apart by `_STOP`.
+
+    >>> _given_away("Bo has never learned to ride a bicycle.", "well, | i never learned to ride, you know")
+    -5
+    >>> _given_away("Bo has never learned to ride a bicycle.", "i have never learned to ride a bicycle!")
+    -10
+    >>> _given_away("", "nothing to hide.")
+    0
+    """
+    if not any(mark in said for mark in _marks(secret)):
+        return 0
+    words = f" {' '.join(_WORD.findall(said))} "
+    return next((cost for each, cost in _runs(secret) if any(run in words for run in each)), 0)
+
+
+@lru_cache(maxsize=4096)
+def _marks(secret: str) -> frozenset[str]:
+    """Return the longest word of each run: one of them stands in everything that gives the secret away."""
+    return frozenset([max(run.split(), key=len) for each, _ in _runs(secret) for run in each])
+
+
+@lru_cache(maxsize=4096)
+def _runs(secret: str) -> tuple[tuple[tuple[str, ...], int], ...]:
+    """Return the runs of words that give a secret away, by cost, worst first."""
+    words = _WORD.findall(secret.lower())
+    return tuple(
+        (tuple(f" {' '.join(words[i : i + length])} " for i in range(max(1, len(words) - length + 1)) if words), cost)
+        for length, cost in _GIVEN_AWAY
+    )
+
+
+def make_judge(judge: str | Judge) -> Judge:
+    """Return a judge: itself when it is one, "rules", or `MODEL@URL`; errors as of `players.make_player`."""
+    if not isinstance(judge, str):
+        if not isinstance(judge, Judge):
+            raise ValueError(f"judge must have score(dialogues), or be a name such as 'rules', got {judge!r}")
+        return judge
+    if "://" in judge:
+        refuse_credential("judge", judge, "agentgym.sotopia.models.ModelJudge.at(name)")
+        from agentgym.sotopia.models import ModelJudge
+
+        return ModelJudge.at(judge)
+    if judge != "rules":
+        raise ValueError(f"unknown judge {judge!r}; {suggest(judge, ['rules'])}, or MODEL@URL")
+    return RulesJudge()

@@ -1,1 +1,0 @@
-"""SOTOPIA's published scenarios, characters and pairings."""

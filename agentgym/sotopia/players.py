@@ -1,0 +1,360 @@
+"""Who takes a side of a dialogue by rules: partners to train with, the negotiator, poor players for comparison.
+
+In games about terms (`play_deal`: prices, divisions, times) a player opens with what is good for itself, gives way as
+far as the other did and at a pace of its own, takes what is good enough, and leaves when the other does not move. In
+the search for a mutual friend (`play_friend`) it answers truly and describes the likeliest of its friends, one property
+after the other; it names a friend when the other knows somebody like that in everything, or when nobody else is left.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from agentgym.checks import suggest
+from agentgym.outside.redaction import refuse_credential
+from agentgym.sotopia.acts import LEAVE, NONE, Act, Turn
+from agentgym.sotopia.dialogue import Failure, Player, View
+from agentgym.sotopia.games.friend import FriendSide
+from agentgym.sotopia.games.game import DealSide, Heard, Standing, TurnTree
+
+#: No offer counts as worse than this: who opens with an insult gets no credit for taking it back.
+_WORST = -8.0
+#: With so few turns left it takes anything that is worth something.
+_LAST, _BETTER_THAN_NOTHING = 2, 2.0
+_ACCEPT = ("Deal.", "Agreed.", "That works for me.")
+
+
+class Temperament(NamedTuple):
+    """What a scripted player wants and how it gives way. Worths are those of `games.game.DealSide`, 10 is best.
+
+    Attributes:
+        start: how far below its best terms it opens.
+        floor: the least worth that it takes.
+        give: worth it gives up per worth that the other gave up since its first proposal.
+        pace: worth it gives up at each own turn, whatever the other does.
+        patience: turns without a step of the other after which it leaves.
+        asks: in a search for a friend, it asks by itself and does not only answer.
+        takes_last: in its last turn it takes what is better than nothing.
+        plain: it says the same things always in the same words.
+    """
+
+    start: float
+    floor: float
+    give: float
+    pace: float = 0.0
+    patience: int = 5
+    asks: bool = True
+    takes_last: bool = False
+    plain: bool = False
+
+
+class _Course(NamedTuple):
+    """What a player remembers of a dialogue.
+
+    Attributes:
+        wishes: what the other proposed.
+        said: what this side proposed.
+        best: the worth of the best of the other's proposals.
+        gain: how much better for this side the other's proposals became since the first.
+        idle: own chances in a row to see the other move, in which it did not.
+        spoken: own utterances.
+    """
+
+    wishes: tuple[Any, ...] = ()
+    said: tuple[Any, ...] = ()
+    best: float = _WORST
+    gain: float = 0.0
+    idle: int = 0
+    spoken: int = 0
+
+
+def play_deal(view: View, side: DealSide, temper: Temperament) -> Act:
+    """Return the next act in a game about terms, of a side with a temperament."""
+    wishes, said, _, gain, idle, spoken = _deal_tree(side).after(view.turns)
+    standing = side.follow(view.turns) if view.standing is None else view.standing
+    if standing.agreed is not None or idle >= temper.patience:
+        return LEAVE
+    level = max(temper.floor, side.top - temper.start - temper.give * gain - temper.pace * spoken)
+    form = 0 if temper.plain else view.seed + len(view.turns)
+    theirs = standing.offers[1 - side.role]
+    worth = _WORST if theirs is None else side.worth(theirs)
+    last = temper.takes_last and view.max_turns - len(view.turns) <= _LAST
+    if theirs is not None and (worth >= level - 1e-9 or (last and worth >= _BETTER_THAN_NOTHING)):
+        return Act("speak", _ACCEPT[form % 3])
+    terms = side.propose(level, wishes, said)
+    if theirs is not None and worth >= side.worth(terms):
+        return Act("speak", _ACCEPT[form % 3])
+    return Act("speak", side.phrase(terms, form))
+
+
+def _deal_tree(side: DealSide) -> TurnTree[_Course]:
+    tree: TurnTree[_Course] | None = side.notes.get("deal")
+    if tree is None:
+        tree = side.notes["deal"] = TurnTree(_Course(), lambda course, turn: _deal_step(side, course, turn))
+    return tree
+
+
+def _deal_step(side: DealSide, course: _Course, turn: Turn) -> _Course:
+    """Return what is remembered after one more turn."""
+    wishes, said, best, gain, idle, spoken = course
+    mine, theirs = turn.acts if side.role == 0 else turn.acts[::-1]
+    if mine.kind == "speak":
+        spoken += 1
+        terms = side.hear(side.role, mine.text).terms
+        if terms is not None:
+            said = (*said, terms)
+    if theirs.kind != "none" or mine.kind == "none":  # else the other was not in turn
+        terms = side.hear(1 - side.role, theirs.text).terms if theirs.kind == "speak" else None
+        idle += 1
+        if terms is not None:
+            worth = max(_WORST, side.worth(terms))
+            new = terms not in wishes
+            if wishes:
+                gain += max(0.0, worth - best) + (side.novelty if new else 0.0)
+            if new and (worth > best or side.novelty):
+                idle = 0
+            best = max(best, worth)
+            wishes = (*wishes, terms)
+    return _Course(wishes, said, best, gain, idle, spoken)
+
+
+_SILENCE = Heard()
+_KNOWN = "Yes, I know"
+_WAITING = ("Whom do you know?", "Go on, ask me.", "What are your friends like?")
+#: A description that fits a friend of the other, and the own friends whom it fits.
+_Fit = tuple[frozenset[str], tuple[str, ...]]
+
+
+class _Search(NamedTuple):
+    """What a player remembers of a dialogue.
+
+    Attributes:
+        standing: how the game stands.
+        left: names of own friends who may be the one.
+        fits: what is known of friends of the other.
+        asked: own question that has no answer yet.
+        last: what the other said last.
+        heard: all that the other said.
+        idle: turns of the other in a row that said nothing new.
+    """
+
+    standing: Standing
+    left: tuple[str, ...]
+    fits: tuple[_Fit, ...] = ()
+    asked: Heard = _SILENCE
+    last: Heard = _SILENCE
+    heard: frozenset[str] = frozenset()
+    idle: int = 0
+
+
+def play_friend(view: View, side: FriendSide, temper: Temperament) -> Act:
+    """Return the next act in a search for a friend; the temperament says whether it asks, and how long it waits."""
+    search = _friend_tree(side).after(view.turns)
+    if search.standing.agreed is not None or search.idle >= temper.patience:
+        return LEAVE
+    answer = _answer(side, search.last)
+    if answer.startswith(_KNOWN):
+        return Act("speak", answer)
+    question = _question(side, search) if temper.asks else ""
+    return Act("speak", f"{answer} {question}".strip() or _WAITING[(view.seed + len(view.turns)) % 3])
+
+
+def _friend_tree(side: FriendSide) -> TurnTree[_Search]:
+    tree: TurnTree[_Search] | None = side.notes.get("friend")
+    if tree is None:
+        start = _Search(Standing(), tuple([friend.name for friend in side.friends]))
+        tree = side.notes["friend"] = TurnTree(start, lambda search, turn: _friend_step(side, search, turn))
+    return tree
+
+
+def _friend_step(side: FriendSide, search: _Search, turn: Turn) -> _Search:
+    """Return what is remembered after one more turn."""
+    standing, left, fits, asked, last, heard, idle = search
+    standing = side.read(standing, turn)
+    mine, theirs = turn.acts if side.role == 0 else turn.acts[::-1]
+    if mine.kind == "speak":
+        asked = side.hear(side.role, mine.text)
+    if theirs.kind != "none" or mine.kind == "none":  # else the other was not in turn
+        last = side.hear(1 - side.role, theirs.text) if theirs.kind == "speak" else _SILENCE
+        idle = idle + 1 if theirs.kind != "speak" or theirs.text in heard else 0
+        heard = heard | {theirs.text}
+        named = tuple([name for name in asked.things if name in side.names])
+        if last.refuses:
+            out = named or side.matching(frozenset(asked.things))
+            left = tuple([name for name in left if name not in out]) or left
+        elif last.accepts and not named:
+            fits = _with(side, fits, asked)
+        if last.asks:  # who asks about somebody has such a friend
+            fits = _with(side, fits, last)
+        asked = _SILENCE
+    return _Search(standing, left, fits, asked, last, heard, idle)
+
+
+def _with(side: FriendSide, fits: tuple[_Fit, ...], said: Heard) -> tuple[_Fit, ...]:
+    """Return what is known, and that somebody fits this description."""
+    described = frozenset(said.things) - side.names
+    fit = described, side.matching(described)
+    return (*fits, fit) if fit[1] and fit not in fits else fits
+
+
+def _answer(side: FriendSide, heard: Heard) -> str:
+    """Return the true answer to what the other said; "" where that asks nothing."""
+    named = [name for name in heard.things if name in side.names]
+    if named:
+        return f"{_KNOWN} {named[0]}."
+    if not heard.asks:
+        return ""
+    return "Yes, somebody like that." if side.matching(frozenset(heard.things)) else "No, none of mine."
+
+
+def _question(side: FriendSide, search: _Search) -> str:
+    """Return the next question; of properties, those are preferred that were brought up already, for they are free."""
+    friends = {friend.name: friend for friend in side.friends}
+    counts = Counter([value for name in search.left for value in friends[name].values])
+    fits = {name: [described for described, who in search.fits if name in who] for name in search.left}
+    name = max(
+        search.left,
+        key=lambda name: (
+            max([len(each) for each in fits[name]], default=0),
+            len(fits[name]),
+            max([counts[value] for value in friends[name].values]),
+            name,
+        ),
+    )
+    values = friends[name].values
+    best = max(fits[name], key=lambda each: (len(each), sorted(each)), default=frozenset())
+    known = [value for value in values if value.lower() in best]
+    if len(search.left) == 1 or len(known) == len(values):
+        return f"Is it {name}?"
+    free = search.standing.things[0] + search.standing.things[1]
+    new = max(
+        [value for value in values if value not in known],
+        key=lambda value: (value.lower() in free, counts[value], value),
+    )
+    told = [f"{side.attributes[values.index(value)][0]} {value}" for value in (*known, new)]
+    return f"Do you know somebody with {' and '.join(told)}?"
+
+
+#: Partners: they give way to who gives way, and little and not for long to who does not.
+TEMPERAMENTS: dict[str, Temperament] = {
+    "firm": Temperament(start=0.0, floor=5.5, give=0.7, pace=0.2, patience=4, asks=False),
+    "fair": Temperament(start=0.5, floor=5.0, give=1.0, pace=0.3, patience=5),
+    "yielding": Temperament(start=1.0, floor=3.5, give=1.4, pace=0.4, patience=6),
+}
+_NAMES = tuple(TEMPERAMENTS)
+
+
+class ScriptedPlayer(ABC):
+    """Plays each dialogue by itself, and does nothing while the other is in turn."""
+
+    def act(self, views: Sequence[View]) -> list[Act | Failure]:
+        """Return the next act of each dialogue."""
+        return [NONE if len(view.kinds) == 1 else self.play(view) for view in views]
+
+    @abstractmethod
+    def play(self, view: View) -> Act | Failure:
+        """Return the next act of a dialogue in which this side is in turn."""
+
+
+class RulesPlayer(ScriptedPlayer):
+    """Plays every game by rules; what it does follows from the view alone.
+
+    Where there is no game it cannot know what to say: that is a failure, and asks for a model as partner.
+
+    Args:
+        temperament: a name in `TEMPERAMENTS`; None: the task's seed chooses.
+    """
+
+    #: Only dialogues whose goals can be computed, see `dialogue.check_playable`.
+    needs_game = True
+
+    def __init__(self, temperament: str | None = None) -> None:
+        self.temperament = temperament
+
+    def play(self, view: View) -> Act | Failure:
+        """Play as the temperament does."""
+        return _play(view, TEMPERAMENTS[self.temperament or _NAMES[view.seed % len(_NAMES)]])
+
+
+class Negotiator(ScriptedPlayer):
+    """A good player: it gives way step by step, so that the other does, and stops where it would no longer succeed."""
+
+    needs_game = True
+    _TEMPER = Temperament(start=0.0, floor=6.5, give=0.0, pace=1.2, patience=20, takes_last=True, plain=True)
+
+    def play(self, view: View) -> Act | Failure:
+        """Play down to terms that are good in this game."""
+        return _play(view, self._TEMPER._replace(floor=getattr(view.private, "aim", 0.0)))
+
+
+def _play(view: View, temper: Temperament) -> Act | Failure:
+    side = view.private
+    if isinstance(side, DealSide):
+        return play_deal(view, side, temper)
+    if isinstance(side, FriendSide):
+        return play_friend(view, side, temper)
+    return Failure(f"task {view.task_id!r} has no game that rules could play: name a model as partner (MODEL@URL)")
+
+
+class Silent(ScriptedPlayer):
+    """Never says anything."""
+
+    def play(self, view: View) -> Act:
+        """Do nothing."""
+        return NONE
+
+
+class AcceptsAll(ScriptedPlayer):
+    """Agrees with everything, from the first word on."""
+
+    def play(self, view: View) -> Act:
+        """Agree."""
+        return Act("speak", "Yes, deal.")
+
+
+class Repeats(Negotiator):
+    """Says what a good player would say first, again and again."""
+
+    def play(self, view: View) -> Act | Failure:
+        """Say the first words again."""
+        said = (turn.acts[view.role] for turn in view.turns if turn.acts[view.role] != NONE)
+        return next(said, None) or super().play(view._replace(turns=()))
+
+
+#: Names and what makes a player; "rules" and the temperaments are for training, the last ones for comparison.
+PLAYERS: Mapping[str, Callable[[], Player]] = {
+    "rules": RulesPlayer,
+    **{name: (lambda name=name: RulesPlayer(name)) for name in TEMPERAMENTS},  # type: ignore[misc]
+    "negotiator": Negotiator,
+    "silent": Silent,
+    "accepts-all": AcceptsAll,
+    "repeats": Repeats,
+}
+
+
+def make_player(player: str | Player) -> Player:
+    """Return a player: itself when it is one, else the one of that name.
+
+    Args:
+        player: an object with `act`; a name in `PLAYERS` ("rules": a temperament drawn by the task's seed); or
+            `MODEL@URL`, a model behind an OpenAI-compatible endpoint such as `qwen@http://127.0.0.1:8000/v1`.
+
+    Raises:
+        ValueError: when there is no such player, or the URL holds a credential.
+        ImportError: when a package that it needs is not installed.
+    """
+    if not isinstance(player, str):
+        if not isinstance(player, Player):
+            raise ValueError(f"partner must have act(views), or be a name such as 'rules', got {player!r}")
+        return player
+    if "://" in player:
+        refuse_credential("partner", player, "agentgym.sotopia.models.ModelPlayer.at(name)")
+        from agentgym.sotopia.models import ModelPlayer
+
+        return ModelPlayer.at(player)
+    if player not in PLAYERS:
+        raise ValueError(f"unknown partner {player!r}; {suggest(player, PLAYERS)}, or MODEL@URL")
+    return PLAYERS[player]()

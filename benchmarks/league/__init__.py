@@ -1,1 +1,0 @@
-"""Every credit method in every environment, held against the true advantage of every step."""

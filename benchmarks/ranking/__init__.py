@@ -1,1 +1,0 @@
-"""How well step credit ranks actions by their true worth."""

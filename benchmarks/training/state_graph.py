@@ -1,0 +1,228 @@
+"""The state graph of one group as a page draws it: nodes with distances, boards and places, edges with gains."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym.trajectory import StepTable
+from wrappers.credit.state_graph import StateGraph
+
+#: Discount of the potentials shown, the value of the RewardFlow paper.
+GAMMA = 0.9
+#: More states than this do not make a graph more informative.
+_ENOUGH_STATES = 60
+_MARKS = (" [success]", " [failure]")
+#: Sweeps of the barycentre ordering; orders settle after a handful.
+_SWEEPS = 12
+
+
+@dataclass(frozen=True)
+class Node:
+    """One state of a group.
+
+    Attributes:
+        text: observation in that state.
+        distance: hops to the nearest success over the group's transitions; None where success was not reached.
+        depth: fewest steps from the start after which it was seen.
+        visits: steps of the group that begin here.
+        success: a solved state.
+        start: the first state.
+    """
+
+    text: str
+    distance: int | None
+    depth: int
+    visits: int
+    success: bool
+    start: bool
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Transitions of a group from one node (index) to another with the same action.
+
+    Attributes:
+        gain: potential difference gamma^d(target) - gamma^d(source), potential 0 where success was not reached
+            (the state reward of RewardFlow).
+        count: how often it was taken.
+        advantage: mean advantage that the method gave these steps; None where it gave none.
+    """
+
+    source: int
+    target: int
+    action: str
+    gain: float
+    count: int
+    advantage: float | None
+
+
+@dataclass(frozen=True)
+class Graph:
+    """State graph of one group: `episodes` episodes of one training task, `won` of them successful.
+
+    Attributes:
+        method: whose advantages the edges show.
+        stage: "clone": episodes of the clone, the same for all methods; "trained": of the method's trained policy.
+        seed: training seed.
+        task_id: the task, the same in all graphs of a file.
+        gamma: base of the potentials.
+    """
+
+    method: str
+    stage: str
+    seed: int
+    task_id: str
+    episodes: int
+    won: int
+    gamma: float
+    nodes: list[Node]
+    edges: list[Edge]
+
+
+def depths(count: int, edges: Sequence[tuple[int, int]], starts: Sequence[int]) -> list[int]:
+    """Fewest edges from any start to each of `count` nodes; 0 where no edge leads (a start, or a lone node).
+
+    >>> depths(4, [(0, 1), (1, 2)], [0])
+    [0, 1, 2, 0]
+    """
+    following: list[list[int]] = [[] for _ in range(count)]
+    for source, target in edges:
+        following[source].append(target)
+    depth = dict.fromkeys(starts, 0)
+    queue = deque(depth)
+    while queue:
+        node = queue.popleft()
+        for target in following[node]:
+            if target not in depth:
+                depth[target] = depth[node] + 1
+                queue.append(target)
+    return [depth.get(node, 0) for node in range(count)]
+
+
+def build_graph(
+    table: StepTable,
+    group: int,
+    texts: Mapping[str, str],
+    advantages: NDArray[np.float64] | None = None,
+    *,
+    method: str,
+    stage: str,
+    seed: int,
+    gamma: float = GAMMA,
+) -> Graph:
+    """Collapse the steps of one group into nodes (states) and edges (state, action, next state).
+
+    Only accepted steps make edges: a refused action changes nothing.
+
+    Args:
+        table: finished episodes.
+        group: index of the group in `table.groups`.
+        texts: state key -> observation.
+        advantages: shape (len(table),) of the method, nan where it gave none.
+        method: whose advantages these are.
+        stage: whose episodes these are, see `Graph`.
+        seed: training seed of the policy that played.
+        gamma: potential of a node is `gamma ** distance`.
+    """
+    rows = np.flatnonzero(table.group == group)
+    if not len(rows):
+        raise ValueError(f"group {group} holds no steps; the table has {table.n_groups} groups")
+    ids = list(dict.fromkeys(int(s) for row in rows for s in (table.state[row], table.next_state[row])))
+    node_of = {state: i for i, state in enumerate(ids)}
+    taken: dict[tuple[int, int, int], list[float]] = {}
+    visits = [0] * len(ids)
+    starts: list[int] = []
+    for row in rows:
+        source, target = node_of[int(table.state[row])], node_of[int(table.next_state[row])]
+        visits[source] += 1
+        if table.t[row] == 0:
+            starts.append(source)
+        if table.valid[row]:
+            value = float("nan") if advantages is None else float(advantages[row])
+            taken.setdefault((source, target, int(table.action[row])), []).append(value)
+    mine = np.flatnonzero(table.trajectory_group == group)
+    won = mine[table.trajectory_won[mine]]
+    goals = {node_of[int(state)] for state in table.next_state[table.last[won]]}
+    whole = StateGraph.from_table(table)
+    hops = {
+        int(state): float(hop)
+        for state, owner, hop in zip(whole.node_state, whole.node_group, whole.hop_distance(), strict=True)
+        if owner == group
+    }
+    distance = [None if np.isinf(hops[state]) else int(hops[state]) for state in ids]
+    depth = depths(len(ids), [(source, target) for source, target, _ in taken], starts)
+    potential = [0.0 if d is None else gamma**d for d in distance]
+    edges = [
+        Edge(
+            source, target, str(table.actions[action]), potential[target] - potential[source], len(values),
+            None if np.isnan(values).all() else float(np.nanmean(values)),
+        )
+        for (source, target, action), values in taken.items()
+    ]  # fmt: skip
+    nodes = [
+        Node(_text_of(table.states[state], texts), distance[i], depth[i], visits[i], i in goals, i in starts)
+        for i, state in enumerate(ids)
+    ]
+    return Graph(method, stage, seed, str(table.groups[group]), len(mine), len(won), gamma, nodes, edges)
+
+
+def _text_of(key: object, texts: Mapping[str, str]) -> str:
+    """Observation of a state; terminal states have a mark behind the environment's key."""
+    name = str(key)
+    for mark in _MARKS:
+        name = name.removesuffix(mark)
+    return texts.get(name, name)
+
+
+def pick_group(table: StepTable) -> int:
+    """Return the index of the group whose graph shows most: mixed outcomes and many states; of equals the first."""
+    ranks = []
+    for group in range(table.n_groups):
+        share = float(np.mean(table.trajectory_won[table.trajectory_group == group]))
+        states = len(np.unique(table.state[table.group == group]))
+        ranks.append((share * (1 - share)) ** 0.5 * min(states, _ENOUGH_STATES))
+    return int(np.argmax(ranks))
+
+
+def layered_positions(graph: Graph) -> list[tuple[float, float]]:
+    """Place every node: x is its layer (steps from the start), y its place within the layer.
+
+    The order within layers follows the barycentre heuristic of layered graph drawing (Sugiyama, Tagawa, Toda 1981):
+    sweep to and fro, and sort each layer by the mean position of the neighbours in the layers beside it. Sorting is
+    stable and starts from the node order, so that the same graph is always drawn alike.
+
+    Returns:
+        One (x, y) per node, both in 0..1; a single layer or node lies at 0.5.
+    """
+    layers: list[list[int]] = [[] for _ in range(1 + max((node.depth for node in graph.nodes), default=0))]
+    for i, node in enumerate(graph.nodes):
+        layers[node.depth].append(i)
+    neighbours: list[set[int]] = [set() for _ in graph.nodes]
+    for edge in graph.edges:
+        if edge.source != edge.target:
+            neighbours[edge.source].add(edge.target)
+            neighbours[edge.target].add(edge.source)
+    y = [0.5] * len(graph.nodes)
+
+    def spread(layer: list[int]) -> None:
+        for place, i in enumerate(layer):
+            y[i] = (place + 0.5) / len(layer)
+
+    def barycentre(node: int, beside: int) -> float:
+        near = [y[other] for other in sorted(neighbours[node]) if graph.nodes[other].depth == beside]
+        return sum(near) / len(near) if near else y[node]
+
+    for layer in layers:
+        spread(layer)
+    for sweep in range(_SWEEPS):
+        step = 1 if sweep % 2 == 0 else -1
+        for number in range(len(layers))[::step]:
+            layers[number].sort(key=lambda i: barycentre(i, number - step))  # sorted at once
+            spread(layers[number])
+    last = len(layers) - 1
+    return [(node.depth / last if last else 0.5, y[i]) for i, node in enumerate(graph.nodes)]

@@ -1,0 +1,130 @@
+"""Which credits are held against the truth: those that the files of `wrappers/credit/` declare, and combinations.
+
+The best combination that was found on validation tasks is `wrappers.credit.frontier`; the others are here so that what
+they are worth can be measured again.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from agentgym.checks import suggest
+from agentgym.trajectory import Floats, StepTable
+from benchmarks.json_files import ResultsError
+from wrappers.credit.fill_silent import fill_silent
+from wrappers.credit.frontier import PRESETS as FRONTIER_PRESETS
+from wrappers.credit.frontier import frontier, frontier_values
+from wrappers.credit.graphgpo import graphgpo
+from wrappers.credit.method import ENTROPY, Credit, credits, methods
+from wrappers.credit.potential import potential
+from wrappers.credit.rloo import rloo
+
+#: Parts of credits that are no method's own.
+REFERENCE, BRANCHES, COMBINED = "reference", "branches", "combined"
+#: What differences are taken to: the step part of the method that needs no graph.
+BASELINE = "gigpo step"
+#: Credits that are made while a player is measured.
+VINE, ORACLE, RANDOM = "vine", "oracle", "random"
+#: The name under which the chosen combination is measured.
+CHOSEN = "frontier"
+#: Methods of the league that come from this project, not from a paper.
+OWN = ("attribution", "graphgpo_filled")
+#: Credits from before 2026 that stand beside the recent ones.
+_BESIDE = ("grpo", BASELINE, "rewardflow step", "graphgpo step")
+#: Share of a credit that fills in for another, or that only breaks its ties.
+_SHARE = 0.1
+
+#: Every credit that a table alone is enough for.
+LEAGUE: tuple[Credit, ...] = tuple(credit for credit in credits() if credit.part != ENTROPY)
+#: Credits of learned players beside these: the entropies of replies are estimated from their log-probabilities.
+WITH_PROBABILITIES: tuple[Credit, ...] = tuple(credit for credit in credits() if credit.part == ENTROPY)
+_REASONS = dict.fromkeys(method.unmeasured for method in methods().values() if method.unmeasured)
+#: Methods that are not measured, or not for scripted players, and why.
+WITHOUT_ROWS = {
+    ", ".join(name for name, method in methods().items() if method.unmeasured == reason): reason for reason in _REASONS
+}
+
+graph_steps = functools.partial(graphgpo, beta_episode=0.0)
+bellman = functools.partial(potential, preset="gated_bepo", alpha_episode=0.0, lam=0.0, gate="none", contrast="state")
+_frontier = functools.partial(frontier, alpha_episode=0.0)
+
+
+def graph_else_others(table: StepTable) -> Floats:
+    """Return GraphGPO's step level, and where it is 0 a share of the return against the group's others."""
+    return fill_silent(graph_steps(table), rloo(table, outcome="won"), _SHARE)
+
+
+def graph_and_visits(table: StepTable) -> Floats:
+    """Return GraphGPO's step level and ECPO's, which counts the more the surer means of returns are in a state."""
+    return graph_steps(table) + potential(table, preset="ecpo", alpha_episode=0.0)
+
+
+def best_and_bellman(table: StepTable) -> Floats:
+    """Return `frontier`, whose ties Bellman's values break."""
+    return _frontier(table) + _SHARE * bellman(table)
+
+
+def best_gain(table: StepTable) -> Floats:
+    """Return what a step gains in the values of `frontier`, compared with no other step."""
+    found = frontier_values(table)
+    return found.worth / FRONTIER_PRESETS["default"]["gamma"] - found.value[found.graph.source]
+
+
+_PLAIN: Any = {"optimism": 0.0, "share": 0.0}
+_COMBINED: Mapping[str, Callable[[StepTable], Floats]] = {
+    "graphgpo, else rloo": graph_else_others,
+    "graphgpo and ecpo": graph_and_visits,
+    "bellman, variance gate": functools.partial(bellman, gate="variance"),
+    "bellman, shrunk": functools.partial(bellman, prior=2.0),
+    "bellman, shrunk, variance gate": functools.partial(bellman, prior=2.0, gate="variance"),
+    "best way, to success": functools.partial(_frontier, **_PLAIN, rewards="end", outcome="won"),
+    "best way, of rewards": functools.partial(_frontier, **_PLAIN),
+    "best way, filled": functools.partial(_frontier, optimism=0.0),
+    "best way, optimistic, its gain": best_gain,
+    "frontier and bellman": best_and_bellman,
+    "frontier, gamma .8": functools.partial(_frontier, gamma=0.8),
+    "frontier, gamma .95": functools.partial(_frontier, gamma=0.95),
+    CHOSEN: _frontier,
+}
+COMBINATIONS = (
+    *(Credit(name, COMBINED, "", give) for name, give in _COMBINED.items()),
+    # Most changes are for the better: a credit that says so of every step shows what `right` is worth.
+    Credit("always right", REFERENCE, "", lambda table: np.ones(len(table))),
+)
+#: Sets of credits that can be measured, in the order of the tables.
+SETS: Mapping[str, tuple[Credit, ...]] = {
+    "methods": LEAGUE,
+    "published": tuple(credit for credit in LEAGUE if not credit.recent),
+    "2026": tuple(credit for credit in LEAGUE if credit.recent or credit.name in _BESIDE),
+    "all": LEAGUE,
+    "combinations": (*LEAGUE, *COMBINATIONS),
+}
+_KNOWN = {credit.name: credit for credit in (*SETS["combinations"], *WITH_PROBABILITIES)}
+
+
+def graph_else_vine(vine: Credit) -> Credit:
+    """Return GraphGPO's step level, and where it is 0 a share of `vine`'s credit, which needs continuations."""
+    return Credit(
+        "graphgpo, else vine", COMBINED, "", lambda table: fill_silent(graph_steps(table), vine.give(table), _SHARE)
+    )
+
+
+def names_of(name: str) -> list[str]:
+    """Return the names of the credits of a set.
+
+    Raises:
+        ResultsError: there is no such set.
+    """
+    if name not in SETS:
+        raise ResultsError(f"unknown set of credits {name!r}; {suggest(name, SETS)}")
+    return [credit.name for credit in SETS[name]]
+
+
+def credits_called(names: Iterable[str], learned: bool) -> list[Credit]:
+    """Return the credits with these names; those that need log-probabilities only for a learned player."""
+    found = [_KNOWN[name] for name in names if name in _KNOWN]
+    return [credit for credit in found if learned or credit.part != ENTROPY]

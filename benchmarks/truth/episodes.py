@@ -1,0 +1,352 @@
+"""Who plays which tasks: scripted players of several qualities and learned policies, and their episodes.
+
+Prompts, options, state keys and scripted players are those of the environment's row in `baselines.environments`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+import agentgym  # noqa: F401  # registers the environments
+from agentgym.checks import suggest
+from agentgym.rollout import Policy
+from agentgym.rollout.groups import Stage, play_groups, warn_of_unscored
+from agentgym.rollout.recorder import TableBuilder
+from agentgym.trajectory import Ints, Reply, StepTable
+from baselines.environments.registry import SETTINGS, settings_of
+from baselines.environments.settings import SIDE_BY_SIDE, EnvSettings, Scripted, tasks
+from baselines.evaluation import at_temperature
+from benchmarks.json_files import ResultsError
+from benchmarks.panels.players import weights_of
+from benchmarks.processes import Job, Progress
+from benchmarks.training.stack import learned_config, make_envs
+from benchmarks.truth.distances import Distances
+from wrappers.canonical import CanonicalStates
+from wrappers.credit.group import number_pairs
+
+ENVIRONMENTS: dict[str, EnvSettings] = {row.name: row for row in SETTINGS if row.scripted}
+#: Scripted players, from the worst to the best.
+PLAYERS = ("random", "expert 25", "expert 50", "expert 75")
+#: Tasks to choose by, and tasks to judge what was chosen by.
+VALIDATION, TEST = "validation", "test"
+
+
+@dataclass(frozen=True)
+class TruthConfig:
+    """What was asked for; a folder holds the results of one configuration.
+
+    Attributes:
+        players: probability of the expert's action of each scripted player, by name, of each environment.
+        models: job folders of learning benchmarks, by name, of each environment.
+        tasks: number of tasks of each environment.
+        episodes: per task.
+        sizes: group sizes, each dividing `episodes` and the next larger size.
+        continuations: of each state and each choice, for truth by Monte-Carlo; an even number.
+        check: find out truth by Monte-Carlo too where distances are known.
+        branches: continuations of each state that `vine` is given; 0: it does not take part.
+        gamma: discount of Monte-Carlo values.
+        credits: names of what is measured.
+        resamples: of the bootstrap over tasks.
+        seed: of episodes, continuations, bootstrap and random numbers.
+        split: of the tasks, "validation" or "test".
+        weights: fingerprints of these models, see `benchmarks.panels.players.weights_of`; None: no model plays.
+    """
+
+    players: dict[str, dict[str, float]]
+    models: dict[str, dict[str, str]]
+    tasks: dict[str, int]
+    episodes: int
+    sizes: list[int]
+    continuations: int
+    check: bool
+    branches: int
+    gamma: float
+    credits: list[str]
+    resamples: int
+    seed: int
+    split: str = VALIDATION
+    weights: dict[str, str] | None = None
+
+    @property
+    def words(self) -> str:
+        """Tasks and episodes."""
+        counts = ", ".join(f"{env} {count}" for env, count in self.tasks.items())
+        return f"{self.split.capitalize()} tasks: {counts}; {self.episodes} episodes each, cut into groups."
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much is played; tasks: of every environment, 0 for its own number."""
+
+    tasks: int
+    episodes: int
+    sizes: tuple[int, ...]
+    continuations: int
+    branches: int
+    players: tuple[str, ...]
+
+
+FULL = Size(0, 16, (2, 4, 8, 16), 8, 4, ())
+#: For CI: every part of it, no result.
+QUICK = Size(4, 4, (2, 4), 4, 2, ("expert 50",))
+
+
+def make_config(
+    size: Size = FULL,
+    *,
+    envs: Iterable[str] = (),
+    groups: Sequence[int] = (),
+    players: Iterable[str] = (),
+    models: Iterable[Path] = (),
+    check: bool = False,
+    gamma: float = 0.95,
+    tasks: int = 0,
+    continuations: int = 0,
+    branches: int | None = None,
+    seed: int = 0,
+    split: str = VALIDATION,
+    credits: Iterable[str] = (),
+) -> TruthConfig:
+    """Put a configuration together.
+
+    Args:
+        size: how much.
+        envs: names; none: all.
+        groups: group sizes, each dividing the next; none: those of `size`.
+        players: names of scripted players; none: those of `size`, or all.
+        models: job folders of learning benchmarks, or the model folders in them; they play in their environments.
+        check: see `TruthConfig`.
+        gamma: see `TruthConfig`.
+        tasks: of each environment; 0: those of `size`.
+        continuations: for truth by Monte-Carlo; 0: those of `size`.
+        branches: continuations of each state that `vine` is given; None: those of `size`.
+        seed: of everything random.
+        split: of the tasks.
+        credits: names of what is measured, besides `vine` and random numbers.
+
+    Raises:
+        ResultsError: an unknown name, group sizes that do not divide one another, or a folder that holds no job of a
+            learning benchmark of such an environment.
+    """
+    _known("split", [split], (VALIDATION, TEST))
+    _known("environment", envs, ENVIRONMENTS)
+    _known("player", players, PLAYERS)
+    chosen = [name for name in ENVIRONMENTS if not envs or name in envs]
+    wanted = tuple(players) or size.players or PLAYERS
+    sizes = sorted(set(groups)) or list(size.sizes)
+    if sizes[0] < 2 or any(large % small for small, large in itertools.pairwise(sizes)):
+        raise ResultsError(f"group sizes must be at least 2, and each a multiple of the smaller ones, got {sizes}")
+    if continuations % 2:
+        raise ResultsError(f"continuations are compared by halves: expected an even number, got {continuations}")
+    branches = size.branches if branches is None else branches
+    found = _models(models, chosen)
+    scripted = {name: scripted_of(name) for name in chosen}
+    return TruthConfig(
+        players={
+            env: {name: share for name, share in zip(PLAYERS, (0.0, *row.optimal), strict=True) if name in wanted}
+            for env, row in scripted.items()
+        },
+        models=found,
+        tasks={env: tasks or size.tasks or row.tasks for env, row in scripted.items()},
+        episodes=max(size.episodes, sizes[-1]) // sizes[-1] * sizes[-1],
+        sizes=sizes,
+        continuations=continuations or size.continuations,
+        check=check,
+        branches=branches,
+        gamma=gamma,
+        credits=[*credits, *(["vine"] if branches else []), "random"],
+        resamples=1000,
+        seed=seed,
+        split=split,
+        weights=weights_of(job for jobs in found.values() for job in jobs.values()),
+    )
+
+
+def scripted_of(env: str) -> Scripted:
+    """Return how scripted players play one of `ENVIRONMENTS`."""
+    found = ENVIRONMENTS[env].scripted
+    assert found is not None
+    return found
+
+
+def _known(what: str, names: Iterable[str], known: Iterable[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise ResultsError(f"unknown {what} {name!r}; {suggest(name, known)}")
+
+
+def _models(folders: Iterable[Path], envs: Sequence[str]) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {env: {} for env in envs}
+    for folder in folders:
+        job = folder.parent if folder.name == "model" else folder
+        env = settings_of(learned_config(job).env).name
+        if env not in found:
+            raise ResultsError(f"{folder}: a policy for {env}; this study plays {', '.join(envs)}")
+        for name in (*found[env], *PLAYERS):
+            if Job("part", method=name).name == Job("part", method=job.name).name:
+                raise ResultsError(
+                    f"{job}: the name {job.name!r} is taken by the player {name!r}; results are kept by name"
+                )
+        found[env][job.name] = str(job)
+    return found
+
+
+class NoisyExpert:
+    """Plays the expert's action with probability `optimal`, else one of other actions, uniformly.
+
+    Without an expert's action, as in a dead end, all is uniform. The environments must be made with `expert=True`, and
+    without a reply parser: the reply is the bare command.
+
+    Args:
+        optimal: probability of the expert's action, in 0..1; 0 is uniform play.
+        others: what else is played; None: whatever is admissible.
+
+    Raises:
+        ValueError: the probability is not in 0..1.
+
+    >>> infos = {"expert_action": np.array(["left", ""], dtype=object)}
+    >>> replies = NoisyExpert(1.0, ("up", "down")).act(["a", "b"], infos, np.random.default_rng(0))
+    >>> [reply.text for reply in replies]
+    ['left', 'up']
+    """
+
+    def __init__(self, optimal: float, others: Sequence[str] | None = None) -> None:
+        if not 0 <= optimal <= 1:
+            raise ValueError(f"optimal must be a probability, got {optimal}")
+        self.optimal, self.others = optimal, others
+
+    def act(
+        self, observations: Sequence[Any], infos: Mapping[str, NDArray[Any]], rng: np.random.Generator
+    ) -> list[Reply]:
+        """One reply per running sub-environment; the same numbers are drawn whatever the expert says."""
+        follows = rng.random(len(observations)) < self.optimal
+        if self.others is not None:
+            chosen = rng.integers(len(self.others), size=len(observations))
+            options: Sequence[Sequence[str]] = [self.others] * len(observations)
+        else:
+            options = infos["admissible_actions"].tolist()
+            counts = np.array([len(given) for given in options])
+            chosen = (rng.random(len(observations)) * counts).astype(np.int64)
+        return [
+            Reply(best if best and follow else given[other] if given else "")
+            for best, follow, other, given in zip(
+                infos["expert_action"].tolist(), follows.tolist(), chosen.tolist(), options, strict=True
+            )
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Played:
+    """Episodes of one player in one environment.
+
+    Attributes:
+        env: name of the environment.
+        envs: the vector environment that they were played in.
+        policy: who played.
+        table: N rows; a group is a task.
+        saved: the environment before each step, as `envs.snapshot` returned it, by trajectory and t.
+    """
+
+    env: str
+    envs: Any
+    policy: Policy
+    table: StepTable
+    saved: dict[tuple[Any, int], Any]
+
+    def snapshot(self, row: int) -> Any:
+        """Return the environment as it was before the step of a row."""
+        return self.saved[self.table.trajectories[self.table.trajectory[row]], int(self.table.t[row])]
+
+
+def tasks_of(env: str, count: int, split: str = VALIDATION) -> list[dict[str, Any]]:
+    """Return reset options of tasks that no training of the learning benchmark has.
+
+    Args:
+        env: name of the environment.
+        count: how many.
+        split: "validation", tasks that its tests do not have either, or "test".
+    """
+    row = settings_of(env)
+    if split == TEST:
+        return tasks(row.setup.test, count)
+    same = row.setup.validation == row.setup.test
+    return tasks(row.setup.validation, count, row.full.eval_tasks if same else 0)
+
+
+def play(config: TruthConfig, env: str, name: str, progress: Progress = lambda done, total, words: None) -> Played:
+    """Let one player play one environment; learned policies at the temperature of their training."""
+    count, episodes = config.tasks[env], config.episodes
+    progress(0, count * episodes, "episodes")
+    if name in config.players[env]:
+        return play_scripted(env, config.players[env][name], count, episodes, config.seed, config.split)
+    import transformers
+
+    from policies.huggingface import HuggingFacePolicy
+
+    transformers.utils.logging.disable_progress_bar()
+    job = Path(config.models[env][name])
+    learned = learned_config(job)
+    policy = at_temperature(HuggingFacePolicy.from_pretrained(job / "model"), learned.temperature)
+    chosen = tasks_of(env, count, config.split)
+    return _played(env, make_envs(learned, count * episodes), policy, chosen, episodes, config.seed)
+
+
+def play_scripted(env: str, optimal: float, count: int, episodes: int, seed: int, split: str = VALIDATION) -> Played:
+    """Let an expert with noise play.
+
+    Args:
+        env: name of the environment.
+        optimal: probability of the expert's action, see `NoisyExpert`.
+        count: number of tasks.
+        episodes: per task.
+        seed: of the episodes.
+        split: see `tasks_of`.
+    """
+    row = settings_of(env)
+    envs: Any = gym.make_vec(
+        row.id, min(count * episodes, SIDE_BY_SIDE), autoreset_mode="Disabled", expert=True,
+        **row.setup.options, **row.setup.plenty,
+    )  # fmt: skip
+    if row.key is not None:
+        envs = CanonicalStates(envs, key=row.key())
+    policy = NoisyExpert(optimal, scripted_of(env).others)
+    return _played(env, envs, policy, tasks_of(env, count, split), episodes, seed)
+
+
+def _played(env: str, envs: Any, policy: Policy, chosen: list[dict[str, Any]], episodes: int, seed: int) -> Played:
+    """Play as `agentgym.rollout.collect` does, and save the environment before each step."""
+    if hasattr(envs.unwrapped.envs[0], "distance"):
+        envs = Distances(envs)
+    builder = TableBuilder(envs.num_envs, envs.metadata["autoreset_mode"])
+    saved: dict[tuple[Any, int], Any] = {}
+
+    def save(stage: Stage) -> None:
+        for i in np.flatnonzero(stage.active).tolist():
+            saved[builder.position(i)] = envs.snapshot(i)
+
+    play_groups(
+        envs, policy, builder, tasks=chosen, group_size=episodes, seed=seed, progress=None, before_step=save
+    )  # fmt: skip
+    warn_of_unscored(builder.unscored, builder.started)
+    return Played(env, envs, policy, builder.table(), saved)
+
+
+def states_of(table: StepTable) -> tuple[Ints, int]:
+    """Number the states of each task: int64 (N,), from 0, and how many there are."""
+    numbers, example = number_pairs(table.group, table.n_groups, table.state, len(table.states))
+    return numbers, len(example)
+
+
+def choices_of(table: StepTable) -> tuple[Ints, int]:
+    """Number the distinct choices, an action in a state of a task: int64 (N,), from 0, and how many there are."""
+    states, count = states_of(table)
+    numbers, example = number_pairs(states, count, table.action, len(table.actions))
+    return numbers, len(example)

@@ -1,0 +1,117 @@
+"""The same episodes with other states: what was shown when their actions are played again."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+
+import agentgym  # noqa: F401  # registers the environments
+from agentgym.trajectory import StepTable
+from agentgym.trajectory.columns import intern
+from baselines.environments.settings import SIDE_BY_SIDE
+from benchmarks.json_files import ResultsError
+from benchmarks.studies.merging import bag_of_words
+from wrappers.prompt import text_of
+from wrappers.similar_states import merge_similar_states
+
+#: Share of the places on a page with adverts that hold one.
+_PLACES = 0.5
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Which situations of an episode count as the same state.
+
+    Attributes:
+        key: what it is called; "own" is the state key of the learning benchmark, all others are made of texts.
+        threshold: least cosine of texts that are one state; None: equal texts are.
+        adverts: probability that a page of the environment carries adverts; 0 for none.
+    """
+
+    key: str = "own"
+    threshold: float | None = None
+    adverts: float = 0.0
+
+    @property
+    def noise(self) -> str:
+        """The share of pages with adverts, in words."""
+        return f"{100 * self.adverts:.0f} %"
+
+
+def with_states(part: StepTable, shown: StepTable | None, labels: Labels) -> StepTable:
+    """Return a table with the states of a labelling.
+
+    Args:
+        part: N rows with their own states.
+        shown: the same rows with texts as states, of `shown_again`; None: only for the table's own states.
+        labels: which.
+    """
+    if shown is None or labels.key == Labels().key:
+        return part
+    texts = dataclasses.replace(part, state=shown.state, next_state=shown.next_state, states=shown.states)
+    return texts if labels.threshold is None else merge_similar_states(texts, bag_of_words, labels.threshold)
+
+
+def shown_again(
+    table: StepTable, env: str, options: Mapping[str, Any], tasks: Sequence[Mapping[str, Any]], seed: int
+) -> StepTable:
+    """Play the actions of episodes again and return them with the shown texts as states.
+
+    The state in which an episode ended is told apart from others of the same text, as recorded ones are.
+
+    Args:
+        table: N rows, a group for each of the tasks, in their order.
+        env: Gymnasium id.
+        options: of `gymnasium.make_vec`.
+        tasks: reset options.
+        seed: of the environments; each episode has one of its own.
+
+    Raises:
+        ResultsError: an action brings another reward than before.
+    """
+    envs: Any = gym.make_vec(env, min(table.n_trajectories, SIDE_BY_SIDE), autoreset_mode="Disabled", **options)
+    before, after = [""] * len(table), [""] * len(table)
+    episodes = [
+        table.order[begin:end].tolist() for begin, end in zip(table.offsets[:-1], table.offsets[1:], strict=True)
+    ]
+    for start in range(0, len(episodes), envs.num_envs):
+        wave = episodes[start : start + envs.num_envs]
+        chosen = [dict(tasks[int(table.group[rows[0]])]) for rows in wave]
+        chosen += [chosen[-1]] * (envs.num_envs - len(wave))
+        observations, _ = envs.reset(seed=seed + start, options=chosen)
+        for t in range(max(map(len, wave))):
+            running = [(i, rows[t]) for i, rows in enumerate(wave) if t < len(rows)]
+            actions = [""] * envs.num_envs
+            for i, row in running:
+                before[row] = text_of(_at(observations, i))
+                actions[i] = str(table.actions[table.action[row]])
+            observations, rewards, *_ = envs.step(actions)
+            for i, row in running:
+                after[row] = text_of(_at(observations, i))
+                if not np.isclose(rewards[i], table.reward[row]):
+                    raise ResultsError(
+                        f"{env}, {table.groups[table.group[row]]}: {actions[i]!r} played again brings {rewards[i]:g}, "
+                        f"not {table.reward[row]:g}: these episodes cannot be shown again"
+                    )
+    envs.close()
+    for row in table.last[table.terminated[table.last]].tolist():
+        after[row] += " [success]" if table.won[row] else " [failure]"
+    (state, next_state), states = intern("state", before, after)
+    return dataclasses.replace(table, state=state, next_state=next_state, states=states)
+
+
+def _at(observations: Any, i: int) -> Any:
+    """One sub-environment's observation; those of a `Dict` space come as a dictionary of columns."""
+    if isinstance(observations, dict):
+        return {name: column[i] for name, column in observations.items()}
+    return observations[i]
+
+
+def noise_of(adverts: float) -> dict[str, Any]:
+    """Return the options of an environment whose pages carry adverts."""
+    return {"noise": (adverts, _PLACES)} if adverts else {}

@@ -1,0 +1,432 @@
+"""`league` and `ranking`: credit methods held against the true advantage of every step.
+
+Every player plays the same tasks of an environment, `episodes` times each. The episodes of a task are cut into groups
+of 2, 4, 8, ..: disjoint parts of the same episodes, smaller parts inside larger ones, so that all group sizes credit
+the same rows. What a method gives a row in a group is held against what the step was really worth, see
+`benchmarks.truth.truths`. Nothing is trained. A part of the study is one player in one environment.
+
+`ranking` is the league in Sokoban: more levels, every measure at every group size, and the truth itself as a credit.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from agentgym.trajectory import Floats, StepTable
+from benchmarks.json_files import ResultsError
+from benchmarks.processes import Progress
+from benchmarks.statistics import Interval
+from benchmarks.study import Found, Study
+from benchmarks.truth.credits import (
+    BASELINE,
+    BRANCHES,
+    ORACLE,
+    RANDOM,
+    REFERENCE,
+    SETS,
+    VINE,
+    WITH_PROBABILITIES,
+    credits_called,
+    names_of,
+)
+from benchmarks.truth.distances import Distances, kinds_of_steps
+from benchmarks.truth.episodes import (
+    ENVIRONMENTS,
+    FULL,
+    PLAYERS,
+    QUICK,
+    VALIDATION,
+    Played,
+    TruthConfig,
+    choices_of,
+    make_config,
+    play,
+    scripted_of,
+    states_of,
+)
+from benchmarks.truth.graphs import Diagnosis, diagnose
+from benchmarks.truth.measures import MEASURES, bootstrap_weights, intervals, samples, split_groups
+from benchmarks.truth.pages import page
+from benchmarks.truth.truths import Truth, agreement, ceiling, state_continuations, truths_of
+from wrappers.credit.method import Credit
+from wrappers.credit.vine import vine
+
+#: Share of episodes that a player has to win to count in means over players.
+LEAST = 0.02
+#: What `ranking` plays, in the environment where rewards say least of the way.
+SOKOBAN = "sokoban"
+RANKED = dataclasses.replace(FULL, tasks=256, branches=0)
+RANKED_QUICK = dataclasses.replace(RANKED, tasks=32)
+
+
+@dataclass(frozen=True)
+class Score:
+    """One credit in groups of one size.
+
+    Attributes:
+        credit: name of the credit.
+        part: see `wrappers.credit.method.Credit`; "reference", "branches" or "combined" where it is no method's own.
+        method: credit method, "oracle" or "random".
+        size: episodes per group.
+        measures: estimate and 95 % interval of every measure of `benchmarks.truth.measures`; None: not measurable.
+        differences: the same for the measure minus that of `BASELINE` in groups of the same size.
+    """
+
+    credit: str
+    part: str
+    method: str
+    size: int
+    measures: dict[str, Interval | None]
+    differences: dict[str, Interval | None]
+
+
+@dataclass(frozen=True)
+class Held:
+    """All credits held against one truth of one player's steps.
+
+    Attributes:
+        truth: "distance": exact change of the number of commands to success; "value": Q - V of the player at the
+            discount of the configuration, by Monte-Carlo; "undiscounted value": the same without discount.
+        known: share of steps whose truth is known; the others are left out.
+        error: mean standard error of a step's truth, in units of `spread`; 0: it is exact.
+        spread: standard deviation of the (finite) truth over steps.
+        ceilings: per group size, rank correlation within states that a perfect credit would have with a truth of this
+            error; None: it is exact, or nothing can be compared.
+        signs: per group size, share of changes whose sign one half of the continuations has as the other half has it: a
+            perfect credit gets at least that many right; None: as for `ceilings`.
+        comparable: per group size, share of these steps in a state where the group took actions of different truth.
+        scores: of every credit at every group size.
+        steps: of an exact truth, kinds of steps, see `benchmarks.truth.distances.kinds_of_steps`.
+    """
+
+    truth: str
+    known: float
+    error: float
+    spread: float
+    ceilings: list[Interval | None]
+    signs: list[Interval | None]
+    comparable: list[float]
+    scores: list[Score]
+    steps: dict[str, float] | None = None
+
+    def score(self, credit: str, size: int) -> Score | None:
+        """Return one score, None where this player's episodes do not have what the credit needs."""
+        return next((score for score in self.scores if (score.credit, score.size) == (credit, size)), None)
+
+    def measure(self, credit: str, measure: str, size: int) -> Interval | None:
+        """Return one measure of a score, None also where there was nothing to measure."""
+        score = self.score(credit, size)
+        return None if score is None else score.measures[measure]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One player in one environment, and what all credits made of its episodes.
+
+    Attributes:
+        env: name of the environment.
+        player: name of the player.
+        success: share of episodes won.
+        worth: mean return of an episode.
+        steps: number of rows.
+        states, choices: distinct states of tasks, and distinct actions in them.
+        truth_cost: steps of continuations for the truth, per step of the episodes.
+        vine_cost: the same for `vine`.
+        diagnoses: per group size.
+        held: against each truth, the environment's main one first.
+        seconds: wall time.
+    """
+
+    env: str
+    player: str
+    success: float
+    worth: float
+    steps: int
+    states: int
+    choices: int
+    truth_cost: float
+    vine_cost: float
+    diagnoses: list[Diagnosis]
+    held: list[Held]
+    seconds: float
+
+    @property
+    def main(self) -> Held:
+        """The truth that counts: the exact distance where the environment knows it."""
+        return self.held[0]
+
+    @property
+    def counts(self) -> bool:
+        """Whether the player counts in means: methods that go by outcomes need some that were won."""
+        return enough(self.success)
+
+
+@dataclass(frozen=True)
+class League(Found):
+    """The whole file."""
+
+    config: TruthConfig
+    standings: list[Standing]
+
+    @property
+    def credits(self) -> dict[str, Score]:
+        """An example of every credit, by name, in the order in which they were measured."""
+        found: dict[str, Score] = {}
+        for score in (score for standing in self.standings for score in standing.main.scores):
+            found.setdefault(score.credit, score)
+        return found
+
+    def mean(self, env: str, credit: str, measure: str, size: int) -> float | None:
+        """Return a measure's mean over the players of an environment that count; None: nothing could be measured."""
+        return _mean(each.main.measure(credit, measure, size) for each in self._counting(env))
+
+    def ceiling(self, env: str, size: int) -> float | None:
+        """Return the mean of the ceilings in the same way; None where the truth is exact."""
+        place = self.config.sizes.index(size)
+        return _mean(each.main.ceilings[place] for each in self._counting(env))
+
+    def _counting(self, env: str) -> list[Standing]:
+        return [standing for standing in self.standings if standing.env == env and standing.counts]
+
+
+def enough(success: float) -> bool:
+    """Return whether a player who wins this share of the episodes counts in means."""
+    return success >= LEAST
+
+
+def _mean(intervals: Iterable[Interval | None]) -> float | None:
+    found = [interval.mean for interval in intervals if interval is not None]
+    return sum(found) / len(found) if found else None
+
+
+def measure(
+    config: TruthConfig,
+    env: str,
+    name: str,
+    progress: Progress = lambda done, total, words: None,
+    more: Sequence[Credit] = (),
+) -> Standing:
+    """Let one player play one environment, give every credit in groups of every size, and measure them.
+
+    Args:
+        config: what was asked.
+        env: name of the environment.
+        name: of the player.
+        progress: called with what is done.
+        more: further credits.
+    """
+    begin = time.perf_counter()
+    played = play(config, env, name, progress)
+    table = played.table
+    truths, truth_steps = truths_of(config, played, progress)
+    credits, vine_steps = [*credits_called(config.credits, name in config.models[env]), *more], 0
+    if config.branches:
+        branched, vine_steps = vine_credit(config, played)
+        credits.append(branched)
+    parts = {size: split_groups(table, size) for size in config.sizes}
+    given = {}
+    for i, (size, part) in enumerate(parts.items()):
+        progress(i, len(parts), f"sizes of groups, {len(credits)} credits")
+        given[size] = [(credit, credit.give(part)) for credit in credits]
+    noise = np.random.default_rng(config.seed).standard_normal(len(table))
+    weights = bootstrap_weights(table.n_groups, config.resamples, config.seed)
+    held = []
+    for truth in truths:
+        beside = [
+            (Credit(reference, REFERENCE, "", lambda table: noise), values)
+            for reference, values in ((ORACLE, truth.values), (RANDOM, noise))
+            if reference in config.credits
+        ]
+        held.append(hold(truth, table, {size: [*each, *beside] for size, each in given.items()}, weights))
+    if isinstance(played.envs, Distances):
+        held[0] = dataclasses.replace(held[0], steps=kinds_of_steps(table, played.envs.found))
+    return Standing(
+        env=env,
+        player=name,
+        success=float(table.trajectory_won.mean()),
+        worth=float(table.episode_return.mean()),
+        steps=len(table),
+        states=states_of(table)[1],
+        choices=choices_of(table)[1],
+        truth_cost=truth_steps / len(table),
+        vine_cost=vine_steps / len(table),
+        diagnoses=[diagnose(part, size) for size, part in parts.items()],
+        held=held,
+        seconds=time.perf_counter() - begin,
+    )
+
+
+def vine_credit(config: TruthConfig, played: Played) -> tuple[Credit, int]:
+    """Return the credit by continuations, which does not depend on groups, and the steps that they took."""
+    found = state_continuations(played, config.branches, config.seed)
+    outcome = scripted_of(played.env).outcome
+    scores = vine(played.table, continuations=found, outcome=outcome, gamma=config.gamma)
+    return Credit(VINE, BRANCHES, "", lambda table: scores), len(found)
+
+
+def hold(truth: Truth, table: StepTable, given: Mapping[int, Sequence[tuple[Credit, Floats]]], weights: Floats) -> Held:
+    """Hold credits against one truth, on the steps where it is known.
+
+    Args:
+        truth: what the steps were worth.
+        table: N rows; a group is a task.
+        given: per group size credits with what they give, float64 (N,), `BASELINE` among them.
+        weights: of the bootstrap over tasks.
+    """
+    parts = samples(table, truth.values, given)
+    scores = []
+    for size, (_, sample) in parts.items():
+        sums = {credit: sample.sums(values) for credit, values in given[size]}
+        base = next(each for credit, each in sums.items() if credit.name == BASELINE)
+        scores += [
+            Score(
+                credit.name, credit.part, credit.method, size, intervals(each, weights), intervals(each, weights, base)
+            )
+            for credit, each in sums.items()
+        ]  # fmt: skip
+    known, finite = ~np.isnan(truth.values), truth.values[np.isfinite(truth.values)]
+    agreed = [agreement(truth, part, table, weights) for part, _ in parts.values()]
+    return Held(
+        truth=truth.name,
+        known=float(known.mean()),
+        error=float(truth.errors.mean()),
+        spread=float(finite.std()) if len(finite) else 0.0,
+        ceilings=[ceiling(each.get("within")) for each in agreed],
+        signs=[each.get("sign_all") for each in agreed],
+        comparable=[float(sample.own.comparable.mean()) if known.any() else 0.0 for _, sample in parts.values()],
+        scores=scores,
+    )
+
+
+def configure_league(
+    quick: Annotated[
+        bool, typer.Option("--quick", help="4 tasks of each environment and one player: every part, no result.")
+    ] = False,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(help=f"{', '.join(ENVIRONMENTS)}. May be given several times. Default: all of them."),
+    ] = None,
+    groups: Annotated[
+        list[int] | None, typer.Option(help="Group size. May be given several times. Default: 2, 4, 8 and 16.")
+    ] = None,
+    player: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Scripted player: {', '.join(PLAYERS)}. May be given several times. Default: all of them."),
+    ] = None,
+    policy: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Job folder of a learning benchmark, such as runs/learning/clone-seed0: its policy plays as well, in "
+            "its environment. May be given several times."
+        ),
+    ] = None,
+    tasks: Annotated[int | None, typer.Option(min=2, help="Tasks of each environment.")] = None,
+    credits: Annotated[str, typer.Option(help=f"What is measured: {', '.join(SETS)}.")] = "methods",
+    split: Annotated[str, typer.Option(help="Tasks: validation, to choose by; test, to judge.")] = VALIDATION,
+    continuations: Annotated[
+        int | None, typer.Option(min=2, help="Continuations of each state and choice for truth by Monte-Carlo; even.")
+    ] = None,
+    branches: Annotated[
+        int | None, typer.Option(min=0, help="Continuations of each state that vine is given; 0: without vine.")
+    ] = None,
+    check: Annotated[
+        bool, typer.Option("--check", help="Find out values by Monte-Carlo too where distances are exact.")
+    ] = False,
+    gamma: Annotated[float, typer.Option(min=0.0, max=1.0, help="Discount of values by Monte-Carlo.")] = 0.95,
+    seed: Annotated[int, typer.Option(min=0, help="Of episodes, continuations, intervals and random numbers.")] = 0,
+) -> TruthConfig:
+    """Hold every credit method against the true advantage of steps, in every environment.
+
+    Players of several qualities play; nothing is trained. What a step was worth is its exact change of distance to
+    success where the environment knows it, else a value of the player itself by many continuations. Prints one table
+    and writes [bold]league.json[/], [bold]league.png[/] and a self-contained [bold]report.html[/].
+    """
+    learned = [credit.name for credit in WITH_PROBABILITIES] if policy else []
+    return make_config(
+        QUICK if quick else FULL, envs=env or (), groups=groups or (), players=player or (), models=policy or (),
+        check=check, gamma=gamma, tasks=tasks or 0, continuations=continuations or 0, branches=branches, seed=seed,
+        split=split, credits=[*names_of(credits), *learned],
+    )  # fmt: skip
+
+
+def configure_ranking(
+    quick: Annotated[bool, typer.Option("--quick", help="32 levels instead of 256, a few seconds.")] = False,
+    groups: Annotated[int | None, typer.Option(min=2, help="Number of levels.")] = None,
+    policy: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Job folder of a learning benchmark, such as runs/learning/clone-seed0: its policy plays as well. "
+            "May be given several times."
+        ),
+    ] = None,
+    player: Annotated[
+        list[str] | None,
+        typer.Option(help=f"Scripted player: {', '.join(PLAYERS)}. May be given several times. Default: all of them."),
+    ] = None,
+    credits: Annotated[
+        str,
+        typer.Option(
+            help="published: methods up to GraphGPO, and fits to outcomes; 2026: methods of that year, beside four "
+            "older ones; all; combinations."
+        ),
+    ] = "published",
+    seed: Annotated[int, typer.Option(min=0, help="Of episodes, intervals and random numbers.")] = 0,
+) -> TruthConfig:
+    """Measure how well each method's step credit ranks actions, in groups of 2, 4, 8 and 16 Sokoban episodes.
+
+    The league in Sokoban, with more levels, every measure, and the truth itself as a credit that ranks without error.
+    Prints one table per player and writes [bold]ranking.json[/], [bold]ranking.png[/] and a self-contained
+    [bold]report.html[/].
+    """
+    return make_config(
+        RANKED_QUICK if quick else RANKED, envs=[SOKOBAN], players=player or (), models=policy or (),
+        tasks=groups or 0, seed=seed, credits=[*names_of(credits), ORACLE],
+    )  # fmt: skip
+
+
+def parts_of(config: TruthConfig) -> list[str]:
+    """Return "environment, player" for all that play."""
+    return [f"{env}, {name}" for env in config.players for name in (*config.players[env], *config.models[env])]
+
+
+def run_part(config: TruthConfig, part: str, context: None, progress: Progress) -> Standing:
+    """Measure one player in one environment."""
+    env, _, name = part.partition(", ")
+    return measure(config, env, name, progress)
+
+
+def check(found: League) -> None:
+    """Raise `ResultsError` where a player lacks a score of a credit that it needs nothing else for."""
+    for standing in found.standings:
+        for held in standing.held:
+            scores = {(score.credit, score.size): score for score in held.scores}
+            for credit in {credit for credit, _ in scores}:
+                missing = [size for size in found.config.sizes if (credit, size) not in scores]
+                if missing:
+                    who = f"{standing.env}, {standing.player}"
+                    raise ResultsError(f"{who} has no score of {credit!r} at group size {missing[0]}")
+            for score in held.scores:
+                if not {*score.measures} == {*score.differences} == {*MEASURES}:
+                    raise ResultsError(f"{standing.player}, {score.credit!r}: expected the measures {MEASURES}")
+
+
+def _study(name: str, version: int, configure: Any) -> Study[TruthConfig, Standing, League]:
+    return Study(
+        name=name, file=f"{name}.json", version=version, part="player", record=Standing, results=League,
+        configure=configure, parts=parts_of, run=run_part, page=functools.partial(page, name), check=check,
+        summary=lambda config, standings, context: {"standings": standings},
+    )  # fmt: skip
+
+
+LEAGUE = _study("league", 1, configure_league)
+#: Version 1 had one environment's players alone, in a form of its own.
+RANKING = _study("ranking", 2, configure_ranking)

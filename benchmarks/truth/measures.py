@@ -1,0 +1,279 @@
+"""How well numbers given to steps rank them by their true worth: six measures, with intervals over tasks.
+
+Every measure is made of sums over rows, kept per task, so that a bootstrap over tasks is one matrix product.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from agentgym.trajectory import Bools, Floats, Ints, StepTable
+from benchmarks.console import NONE
+from benchmarks.statistics import CONFIDENCE, Interval
+from wrappers.credit.group import centred_ranks, number_pairs
+
+#: Name of each measure, in the order of `measures`, with its head in tables and what it is.
+EXPLAINED = {
+    "within": (
+        "rank",
+        "Spearman's rank correlation of credit and true change over the steps of a group out of one state, where "
+        "these changes differ; mean over such states, weighted by steps. A state whose credits are all the same "
+        "counts 0.",
+    ),
+    "same": (
+        "rank, same pairs",
+        "The same mean over the states and steps that groups of two can compare, whatever the size of the group that "
+        "the credit was given in: the same comparisons at every size.",
+    ),
+    "overall": (
+        "rank, all steps",
+        "Spearman's rank correlation of credit and true change over all steps of all tasks.",
+    ),
+    "sign": ("sign", "Share of steps whose credit has the sign of the true change, of those where neither is 0."),
+    "coverage": ("covered", "Share of all steps whose credit is not 0."),
+    "sign_all": (
+        "right",
+        "Share of steps whose credit has the sign of the true change, of all steps whose true change is not 0; a "
+        "credit of 0 counts half.",
+    ),
+}
+MEASURES = tuple(EXPLAINED)
+#: Measures that are correlations; the others are shares.
+CORRELATIONS = ("within", "same", "overall")
+#: Credits nearer than half of 10 ** -DIGITS are ties, and nearer to 0 are none: what is left of rounding.
+DIGITS = 9
+
+
+@dataclass(frozen=True, eq=False)
+class Comparisons:
+    """Which steps are compared with each other: sets of rows, each the steps of one group out of one state.
+
+    A set is *comparable* when its true values differ. Because a move has one outcome, at least two different actions
+    were then taken in that state. The other sets have nothing to rank.
+
+    Attributes:
+        rows: int64 (K,), rows of the table whose true worth is known.
+        truth: float64 (K,), true worth of these rows, -inf allowed.
+        task: int64 (K,), 0..n_tasks-1.
+        sets: int64 (K,), 0..n_sets-1; a set lies in one task.
+        n_tasks, n_sets: numbers of tasks and sets.
+    """
+
+    rows: Ints
+    truth: Floats
+    task: Ints
+    sets: Ints
+    n_tasks: int
+    n_sets: int
+
+    @classmethod
+    def of(cls, part: StepTable, task: Ints, truth: Floats) -> Comparisons:
+        """Return what groups can compare: the steps of one group out of one state.
+
+        Args:
+            part: N rows in groups.
+            task: int64 (N,), the task of every row, numbered from 0.
+            truth: float64 (N,), what the row is worth; nan: not known.
+        """
+        sets, example = number_pairs(part.group, part.n_groups, part.state, len(part.states))
+        rows = np.flatnonzero(~np.isnan(truth))
+        return cls(rows, truth[rows], task[rows], sets[rows], int(task.max()) + 1, len(example))
+
+    @cached_property
+    def comparable(self) -> Bools:
+        """Bool (K,): the row's set is comparable."""
+        low, high = np.full(self.n_sets, np.inf), np.full(self.n_sets, -np.inf)
+        np.minimum.at(low, self.sets, self.truth)
+        np.maximum.at(high, self.sets, self.truth)
+        return (low < high)[self.sets]
+
+    @cached_property
+    def _chosen(self) -> tuple[Ints, Ints, Ints, Ints, Floats]:
+        """Comparable rows, their sets renumbered, the number of rows and the task per such set, the truth's ranks."""
+        rows = np.flatnonzero(self.comparable)
+        _, example, sets, counts = np.unique(
+            self.sets[rows], return_index=True, return_inverse=True, return_counts=True
+        )
+        ranks = centred_ranks(self.truth[rows], sets, len(counts))
+        return rows, sets, counts, self.task[rows[example]], ranks
+
+    def correlations(self, credit: Floats) -> Floats:
+        """Return Spearman's correlation of credit and truth per comparable set; 0 where the credit is all the same."""
+        rows, sets, counts, _, truth = self._chosen
+        given = centred_ranks(credit[rows], sets, len(counts))
+        product, mine, theirs = (
+            np.bincount(sets, weights=weights, minlength=len(counts))
+            for weights in (given * truth, given * given, truth * truth)
+        )
+        return np.divide(product, np.sqrt(mine * theirs), out=np.zeros(len(counts)), where=mine > 0)
+
+    def sums(self, credit: Floats) -> Floats:
+        """Return float64 (n_tasks, 2): sums over comparable sets of correlation times rows, and of rows."""
+        _, _, counts, task, _ = self._chosen
+        columns = (self.correlations(credit) * counts, counts)
+        return np.stack([np.bincount(task, weights=column, minlength=self.n_tasks) for column in columns], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """Rows to measure: what their groups compare, and what groups of the smallest size compare.
+
+    Attributes:
+        own: comparisons of the groups that the credit was given in.
+        smallest: comparisons of the smallest groups. Where these are parts of the larger ones, every size can make
+            these comparisons, so that sizes are held against each other on the same ones.
+    """
+
+    own: Comparisons
+    smallest: Comparisons
+
+    @cached_property
+    def _truth_ranks(self) -> Floats:
+        return centred_ranks(self.own.truth, np.zeros(len(self.own.truth), np.int64), 1)
+
+    def sums(self, credit: Floats) -> Floats:
+        """Return float64 (n_tasks, 15): the sums that `measures` needs, per task.
+
+        Args:
+            credit: float64 (N,), of all rows of the table; nan, a step that was not scored, counts as 0.
+        """
+        credit = credit[self.own.rows]
+        credit = np.where(np.isnan(credit), 0.0, credit).round(DIGITS)
+        task, truth, y = self.own.task, self.own.truth, self._truth_ranks
+        x = centred_ranks(credit, np.zeros(len(credit), np.int64), 1)
+        given, matters = credit != 0, truth != 0
+        right = np.sign(credit) == np.sign(truth)
+        columns: tuple[NDArray[Any], ...] = (
+            np.ones(len(x)), x, y, x * x, y * y, x * y,
+            given, given & matters, given & matters & right, matters, np.where(given, right, 0.5) * matters,
+        )  # fmt: skip
+        whole = np.stack([np.bincount(task, weights=w, minlength=self.own.n_tasks) for w in columns], axis=1)
+        return np.concatenate((self.own.sums(credit), self.smallest.sums(credit), whole), axis=1)
+
+
+def measures(sums: Floats) -> Floats:
+    """Turn sums of rows into the measures of `EXPLAINED`.
+
+    Args:
+        sums: float64 (..., 15), `Sample.sums` added up over tasks.
+
+    Returns:
+        float64 (..., 6), in the order of `MEASURES`; nan where nothing is there to measure.
+    """
+    own, own_rows, same, same_rows, n, x, y, xx, yy, xy, given, both, right, matters, halves = np.moveaxis(sums, -1, 0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean_x, mean_y = x / n, y / n
+        spread = np.sqrt(np.maximum(xx / n - mean_x**2, 0) * np.maximum(yy / n - mean_y**2, 0))
+        # A constant credit ranks nothing: 0; a constant truth leaves nothing to rank: nan.
+        overall = np.where(spread > 0, (xy / n - mean_x * mean_y) / spread, np.where(yy > 0, 0.0, np.nan))
+        found = (own / own_rows, same / same_rows, overall, right / both, given / n, halves / matters)
+    return np.stack(found, axis=-1)
+
+
+def bootstrap_weights(n_tasks: int, resamples: int, seed: int) -> Floats:
+    """Return float64 (resamples, n_tasks): how often each task is drawn when all are drawn anew with replacement."""
+    rng = np.random.default_rng(seed)
+    return rng.multinomial(n_tasks, np.full(n_tasks, 1 / n_tasks), size=resamples).astype(np.float64)
+
+
+def intervals(sums: Floats, weights: Floats, other: Floats | None = None) -> dict[str, Interval | None]:
+    """Estimate every measure with its 95 % percentile interval over tasks.
+
+    Args:
+        sums: float64 (n_tasks, 15).
+        weights: of the bootstrap; the same weights pair the estimates of several methods.
+        other: sums of another method on the same rows: measure minus its measure.
+
+    Returns:
+        One interval per measure; None where there is nothing to measure.
+    """
+    estimate, drawn = measures(sums.sum(0)), measures(weights @ sums)
+    if other is not None:
+        estimate, drawn = estimate - measures(other.sum(0)), drawn - measures(weights @ other)
+    return {name: interval_of(float(estimate[i]), drawn[:, i]) for i, name in enumerate(MEASURES)}
+
+
+def interval_of(estimate: float, drawn: NDArray[np.float64]) -> Interval | None:
+    """Return the 95 % percentile interval of drawn estimates, nan left out; None: there is no estimate."""
+    if not np.isfinite(estimate):
+        return None
+    drawn = drawn[np.isfinite(drawn)]
+    low, high = np.quantile(drawn, (0.5 - CONFIDENCE / 2, 0.5 + CONFIDENCE / 2)) if len(drawn) else (estimate,) * 2
+    return Interval(estimate, min(float(low), estimate), max(float(high), estimate))
+
+
+def split_groups(table: StepTable, size: int) -> StepTable:
+    """Cut every group into parts of `size` trajectories, in the order of their numbers; the rows stay as they are.
+
+    Parts are disjoint and hold all rows; a part of size 2 lies in one of size 4, and so on.
+
+    Raises:
+        ValueError: a group's number of trajectories is no multiple of the size.
+    """
+    members = np.bincount(table.trajectory_group, minlength=table.n_groups)
+    if (members % size).any():
+        raise ValueError(f"groups of {sorted(set(members.tolist()))} episodes cannot be cut into parts of {size}")
+    order = np.argsort(table.trajectory_group, kind="stable")
+    part = np.empty(table.n_trajectories, np.int64)
+    part[order] = np.arange(table.n_trajectories) // size
+    labels = tuple((table.groups[group], i) for group, count in enumerate(members // size) for i in range(count))
+    return dataclasses.replace(table, group=part[table.trajectory], groups=labels)
+
+
+def samples(table: StepTable, truth: Floats, sizes: Iterable[int]) -> dict[int, tuple[StepTable, Sample]]:
+    """Return the table in groups of every size, each with what these groups compare.
+
+    Args:
+        table: N rows; a group is a task.
+        truth: float64 (N,), what every step was worth; nan: not known.
+        sizes: trajectories per group, each dividing the next.
+    """
+    parts = {size: split_groups(table, size) for size in sizes}
+    compared = {size: Comparisons.of(part, table.group, truth) for size, part in parts.items()}
+    return {size: (part, Sample(compared[size], compared[min(parts)])) for size, part in parts.items()}
+
+
+def number(value: Interval | float | None, measure: str) -> str:
+    """Return an estimate: a correlation with two decimals, a share in percent.
+
+    >>> number(Interval(0.512, 0.4, 0.6), "within"), number(Interval(0.512, 0.4, 0.6), "sign"), number(None, "sign")
+    ('.51', '51', '-')
+    """
+    mean = value.mean if isinstance(value, Interval) else value
+    if mean is None:
+        return NONE
+    return decimals(mean) if measure in CORRELATIONS else f"{100 * mean:.0f}"
+
+
+def decimals(value: float) -> str:
+    """Return a correlation with two decimals.
+
+    >>> decimals(0.512), decimals(-0.31), decimals(-0.001), decimals(1.0)
+    ('.51', '-.31', '.00', '1.00')
+    """
+    return f"{value:.2f}".replace("-0.00", "0.00").replace("0.", ".", 1) if abs(value) < 0.995 else f"{value:.2f}"
+
+
+def estimate(interval: Interval | None, measure: str = "within", sign: str = "") -> str:
+    """Return an estimate with its interval; `sign` is "+" for a difference.
+
+    >>> estimate(Interval(0.512, 0.4, 0.6)), estimate(Interval(0.512, 0.4, 0.6), "sign")
+    ('0.51 [0.40, 0.60]', '51 [40, 60]')
+    """
+    if interval is None:
+        return NONE
+    scale, digits = (1, 2) if measure in CORRELATIONS else (100, 0)
+    mean, low, high = (f"{scale * value:{sign}.{digits}f}" for value in (interval.mean, interval.low, interval.high))
+    return f"{mean} [{low}, {high}]"
+
+
+def explained(measures: Sequence[str]) -> dict[str, str]:
+    """Return what measures are, by their heads."""
+    return {EXPLAINED[measure][0]: EXPLAINED[measure][1] for measure in measures}

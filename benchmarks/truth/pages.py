@@ -1,0 +1,297 @@
+"""What the league and the ranking show: means over players by environment, or the players of one, over group sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from benchmarks.console import NONE
+from benchmarks.report import assemble
+from benchmarks.report.assemble import colour_of
+from benchmarks.report.page import Cell, Figure, Page, Table
+from benchmarks.truth.credits import BASELINE, RANDOM, WITHOUT_ROWS
+from benchmarks.truth.measures import CORRELATIONS, EXPLAINED, decimals, estimate, explained, number
+from wrappers.credit.method import EPISODE, FITTED
+
+if TYPE_CHECKING:
+    from benchmarks.truth.league import League, Score, Standing
+
+_MAP = (
+    "Means over players; credits by environments, the best first in the mean over environments. Variants of credits "
+    "are left out."
+)
+_LINES = "One column per player; credits that stand for a method, 95 % intervals, bootstrap over tasks."
+#: Measures of the means, which are also those of the picture of one environment.
+SHOWN = ("within", "sign_all")
+#: Of one environment's players, measures that are shown at the largest size only, besides the rank at every size.
+_LARGEST = {"right": "sign_all", "same": "same", "overall": "overall", "sign": "sign", "covered": "coverage"}
+_GROUPS = {
+    "won": "episodes",
+    "shared": "steps in a state that several episodes of the group visited",
+    "once": "steps in a state that the group visited only this once",
+    "tied": "pairs of actions of a state between which the graph of the group sees no difference",
+    "mixed": "groups with both outcomes",
+    "known": "steps whose truth is known",
+    "ceiling": "rank that a perfect credit would have with a truth of this error, somewhat generous",
+    "signs": "changes whose sign one half of the continuations has as the other half has it: a perfect credit gets at "
+    "least that many right",
+    "error": "mean standard error of a step's truth, in standard deviations of the truth",
+    "for truth": "steps of continuations per step of the episodes",
+    "for vine": "the same for vine",
+}
+
+
+def page(name: str, found: League) -> Page:
+    """Return tables and a picture: of means where several environments were played, else of every player.
+
+    Args:
+        name: of the study.
+        found: what it found.
+    """
+    config, last = found.config, max(found.config.sizes)
+    several = len(config.players) > 1
+    if several:
+        tables = [_means(found, measure, last) for measure in SHOWN]
+        tables += [_players(found, env, last) for env in config.players]
+        figure = Figure("league.png", "Rank in groups of every size", lambda: heat_map(found), _MAP)
+    else:
+        tables = [_sizes(found, each) for each in found.standings]
+        tables += [_players(found, env, last, less) for env in config.players for less in (False, True)]
+        figure = Figure("ranking.png", "Over group size", lambda: lines(found), _LINES)
+    return Page(
+        "Does step credit rank actions?",
+        "What credit methods say of a step, held against what the step was really worth, in groups of growing size. "
+        "Every group size credits the same steps.",
+        [*tables, _groups(found, last)],
+        chips=[
+            ("environments", ", ".join(config.players)),
+            ("tasks", ", ".join(map(str, config.tasks.values()))),
+            ("episodes", f"{config.episodes} per task and player"),
+            ("groups of", ", ".join(map(str, config.sizes))),
+            ("credits", str(len(found.credits))),
+            ("seed", str(config.seed)),
+        ],
+        about=[
+            *([("without rows", "; ".join(f"{names}: {why}" for names, why in WITHOUT_ROWS.items()))] * several),
+            *([] if several else [("players", ", ".join(
+                f"{player}: expert's action {share:g}" for each in config.players.values()
+                for player, share in each.items()
+            ))]),
+            ("seconds", f"{sum(standing.seconds for standing in found.standings):.0f}"),
+        ],
+        figures=[figure],
+    )  # fmt: skip
+
+
+def by_part(credits: Iterable[Score], cells: Callable[[Score], Sequence[Cell]]) -> list[Sequence[Cell] | None]:
+    """Return a row per credit: its name, then its cells; a rule between parts."""
+    rows: list[Sequence[Cell] | None] = []
+    last = ""
+    for score in credits:
+        rows += [None] if last and score.part != last else []
+        rows.append([score.credit, *cells(score)])
+        last = score.part
+    return rows
+
+
+def _means(found: League, measure: str, size: int) -> Table:
+    """One row per credit, one column per environment: means over its players."""
+    envs, credits = list(found.config.players), found.credits
+    values = {name: [found.mean(env, name, measure, size) for env in envs] for name in credits}
+    best = [
+        max((each for each in column if each is not None), default=None)
+        for column in zip(*values.values(), strict=True)
+    ]
+
+    def cells(score: Score) -> list[Cell]:
+        row = zip(values[score.credit], best, strict=True)
+        return [(number(each, measure), "up" if each is not None and each == top else "") for each, top in row]
+
+    rows = by_part(credits.values(), cells)
+    caption = ""
+    if measure == SHOWN[0]:
+        exact = {each.env for each in found.standings if each.main.error == 0}
+        ceilings = ["exact" if env in exact else number(found.ceiling(env, size), measure) for env in envs]
+        rows += [None, ["ceiling", *ceilings]]
+        caption = _caption(found)
+    title = f"{EXPLAINED[measure][0].capitalize()}, mean over players, groups of {size}"
+    return Table(title, ["credit", *envs], rows, caption, explained([measure]))
+
+
+def _players(found: League, env: str, size: int, less: bool = False) -> Table:
+    """One row per credit, one column per player of an environment; the rank, or what it is above `BASELINE`'s."""
+    standings = [each for each in found.standings if each.env == env]
+    heads = [f"{each.player}, {100 * each.success:.0f} % won" for each in standings]
+
+    def cells(score: Score) -> list[Cell]:
+        scores = [each.main.score(score.credit, size) for each in standings]
+        shown = [None if each is None else (each.differences if less else each.measures)[SHOWN[0]] for each in scores]
+        return [estimate(each, sign="+" if less else "") for each in shown]
+
+    title = f"Rank{f' less that of {BASELINE}, the same steps' if less else ''}: {env}, groups of {size}"
+    rows = by_part(found.credits.values(), cells)
+    return Table(title, ["credit", *heads], rows, "95 % intervals, bootstrap over tasks.", aside=True)
+
+
+def _sizes(found: League, standing: Standing) -> Table:
+    """One row per credit of a player: its rank at every group size, and all measures at the largest."""
+    sizes, held = found.config.sizes, standing.main
+    columns = [(SHOWN[0], size) for size in sizes] + [(measure, sizes[-1]) for measure in _LARGEST.values()]
+    heads = ["credit", *(f"{EXPLAINED[SHOWN[0]][0]} {size}" for size in sizes), *_LARGEST]
+
+    def cells(score: Score) -> list[Cell]:
+        style = "up" if is_main(score) and score.part != EPISODE else ""
+        return [(number(held.measure(score.credit, measure, size), measure), style) for measure, size in columns]
+
+    rows = by_part((score for score in held.scores if score.size == sizes[0]), cells)
+    last = standing is found.standings[-1]
+    caption = f"{_standing(standing, sizes)}{f' {_caption(found)}' if last else ''}"
+    title = f"{standing.player}: credit against the true change of distance"
+    shown = explained(SHOWN[:1]) | {head: EXPLAINED[measure][1] for head, measure in _LARGEST.items()} if last else {}
+    return Table(title, heads, rows, caption, shown)
+
+
+def _groups(found: League, size: int) -> Table:
+    """One row per player: what its groups have to compare."""
+    place = found.config.sizes.index(size)
+    rows = []
+    for each in found.standings:
+        held, group = each.main, each.diagnoses[place]
+        error = held.error / held.spread if held.spread else 0.0
+        ceiling, signs = held.ceilings[place], held.signs[place]
+        shares = (each.success, group.shared, group.singletons, group.ties, group.mixed, held.known)
+        rows.append([
+            f"{each.env}, {each.player}",
+            *(NONE if share is None else f"{100 * share:.0f} %" for share in shares),
+            number(ceiling, "within"), NONE if signs is None else f"{100 * signs.mean:.0f} %",
+            f"{error:.2f}", f"{each.truth_cost:.1f}", f"{each.vine_cost:.1f}",
+        ])  # fmt: skip
+    return Table(f"What groups of {size} have to compare", ["episodes", *_GROUPS], rows, "", _GROUPS, aside=True)
+
+
+def _standing(standing: Standing, sizes: Sequence[int]) -> str:
+    """What one player's episodes are made of."""
+    held = standing.main
+    kinds = held.steps or {}
+    words = f"{standing.steps} steps, {100 * standing.success:.1f} % of episodes won. "
+    if kinds:
+        shares = {name: f"{100 * share:.0f} %" for name, share in kinds.items()}
+        words += (
+            f"True change: {shares['gained']} of steps gain, {shares['unchanged']} change nothing, {shares['lost']} "
+            f"lose, {100 * kinds['dead']:.1f} % enter a dead end ({shares['stuck']} begin in one). "
+        )
+    mixed = ", ".join(f"{100 * each.mixed:.0f}" for each in standing.diagnoses)
+    compared = ", ".join(f"{100 * share:.0f}" for share in held.comparable)
+    return (
+        f"{words}In groups of {', '.join(map(str, sizes))}: {mixed} % of groups have both outcomes, {compared} % of "
+        "steps start in a state where the group took actions of different worth."
+    )
+
+
+def _caption(found: League) -> str:
+    """What was done, in one paragraph."""
+    config = found.config
+    words = [
+        f"{config.words} Truth: change of the exact distance to success where the environment knows it, else Q - V of "
+        f"the player, discounted by {config.gamma:g}, of {config.continuations} continuations each."
+    ]
+    if len(config.players) > 1:
+        from benchmarks.truth.league import LEAST
+
+        words.append(
+            "Ceiling: rank that a perfect credit would have with a truth of this error. Means leave out players who "
+            f"won less than {100 * LEAST:g} %."
+        )
+    if config.branches:
+        words.append("vine is given continuations of each state beside the episodes.")
+    return " ".join(words)
+
+
+def is_main(score: Score) -> bool:
+    """Return whether a credit stands for its method: its own step part, or all it has, with the paper's options.
+
+    Methods whose only signal is the episode rank the steps of a state alike, so that one of them stands for all.
+    """
+    return score.credit in ("grpo", f"{score.method} step") or (score.part == FITTED and score.credit == score.method)
+
+
+def heat_map(found: League, dpi: int = 120) -> Any:
+    """Draw the rank of credits by environments, one panel per group size."""
+    envs, sizes = list(found.config.players), found.config.sizes
+    names = [name for name in found.credits if "," not in name]
+    values = {
+        size: np.array([[_or_nan(found.mean(env, name, SHOWN[0], size)) for env in envs] for name in names])
+        for size in sizes
+    }
+    best = np.argsort(-np.nan_to_num(values[sizes[-1]]).mean(axis=1), kind="stable")
+    width = 2.2 + (0.55 + 0.42 * len(envs)) * len(sizes)
+    figure, grid = assemble.new_figure(1, len(sizes), (width, 1.6 + 0.235 * len(names)), dpi, sharey=True)
+    for panel, size in zip(grid[0], sizes, strict=True):
+        cells = np.vstack((values[size][best], [_or_nan(found.ceiling(env, size)) for env in envs]))
+        panel.imshow(cells, cmap="viridis", vmin=0, vmax=1, aspect="auto")
+        for (row, column), value in np.ndenumerate(cells):
+            last = row == len(names)
+            text = decimals(value) if not np.isnan(value) else "exact" if last else ""
+            dark = (last and np.isnan(value)) or value > 0.65
+            panel.text(column, row, text, ha="center", va="center", fontsize=6, color="black" if dark else "white")
+        panel.set_xticks(range(len(envs)), [assemble.label(env) for env in envs], rotation=60, ha="right", fontsize=8)
+        panel.set_yticks(
+            range(len(names) + 1), [*(assemble.label(names[i]) for i in best), "ceiling"], fontsize=8
+        )  # fmt: skip
+        panel.axhline(len(names) - 0.5, color="white", lw=2)
+        panel.set_title(f"groups of {size}", fontsize=10)
+        panel.grid(False)
+    return figure
+
+
+def _or_nan(value: float | None) -> float:
+    return np.nan if value is None else value
+
+
+def lines(found: League, dpi: int = 120) -> Any:
+    """Draw measures over group sizes: one column per player, one row per measure."""
+    players, sizes = found.standings, found.config.sizes
+    figure, grid = assemble.new_figure(
+        len(SHOWN), len(players), (1.2 + 2.6 * len(players), 6.4), dpi, sharex=True, sharey="row"
+    )
+    for row, measure in enumerate(SHOWN):
+        scale = 1 if measure in CORRELATIONS else 100
+        for panel, player in zip(grid[row], players, strict=True):
+            _draw(panel, player.main.scores, measure, scale)
+            panel.set_xscale("log", base=2)
+            panel.set_xticks(sizes, [str(size) for size in sizes])
+            panel.minorticks_off()
+            if row == 0:
+                panel.set_title(f"{assemble.label(player.player)}\n{100 * player.success:.0f} % won", fontsize=10)
+            if row == len(SHOWN) - 1:
+                panel.set_xlabel("episodes per group")
+        grid[row][0].set_ylim(bottom=min(0, grid[row][0].get_ylim()[0]))
+        title = EXPLAINED[measure][0]
+        grid[row][0].set_ylabel(title if scale == 1 else f"{title} [%]")
+    handles, labels = grid[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=max(1, len(labels)), frameon=False, fontsize=9)
+    return figure
+
+
+def _draw(panel: Any, scores: Iterable[Score], measure: str, scale: int) -> None:
+    """Draw the credits that stand for a method, and random numbers."""
+    shown: dict[str, list[Score]] = {}
+    for score in scores:
+        if is_main(score) or score.credit == RANDOM:
+            shown.setdefault(score.credit, []).append(score)
+    for place, (name, of_sizes) in enumerate(shown.items()):
+        found = [(score.size, interval) for score in of_sizes if (interval := score.measures[measure]) is not None]
+        # On the logarithmic axis intervals stand side by side, so that none hides another.
+        aside = 2 ** (min(0.07, 0.45 / len(shown)) * (place - (len(shown) - 1) / 2))
+        x = [aside * size for size, _ in found]
+        plain = name == RANDOM
+        colour = "#888888" if plain else colour_of(of_sizes[0].method)
+        panel.vlines(
+            x, [scale * band.low for _, band in found], [scale * band.high for _, band in found], color=colour, lw=1.3
+        )  # fmt: skip
+        panel.plot(
+            x, [scale * band.mean for _, band in found], color=colour, lw=1.8, label=assemble.label(name),
+            ls=":" if plain else "-", marker="" if plain else "o", ms=3.5,
+        )  # fmt: skip

@@ -1,0 +1,487 @@
+"""Folders of official games and their cache, game files, and what is said about those that cannot be read."""
+
+import os
+import stat
+import zlib
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import pytest
+
+from agentgym.alfworld.env import ALFWorldEnv
+from agentgym.alfworld.game import LOOK, TASK_TYPES
+from agentgym.alfworld.official import dataset
+from agentgym.alfworld.official.dataset import find_folder, open_split
+from agentgym.alfworld.official.problem import read_game
+from agentgym.alfworld.tasks import check_task_types
+from agentgym.outside.files import VARIABLE, cache_folder
+from agentgym.outside.text import DataError
+from tests.agentgym.alfworld.support import GOALS, HELP, PROBLEM, content, files, grammar, write_trial
+
+CLEAN = "pick_clean_then_place_in_recep"
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(VARIABLE, str(tmp_path / "cache"))
+    monkeypatch.delenv(dataset.VARIABLE, raising=False)
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    """Three games in the train split, one in valid_seen, and folders that are not played."""
+    train, seen = tmp_path / "data" / "json_2.1.1" / "train", tmp_path / "data" / "json_2.1.1" / "valid_seen"
+    write_trial(train, "b/trial_2")
+    write_trial(train, "b/trial_10", CLEAN)
+    write_trial(train, "a/trial_3", CLEAN)
+    write_trial(train, "a/movable", "pick_and_place_simple")
+    write_trial(train, "EggSliced/trial_1")
+    write_trial(train, "c/unsolvable", game=content(solvable=False))
+    write_trial(train, "c/old", game=content(solvable=None))
+    write_trial(train, "c/film", trajectory=None)
+    write_trial(train, "c/text", game=None)
+    write_trial(train, "c/stack", trajectory={"task_type": "pick_and_place_with_movable_recep"})
+    write_trial(seen, "d/trial_4", game=content(walkthrough=None))
+    return tmp_path / "data"
+
+
+def fresh(folder: Path, split: str = "train", cache_in: Any = None) -> dataset.Split:
+    """As in another process."""
+    dataset.open_split.cache_clear()
+    return open_split(find_folder(folder), split, cache_folder(cache_in))
+
+
+def test_which_games_count_and_their_order(data: Path) -> None:
+    games = fresh(data)
+    assert games.games.task_ids == ("a/trial_3", "b/trial_10", "b/trial_2")
+    assert games.games.task_types == (CLEAN, CLEAN, "pick_and_place_simple")
+    assert games.games.left_out == (
+        ("EggSliced/trial_1", "with movable receptacles or sliced objects"),
+        ("a/movable", "with movable receptacles or sliced objects"),
+        ("c/film", "without traj_data.json"),
+        ("c/old", "without the key 'solvable'"),
+        ("c/stack", "of another task type"),
+        ("c/text", "without game.tw-pddl"),
+        ("c/unsolvable", "that cannot be solved"),
+    )
+    assert games[1].task_id == "b/trial_10"
+    assert games[1] is games[1]
+    assert fresh(data, "valid_seen")[0].walkthrough == ()
+
+
+@pytest.mark.parametrize("inside", ["", "json_2.1.1"])
+def test_the_folder_is_found_from_above_and_from_inside(data: Path, inside: str) -> None:
+    assert find_folder(data / inside) == data / "json_2.1.1"
+
+
+def test_another_version_folder_is_found(data: Path) -> None:
+    (data / "json_2.1.1").rename(data / "json_2.1.3")
+    assert find_folder(str(data)) == data / "json_2.1.3"
+
+
+def test_missing_folders_are_explained(data: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"nowhere is not a folder; .*alfworld-download.*\$ALFWORLD_DATA"):
+        ALFWorldEnv(data=tmp_path / "nowhere")
+    with pytest.raises(DataError, match=r"holds no split.*pass .*json_2.1.1 as data= and 'train' as split="):
+        ALFWorldEnv(data=data / "json_2.1.1" / "train", split="train")
+    with pytest.raises(DataError, match="~nobody_of_this_name/x is not a folder"):
+        ALFWorldEnv(data="~nobody_of_this_name/x")
+    with pytest.raises(ValueError, match=r"unknown split 'valid_sen'.*did you mean 'valid_seen'"):
+        ALFWorldEnv(data=data, split="valid_sen")
+    for wrong in (3, b"/tmp", ""):
+        with pytest.raises(ValueError, match="data must be a folder"):
+            ALFWorldEnv(data=wrong)  # type: ignore[arg-type]
+
+
+def test_a_relative_folder_stays_the_same_when_the_process_moves(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(data)
+    env = ALFWorldEnv(data=".")
+    (data / "other").mkdir()
+    write_trial(data / "other" / "json_2.1.1" / "train", "z/trial_1")
+    monkeypatch.chdir(data / "other")
+    assert env.reset(options={"task_id": "d/trial_4"})[1]["task_id"] == "d/trial_4"
+    assert ALFWorldEnv(data=".").num_tasks("train") == 1
+
+
+def test_a_split_without_a_playable_game_is_explained(tmp_path: Path) -> None:
+    write_trial(tmp_path / "train", "c/unsolvable", game=content(solvable=False))
+    write_trial(tmp_path / "train", "c/film", trajectory=None)
+    with pytest.raises(DataError, match=r"no playable game \(1 without traj_data.json, 1 that cannot be solved\)"):
+        ALFWorldEnv(data=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("game", "trajectory", "message"),
+    [
+        ('{"grammar": "', ..., r"x/y: game.tw-pddl cannot be read \(.*\); download the game again, or remove"),
+        ("[" * 100_000, ..., r"x/y: game.tw-pddl cannot be read \(.*\); download the game again"),
+        (..., "{", r"traj_data.json cannot be read"),
+        (..., "[" * 100_000, r"traj_data.json cannot be read"),
+        (content(grammar=grammar().replace("You close", "You shut")), ..., "x/y: the texts.*unknown version"),
+        (content(CLEAN), {"task_type": "pick_and_place_simple"}, "do not belong together"),
+        ([1], ..., "x/y: game.tw-pddl must hold a JSON object"),
+        (b'{"grammar": "\xff"}', ..., r"game.tw-pddl cannot be read \(not UTF-8: .* at byte 13\)"),
+        ('{"solvable": NaN}', ..., r"game.tw-pddl cannot be read \(NaN is not a JSON number\)"),
+        ('{"solvable": 1e999}', ..., r"game.tw-pddl cannot be read \(the number 1e999 is beyond all floats\)"),
+        ('{"solvable": 1' + "0" * 5000 + "}", ..., r"game.tw-pddl cannot be read \(an integer of 5001 digits"),
+        ('{\n"solvable": true,\n"grammar" 1}', ..., r"game.tw-pddl cannot be read \(not JSON: .*line 3"),
+        (content(solvable="no"), ..., r"'solvable' must be true or false, got 'no'"),
+        (..., b"\xff", r"traj_data.json cannot be read \(not UTF-8"),
+        (..., '{"task_type": 1e999}', r"traj_data.json cannot be read \(the number"),
+        (..., {"task_type": 3}, r"'task_type' in traj_data.json must be a text, got 3"),
+        (..., {"task_type": ["a"]}, r"'task_type' in traj_data.json must be a text, got \['a'\]"),
+    ],
+)
+def test_damaged_games_are_named(data: Path, game: object, trajectory: object, message: str) -> None:
+    folder = write_trial(data / "json_2.1.1" / "train", "x/y", game=game, trajectory=trajectory)
+    with pytest.raises(DataError, match=f"(?s){message}") as caught:
+        fresh(data)
+    assert str(folder) in str(caught.value)
+    assert "remove its folder to do without it" in str(caught.value)
+
+
+def test_files_too_large_for_a_game_are_not_read(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dataset, "MOST_BYTES", 10_000)
+    folder = write_trial(data / "json_2.1.1" / "valid_seen", "x/y", game=content(more="x" * 10_000))
+    with pytest.raises(DataError, match=r"game.tw-pddl is a file of 1\d,\d+ bytes; at most 10,000 are read") as caught:
+        fresh(data, "valid_seen")
+    assert str(folder) in str(caught.value)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="names of folders are bytes")
+def test_folders_whose_names_are_no_text_are_named(data: Path) -> None:
+    write_trial(data / "json_2.1.1" / "valid_seen", os.fsdecode(b"x\xff/y"))
+    with pytest.raises(DataError, match=r"valid_seen/x\\udcff/y: the folder's name is not UTF-8"):
+        fresh(data, "valid_seen")
+
+
+def test_texts_of_games_are_clean(data: Path) -> None:
+    told = "put a \\ud800mug\x1b[31m in drawer"  # JSON in JSON: the sentence is unescaped twice
+    write_trial(data / "json_2.1.1" / "valid_seen", "c/trial_1", game=content(grammar=grammar(told)))
+    walkthrough = ["go to \ud800"]
+    write_trial(data / "json_2.1.1" / "valid_seen", "c/trial_2", game=content(walkthrough=walkthrough))
+    games = fresh(data, "valid_seen")
+    assert games[0].task == "put a \ufffdmug\ufffd[31m in drawer"
+    assert games[1].walkthrough == ("go to \ufffd",)
+
+
+def test_links_to_nothing_are_missing_files(data: Path) -> None:
+    train = data / "json_2.1.1" / "train"
+    (write_trial(train, "x/y", game=None) / "game.tw-pddl").symlink_to(data / "nowhere")
+    (train / "x" / "z").symlink_to(data / "nowhere")
+    assert ("x/y", "without game.tw-pddl") in fresh(data).games.left_out
+
+
+def test_links_in_a_circle_are_missing_folders_and_files(data: Path) -> None:
+    """Any of them ended it all in an OSError: too many levels of symbolic links."""
+    train = data / "json_2.1.1" / "train"
+    before = fresh(data).games.task_ids
+    (train / "self").symlink_to("self")
+    (train / "c" / "self").symlink_to("self")
+    (write_trial(train, "x/y", game=None) / "game.tw-pddl").symlink_to("game.tw-pddl")
+    after = fresh(data).games
+    assert after.task_ids == before
+    assert ("x/y", "without game.tw-pddl") in after.left_out
+
+
+def test_the_task_type_is_read_even_if_it_stands_there_twice(tmp_path: Path) -> None:
+    trajectory = {"nested": {"task_type": "x"}, "task_type": CLEAN}
+    write_trial(tmp_path / "train", "a/b", CLEAN, trajectory=trajectory)
+    write_trial(tmp_path / "train", "a/c", CLEAN, trajectory=[trajectory])
+    assert fresh(tmp_path).games.task_ids == ("a/b",)
+
+
+def test_the_second_process_reads_the_cache_only(data: Path, own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = fresh(data)
+    (file,) = own_cache.iterdir()
+    assert file.name.startswith("alfworld-train-")
+    monkeypatch.setattr(dataset, "read_game", None)  # no game file is read
+    assert fresh(data) == first
+    assert list(own_cache.iterdir()) == [file]
+    # others may read it where files can be read by others
+    (own_cache / "file").touch()
+    assert stat.S_IMODE(file.stat().st_mode) == stat.S_IMODE((own_cache / "file").stat().st_mode)
+
+
+def test_a_changed_folder_is_read_again(data: Path) -> None:
+    fresh(data)
+    write_trial(data / "json_2.1.1" / "train", "a/trial_4")
+    assert len(fresh(data)) == 4
+    game = data / "json_2.1.1" / "train" / "a" / "trial_4" / "game.tw-pddl"
+    status = game.stat()
+    game.write_text(game.read_text().replace("put a mug", "put a cup"))  # as long as before
+    os.utime(game, ns=(status.st_atime_ns, status.st_mtime_ns + 1))
+    assert fresh(data)[1].task == "put a cup in drawer"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "",
+        "agentgym alfworld games\n",
+        "cut",
+        "flip",
+        "flip in the head",
+        "grown",
+        "head is a list",
+        "head is empty",
+        "other version",
+    ],
+)
+def test_a_damaged_cache_is_written_again(
+    data: Path, own_cache: Path, damage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = fresh(data)
+    (file,) = own_cache.iterdir()
+    good = file.read_bytes()
+    if damage == "other version":
+        monkeypatch.setattr(dataset, "VERSION", dataset.VERSION + 1)
+    elif damage.startswith("head"):
+        head = zlib.compress(b"[]" if damage == "head is a list" else b"{}")
+        file.write_bytes(good[: good.index(b"\n") + 1] + len(head).to_bytes(8, "big") + head)
+    else:
+        damaged = {
+            "cut": good[:-1],
+            "grown": good + b"#",
+            "flip": good[:-9] + bytes([good[-9] ^ 1]) + good[-8:],
+            "flip in the head": good[:99] + bytes([good[99] ^ 1]) + good[100:],
+        }
+        file.write_bytes(damaged.get(damage, damage.encode()))
+    assert fresh(data) == first
+    assert (file.read_bytes() == good) == (damage != "other version")
+
+
+def test_no_flipped_bit_of_a_cache_file_is_trusted(data: Path, own_cache: Path) -> None:
+    first = fresh(data, "valid_seen")
+    (file,) = own_cache.iterdir()
+    good = file.read_bytes()
+    for position in range(0, len(good), 7):
+        file.write_bytes(good[:position] + bytes([good[position] ^ 1 << position % 8]) + good[position + 1 :])
+        assert fresh(data, "valid_seen") == first
+        assert file.read_bytes() == good
+
+
+def test_the_cache_can_be_moved_and_switched_off(
+    data: Path, own_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = fresh(data, cache_in=False)
+    assert not own_cache.exists()
+    assert fresh(data, cache_in=tmp_path / "else").games == first.games
+    assert len(list((tmp_path / "else").iterdir())) == 1
+    monkeypatch.setenv(VARIABLE, "off")
+    assert cache_folder() is cache_folder("off") is cache_folder(False) is None
+    with pytest.raises(ValueError, match="cache must be a folder, 'off', True, False or None, got 3"):
+        ALFWorldEnv(data=data, cache=3)  # type: ignore[arg-type]
+    monkeypatch.delenv(VARIABLE)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
+    assert cache_folder() == tmp_path / "xdg" / "agentgym"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / ".cache" / "agentgym"
+
+
+def test_a_cache_that_cannot_be_written_is_a_warning(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    with pytest.warns(UserWarning, match="cannot be cached.*AGENTGYM_CACHE"):
+        games = fresh(data, cache_in=tmp_path / "file")
+    assert len(games) == 3
+    assert (tmp_path / "file").read_text() == "in the way"
+
+
+def test_games_are_chosen_by_index_type_and_name(data: Path) -> None:
+    env = ALFWorldEnv(data=data)
+
+    def chosen(**options: Any) -> str:
+        return str(env.reset(seed=0, options=options)[1]["task_id"])
+
+    assert [chosen(index=i) for i in range(3)] == ["a/trial_3", "b/trial_10", "b/trial_2"]
+    assert chosen(task_type=CLEAN, index=1) == "b/trial_10"
+    assert chosen(task_type=1) == "b/trial_2"
+    assert chosen(split="valid_seen") == "d/trial_4"
+    assert chosen(task_id="b/trial_2") == chosen(task_id="b/trial_2", split="train") == "b/trial_2"
+    assert chosen(task_id="d/trial_4") == "d/trial_4"
+    assert {chosen(index=None, task_id=None, split=None, task_type=None) for _ in range(2)} == {chosen()}
+    assert list(ALFWorldEnv(data=data).tasks.ids("train")) == ["a/trial_3", "b/trial_10", "b/trial_2"]
+    only = ALFWorldEnv(data=data, task_types=[3])
+    assert (only.num_tasks("train"), list(only.tasks.ids("train"))) == (2, ["a/trial_3", "b/trial_10"])
+    assert {only.reset(seed=seed)[1]["task_type"] for seed in range(20)} == {CLEAN}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"split": ["train"]}, r"unknown split \['train'\]"),
+        ({"index": 3}, r"index 3 is out of range: split 'train' of .* has 3 tasks, use 0 to 2"),
+        ({"index": 1, "task_type": 1}, r"of the types pick_and_place_simple has 1 tasks, use 0 to 0"),
+        ({"index": -1}, "'index' must be an integer of at least 0"),
+        ({"index": True}, "'index' must be an integer"),
+        ({"task_type": 2}, "of the types look_at_obj_in_light holds no task"),
+        ({"task_type": "heat"}, "unknown task type 'heat'"),
+        ({"task_type": 7}, "unknown task type 7"),
+        ({"split": "valid_unseen"}, "unknown split 'valid_unseen'.*did you mean 'valid_seen'"),
+        ({"task_id": "a/b"}, "unknown task_id 'a/b'.*expected '<task folder>/<trial folder>'"),
+        ({"task_id": "b/trial_1", "split": "train"}, "did you mean 'b/trial_10'"),
+        ({"task_id": "d/trial_4", "split": "train"}, "unknown task_id 'd/trial_4'"),
+        ({"task_id": "c/unsolvable"}, "the game 'c/unsolvable' of split 'train' is left out: it is one that cannot"),
+        ({"task_id": "a/movable", "split": "train"}, "left out: it is one with movable receptacles"),
+        ({"task_id": "b/trial_2", "index": 1}, "in more than one way"),
+        ({"task_id": "x" * 5000 + "/y"}, "unknown task_id 'xxx"),
+        ({"task_id": "../train"}, "unknown task_id"),
+        ({"task_id": 7}, "'task_id' must be a string"),
+    ],
+)
+def test_wrong_choices_are_explained(data: Path, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=f"(?s){message}"):
+        ALFWorldEnv(data=data).reset(seed=0, options=options)
+
+
+def test_task_types_by_name_and_number() -> None:
+    assert check_task_types(None) == check_task_types(range(1, 7))
+    assert check_task_types(6) == ("pick_two_obj_and_place",)
+    for wrong in (0, True, 1.5, "two", [], [[1]]):
+        with pytest.raises(ValueError, match="task"):
+            check_task_types(wrong)
+
+
+def test_the_variable_names_the_data(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(dataset.VARIABLE, str(data))
+    env: Any = gym.make("AgentRL/ALFWorld-v0").unwrapped
+    assert env.reset(options={"index": 0})[1]["task_id"] == "a/trial_3"
+    assert "trial_train_0" in ALFWorldEnv(data="generated").reset(options={"index": 0})[1]["task_id"]
+
+
+def test_an_official_split_from_disk(tmp_path: Path) -> None:
+    """Folders as they are unpacked, of two trials for every type."""
+    wanted: dict[str, int] = {}
+    for split, task_id, name, data in files("valid_unseen"):
+        kind = task_id.partition("-")[0]
+        wanted[task_id] = wanted.get(task_id) or 1 + sum(other.startswith(kind) for other in wanted)
+        if wanted[task_id] <= 2:
+            path = tmp_path / "json_2.1.1" / split / task_id / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+    env = ALFWorldEnv(data=tmp_path, split="valid_unseen", expert=True)
+    for index in range(12):
+        _, info = env.reset(options={"index": index})
+        steps = 0
+        while not info["won"]:
+            *_, info = env.step(info["expert_action"])
+            steps += 1
+        assert steps <= 10
+    (file,) = Path(os.environ[VARIABLE]).iterdir()
+    assert file.stat().st_size < 12 * 1500
+
+
+def with_facts(*facts: str) -> str:
+    """The small problem, with some facts more."""
+    return str(content()["pddl_problem"]).replace("(:init", "\n".join(["(:init", *facts]))
+
+
+def test_a_small_problem() -> None:
+    game = read_game(content(), "task/trial")
+    # by mangled id: "drawer_bar__minus..." before "drawer_bar__plus...", so it has the higher number
+    assert game.receptacles == ("drawer 2", "drawer 1", "sinkbasin 1")
+    assert game.receptacle_types == ("drawer", "drawer", "sinkbasin")
+    assert game.objects == ("egg 1", "knife 1", "mug 2", "mug 1", "sink 1", "spoon 1")
+    assert game.object_types == ("egg", "knife", "mug", "mug", "sink", "spoon")
+    # loc_bar_11, loc_bar_2, loc_bar_5 and loc_bar_9 are numbered downwards too
+    assert [game.locations[place] for place in game.places] == ["loc 2", "loc 2", "loc 3"]
+    assert game.locations[game.start] == "loc 4"
+    assert game.openable == 0b011
+    assert game.contents == (0b1010, 0b1000, 0b0100)
+    assert game.pickupable == 0b1110
+    assert (game.cleanable, game.coolable, game.heatable) == (0b0100, 0b1000, 0)
+    assert (game.sliceable, game.vessels, game.cool, game.knives) == (0b1, 0b1100, 0b1000, 0b10)
+    assert game.fits == (0b10, 0b10, 0b1100)
+    assert game.inner == ((2, 0b100000),)
+    assert game.seen_from[game.places[2]] == 0b0100
+    assert sum(game.seen_from) == 0b0100  # the egg's location is no place for the agent
+    assert (game.goal_objects, game.goal_receptacles, game.goal_lamps) == (0b1100, (0, 1), 0)
+    assert (game.task, game.dialect) == ("put a mug in drawer", "move")
+    assert game.walkthrough == ("go to drawer 1", "look")
+    assert (game.sinks, game.microwaves, game.fridges) == (0b100, 0, 0)
+
+
+@pytest.mark.parametrize("task_type", TASK_TYPES)
+def test_the_six_goals(task_type: str) -> None:
+    lamp = "(objectType DeskLamp_bar_1 DeskLampType)\n(toggleable DeskLamp_bar_1)\n(atLocation agent1"
+    problem = PROBLEM.replace("(atLocation agent1", lamp).replace("GOAL", GOALS[task_type])
+    game = read_game(content(pddl_problem=problem), "task/trial")
+    # desklamp 1 comes first; what cannot be cleaned, heated or cooled does not count
+    mugs = {"pick_clean_then_place_in_recep": 0b01000, "pick_heat_then_place_in_recep": 0}
+    mugs |= {"pick_cool_then_place_in_recep": 0b10000}
+    assert game.task_type == task_type
+    assert game.goal_objects == mugs.get(task_type, 0b11000)
+    assert game.goal_receptacles == (() if task_type == LOOK else (0, 1))
+    assert game.goal_lamps == (0b1 if task_type == LOOK else 0)
+
+
+def test_the_older_version() -> None:
+    game = read_game(content(old=True), "task/trial")
+    assert (game.dialect, game.walkthrough) == ("put", ())
+
+
+def test_a_sentence_in_other_words() -> None:
+    game = read_game(content(grammar=grammar('find \\"Bob\\\'s\\" mug. Then stop'.replace("\\'", "'"))), "task/trial")
+    assert game.task == 'find "Bob\'s" mug. Then stop'
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([], "must hold a JSON object, got list"),
+        (content(grammar=None), "no text 'grammar'"),
+        (content(pddl_problem=None), "no text 'pddl_problem'"),
+        (content(walkthrough=[1]), "'walkthrough' must be a list of commands"),
+        (content(walkthrough="look"), "'walkthrough' must be a list of commands, got 'look'"),
+        (content(pddl_problem=content()["pddl_problem"].replace("(isCool", "(opened Drawer_bar__plus_01)(isCool")),
+         "begins with 'opened'"),
+        (content(pddl_problem=content()["pddl_problem"].replace("(isCool", "(holds agent1 Mug_bar_2)(isCool")),
+         "begins with 'holds'"),
+        (content(grammar="nothing"), "no sentence 'Your task is to"),
+        (content(grammar=grammar().replace("You close the", "You shut the")), "unknown version.*You close the"),
+        (content(grammar=grammar(old=True) + HELP), "unknown version.*no `help` beside `put`"),
+        (content(grammar=grammar().replace("template :: \"help\"", "")), "unknown version.*help"),
+        (content(pddl_problem="(:goal)(:init)"), "no \\(:init ...\\) followed by"),
+        (content(pddl_problem="(:init )(:goal )"), "the goal is none of the six kinds"),
+        (content(pddl_problem=content()["pddl_problem"].replace("(atLocation", "(at")), "atlocation"),
+        (content(pddl_problem=content()["pddl_problem"].replace("(objectType Knife", "(kind Knife")), "knife_bar_1"),
+        (content(pddl_problem=with_facts("(atLocation agent1 loc_bar_2)")), "2 times where the agent is"),
+        (content(pddl_problem=with_facts("(objectType Mug_bar_1 CupType)")),
+         "'objecttype' is said of 'mug_bar_1' twice, with 'cuptype' and 'mugtype'"),
+        (content(pddl_problem=with_facts("(receptacleType Drawer_bar__plus_01 BedType)")),
+         "'receptacletype' is said of 'drawer_bar__plus_01' twice"),
+        (content(pddl_problem=with_facts("(receptacleAtLocation Drawer_bar__plus_01 loc_bar_1)")),
+         "'receptacleatlocation' is said of 'drawer_bar__plus_01' twice"),
+        (content(pddl_problem=with_facts(*(f"(objectType X_bar_{i} XType)" for i in range(1001)))),
+         "1,007 objects; at most 1,000 are read"),
+        (content(pddl_problem=with_facts(*(f"(receptacleType X_bar_{i} XType)" for i in range(1001)))),
+         "1,004 receptacles; at most 1,000 are read"),
+        (content(pddl_problem=with_facts(f"(objectType {'X' * 200}_bar_1 XType)")), "has 202 characters; at most 100"),
+        (content(grammar=grammar("x" * 1001)), "sentence of the task has 1,019 characters; at most 1,000"),
+        (content(pddl_problem=PROBLEM.replace("GOAL", "(exists (?o - object) (isHot ?o))")), "none of the six"),
+    ],
+)  # fmt: skip
+def test_files_that_cannot_be_read_are_explained(data: Any, message: str) -> None:
+    with pytest.raises(DataError, match=f"(?s){message}"):
+        read_game(data, "task/trial")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {"x" * 5000: 1},
+        content(walkthrough="x" * 5000),
+        content(walkthrough=["look"] * 5000 + [1]),
+        content(pddl_problem=with_facts(f"(inReceptacle {'x' * 5000} Drawer_bar__plus_01)")),
+        content(pddl_problem=with_facts(*(f"(objectType {'x' * 5000} {kind}Type)" for kind in "ab"))),
+        content(pddl_problem=with_facts() + "x" * 5000, grammar="x" * 5000),
+        content(pddl_problem=PROBLEM.replace("GOAL", "x" * 5000)),
+    ],
+)
+def test_messages_stay_short(data: Any) -> None:
+    with pytest.raises(DataError) as caught:
+        read_game(data, "task/trial")
+    assert len(str(caught.value)) < 1000

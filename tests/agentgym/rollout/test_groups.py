@@ -1,0 +1,255 @@
+"""`collect` and `TableBuilder` on the corridor."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from gymnasium.vector import AutoresetMode
+
+from agentgym.rollout import collect
+from agentgym.rollout.recorder import TableBuilder, UnscoredError
+from agentgym.trajectory import Reply, StepTable
+from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.playing import Drawn, Scripted, corridor, of
+
+
+class Coin(Drawn):
+    """Left, right or jump by the generator; counts the places it was shown."""
+
+    shown = 0
+
+    def act(self, observations: Sequence[str], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
+        assert list(observations) == [f"cell {key}" for key in infos["state_key"]]
+        self.shown += len(observations)
+        return super().act(observations, infos, rng)
+
+
+def coin() -> Coin:
+    return Coin("left", "right", "jump")
+
+
+def disabled(places: int) -> CorridorVectorEnv:
+    return corridor(places, max_episode_steps=6)
+
+
+def by_place(*words: str) -> Scripted:
+    return Scripted(*words, by="place")
+
+
+def test_collect_asks_only_for_running_places_and_keeps_replies() -> None:
+    policy = coin()
+    table = collect(disabled(4), policy, tasks=[{"index": 1}, {"index": 3}, {"index": 2}], group_size=2, seed=5)
+    assert policy.shown == len(table)
+    assert (table.n_trajectories, table.groups) == (6, ("start-1", "start-3", "start-2"))
+    assert table.trajectory_group.tolist() == [0, 0, 1, 1, 2, 2]
+    assert np.all(np.diff(table.trajectory) >= 0)
+    assert [reply.text for reply in table.replies] == [table.actions[i] for i in table.action]
+    for trajectory in table.to_trajectories():
+        final = trajectory.steps[-1].next_state
+        assert trajectory.won == (final == "4 [success]")
+        assert trajectory.terminated == (final in ("4 [success]", "0 [failure]"))
+        assert trajectory.truncated == (len(trajectory.steps) == 6)
+        assert all(step.valid == (step.action != "jump") for step in trajectory.steps)
+
+
+def test_same_seed_same_table_and_a_repeated_task_is_its_own_group() -> None:
+    tasks = [{"index": 2}, {"index": 2}, {}]
+    first = collect(disabled(3), coin(), tasks=tasks, group_size=2, seed=1)
+    second = collect(disabled(3), coin(), tasks=tasks, group_size=2, seed=1)
+    assert first.to_trajectories() == second.to_trajectories()
+    other = collect(disabled(3), coin(), tasks=tasks, group_size=2, seed=2)
+    assert first.to_trajectories() != other.to_trajectories()
+    assert first.groups[:2] == ("start-2", "start-2 (2)")
+    assert first.n_groups == 3
+
+
+def test_collect_refuses_what_it_cannot_do() -> None:
+    with pytest.raises(ValueError, match="autoreset DISABLED"):
+        collect(CorridorVectorEnv(2), coin(), tasks=[{}], seed=0)
+    with pytest.raises(ValueError, match="needs tasks"):
+        collect(disabled(2), coin(), tasks=[], seed=0)
+
+
+class Strings:
+    """Answers bare strings."""
+
+    def act(self, observations: Sequence[str], infos: Mapping[str, Any], rng: np.random.Generator) -> Any:
+        return ["left"] * len(observations)
+
+
+def test_a_policy_of_bare_strings_is_told_of_replies() -> None:
+    with pytest.raises(TypeError, match=r"Strings\.act must answer Reply objects, .*Reply\('left'\), got 'left'"):
+        collect(disabled(2), Strings(), tasks=[{"index": 2}], seed=0)
+
+
+@pytest.mark.parametrize("mode", [AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP])
+def test_builder_cuts_a_stream_into_episodes(mode: AutoresetMode) -> None:
+    envs = CorridorVectorEnv(3, max_episode_steps=4, autoreset_mode=mode)
+    builder = TableBuilder(3, mode)
+    rng = np.random.default_rng(0)
+    builder.reset(envs.reset(seed=0)[1])
+    for _ in range(40):
+        actions = [("left", "right", "jump")[i] for i in rng.integers(0, 3, 3)]
+        builder.step(actions, *envs.step(actions)[1:])
+    table = builder.table()
+    assert table.n_trajectories > 20
+    check_corridor_dynamics(table)
+
+
+def check_corridor_dynamics(table: StepTable) -> None:
+    """Every recorded transition is one the corridor makes, and trajectories are connected."""
+    for trajectory in table.to_trajectories():
+        assert trajectory.steps[0].state == str(trajectory.group).removeprefix("start-")
+        for step, following in zip(trajectory.steps, [*trajectory.steps[1:], None], strict=True):
+            move = {"left": -1, "right": 1, "jump": 0}[str(step.action)]
+            cell = int(str(step.state)) + move
+            assert str(step.next_state).split(" ")[0] == str(cell)
+            assert step.reward == {True: 1.0 if cell == 4 else 0.0, False: -0.5}[step.valid]
+            if following is not None:
+                assert following.state == step.next_state
+
+
+def test_builder_without_finished_episodes_says_so() -> None:
+    envs = CorridorVectorEnv(2)
+    builder = TableBuilder(2, AutoresetMode.SAME_STEP)
+    builder.reset(envs.reset(seed=0)[1])
+    with pytest.raises(ValueError, match="no episode has finished"):
+        builder.table()
+
+
+class UnjudgedEnv(CorridorEnv):
+    """A corridor whose judge never looks into the cell at the left end."""
+
+    def describe(self, valid: bool) -> dict[str, Any]:
+        lost = self.cell == 0
+        return {**super().describe(valid), "unscored": lost, "failure": "the judge sleeps" if lost else ""}
+
+
+def test_episodes_that_could_not_be_scored_are_left_out_and_counted() -> None:
+    envs = of(UnjudgedEnv, 2)
+    with pytest.warns(RuntimeWarning, match="2 of 4 episodes are left out.*the judge sleeps"):
+        table = collect(envs, by_place("left", "right"), tasks=[{"index": 2}], group_size=4, seed=0)
+    assert table.won.all()
+    assert (table.n_trajectories, len(table)) == (2, 4)
+    with pytest.warns(RuntimeWarning), pytest.raises(UnscoredError, match="none of 2 episodes could be scored"):
+        collect(envs, by_place("left"), tasks=[{"index": 2}], group_size=2, seed=0)
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_a_builder_leaves_them_out_in_every_mode(mode: AutoresetMode) -> None:
+    envs = of(UnjudgedEnv, 2, mode)
+    builder = TableBuilder(2, mode)
+    builder.reset(envs.reset(seed=0, options=[{"index": 1}, {"index": 3}])[1])
+    builder.step(["left", "right"], *envs.step(["left", "right"])[1:])
+    assert builder.unscored == ["the judge sleeps"]
+    assert builder.table().won.tolist() == [True]
+
+
+class LimitedEnv(CorridorEnv):
+    """A corridor whose ends do not end the episode; a step from the start does, as a limit of its own."""
+
+    def act(self, command: str) -> tuple[float, bool, bool]:
+        reward, _, valid = super().act(command)
+        return reward, False, valid
+
+    def is_cut(self) -> bool:
+        return True
+
+
+def test_a_success_at_a_limit_ends_in_a_state_of_its_own_and_another_end_at_it_does_not() -> None:
+    envs = of(LimitedEnv, 2)
+    table = collect(envs, by_place("left", "right"), tasks=[{"index": 3}], group_size=2, seed=0)
+    assert table.truncated.all()
+    assert not table.terminated.any()
+    ends = {bool(table.won[row]): table.states[table.next_state[row]] for row in range(2)}
+    assert ends[True].endswith(" [success]")
+    assert not ends[False].endswith("]")
+
+
+def test_an_environment_that_refuses_the_whole_first_batch_is_warned_of_once() -> None:
+    envs = disabled(2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            table = collect(envs, by_place("jump"), tasks=[{"index": 2}], group_size=3, seed=0)
+    (warning,) = caught
+    assert "refused every action of the first 2 episodes, the last was 'jump': " in str(warning.message)
+    assert warning.filename == __file__
+    assert not table.valid.any()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # one that was accepted is enough, and later batches are the policy's affair
+        collect(disabled(2), by_place("jump", "left"), tasks=[{"index": 2}], group_size=2, seed=0)
+        collect(disabled(1), Scripted("left", "left", *["jump"] * 6), tasks=[{"index": 2}], group_size=2, seed=0)
+
+
+class Forgetful:
+    """Walks to the right, and has no room for what it sees in some cells."""
+
+    def __init__(self, *cells: str) -> None:
+        self.cells, self.shown = cells, list[str]()
+
+    def act(self, observations: Sequence[str], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
+        self.shown += observations
+        return [
+            Reply("", finish="prompt-too-long") if seen in self.cells else Reply("right", (1,), (2,), (-0.5,), "stop")
+            for seen in observations
+        ]
+
+
+def test_an_episode_ends_where_the_prompt_does_not_fit(tmp_path: Path) -> None:
+    policy = Forgetful("cell 3", "cell 1")
+    table = collect(disabled(3), policy, tasks=[{"index": 2}, {"index": 1}], group_size=2, seed=0)
+    # From cell 2 one step is made; from cell 1 none. Nobody asks again.
+    assert policy.shown == ["cell 2", "cell 2", "cell 1", "cell 3", "cell 3", "cell 1"]
+    expected = [
+        (["2", "3"], ["right", ""], ["3", "3"], [True, False], ["stop", "prompt-too-long"]),
+        (["1"], [""], ["1"], [False], ["prompt-too-long"]),
+    ]
+    for one, (states, actions, after, valid, finishes) in zip(table.to_trajectories()[::2], expected, strict=True):
+        assert [step.state for step in one.steps] == states
+        assert [step.action for step in one.steps] == actions
+        assert [step.next_state for step in one.steps] == after
+        assert [step.valid for step in one.steps] == valid
+        assert [step.reply.finish for step in one.steps if step.reply] == finishes
+        assert {step.reward for step in one.steps} == {0.0}
+        assert (one.won, one.terminated, one.truncated) == (False, False, True)
+    assert table.trajectory_return.tolist() == [0.0] * 4
+    table.to_jsonl(tmp_path / "table.jsonl")
+    assert StepTable.from_jsonl(tmp_path / "table.jsonl").to_trajectories() == table.to_trajectories()
+
+
+def test_others_play_on_and_single_environments_end_likewise() -> None:
+    envs = disabled(2)
+    tasks, done = [{"index": 3}, {"index": 1}], list[int]()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # a prompt that did not fit is no refused action
+        found = collect(envs, Forgetful("cell 1"), tasks=tasks, seed=0, progress=done.append)
+        none = collect(disabled(2), Forgetful("cell 1"), tasks=tasks[1:], group_size=2, seed=0)
+    assert found.trajectory_won.tolist() == [True, False]
+    assert [table.states[i] for table in (found,) for i in table.next_state] == ["4 [success]", "1"]
+    assert done == [2]
+    assert len(none) == 2
+    single = collect(CorridorEnv(), Forgetful("cell 1"), tasks=tasks, seed=0)
+    assert single.to_trajectories() == found.to_trajectories()
+
+
+def test_a_builder_gives_up_only_what_runs() -> None:
+    builder = TableBuilder(1, AutoresetMode.DISABLED)
+    with pytest.raises(ValueError, match="no episode runs in sub-environment 0"):
+        builder.give_up(0, Reply(""))
+
+
+class VagueEnv(CorridorEnv):
+    """Says in words whether an episode was won."""
+
+    def describe(self, valid: bool) -> dict[str, Any]:
+        return {**super().describe(valid), "won": "no"}
+
+
+def test_words_for_flags_are_refused_with_the_number_of_the_sub_environment() -> None:
+    envs = of(VagueEnv, 2)
+    with pytest.raises(TypeError, match=r"sub-environment 1: infos\['won'\] must be a bool \(or 0 or 1\), got str"):
+        collect(envs, by_place("right", "left"), tasks=[{"index": 1}], group_size=2, seed=0)

@@ -1,0 +1,533 @@
+"""The four games: how utterances are read, what terms are worth, and what is remembered of them."""
+
+from __future__ import annotations
+
+import itertools
+import pickle
+import re
+
+import numpy as np
+import pytest
+
+from agentgym.sotopia.acts import LONGEST, NONE, Turn, write
+from agentgym.sotopia.env import SotopiaEnv
+from agentgym.sotopia.games import bargain, divide, phrases
+from agentgym.sotopia.games import game as module
+from agentgym.sotopia.games.bargain import BUYER, SELLER, Bargain, hear
+from agentgym.sotopia.games.divide import Divide, Pool
+from agentgym.sotopia.games.friend import Friend, MutualFriend
+from agentgym.sotopia.games.game import TurnTree, UtteranceCache
+from agentgym.sotopia.games.schedule import Calendar, Schedule
+from tests.agentgym.sotopia.support import first, outcome, say, standing
+
+#: A twentieth of the list price, 5 dollars, is one point: 80 is 8 points for the buyer, 85 is 7, 60 is 12.
+SALE = Bargain(100.0, (80.0, 90.0), (BUYER, SELLER))
+
+
+@pytest.mark.parametrize(
+    ("text", "price"),
+    [
+        ("I can pay $70.", 70.0),
+        ("I can pay $1,250.50.", 1250.5),
+        ("Would 70 dollars do?", 70.0),
+        ("70", 70.0),
+        ("It is listed at $100, how about $70?", 70.0),
+        ("$70 instead of $100", 70.0),
+        ("I would rather pay $70 than $80.", 70.0),
+        ("$70 is too low. I could do $95.", 95.0),
+        ("I can't do $70, but $95 works.", 95.0),
+        ("I can't go lower than $85.", 85.0),
+        ("I have had it for 3 years and want $70 for it.", 70.0),
+        ("$70, and I come with 2 friends to carry it", 70.0),
+        ("I can't do $70.", None),
+        ("Make it 70 and it is yours.", 70.0),
+        ("How about 1,250?", 1250.0),
+        ("I have had it for 3 years.", None),
+        ("My 2 kids love it, it has 21 gears.", None),
+        ("Is it any good?", None),
+        ("version 2.0.1", None),
+        ("10% off?", None),
+        ("", None),
+        ("<b>$70</b>", 70.0),
+        ("¿Setenta? 70 $", 70.0),
+    ],
+)
+def test_the_last_amount_that_is_not_turned_down_is_the_offer(text: str, price: float | None) -> None:
+    assert hear(text).terms == price
+
+
+@pytest.mark.parametrize(
+    ("text", "accepts", "refuses"),
+    [
+        ("Deal!", True, False),
+        ("Okay, it's a deal.", True, False),
+        ("I accept.", True, False),
+        ("Sounds good.", True, False),
+        ("I'll take it.", True, False),
+        ("Yes!", True, False),
+        ("Okay, thanks.", True, False),
+        ("No problem, deal.", True, False),
+        ("Yes. It is nearly new.", False, False),
+        ("Yes?", False, False),
+        ("No deal.", False, True),
+        ("I do not accept that.", False, True),
+        ("I don\u2019t agree.", False, True),
+        ("Deal?", False, False),
+        ("I would accept if you were nicer.", False, False),
+        ("No, thanks.", False, True),
+        ("That is too expensive.", False, True),
+        ("Nice weather.", False, False),
+        ("The dealer disagreed.", False, False),
+    ],
+)
+def test_agreement_and_refusal(text: str, accepts: bool, refuses: bool) -> None:
+    assert (hear(text).accepts, hear(text).refuses) == (accepts, refuses)
+
+
+@pytest.mark.parametrize(
+    ("price", "goals"),
+    [
+        (85.0, (7, 7)),  # 5 above the one's target, 5 below the other's
+        (80.0, (8, 6)),
+        (90.0, (6, 8)),
+        (70.0, (10, 4)),  # 8 + 2, 8 - 4
+        (60.0, (10, 2)),  # 12 is cut at 10
+        (120.0, (0, 10)),  # 8 - 8
+        (500.0, (0, 10)),
+        (82.5, (8, 7)),  # 7.5 is rounded up, and 6.5 is
+    ],
+)
+def test_goals_by_price(price: float, goals: tuple[int, int]) -> None:
+    assert outcome(SALE, f"I pay ${price}.", "Deal.") == (price, goals)
+
+
+def test_nothing_agreed_is_nothing_gained() -> None:
+    assert outcome(SALE, "I pay $70.", "No.", "Deal.") == (None, (0, 0))
+    assert outcome(SALE) == (None, (0, 0))
+
+
+def test_an_offer_stands_until_it_is_refused() -> None:
+    offered = standing(SALE, "I pay $70.", "Lovely weather.", "Isn't it?")
+    assert offered.offers == (70.0, None)
+    assert offered.move == "ask"
+    assert standing(SALE, "I pay $70.", "No, that is too low.").offers == (None, None)
+    assert standing(SALE, "I pay $70.", "Rather $95.", "No!").offers == (70.0, None)
+    # A counter-offer leaves both open: the buyer takes the seller's, or the seller the buyer's.
+    assert outcome(SALE, "I pay $70.", "Rather $95.", "Deal.").agreed == 95.0
+    assert outcome(SALE, "I pay $70.", "Rather $95.", "Please!", "Deal.").agreed == 70.0
+
+
+def test_the_same_amount_is_agreement_and_another_is_an_offer() -> None:
+    assert outcome(SALE, "I pay $85.", "$85 it is.").agreed == 85.0
+    assert outcome(SALE, "I pay $85.", "$85?").agreed is None
+    assert outcome(SALE, "I pay $85.", "$85 is too low.").agreed is None
+    assert outcome(SALE, "I pay $85.", "Deal, for $90.").agreed is None
+
+
+def test_nobody_accepts_an_own_offer_and_what_is_agreed_holds() -> None:
+    assert outcome(SALE, "I pay $70.", "Hm.", "Deal.").agreed is None
+    assert outcome(SALE, "I pay $85.", "Deal.", "No deal! I pay $20.", "Deal.").agreed == 85.0
+
+
+def test_only_speech_counts() -> None:
+    from agentgym.sotopia.acts import Act
+
+    for kind in ("action", "non-verbal communication"):
+        assert outcome(SALE, "I pay $85.", Act(kind, "Deal.")).agreed is None
+    assert standing(SALE, "I pay $85.", Act("leave")).move == "leave"
+
+
+def test_what_is_said_at_once_answers_nothing() -> None:
+    from agentgym.sotopia.acts import Act, Turn
+    from agentgym.sotopia.games.game import Standing
+
+    at_once = SALE.read(Standing(), Turn(0, (Act("speak", "I pay $70."), Act("speak", "Deal."))))
+    assert at_once.agreed is None
+    assert at_once.offers == (70.0, None)
+    assert SALE.read(at_once, Turn(1, (Act("speak", "Or $60."), Act("speak", "Deal.")))).agreed == 70.0
+
+
+def test_sides_know_their_own_target_only() -> None:
+    buyer, seller = SALE.sides[0], SALE.sides[1]
+    assert "90" not in repr(buyer)
+    assert "80" not in repr(seller)
+    assert buyer.worth(80.0) == seller.worth(90.0) == 8.0
+    assert buyer.propose(8.0, (), ()) == 80.0
+    assert seller.propose(8.0, (), ()) == 90.0
+    assert seller.propose(99.0, (), ()) == 100.0  # never above the list price
+
+
+def test_is_solvable_when_both_can_have_seven() -> None:
+    assert SALE.solvable
+    assert not Bargain(100.0, (60.0, 95.0), (BUYER, SELLER)).solvable  # 77.50 is 4.5 points for either
+
+
+@pytest.mark.parametrize(
+    "given",
+    [(0.0, (1.0, 2.0), (BUYER, SELLER)), (9.0, (1.0, -2.0), (BUYER, SELLER)), (9.0, (1.0, 2.0), (BUYER, BUYER))],
+)
+def test_says_what_is_wrong_with_a_sale(given: tuple[float, tuple[float, float], tuple[str, str]]) -> None:
+    with pytest.raises(ValueError, match="positive prices, a buyer and a seller"):
+        Bargain(*given)
+
+
+def test_utterances_that_say_nothing_of_terms_are_the_same_objects_so_that_no_memory_is_kept_of_each() -> None:
+    assert hear("The saddle is new, qwerty asdf.") is hear("Zxcv poiu lkjh mnb x12y7.")
+    assert hear("Is it any good?") is not hear("It is.")
+    assert hear("I pay $70.") == hear("I pay 70 dollars.")
+
+
+POOL = Pool((("book", "books"), ("hat", "hats"), ("ball", "balls")), (3, 2, 1))
+#: Worth 3*1 + 2*3 + 1*1 = 10 points to role 0, and 3*2 + 2*1 + 1*2 = 10 to role 1.
+DIVISION = Divide(POOL, ((1, 3, 1), (2, 1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("text", "share"),
+    [
+        ("I take 2 books and 1 ball, you take 1 book and 2 hats.", (2, 0, 1)),
+        ("I take two books and the ball; you get the rest.", (2, 0, 1)),
+        ("You can have the hats.", (3, 0, 1)),
+        ("I'd like to have both hats.", (0, 2, 0)),
+        ("I'll take everything.", (3, 2, 1)),
+        ("You get everything.", (0, 0, 0)),
+        ("You get nothing and I keep 3 books, 2 hats and 1 ball.", (3, 2, 1)),
+        ("I could give you one hat.", (3, 1, 1)),
+        ("What about this: I get all the books and you get 2 hats and 1 ball.", (3, 0, 0)),
+        ("2 hats for me, and 3 books and a ball for you", (0, 2, 0)),
+        ("The books are mine, the hats and the ball are yours.", (3, 0, 0)),
+        ("I take 2 hats, for you 3 books and the ball.", (0, 2, 0)),
+        ("For me 2 hats, for you the rest.", (0, 2, 0)),
+        ("The hats are mine.", (0, 2, 0)),
+        ("I take 4 books.", None),  # there are 3
+        ("I take 2 books, you take 2 books.", None),  # there are 3
+        ("I take 1 book, you take 1 book.", None),  # what of the third?
+        ("I won't take 2 books.", None),
+        ("I value books at 3 points and hats at 2.", None),
+        ("Which do you like, books or hats?", None),
+        ("", None),
+    ],
+)
+def test_claims(text: str, share: tuple[int, ...] | None) -> None:
+    assert POOL.hear(0, text).terms == share
+    assert POOL.hear(1, text).terms == (None if share is None else POOL.rest(share))
+
+
+def test_own_words_about_shares_are_read_back() -> None:
+    for role, share, form in itertools.product((0, 1), POOL.shares(), range(3)):
+        assert POOL.hear(role, DIVISION.sides[role].phrase(share, form)).terms == share, (role, share, form)
+
+
+def test_goals_by_hand() -> None:
+    # Role 1 needs 5 points for a half: 3 books are 6, and the 2 hats and the ball 7 for role 0, the most there is.
+    # Role 0 needs 5: 2 hats are 6, and 3 books and the ball are 8 for role 1.
+    assert DIVISION.goals((0, 2, 1)) == (10, 8)  # 7 of 7; 6 of 8 is 7.5
+    assert DIVISION.goals((0, 2, 0)) == (9, 10)  # 6 of 7 is 8.6; 8 of 8
+    assert DIVISION.goals((3, 0, 0)) == (4, 5)  # 3 of 7 is 4.3; 4 of 8
+    assert DIVISION.goals((3, 2, 1)) == (10, 0)
+    assert outcome(DIVISION, "I take the hats.", "Deal.") == ((0, 2, 0), (9, 10))
+    assert outcome(DIVISION, "I take the books and the ball.", "Deal.", first=1) == ((0, 2, 0), (9, 10))
+    assert outcome(DIVISION, "I take the hats.", "No way.") == (None, (0, 0))
+
+
+def test_the_best_that_leaves_the_other_half_against_all_divisions() -> None:
+    for values in itertools.product([(1, 2, 3), (4, 1, 1), (2, 2, 2), (0, 0, 5)], repeat=2):
+        game = Divide(POOL, values)
+        best = [1, 1]
+        for books, hats, ball in itertools.product(range(4), range(3), range(2)):
+            first = books * values[0][0] + hats * values[0][1] + ball * values[0][2]
+            second = (3 - books) * values[1][0] + (2 - hats) * values[1][1] + (1 - ball) * values[1][2]
+            if 2 * second >= 3 * values[1][0] + 2 * values[1][1] + values[1][2]:
+                best[0] = max(best[0], first)
+            if 2 * first >= 3 * values[0][0] + 2 * values[0][1] + values[0][2]:
+                best[1] = max(best[1], second)
+        share = (1, 2, 0)
+        points = values[0][0] + 2 * values[0][1], 2 * values[1][0] + values[1][2]
+        expected = tuple(min(10, int(10 * point / top + 0.5)) for point, top in zip(points, best, strict=True))
+        assert game.goals(share) == expected
+
+
+def test_sides_know_their_own_values_only() -> None:
+    assert DIVISION.sides[0].worth((0, 2, 0)) == 6.0
+    assert DIVISION.sides[1].worth((0, 2, 0)) == 8.0
+    assert "(2, 1, 2)" not in repr(DIVISION.sides[0])
+    assert "(1, 3, 1)" not in repr(DIVISION.sides[1])
+
+
+def test_proposals_are_worth_the_level_and_give_what_was_asked_for() -> None:
+    first, second = DIVISION.sides[0], DIVISION.sides[1]
+    for level in (3.0, 5.0, 7.0, 9.0):
+        assert first.worth(first.propose(level, (), ())) >= level
+        assert second.worth(second.propose(level, (), ())) >= level
+    assert first.propose(6.0, [(0, 2, 1), (0, 2, 0)], ()) == (0, 2, 0)  # the other asked for the books, then the ball
+
+
+@pytest.mark.parametrize("values", [((1, 1), (1, 1, 1)), ((0, 0, 0), (1, 1, 1)), ((1, 1, 1), (1, -1, 1))])
+def test_says_what_is_wrong_with_values(values: tuple[tuple[int, ...], tuple[int, ...]]) -> None:
+    with pytest.raises(ValueError, match="a value of at least 0 for each kind and role"):
+        Divide(POOL, values)
+
+
+def test_says_what_is_wrong_with_a_pool() -> None:
+    with pytest.raises(ValueError, match="at least one of each"):
+        Pool((("book", "books"),), (0,))
+
+
+ATTRIBUTES = (("town", ("Ashford", "Dunwick", "Elmstead")), ("job", ("baker", "judge", "sea captain")))
+KIM = Friend("Kim", ("Ashford", "sea captain"))
+FRIENDS = MutualFriend(
+    ATTRIBUTES,
+    (
+        (Friend("Ann", ("Ashford", "baker")), Friend("Don", ("Dunwick", "judge")), KIM),
+        (Friend("Eva", ("Elmstead", "baker")), KIM, Friend("Gus", ("Dunwick", "baker"))),
+    ),
+)
+
+
+def test_found_at_once() -> None:
+    assert FRIENDS.mutual == "Kim"
+    assert FRIENDS.solvable
+    assert outcome(FRIENDS, "Is it Kim?", "Yes!") == ("Kim", (10, 10))
+    assert outcome(FRIENDS, "Is it Kim?", "Kim is a friend of mine.") == ("Kim", (10, 10))
+    assert outcome(FRIENDS, "Do you know Kim?", "Yes, I know Kim. Do you like her?") == ("Kim", (10, 10))
+
+
+def test_no_answer_is_no_agreement() -> None:
+    for answer in ("No.", "I don't know Kim.", "Maybe.", "Kim?", "I know nobody of that name."):
+        assert outcome(FRIENDS, "Is it Kim?", answer).agreed is None, answer
+    assert outcome(FRIENDS, "Kim!", "Nice weather.", "Yes.").agreed is None
+
+
+def test_who_confirms_somebody_else_gets_nothing() -> None:
+    assert outcome(FRIENDS, "Is it Ann?", "Yes, deal.") == ("Ann", (0, 0))
+
+
+def test_wrong_names_cost_three_and_properties_a_half() -> None:
+    # Role 0 names Ann (3) and brings up a town (0.5): 6.5 is rounded up. Role 1 repeats both, which is free.
+    spoken = ("Is it Ann from Ashford?", "No, I don't know Ann from Ashford.", "Is it Kim?", "Yes.")
+    assert standing(FRIENDS, *spoken).things == (("Ann", "ashford", "Kim"), ())
+    assert outcome(FRIENDS, *spoken) == ("Kim", (7, 10))
+    # Both bring up two properties.
+    spoken = ("A baker in Ashford?", "No. A judge in Dunwick?", "No. Kim?", "Yes.")
+    assert outcome(FRIENDS, *spoken) == ("Kim", (9, 9))
+    assert FRIENDS.cost(("Ann", "Don", "Kim", "judge")) == 6.5
+
+
+def test_listing_everybody_does_not_win() -> None:
+    listed = outcome(FRIENDS, "Ann, Don and Kim.", "Kim!", "Yes.")
+    assert listed == ("Kim", (4, 10))  # two wrong names
+
+
+def test_a_list_of_names_proposes_nobody_and_a_name_lapses() -> None:
+    assert standing(FRIENDS, "I know Ann and Kim.").offers == (None, None)
+    assert standing(FRIENDS, "Kim?", "What?", "Any bakers?").offers == (None, None)
+
+
+def test_names_are_read_with_capitals_and_as_whole_words_and_properties_in_any_case() -> None:
+    assert FRIENDS.hear(0, "Kimono, kim, DON, Donut").things == ()
+    assert FRIENDS.hear(0, "Don't ask for Don's job.").things == ("Don",)
+    assert FRIENDS.hear(0, "a Sea Captain from ASHFORD, no bakery").things == ("sea captain", "ashford")
+
+
+def test_sides_know_the_names_of_their_own_friends_only() -> None:
+    side = FRIENDS.sides[0]
+    assert side.names == {"Ann", "Don", "Kim"}
+    assert "Eva" not in repr(side)
+    assert side.hear(1, "Eva, Ann?").things == ("Ann",)
+    assert side.matching(frozenset(["ashford"])) == ("Ann", "Kim")
+    assert side.matching(frozenset(["ashford", "dunwick"])) == ("Ann", "Don", "Kim")
+    assert side.matching(frozenset(["ashford", "baker"])) == ("Ann",)
+    assert side.matching(frozenset(["elmstead", "baker"])) == ()  # nobody of this role lives there
+    assert side.matching(frozenset()) == ()
+
+
+def test_says_what_is_wrong_with_friends() -> None:
+    for friends in (((KIM,), ()), ((KIM, KIM), (KIM,)), (FRIENDS.friends[0], FRIENDS.friends[0])):
+        with pytest.raises(ValueError, match="one and the same friend"):
+            MutualFriend(ATTRIBUTES, friends)
+
+
+FREE = Calendar((("Monday", "noon"), ("Monday", "evening"), ("Friday", "noon")))
+MEETING = Schedule(FREE, ((0, 8, 3), (9, 1, 2)))
+
+
+@pytest.mark.parametrize(
+    ("text", "slot"),
+    [
+        ("Monday at noon?", 0),
+        ("MONDAY NOON", 0),
+        ("How about the evening of Monday?", 1),
+        ("Friday suits me.", 2),
+        ("In the evening, please.", 1),
+        ("Monday", None),  # two of them
+        ("Noon?", None),
+        ("Monday at noon or Friday at noon", None),
+        ("I am busy on Monday at noon, but Friday at noon works.", 2),
+        ("Not on Friday at noon.", None),
+        ("Tuesday at noon", None),  # is not free, and two are at noon
+        ("I love mondays.", None),
+        ("", None),
+    ],
+)
+def test_slots(text: str, slot: int | None) -> None:
+    assert FREE.hear(text).terms == slot
+
+
+def test_own_words_about_slots_are_read_back() -> None:
+    for slot in range(3):
+        for form in range(3):
+            assert FREE.hear(MEETING.sides[0].phrase(slot, form)).terms == slot
+
+
+def test_goals_are_ten_less_the_cost() -> None:
+    assert outcome(MEETING, "Monday at noon?", "Deal.") == (0, (10, 1))
+    assert outcome(MEETING, "Monday at noon?", "No, that is impossible. Friday?", "That works for me.") == (2, (7, 8))
+    assert outcome(MEETING, "Monday at noon?", "Friday?") == (None, (0, 0))
+    assert standing(MEETING, "Monday at noon?", "Friday?").offers == (0, 2)
+
+
+def test_solvable_and_sides() -> None:
+    assert MEETING.solvable
+    assert not Schedule(FREE, ((0, 8, 3), (9, 1, 4))).solvable
+    side = MEETING.sides[0]
+    assert [side.worth(slot) for slot in range(3)] == [10.0, 2.0, 7.0]
+    assert side.propose(6.0, (), ()) == 0
+    assert side.propose(6.0, (), [0]) == 2
+    assert side.propose(6.0, (), [0, 2]) == 0
+    assert "(9, 1, 2)" not in repr(side)
+
+
+def test_says_what_is_wrong_with_a_calendar() -> None:
+    with pytest.raises(ValueError, match="slots that differ"):
+        Calendar((("Monday", "noon"), ("Monday", "noon")))
+    with pytest.raises(ValueError, match=r"a cost in 0\.\.10 for each slot and role"):
+        Schedule(FREE, ((0, 8, 11), (9, 1, 2)))
+
+
+#: Words of all patterns and of none, with capitals, and letters that Python's patterns take for others (ſ for s).
+WORDS = (
+    "deal Deal AGREED accept accepted sold ſold sounds good works well for me that take it I'll done settled let's do "
+    "fine by with yes sure ok no nope sorry problem isn't isn\u2019t cannot NOT never none nobody unable refuse reject "
+    "decline impossible busy bad way thanks too low high few if would could lower than $40 55 dollars know note "
+    "lorem ipsum dolor Zürich plans 70 55. x12 x12y $3 \u0665 bucks uſd dollar 1,250 make it for about"
+)
+CLAIMS = (
+    "I take two books", "you get the hat", "I keep everything", "you can have the rest", "for me 2 hats", "a hat",
+    "the books are mine", "I want nothing", "you take all the straßen", "I get one straße", "we plan", "I take it all",
+)  # fmt: skip
+ENDS = (".", "?", "!", ",", ";", ", but", ". ", "")
+
+
+def utterances(seed: int, count: int) -> list[str]:
+    rng = np.random.default_rng(seed)
+    pieces = [*WORDS.split(), *CLAIMS, *CLAIMS]
+    return [
+        " ".join(str(piece) + str(rng.choice(ENDS)) for piece in rng.choice(pieces, rng.integers(1, 9)))
+        for _ in range(count)
+    ]
+
+
+def test_hints_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = utterances(0, 6_000)
+    read = phrases.read.__wrapped__  # type: ignore[attr-defined]  # without its cache
+    pools = [Pool((("book", "books"), ("hat", "hats")), (3, 2)), Pool((("straße", "straßen"), ("hat", "hats")), (3, 2))]
+
+    def everything() -> list[object]:
+        heard = [read(text) for text in texts]
+        prices = [bargain.hear.__wrapped__(text) for text in texts]  # type: ignore[attr-defined]
+        return [heard, [divide.claimed(pool, said.open) for pool in pools for said in heard], prices]
+
+    quick = everything()
+    asked: list[bool] = []
+    for reader in (phrases, divide, bargain):
+        monkeypatch.setattr(reader, "may_hold", lambda text, hints: asked.append(True) or True)
+    monkeypatch.setattr(bargain, "_BEGINS", re.compile(""))
+    assert everything() == quick
+    assert asked
+    said, claims, prices = quick
+    assert len({each.terms for each in prices}) > 2  # type: ignore[attr-defined]
+    assert {each.agrees for each in said} == {each.no for each in said} == {True, False}  # type: ignore[attr-defined]
+    assert len(set(claims)) > 5  # type: ignore[call-overload]
+
+
+def test_clauses_break_and_begin_as_the_plain_patterns_say() -> None:
+    breaks = re.compile(r"(?<=[.!?;])\s+|\n+|,? but | however,? |; |, so ", re.IGNORECASE)
+    yes = re.compile(r"^\W*(?:yes|yeah|yep|sure)\b", re.IGNORECASE)
+    no = re.compile(r"^\W*(?:no|nope|nah|sorry)\b(?! (?:problem|worries|doubt))", re.IGNORECASE)
+    pieces = [
+        *(".", "!", "?", ",", ";", "a", "but", "But", "however", "\u017fo", "yes", "YES", "ye\u017f", "no", "sorry"),
+        *[" ", "  ", "\n", "\t", "\x0b", "\x85", "; ", ", but ", " but ", " however, ", ", so ", " problem"],
+    ]
+    rng = np.random.default_rng(0)
+    found = set()
+    for _ in range(20_000):
+        text = "".join(rng.choice(pieces, rng.integers(0, 10)))
+        parts = breaks.split(text)
+        assert phrases._BREAK.split(text) == parts, repr(text)
+        said = phrases.read_new(text)
+        assert said.yes == (said.agrees or any(yes.match(part) for part in parts if part)), repr(text)
+        assert said.no == (bool(said.denied) or any(no.match(part) for part in parts if part)), repr(text)
+        found.add((len(parts) > 1, said.yes, said.no))
+    assert len(found) == 7  # one clause does not say both
+
+
+def test_shares_and_points_by_hand_and_against_one_by_one() -> None:
+    pool = Pool((("book", "books"), ("hat", "hats")), (2, 1))
+    # Shares (0,0) (0,1) (1,0) (1,1) (2,0) (2,1) at 3 points a book and 4 a hat.
+    assert pool.points((3, 4)) == [0, 4, 3, 7, 6, 10]
+    game = Divide(Pool((("book", "books"), ("hat", "hats"), ("ball", "balls")), (3, 2, 1)), ((1, 3, 1), (2, 1, 2)))
+    for side in game.sides:
+        levels, divisions = side._ranked
+        one_by_one = sorted(
+            (side.worth(terms), side.own(terms), terms, game.pool.rest(side.own(terms))) for terms in game.pool.shares()
+        )
+        assert levels == [worth for worth, *_ in one_by_one]
+        assert divisions == [(terms, rest) for _, _, terms, rest in one_by_one]
+
+
+def test_caches_of_utterances_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_HELD", 100_000)
+    caches = [UtteranceCache[str, int]() for _ in range(3)]
+    for number in range(1_000):
+        text = f"{number:1000}"
+        caches[number % 3].keep(text, number, text)
+        assert sum(len(key) for cache in caches for key in cache.known) <= 100_000
+        assert caches[number % 3].get(text) == number
+    assert pickle.loads(pickle.dumps(caches[0])).known == {}
+
+
+def test_what_is_remembered_of_long_dialogues_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_HELD", 200_000)
+    env = SotopiaEnv(families="bargain", partner="fair")
+    for seed in range(3):
+        env.reset(seed=seed)
+        for number in range(8):
+            *_, terminated, truncated, _ = env.step(write(say(f"${number + 50}. " + "x" * (LONGEST - 10))))
+            assert module._held <= 200_000
+            if terminated or truncated:
+                break
+
+
+def test_a_tree_reads_every_turn_once_and_begins_anew_when_the_budget_is_spent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_HELD", 20_000)
+    monkeypatch.setattr(module, "_held", 0)
+    read: list[int] = []
+
+    def step(spoken: int, turn: Turn) -> int:
+        read.append(turn.number)
+        return spoken + (turn.acts[0] != NONE)
+
+    tree = TurnTree(0, step)
+    turns = [Turn(i, first(say(f"{i}"))) for i in range(8)]
+    assert [tree.after(turns[:count]) for count in range(9)] == list(range(9))
+    assert read == list(range(8))
+    assert tree.after([Turn(0, first(say("x" * 2_000)))]) == 1
+    assert tree.after(turns) == 8
+    assert read == [*range(8), 0, *range(8)]
+
+
+def test_dialogues_that_are_asked_about_in_turns_and_backwards_are_followed_as_one_by_one() -> None:
+    tree = TurnTree[str]("", lambda before, turn: before + turn.acts[0].text)
+    one, other = ([Turn(i, first(say(letter))) for i, letter in enumerate(word)] for word in ("abcdef", "abxyz"))
+    for turns in (one[:2], one[:4], other[:4], one, other, one[:3], other[:2], one[:5], (), other):
+        assert tree.after(turns) == "".join(turn.acts[0].text for turn in turns)

@@ -1,0 +1,258 @@
+"""The league in all environments, and the ranking in Sokoban, from end to end on a few tasks."""
+
+import dataclasses
+import io
+import json
+import re
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("typer")
+pytest.importorskip("rich")
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+from rich.console import Console
+from typer.testing import CliRunner
+
+from benchmarks.json_files import OtherConfigurationError, ResultsError
+from benchmarks.report.page import html, markdown, print_page
+from benchmarks.run import app
+from benchmarks.truth.credits import names_of
+from benchmarks.truth.episodes import ENVIRONMENTS, QUICK, make_config
+from benchmarks.truth.league import LEAGUE, RANKING, configure_ranking, measure
+from benchmarks.truth.measures import MEASURES
+from wrappers.credit.method import STEP, Credit
+
+EXACT = ("sokoban", "alfworld", "virtualhome")
+
+
+def run(*options):
+    return CliRunner().invoke(app, [str(option) for option in options])
+
+
+def made(tmp_path_factory, *options):
+    place = tmp_path_factory.mktemp(options[0]) / "study"
+    result = run("study", *options, "--out", place)
+    assert result.exit_code == 0, result.output
+    return place
+
+
+def untimed(found):
+    return [dataclasses.replace(each, seconds=0.0) for each in found.standings]
+
+
+@pytest.fixture(scope="module")
+def league(tmp_path_factory):
+    return made(tmp_path_factory, "league", "--quick")
+
+
+@pytest.fixture(scope="module")
+def found(league):
+    return LEAGUE.load(league / "league.json")
+
+
+@pytest.fixture(scope="module")
+def ranking(tmp_path_factory):
+    return made(tmp_path_factory, "ranking", "--groups", 6)
+
+
+@pytest.fixture(scope="module")
+def ranked(ranking):
+    return RANKING.load(ranking / "ranking.json")
+
+
+def test_every_credit_is_measured_in_every_environment(found):
+    assert [standing.env for standing in found.standings] == list(ENVIRONMENTS)
+    assert list(found.credits) == [*names_of("methods"), "vine", "random"]
+    for standing in found.standings:
+        exact = standing.env in EXACT
+        assert standing.main.truth == ("distance" if exact else "value")
+        assert (standing.main.error == 0) is exact
+        assert (standing.main.steps is None) is not exact
+        assert 0 < standing.main.known <= 1
+        assert len(standing.main.scores) == len(found.config.sizes) * len(found.credits)
+
+
+def test_what_knows_more_ranks_better(found):
+    assert found.mean("sokoban", "graphgpo step", "within", 4) > 0.4
+    assert abs(found.mean("sokoban", "random", "within", 4)) < 0.25
+    assert found.mean("searchqa", "vine", "within", 4) > 0.2
+
+
+def test_players_who_hardly_ever_won_do_not_count(found):
+    lost = dataclasses.replace(found.standings[0], success=0.0)
+    assert found.standings[0].counts
+    assert not lost.counts
+    assert dataclasses.replace(found, standings=[lost]).mean("sokoban", "graphgpo step", "within", 4) is None
+
+
+def test_the_same_command_continues_and_changes_nothing(league, found):
+    kept = (league / "webshop-expert-50.json").read_text("utf-8")
+    (league / "sotopia-expert-50.json").unlink()
+    result = run("study", "league", "--quick", "--out", league)
+    assert result.exit_code == 0
+    assert "5 of 6 players are finished" in " ".join(result.output.split())
+    assert "sotopia, expert 50: 0 of 16 episodes" in result.output
+    assert (league / "webshop-expert-50.json").read_text("utf-8") == kept
+    assert untimed(LEAGUE.load(league / "league.json")) == untimed(found)
+    assert re.search(r"graphgpo_filled +\.?\d", result.output)
+
+
+def test_a_method_joins_with_one_entry():
+    mine = Credit("steps left", STEP, "", lambda table: -table.t.astype(float))
+    config = make_config(QUICK, envs=["sokoban"], credits=["gigpo step"])
+    found = measure(config, "sokoban", "expert 50", more=[mine])
+    assert found.main.measure("steps left step", "coverage", 4).mean > 0.5
+
+
+def test_both_truths_of_an_exact_environment(tmp_path):
+    config = make_config(QUICK, envs=["sokoban"], groups=[4], check=True, seed=3, credits=names_of("methods"))
+    standing = LEAGUE.play(config, tmp_path / "check").standings[0]
+    assert [held.truth for held in standing.held] == ["distance", "value", "undiscounted value"]
+    for held in standing.held:
+        assert held.measure("graphgpo step", "within", 4).mean > 0.2
+        assert (held.ceilings[0] is None) is (held.truth == "distance")
+    assert standing.truth_cost > 1
+
+
+def test_a_cloned_policy_plays_in_its_environment(finished_run):
+    job = finished_run / "clone-seed0"
+    tiny = dataclasses.replace(QUICK, tasks=2, continuations=2)
+    config = make_config(
+        tiny, envs=["sokoban", "webshop"], models=[job / "model"], check=True, credits=["gigpo step", "empg", "aem"]
+    )
+    assert config.models == {"sokoban": {"clone-seed0": str(job)}, "webshop": {}}
+    standing = measure(config, "sokoban", "clone-seed0")
+    assert [held.truth for held in standing.held] == ["distance", "value", "undiscounted value"]
+    assert standing.steps > 0
+    assert {"empg", "aem"} <= {score.credit for score in standing.main.scores}
+    assert standing.main.measure("empg", "coverage", 4).mean > 0
+    assert measure(config, "sokoban", "expert 50").main.score("empg", 4) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--env", "sokobann"], "unknown environment 'sokobann'.*sokoban"),
+        (["--player", "expert 60"], "unknown player 'expert 60'.*did you mean 'expert"),
+        (["--groups", "4", "--groups", "6"], "each a multiple of the smaller ones"),
+        (["--policy", "/nowhere/clone-seed0"], "expected a job folder"),
+        (["--split", "tests"], "unknown split 'tests'"),
+        (["--credits", "new"], "unknown set of credits 'new'"),
+        (["--seed", "1"], "another configuration"),
+    ],
+)
+def test_what_is_asked_wrongly_is_said(league, options, words):
+    result = run("study", "league", "--quick", "--out", league, *options)
+    assert result.exit_code == 2
+    assert re.search(words, result.output, re.DOTALL)
+
+
+def test_references_are_what_they_must_be(ranked):
+    for player in ranked.standings:
+        held = player.main
+        for size in ranked.config.sizes:
+            oracle, random = (held.score(name, size).measures for name in ("oracle", "random"))
+            for name in ("within", "same", "overall", "sign", "sign_all"):
+                assert oracle[name].mean == pytest.approx(1)
+            assert oracle["coverage"].mean == pytest.approx(1 - held.steps["unchanged"])
+            assert abs(random["within"].mean) < 0.15
+            assert random["sign_all"].mean == pytest.approx(0.5, abs=0.1)
+
+
+def test_every_credit_is_measured_at_every_size(ranked):
+    success = [player.success for player in ranked.standings]
+    assert [player.player for player in ranked.standings] == ["random", "expert 25", "expert 50", "expert 75"]
+    assert success == sorted(success)
+    assert list(ranked.credits) == ranked.config.credits
+    for player in ranked.standings:
+        assert len(player.main.scores) == len(ranked.credits) * 4
+        for score in player.main.scores:
+            assert set(score.measures) == set(MEASURES)
+            for interval in score.measures.values():
+                assert interval is None or interval.low <= interval.mean <= interval.high
+        for size in ranked.config.sizes:
+            differences = player.main.score("gigpo step", size).differences
+            assert all(differences[name] is None or differences[name].mean == 0 for name in MEASURES)
+        # GRPO, RLOO and GiGPO compare returns, which do not depend on the group: a larger one moves and rescales them,
+        # and the order of any two steps stays.
+        for credit in ("grpo", "rloo", "gigpo step"):
+            values = {player.main.measure(credit, "same", size).mean for size in ranked.config.sizes}
+            assert max(values) - min(values) < 1e-12
+
+
+def test_results_of_other_options_need_another_folder(ranking, ranked):
+    """Finished players are not measured again, so that a credit which was added later would be missing."""
+    result = run("study", "ranking", "--groups", 7, "--out", ranking)
+    assert result.exit_code == 2
+    assert "tasks: there {'sokoban': 6}, asked for {'sokoban': 7}" in result.output
+    fewer = dataclasses.replace(ranked.config, credits=ranked.config.credits[1:])
+    with pytest.raises(OtherConfigurationError, match="credits: there"):
+        RANKING.play(fewer, ranking)
+
+
+@pytest.mark.parametrize("name", ["league", "ranking"])
+def test_the_page_holds_everything_and_asks_for_nothing(request, name):
+    folder = request.getfixturevalue(name)
+    study = {"league": LEAGUE, "ranking": RANKING}[name]
+    found = study.load(folder / f"{name}.json")
+    written = (folder / "report.html").read_text("utf-8")
+    assert set(re.findall(r"https?://[^\s\"'<)]+", written)) <= {"http://www.w3.org/2000/svg"}
+    assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "report.md").read_text("utf-8") == markdown(study.shown(found))
+    for standing in found.standings:
+        rank = standing.main.measure("graphgpo step", "within", max(found.config.sizes))
+        assert f"{rank.mean:.2f} [{rank.low:.2f}, {rank.high:.2f}]" in written
+
+
+def test_a_name_cannot_end_the_page(ranked):
+    odd = dataclasses.replace(ranked.standings[0], player="</script><b>")
+    page = RANKING.shown(dataclasses.replace(ranked, standings=[odd, *ranked.standings[1:]]))
+    assert "</script><b>" not in html(dataclasses.replace(page, figures=[]), {})
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_the_terminal_shows_every_credit_and_cuts_nothing(ranked, width):
+    console = Console(file=io.StringIO(), width=width)
+    print_page(RANKING.shown(ranked), console)
+    text = console.file.getvalue()
+    # On 60 columns long names take two lines.
+    assert all(text.count(name) >= 4 for name in ranked.credits if len(name) < 22 or width > 60)
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= width
+
+
+def test_the_seed_decides():
+    one, again, other = (measure(configure_ranking(groups=2, seed=seed), "sokoban", "expert 50") for seed in (0, 0, 1))
+    assert one.held == again.held
+    assert one.held != other.held
+
+
+def test_damaged_and_missing_results_are_named(ranking, tmp_path):
+    written = json.loads((ranking / "ranking.json").read_text("utf-8"))
+    path = tmp_path / "ranking.json"
+    held = written["standings"][1]["held"][0]
+    held["scores"].pop()
+    path.write_text(json.dumps(written), encoding="utf-8")
+    with pytest.raises(ResultsError, match="expert 25 has no score of 'random' at group size 16"):
+        RANKING.load(path)
+    path.write_text(json.dumps({**written, "version": 1}), encoding="utf-8")
+    with pytest.raises(ResultsError, match="reads version 2"):
+        RANKING.load(path)
+    with pytest.raises(ResultsError, match="no such file"):
+        RANKING.load(tmp_path / "nothing.json")
+
+
+def test_the_methods_of_2026_rank_as_their_values_do():
+    config = configure_ranking(groups=24, player=["expert 50"], credits="2026")
+    assert "hgpo step" not in config.credits
+    held = measure(config, "sokoban", "expert 50").main
+    rank = {name: held.measure(name, "within", 8).mean for name in config.credits}
+    # Distances, then Bellman's values, then means of returns; and gains summed along the trajectory lose most of it.
+    assert rank["graphgpo step"] > rank["bellman step"] > rank["g2po step"] > rank["gated_bepo step"]
+    # One method up to what it is standardised over.
+    assert rank["g2po step"] == pytest.approx(rank["pgpo step"], abs=1e-9)
+    assert rank["gagpo step, lambda 0"] == pytest.approx(rank["g2po step"], abs=0.02)
+    assert rank["oracle"] == pytest.approx(1)

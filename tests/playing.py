@@ -1,0 +1,119 @@
+"""Shared by all tests: policies that follow a script, environments of Gymnasium, and tables written as walks.
+
+* `Scripted`: a policy that says given texts, by step, by place or reply by reply; `Drawn`: one that draws them.
+* `corridor`: the vector environment of `tests.corridor`; `of`: that of any `TextEnv`; `stock`: Gymnasium's own ones.
+* `steps` plays actions and returns every answer, `play` the last one.
+* `walks`: a `StepTable` of episodes that are written as "state action state action state".
+
+Import from here before you define a policy, an environment or a table of your own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv, VectorEnv
+
+from agentgym.core import TextEnv
+from agentgym.trajectory import Reply, StepTable
+from agentgym.vector import TextVectorEnv
+from tests.corridor import CorridorVectorEnv
+
+DISABLED, SAME_STEP, NEXT_STEP = AutoresetMode.DISABLED, AutoresetMode.SAME_STEP, AutoresetMode.NEXT_STEP
+LEFT, RIGHT, JUMP = "<action>left</action>", "<action>right</action>", "<action>jump</action>"
+
+
+class Scripted:
+    """Says given texts, over again when they are used up.
+
+    Args:
+        *said: texts, or whole replies.
+        by: "step": all places hear the same, one text a step; "place": the i-th observation gets the i-th text;
+            "reply": one text after the other.
+
+    Attributes:
+        seen: the observations of each step.
+    """
+
+    def __init__(self, *said: str | Reply, by: Literal["step", "place", "reply"] = "step") -> None:
+        self.said = [Reply(each) if isinstance(each, str) else each for each in said]
+        self.by = by
+        self.seen: list[list[Any]] = []
+        self._count = 0
+
+    def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
+        numbers = {
+            "step": [len(self.seen)] * len(observations),
+            "place": range(len(observations)),
+            "reply": range(self._count, self._count + len(observations)),
+        }[self.by]
+        self.seen.append(list(observations))
+        self._count += len(observations)
+        return [self.said[number % len(self.said)] for number in numbers]
+
+
+class Drawn:
+    """Draws each text from the generator that it is given."""
+
+    def __init__(self, *said: str) -> None:
+        self.said = said
+
+    def act(self, observations: Sequence[Any], infos: Mapping[str, Any], rng: np.random.Generator) -> list[Reply]:
+        return [Reply(self.said[i]) for i in rng.integers(0, len(self.said), len(observations))]
+
+
+def corridor(places: int, mode: AutoresetMode = DISABLED, **options: Any) -> CorridorVectorEnv:
+    """Return the vector environment of `tests.corridor`."""
+    return CorridorVectorEnv(places, autoreset_mode=mode, **options)
+
+
+def of(env_class: type[TextEnv[Any]], places: int, mode: AutoresetMode = DISABLED, **options: Any) -> TextVectorEnv:
+    """Return the vector environment of a `TextEnv`."""
+    kind = type(f"{env_class.__name__}Vector", (TextVectorEnv,), {"env_class": env_class})
+    made: TextVectorEnv = kind(places, autoreset_mode=mode, **options)
+    return made
+
+
+def stock(
+    make: Callable[[], gym.Env[Any, Any]], places: int, mode: AutoresetMode = DISABLED, kind: str = "sync"
+) -> VectorEnv[Any, Any, Any]:
+    """Return Gymnasium's vector environment; `kind` is "sync" or "async"."""
+    if kind == "sync":
+        return SyncVectorEnv([make] * places, autoreset_mode=mode)
+    return AsyncVectorEnv([make] * places, shared_memory=False, autoreset_mode=mode)
+
+
+def steps(env: Any, actions: Iterable[Any]) -> list[Any]:
+    """Play actions in an environment of any kind, and return what every step answered."""
+    return [env.step(action) for action in actions]
+
+
+def play(env: Any, *actions: Any) -> Any:
+    """Play actions in an environment of any kind, and return what the last step answered."""
+    return steps(env, actions)[-1]
+
+
+def walks(episodes: Mapping[str, str], won: Collection[str] = (), group: str = "g", **columns: Any) -> StepTable:
+    """Return the table of episodes written as "state action state action state".
+
+    Args:
+        episodes: by name.
+        won: names of those that succeeded; their last step has a reward of 1.
+        group: of all.
+        **columns: columns in place of these, see `StepTable.from_arrays`.
+
+    >>> walks({"a": "s right u up goal", "b": "s left pit"}, won=["a"]).next_state
+    array([1, 2, 3])
+    """
+    rows = []
+    for name, text in episodes.items():
+        words = text.split()
+        for t in range(len(words) // 2):
+            state, action, after = words[2 * t : 2 * t + 3]
+            rows.append((name, t, state, action, after, float(name in won and 2 * t + 3 == len(words)), name in won))
+    names = ("trajectory", "t", "state", "action", "next_state", "reward", "won")
+    table = {"group": [group] * len(rows), **dict(zip(names, zip(*rows, strict=True), strict=True))}
+    return StepTable.from_arrays(**{**table, **columns})
