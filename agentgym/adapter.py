@@ -35,7 +35,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 
-from agentgym.branching import single as single_branching
+from agentgym import branching
 from agentgym.checks import whole
 from agentgym.core import Info, TextEnv
 from agentgym.outside.gym_answers import asking, flag, number, read_reset, read_step
@@ -94,7 +94,7 @@ def adapt(
     Luck: `collect` gives each episode of a group random numbers of its own. They reach what an environment draws from
     Gymnasium's `np_random`, or what its own method `reseed(seed)` seeds; an environment that draws from the module
     `random`, from numpy's global functions or from another generator of its own cannot be reseeded
-    (`agentgym.branching.single.reseed`).
+    (`agentgym.branching.reseed`).
 
     >>> class Guess(gym.Env):
     ...     observation_space = action_space = gym.spaces.Text(10)
@@ -241,7 +241,7 @@ class AdaptedEnv(TextEnv[Any]):
             TypeError: when the environment can neither save itself nor be copied.
         """
         env = self.env
-        state = env.snapshot() if isinstance(env, Worker) else single_branching.snapshot(env)
+        state = env.snapshot() if isinstance(env, Worker) else branching.snapshot(env)
         known = {name: getattr(self, name) for name in _OF_AN_EPISODE}
         return state, copy.deepcopy(known)
 
@@ -251,16 +251,16 @@ class AdaptedEnv(TextEnv[Any]):
         if isinstance(self.env, Worker):
             self.env.restore(inner)
         else:
-            single_branching.resume(self.env, inner)
+            branching.resume(self.env, inner)
         vars(self).update(copy.deepcopy(known))
 
     def reseed(self, seed: int) -> None:
-        """Seed what the environment draws from here on, as far as it can be reached: see `single_branching.reseed`."""
+        """Seed what the environment draws from here on, as far as it can be reached: see `branching.reseed`."""
         super().reseed(seed)
         if isinstance(self.env, Worker):
             self.env.reseed(seed)
         else:
-            single_branching.reseed(self.env, seed)
+            branching.reseed(self.env, seed)
 
     def _name_of_task(self, options: Mapping[str, Any]) -> Hashable:
         if self._task is not None:

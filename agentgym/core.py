@@ -17,7 +17,7 @@ import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.vector.utils import create_shared_memory
 
-from agentgym.branching.vector import load_random_state, random_state, seed_random_state
+from agentgym.branching.stack import load_random_state, random_state, seed_random_state
 from agentgym.checks import keywords_checked, suggest
 from agentgym.outside.text import clean
 from agentgym.tasks import Tasks, check_split
@@ -318,7 +318,7 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
         """Return the episode as it stands as a small picklable value, for branching and tree search.
 
         It holds the exact state and that of `np_random`. Wrappers around the environment have counters and histories of
-        their own, a time limit for instance: `agentgym.branching.single.snapshot` saves these too.
+        their own, a time limit for instance: `agentgym.branching.snapshot` saves these too.
         """
         self.need_episode("snapshot")
         return self.get_state(), self._running, self._accepted, random_state(self)

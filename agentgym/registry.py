@@ -34,8 +34,11 @@ ROWS: tuple[Row, ...] = (
     Row("AgentRL/WebShop-v0", "agentgym.webshop.env", "WebShopEnv", "WebShopVectorEnv", 15),
     # Its episodes end by themselves, by default after five turns at most: the limit is for longer ones.
     Row("AgentRL/SearchQA-v0", "agentgym.searchqa.env", "SearchQAEnv", "SearchQAVectorEnv", 50),
+    Row("AgentRL/Telecom-v0", "agentgym.telecom.env", "TelecomEnv", "TelecomVectorEnv", 100),
     # It cuts its dialogues itself, by default after 20 turns: the limit is for longer ones.
     Row("AgentRL/SOTOPIA-v0", "agentgym.sotopia.env", "SotopiaEnv", "SotopiaVectorEnv", 100),
+    # It cuts its episodes itself, by default after 1.5 times the rooms: the limit is for longer ones.
+    Row("AgentRL/Corridor-v0", "agentgym.corridor.env", "CorridorEnv", "CorridorVectorEnv", 1000),
 )
 
 

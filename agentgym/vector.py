@@ -19,7 +19,8 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from agentgym.branching.vector import Branching, Saved, check_index, read_reseed, read_restore
+from agentgym.branching import Branching, Saved
+from agentgym.branching.stack import check_index, read_reseed, read_restore
 from agentgym.checks import keywords_of, nearest, suggest
 from agentgym.core import Info, TextEnv
 from agentgym.outside.text import clean_all
@@ -259,7 +260,7 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         """
 
     def snapshot(self, i: int) -> Saved:
-        """Return sub-environment i as it stands; see `agentgym.branching.vector.Branching`, as for the other verbs."""
+        """Return sub-environment i as it stands; see `agentgym.branching.Branching`, as for the other verbs."""
         i = check_index(i, self.num_envs)
         if not self._begun:
             raise gym.error.ResetNeeded(f"{type(self).__name__}.snapshot: no episodes yet; call reset() first")
@@ -283,7 +284,7 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         return self._batch_observations(), self.columns(self._infos)
 
     def reseed(self, indices: Any, seeds: Any) -> None:
-        """Seed what sub-environments draw from here on; see `agentgym.branching.vector.Branching`."""
+        """Seed what sub-environments draw from here on; see `agentgym.branching.Branching`."""
         given = read_reseed(self.num_envs, indices, seeds)
         if not self._begun:
             raise gym.error.ResetNeeded(f"{type(self).__name__}.reseed: no episodes yet; call reset() first")

@@ -10,7 +10,7 @@ from gymnasium.error import ClosedEnvironmentError
 from gymnasium.utils.seeding import np_random
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode
 
-from agentgym.branching.single import STOCK
+from agentgym.branching.stack import STOCK
 from agentgym.core import Info
 
 #: Seconds to wait for a process that has closed its end, for its exit code.
@@ -123,7 +123,7 @@ class Worker:
             self._set(name, value)
 
     def reseed(self, seed: int) -> None:
-        """Seed what the environment in the process draws from here on, as `agentgym.branching.single.reseed` does.
+        """Seed what the environment in the process draws from here on, as `agentgym.branching.reseed` does.
 
         Its `np_random` is replaced: a part of the environment that has kept the old generator goes on with that one.
         """

@@ -24,8 +24,7 @@ from torch import Tensor
 from agentgym.trajectory import Bools, Floats, Ints, Reply, StepTable
 from agentgym.trajectory.forks import chain_sums
 from baselines.config import Weighting
-from wrappers.credit.forest import Forest
-from wrappers.credit.forks import over_forks
+from wrappers.credit.forks import Forest, over_forks
 from wrappers.credit.scores import reply_lengths
 
 

@@ -13,10 +13,8 @@ from numpy.typing import NDArray
 
 from agentgym.checks import suggest
 from agentgym.rollout import Policy, act_each, collect
-from agentgym.rollout.branch_points import SELECTIONS, Select, at_random, every, highest_entropy
-from agentgym.rollout.lanes import collect_lanes
-from agentgym.rollout.queue import ReplyQueue, answers_of, reply_queue
-from agentgym.rollout.tree import collect_tree
+from agentgym.rollout.lanes import ReplyQueue, answers_of, collect_lanes, reply_queue
+from agentgym.rollout.tree import SELECTIONS, Select, at_random, collect_tree, every, highest_entropy
 from agentgym.trajectory import Reply, StepTable
 from baselines.config import TrainerConfig
 
@@ -145,7 +143,7 @@ def steps_to_branch_at(words: str, seed: int = 0) -> str | Select:
     """Return the selection of steps that words ask for.
 
     Args:
-        words: a name of `agentgym.rollout.branch_points.SELECTIONS`; or "every 4", the steps 0, 4, 8, ..; "entropy 2",
+        words: a name of `agentgym.rollout.tree.SELECTIONS`; or "every 4", the steps 0, 4, 8, ..; "entropy 2",
             the two of each trajectory in which the policy was least sure; "random 2", two of each trajectory.
         seed: of a random selection.
 

@@ -15,6 +15,7 @@ from agentgym.sotopia.dialogue import Failure, View
 from agentgym.sotopia.rules import check_order
 from wrappers.prompt import Episode, Messages, PromptStyle
 from wrappers.reply import parse_reply
+from wrappers.vector_wrapper import ShownAlone
 
 
 class PolicyPartner:
@@ -82,7 +83,8 @@ class PolicyPartner:
         episode = Episode(first, first)
         for start, end in pairwise(ends):
             self.style.remember(episode, "".join(lines[start:end]), write(view.turns[start].acts[view.role]))
-        return self._settled(view).messages(episode, episode.now, COMMANDS)
+        shown = ShownAlone(episode.now, {"admissible_actions": COMMANDS})
+        return self._settled(view).messages_of(0, episode, shown)
 
     def _settled(self, view: View) -> PromptStyle:
         if self.style.instructions is not True:

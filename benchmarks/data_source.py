@@ -179,7 +179,7 @@ def open_data(
 
 
 def _file(path: str) -> str:
-    from benchmarks.panels.players import fingerprint
+    from benchmarks.play.results import fingerprint
 
     return fingerprint(Path(path)) if Path(path).exists() else ""
 

@@ -15,15 +15,15 @@ try:
     from typer.core import TyperGroup
 
     from benchmarks.console import explained
-    from benchmarks.learning.command import learning
+    from benchmarks.training.command import learning
 except ModuleNotFoundError as error:
     if __name__ != "__main__":
         raise
     print(missing_package(error), file=sys.stderr)
     sys.exit(2)
 
-#: Where each command is, a function or a study. Its file is imported when it is asked for, so that no command waits
-#: for another's libraries.
+#: Where each command is: a function, a study, or a mapping with a study of its name. Its file is imported when it is
+#: asked for, so that no command waits for another's libraries.
 STUDIES = {
     "league": "benchmarks.truth.league:LEAGUE",
     "ranking": "benchmarks.truth.league:RANKING",
@@ -31,17 +31,17 @@ STUDIES = {
     "combinations": "benchmarks.truth.combinations:STUDY",
     "scorers": "benchmarks.truth.scorers:STUDY",
     "shaping": "benchmarks.training.shaping:STUDY",
-    "aliasing": "benchmarks.studies.aliasing:aliasing",
-    "merging": "benchmarks.studies.merging:merging",
-    "hindsight": "benchmarks.studies.hindsight:hindsight",
+    "aliasing": "benchmarks.keys.aliasing:STUDY",
+    "merging": "benchmarks.keys.searchqa:STUDY",
+    "hindsight": "benchmarks.keys.hindsight:STUDY",
     "search-players": "benchmarks.play.search_players:STUDY",
-    "crossplay": "benchmarks.studies.crossplay:crossplay",
+    "crossplay": "benchmarks.play.sotopia_cross_play:STUDY",
     **dict.fromkeys(
         (
             "seen-unseen", "rollout-budget", "group-size", "distance", "normalisation", "cosine-threshold", "adverts",
             "graph-statistics", "share-of-time",
         ),
-        "benchmarks.paper_studies.command:study",
+        "benchmarks.truth.studies:STUDIES",
     ),
 }  # fmt: skip
 SPEED = {
@@ -53,17 +53,17 @@ SPEED = {
     "shop-scale": "benchmarks.studies.shop_scale:shop_scale",
 }
 COMMANDS = {
-    "train": "benchmarks.train.command:train",
-    "head-to-head": "benchmarks.head_to_head.study:head_to_head",
+    "train": "benchmarks.training.command:train",
+    "head-to-head": "benchmarks.training.head_to_head:head_to_head",
     "study": STUDIES,
-    "play": "benchmarks.panels.command:panel",
-    "prompt": "benchmarks.prompting.command:prompt",
-    "compare": "benchmarks.panels.comparison:compare",
-    "grade": "benchmarks.panels.grade:grade",
-    "hub": "benchmarks.panels.hub:hub",
+    "play": "benchmarks.play.command:play",
+    "prompt": "benchmarks.play.command:prompt",
+    "compare": "benchmarks.play.compare:compare",
+    "grade": "benchmarks.play.grade:grade",
+    "hub": "benchmarks.play.hub:hub",
     "speed": SPEED,
-    "report": "benchmarks.learning.command:report",
-    "check": "benchmarks.learning.command:check",
+    "report": "benchmarks.training.command:report",
+    "check": "benchmarks.training.command:check",
 }
 #: Names of 0.2, not in the help, with the options they had: gone with the next release.
 FORMER = {
@@ -77,18 +77,6 @@ FORMER = {
     **SPEED,
     "panel": COMMANDS["play"],
 }  # fmt: skip
-
-
-def _about(command: Any, name: str) -> Any:
-    """Return the command of all studies of papers for one of them."""
-
-    def study(**options: Any) -> None:
-        command(name, **options)
-
-    _name, *others = inspect.signature(command, eval_str=True).parameters.values()
-    study.__dict__["__signature__"] = inspect.Signature(others)
-    study.__annotations__, study.__doc__ = {each.name: each.annotation for each in others}, command.__doc__
-    return study
 
 
 _SETTINGS: dict[str, Any] = {
@@ -116,8 +104,8 @@ class Commands(TyperGroup):
         if isinstance(place, str):
             module, _, name = place.partition(":")
             found = getattr(importlib.import_module(module), name)
-            command = found if inspect.isfunction(found) else found.command
-            alone.command(cmd_name)(_about(command, cmd_name) if name == "study" else command)
+            found = found[cmd_name] if isinstance(found, Mapping) else found
+            alone.command(cmd_name)(found if inspect.isfunction(found) else found.command)
         else:
             words = "Answer one question with a table and a page." if place is STUDIES else "Measure speed and memory."
             group = type("Group", (Commands,), {"places": place, "former": {}})

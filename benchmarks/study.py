@@ -29,7 +29,7 @@ from benchmarks import json_files
 from benchmarks.console import explained, say, shown, telling
 from benchmarks.json_files import ResultsError, claimed, created, write_json
 from benchmarks.machine import Machine, describe_machine, usable_cores
-from benchmarks.processes import Job, Progress, run_jobs
+from benchmarks.processes import Job, Progress, Work, run_jobs
 from benchmarks.report.page import Page, print_page, write_page
 
 C = TypeVar("C")
@@ -54,7 +54,11 @@ def _nothing(config: Any, folder: Path, tell: Tell) -> AbstractContextManager[An
     return contextlib.nullcontext()
 
 
-@dataclass(frozen=True)
+def _no_command() -> Any:
+    raise TypeError("this study has a command of its own")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Study(Generic[C, R, F]):
     """A study. `C` is the dataclass of its configuration, `R` that of a part, `F` that of all that it found.
 
@@ -73,8 +77,10 @@ class Study(Generic[C, R, F]):
         page: what is shown.
         check: raises `ResultsError` where the results do not fit together.
         prepare: what the parts of one run share, such as a policy; entered after the folder is claimed.
-        processes: whether parts run in processes, of one thread each. `run` is then a function of a module, and
-            nothing is prepared.
+        processes: whether parts run in processes, of one thread each. `run` is then a function of a module, and it and
+            `summary` get the folder in place of what was prepared.
+        needs: parts that a part waits for, where there are processes.
+        kept: where a part is kept, below the folder; "{}" stands for its name.
     """
 
     name: str
@@ -83,7 +89,7 @@ class Study(Generic[C, R, F]):
     part: str
     record: type[R]
     results: type[F]
-    configure: Callable[..., C]
+    configure: Callable[..., C] = _no_command
     parts: Callable[[C], Sequence[str]]
     run: Callable[[C, str, Any, Progress], R]
     summary: Callable[[C, list[R], Any], Mapping[str, Any]]
@@ -91,6 +97,8 @@ class Study(Generic[C, R, F]):
     check: Callable[[F], None] = lambda found: None
     prepare: Callable[[C, Path, Tell], AbstractContextManager[Any]] = _nothing
     processes: bool = False
+    needs: Callable[[C, str], Sequence[str]] = lambda config, part: ()
+    kept: str = "{}.json"
 
     def play(self, config: C, folder: Path, console: Console | None = None, processes: int = 1) -> F:
         """Do the parts that are not finished, and write the results.
@@ -111,32 +119,48 @@ class Study(Generic[C, R, F]):
         console = console or Console(quiet=True)
         with claimed(folder, config):
             parts = self.parts(config)
-            left = [part for part in parts if not _path(folder, part).is_file()]
-            if len(left) < len(parts):
-                done = len(parts) - len(left)
-                say(console, f"continuing in {folder}: {done} of {len(parts)} {self.part}s are finished")
             if self.processes:
-                jobs = [Job("part", method=part) for part in left]
-                work = functools.partial(_part, self.run, config, folder)
-                with shown(jobs, console) as progress:
-                    run_jobs(jobs, work, processes=processes, progress=progress)
-                more = self.summary(config, self._records(folder, parts), None)
+                work = functools.partial(_part, self.run, config, folder, self.kept)
+                with self.prepare(config, folder, functools.partial(say, console)):
+                    work_off(
+                        [_job(part) for part in parts], work, lambda job: self.path(folder, job.method).is_file(),
+                        needs=lambda job: [_job(part) for part in self.needs(config, job.method)],
+                        folder=folder, what=self.part, processes=processes, console=console,
+                    )  # fmt: skip
+                    found = self.gather(config, folder, folder)
             else:
                 with telling(console, self.name) as tell, self.prepare(config, folder, tell) as context:
+                    left = [part for part in parts if not self.path(folder, part).is_file()]
+                    _say_done(len(parts) - len(left), len(parts), self.part, folder, console)
                     for part in left:
                         tell(part)
-                        record = self.run(config, part, context, functools.partial(_steps, tell, part))
-                        write_json(record, _path(folder, part))
-                    more = self.summary(config, self._records(folder, parts), context)
-            make: Any = self.results
-            found: F = make(
-                version=self.version, created=created(), machine=describe_machine(), config=config, **more
-            )  # fmt: skip
+                        self.do(config, folder, part, functools.partial(_steps, tell, part), context)
+                    found = self.gather(config, folder, context)
             self.save(found, folder / self.file)
         return found
 
-    def _records(self, folder: Path, parts: Sequence[str]) -> list[R]:
-        return [json_files.load(self.record, _path(folder, part)) for part in parts]
+    def path(self, folder: Path, part: str) -> Path:
+        """Where a part is kept."""
+        return folder / self.kept.format(_job(part).name)
+
+    def do(self, config: C, folder: Path, part: str, progress: Progress, context: Any) -> None:
+        """Do one part in this process, and keep it."""
+        _keep(self.run(config, part, context, progress), self.path(folder, part))
+
+    def one(self, folder: Path, part: str) -> R:
+        """Return what a finished part found."""
+        return json_files.load(self.record, self.path(folder, part))
+
+    def gather(self, config: C, folder: Path, context: Any = None) -> F:
+        """Put the results of all parts together.
+
+        Raises:
+            ResultsError: a part's file is missing or malformed.
+        """
+        make: Any = self.results
+        more = self.summary(config, [self.one(folder, part) for part in self.parts(config)], context)
+        found: F = make(version=self.version, created=created(), machine=describe_machine(), config=config, **more)
+        return found
 
     def save(self, found: F, path: Path) -> None:
         """Check and write; the file appears whole or not at all."""
@@ -173,20 +197,29 @@ class Study(Generic[C, R, F]):
         ]
         return Page(**{**vars(page), "about": about})
 
+    def show(self, found: F, folder: Path, console: Console) -> None:
+        """Print the tables, and write pictures and pages into the folder."""
+        page = self.shown(found)
+        print_page(page, console)
+        files = [folder / self.file, *write_page(page, folder)]
+        say(console, "\n".join(f"written: {path}" for path in files))
+
+    def carry_out(self, config: C, folder: Path, processes: int | None = None) -> None:
+        """Play and show, as a command does: it ends in a sentence where something goes wrong."""
+        console = Console()
+        kept = f"Finished {self.part}s are kept: the same command continues."
+        with explained(f"stopped; the same command continues with the next {self.part}", kept):
+            self.show(self.play(config, folder, console, processes or usable_cores()), folder, console)
+
     @property
     def command(self) -> Callable[..., None]:
         """The typer command: the options of `configure`, then `--jobs` where there are processes, and `--out`."""
 
         def command(out: Path | None, jobs: int | None = None, **options: Any) -> None:
             folder = out or Path("runs") / (f"{self.name}-quick" if options["quick"] else self.name)
-            console = Console()
-            kept = f"Finished {self.part}s are kept: the same command continues."
-            with explained(f"stopped; the same command continues with the next {self.part}", kept):
-                found = self.play(self.configure(**options), folder, console, jobs or usable_cores())
-                page = self.shown(found)
-                print_page(page, console)
-                files = [folder / self.file, *write_page(page, folder)]
-            say(console, "\n".join(f"written: {path}" for path in files))
+            with explained("stopped"):
+                config = self.configure(**options)
+            self.carry_out(config, folder, jobs)
 
         hints = typing.get_type_hints(self.configure, include_extras=True)
         own = [
@@ -210,17 +243,69 @@ def _option(name: str, kind: Any, words: str, **limits: Any) -> inspect.Paramete
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
-def _path(folder: Path, part: str) -> Path:
-    return folder / f"{Job('part', method=part).name}.json"
+def work_off(
+    jobs: Sequence[Job],
+    work: Work,
+    finished: Callable[[Job], bool],
+    *,
+    folder: Path,
+    what: str,
+    processes: int,
+    console: Console,
+    needs: Callable[[Job], Sequence[Job]] = lambda job: (),
+) -> None:
+    """Do the jobs that are not finished, each as soon as those that it needs are.
+
+    Args:
+        jobs: all of them, each behind those that it needs.
+        work: does one, and leaves what `finished` looks for.
+        finished: whether a job was done.
+        folder: where, for the message that some are.
+        what: what a job is called in messages.
+        processes: most processes at a time; 1: this one, job after job.
+        console: where progress is shown.
+        needs: jobs that a job waits for.
+
+    Raises:
+        benchmarks.processes.JobFailedError: a job failed.
+        KeyboardInterrupt: Ctrl-C; call again to continue.
+    """
+    left = [job for job in jobs if not finished(job)]
+    _say_done(len(jobs) - len(left), len(jobs), what, folder, console)
+    needed = {job: needs(job) for job in left}  # asked for again and again while others run
+    if not left:
+        return
+    with shown(left, console) as progress:
+        if processes == 1:  # in this one: a process of its own would first import everything again
+            for job in left:
+                work(job, functools.partial(progress, job))
+        else:
+            run_jobs(
+                left, work, processes=processes, progress=progress, ready=lambda job: all(map(finished, needed[job]))
+            )
+
+
+def _say_done(done: int, count: int, what: str, folder: Path, console: Console) -> None:
+    if done:
+        say(console, f"continuing in {folder}: {done} of {count} {what}s are finished")
+
+
+def _job(part: str) -> Job:
+    return Job("part", method=part)
 
 
 def _steps(tell: Tell, part: str, done: int, total: int, words: str) -> None:
     tell(f"{part}: {done} of {total} {words}")
 
 
-def _part(run: Callable[..., Any], config: Any, folder: Path, job: Job, progress: Progress) -> None:
+def _part(run: Callable[..., Any], config: Any, folder: Path, kept: str, job: Job, progress: Progress) -> None:
     """One part, in a process of one thread."""
     import torch
 
     torch.set_num_threads(1)
-    write_json(run(config, job.method, None, progress), _path(folder, job.method))
+    _keep(run(config, job.method, folder, progress), folder / kept.format(job.name))
+
+
+def _keep(record: Any, path: Path) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(record, path)

@@ -242,7 +242,7 @@ class HuggingFacePolicy:
         return replies
 
     def reply_queue(self) -> PolicyQueue:
-        """Return a queue that answers single requests (`agentgym.rollout.queue`), with the replies of `act_each`.
+        """Return a queue that answers single requests (`agentgym.rollout.lanes`), with the replies of `act_each`.
 
         The weights must not change while it is used.
         """

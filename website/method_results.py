@@ -13,9 +13,9 @@ from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-from benchmarks.head_to_head.report import draw_method
-from benchmarks.head_to_head.results import Study, load_folder
 from benchmarks.report.markdown import markdown_table
+from benchmarks.training.head_to_head_page import draw_method
+from benchmarks.training.records import Trainings, load_folder
 from website.tables import Table, tables
 
 #: Rows that are called neither like the page nor like a preset of its method.
@@ -75,16 +75,16 @@ def _of_league(docs: Path, wanted: set[str]) -> str:
 
 
 @cache
-def _studies(folder: Path) -> list[Study]:
+def _studies(folder: Path) -> list[Trainings]:
     return load_folder(folder)
 
 
-def _trained(docs: Path, wanted: set[str]) -> list[tuple[Study, str]]:
+def _trained(docs: Path, wanted: set[str]) -> list[tuple[Trainings, str]]:
     studies = _studies(docs / "results" / "head-to-head")
     return [(study, method) for study in studies for method in study.methods if method_of(method) in wanted]
 
 
-def _picture(study: Study, method: str) -> str:
+def _picture(study: Trainings, method: str) -> str:
     return f"images/learning/{study.config.name}-{method_of(method)}.svg"
 
 

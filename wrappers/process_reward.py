@@ -29,12 +29,10 @@ from typing import Any, Literal, get_args
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
-from agentgym.branching.single import BranchingWrapper
 from wrappers.prompt import MessageSpace
-from wrappers.vector_wrapper import Array, Shown, Step, SubEnvWrapper
+from wrappers.vector_wrapper import Alone, Array, Shown, SingleForm, Step, SubEnvWrapper
 
 Kind = Literal["contribution", "value", "advantage"]
 
@@ -82,10 +80,37 @@ class _Episode:
     env_reward: float = 0.0
 
 
-class _Rule:
-    """What both wrappers do; arguments as there, and the (single) observation space."""
+class VectorProcessReward(SubEnvWrapper[_Episode]):
+    """Vector form of `ProcessReward`: the scorer is called once per step, with the steps of all that played, in order.
 
-    def __init__(self, scorer: Scorer, weight: float, kind: Kind, gamma: float, space: gym.Space[Any]) -> None:
+    It is not called where nobody played. `infos["process_reward"]` and `infos["env_reward"]` are float64 (num_envs,);
+    of sub-environments that ignored their action the first is nan. Under `SAME_STEP` the numbers of an episode's last
+    step are in `final_info`, as its last observation is the one that was scored.
+
+    Args:
+        env: an environment of any kind. A time limit belongs inside (`gym.make` puts it there).
+        scorer: called with a list of one `ScoredStep` per step of the environment; answers a sequence (or an array)
+            of one finite number, or of None or nan for no opinion.
+        weight: multiplies what is added, in units of reward; finite. 0 only watches: the scorer is asked and
+            `process_reward` shown, and rewards are the very ones from inside.
+        kind: what a score is, "contribution", "value" or "advantage".
+        gamma: the learner's discount, in (0, 1]; only "value" uses it.
+
+    Raises:
+        RuntimeError: by `step`, when the scorer raises; the message names the steps. They have been played: reset.
+        TypeError: by `step`, when the scorer answers no sequence, or something that is no number.
+        ValueError: by `step`, when it answers another number of scores, or an infinite one.
+    """
+
+    def __init__(
+        self,
+        env: gym.vector.VectorEnv[Any, Any, Any],
+        scorer: Scorer,
+        weight: float = 1.0,
+        kind: Kind = "contribution",
+        gamma: float = 1.0,
+    ) -> None:
+        super().__init__(env)
         if not callable(scorer):
             raise TypeError(f"scorer must be a function from steps to scores, got {scorer!r:.200}")
         given: dict[str, Any] = {"weight": weight, "gamma": gamma}
@@ -100,22 +125,54 @@ class _Rule:
             raise ValueError(f"kind must be one of {get_args(Kind)}, got {kind!r}")
         self.scorer, self.weight, self.kind, self.gamma = scorer, float(weight), kind, float(gamma)
         # An environment may use its arrays again; conversations only ever grow, and are long to copy.
-        self._constant = isinstance(space, MessageSpace)
+        self._constant = isinstance(self.env.single_observation_space, MessageSpace)
+        self.states = [_Episode() for _ in range(self.num_envs)]
 
-    def begin(self, observation: Any, info: dict[str, Any]) -> _Episode:
-        """Return the episode that begins here."""
-        return _Episode(info.get("task_id", ""), self._kept(observation))
+    @property
+    def potential(self) -> NDArray[np.float64]:
+        """float64 (num_envs,), the level s of kind "value" that each next step is measured against."""
+        return np.array([episode.potential for episode in self.states])
 
-    def step(
-        self, episode: _Episode, reply: Any, observation: Any, terminated: bool, info: dict[str, Any]
-    ) -> ScoredStep:
+    def begin(self, indices: Sequence[int], shown: Shown) -> None:
+        """Start episodes; what they begin with is not scored."""
+        for i in indices:
+            self.states[i] = _Episode(shown.info(i).get("task_id", ""), self._kept(shown.observation(i)))
+
+    def advance(self, step: Step) -> NDArray[np.float64] | None:
+        """Ask the scorer about the steps that were played, and return what is added."""
+        for episode, reward in zip(self.states, step.rewards.tolist(), strict=True):
+            episode.score, episode.env_reward = math.nan, float(reward)
+        if not step.played:
+            return None
+        made = [self._made(self.states[i], i, step) for i in step.played]
+        of = (
+            "step {} of the episode" if isinstance(self.env, Alone) else "sub-environment {1} (step {0} of its episode)"
+        )
+        gains = np.zeros(self.num_envs)
+        scores = self._ask(made, [of.format(self.states[i].steps, i) for i in step.played])
+        for i, one, score in zip(step.played, made, scores, strict=True):
+            gains[i] = self._gain(self.states[i], score, one.terminated)
+        return gains if self.weight else None
+
+    def copied(self, state: _Episode) -> _Episode:
+        """Return an episode that goes on by itself; what was shown is never written into."""
+        return replace(state)
+
+    def columns(self) -> dict[str, Array]:
+        """Return what was said of the last step, and its reward from inside."""
+        return {
+            "process_reward": np.array([episode.score for episode in self.states]),
+            "env_reward": np.array([episode.env_reward for episode in self.states]),
+        }
+
+    def _made(self, episode: _Episode, i: int, step: Step) -> ScoredStep:
         """Move an episode on, and return the step for the scorer."""
-        before, episode.shown = episode.shown, self._kept(observation)
-        episode.steps += 1
-        action = info.get("command", reply)
-        return ScoredStep(episode.task, before, reply, action, episode.shown, bool(terminated))
+        reply, before = step.actions[i], episode.shown
+        episode.shown, episode.steps = self._kept(step.after.observation(i)), episode.steps + 1
+        command = step.after.info(i).get("command", reply)
+        return ScoredStep(episode.task, before, reply, command, episode.shown, bool(step.terminated[i]))
 
-    def ask(self, steps: Sequence[ScoredStep], names: Sequence[str]) -> list[float]:
+    def _ask(self, steps: Sequence[ScoredStep], names: Sequence[str]) -> list[float]:
         """Return the scores of steps, nan where there is none; `names` say where they were made."""
         try:
             answer: Any = self.scorer(steps)
@@ -136,9 +193,9 @@ class _Rule:
             )
         return [_number(score, name) for score, name in zip(answer, names, strict=True)]
 
-    def gain(self, episode: _Episode, score: float, terminated: bool, env_reward: float) -> float:
+    def _gain(self, episode: _Episode, score: float, terminated: bool) -> float:
         """Note a step's score in its episode, and return what is added to its reward."""
-        episode.score, episode.env_reward = score, env_reward
+        episode.score = score
         silent = math.isnan(score)
         if self.kind != "value":
             return 0.0 if silent else self.weight * score
@@ -150,26 +207,12 @@ class _Rule:
         return observation if self._constant else copy.deepcopy(observation)
 
 
-class ProcessReward(BranchingWrapper, gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class ProcessReward(SingleForm):
     r"""Add the scores of a scorer to the rewards; see the module for the kinds.
 
-    Put it outside `ReplyParser` and `PromptWindow`: the scorer then sees what the policy saw, and raw replies. A time
-    limit belongs inside (`gym.make` puts it there). Info gains `process_reward`, the step's score as it was said (nan
-    where the scorer was silent, and after a reset), and `env_reward`, the reward from inside (0 after a reset).
-
-    Args:
-        env: any environment.
-        scorer: called with a list of one `ScoredStep` per step of the environment; answers a sequence (or an array)
-            of one finite number, or of None or nan for no opinion.
-        weight: multiplies what is added, in units of reward; finite. 0 only watches: the scorer is asked and
-            `process_reward` shown, and rewards are the very ones from inside.
-        kind: what a score is, "contribution", "value" or "advantage".
-        gamma: the learner's discount, in (0, 1]; only "value" uses it.
-
-    Raises:
-        RuntimeError: by `step`, when the scorer raises; the message names the step. The step has been played: reset.
-        TypeError: by `step`, when the scorer answers no sequence, or something that is no number.
-        ValueError: by `step`, when it answers another number of scores, or an infinite one.
+    Put it outside `ReplyParser` and `PromptWindow`: the scorer then sees what the policy saw, and raw replies. Info
+    gains `process_reward`, the step's score as it was said (nan where the scorer was silent, and after a reset), and
+    `env_reward`, the reward from inside (0 after a reset). Arguments are those of `VectorProcessReward`.
 
     >>> import agentgym
     >>> def crossed(steps):
@@ -183,129 +226,12 @@ class ProcessReward(BranchingWrapper, gym.Wrapper[Any, Any, Any, Any], RecordCon
     -0.1 -0.1 nan
     """
 
-    def __init__(
-        self,
-        env: gym.Env[Any, Any],
-        scorer: Scorer,
-        weight: float = 1.0,
-        kind: Kind = "contribution",
-        gamma: float = 1.0,
-    ) -> None:
-        # A scorer may hold a large model.
-        RecordConstructorArgs.__init__(
-            self, scorer=scorer, weight=weight, kind=kind, gamma=gamma, _disable_deepcopy=True
-        )
-        gym.Wrapper.__init__(self, env)
-        self._rule = _Rule(scorer, weight, kind, gamma, env.observation_space)
-        self._episode = _Episode()
+    form = VectorProcessReward
 
     @property
     def potential(self) -> float:
         """The level s of kind "value" that the next step is measured against; 0 for the other kinds."""
-        return self._episode.potential
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start an episode."""
-        observation, info = self.env.reset(seed=seed, options=options)
-        self._episode = self._rule.begin(observation, info)
-        return self.shown(observation, info)
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Play an action, ask the scorer, and add what it is worth."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        rule, episode = self._rule, self._episode
-        step = rule.step(episode, action, observation, terminated, info)
-        [score] = rule.ask([step], [f"step {episode.steps} of the episode"])
-        gain = rule.gain(episode, score, step.terminated, float(reward))
-        observation, info = self.shown(observation, info)
-        return observation, float(reward) + gain if rule.weight else reward, terminated, truncated, info
-
-    def get_state(self) -> _Episode:
-        """Return where the episode is."""
-        return replace(self._episode)
-
-    def set_state(self, state: _Episode) -> None:
-        """Load what `get_state` returned."""
-        self._episode = replace(state)
-
-    def shown(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Return what is seen from inside, and the numbers of the last step."""
-        return observation, {**info, "process_reward": self._episode.score, "env_reward": self._episode.env_reward}
-
-
-class VectorProcessReward(SubEnvWrapper[_Episode]):
-    """Vector form of `ProcessReward`: the scorer is called once per step, with the steps of all that played, in order.
-
-    It is not called where nobody played. `infos["process_reward"]` and `infos["env_reward"]` are float64 (num_envs,);
-    of sub-environments that ignored their action the first is nan. Under `SAME_STEP` the numbers of an episode's last
-    step are in `final_info`, as its last observation is the one that was scored, and the sub-environment itself shows
-    the nan and the 0 of its reset. `snapshot` and `restore` carry the level of kind "value" along.
-
-    Args:
-        envs: a vector environment in any autoreset mode, ours or Gymnasium's; a text environment of Gymnasium's, or a
-            single one, is adapted (`agentgym.adapter`).
-        scorer: see `ProcessReward`, as all that follow; called with a list of `ScoredStep`.
-        weight: multiplies what is added.
-        kind: what a score is.
-        gamma: the learner's discount.
-
-    Raises:
-        RuntimeError: by `step`, when the scorer raises; the message names sub-environments and steps. They have been
-            played: reset.
-        TypeError: by `step`, as `ProcessReward`.
-        ValueError: by `step`, as `ProcessReward`.
-    """
-
-    def __init__(
-        self,
-        envs: gym.vector.VectorEnv[Any, Any, Any],
-        scorer: Scorer,
-        weight: float = 1.0,
-        kind: Kind = "contribution",
-        gamma: float = 1.0,
-    ) -> None:
-        super().__init__(envs)
-        self._rule = _Rule(scorer, weight, kind, gamma, self.env.single_observation_space)
-        self.states = [_Episode() for _ in range(self.num_envs)]
-
-    @property
-    def potential(self) -> NDArray[np.float64]:
-        """float64 (num_envs,), the level s of kind "value" that each next step is measured against."""
-        return np.array([episode.potential for episode in self.states])
-
-    def begin(self, indices: Sequence[int], shown: Shown) -> None:
-        """Start episodes; what they begin with is not scored."""
-        for i in indices:
-            self.states[i] = self._rule.begin(shown.observation(i), shown.info(i))
-
-    def advance(self, step: Step) -> NDArray[np.float64] | None:
-        """Ask the scorer about the steps that were played, and return what is added."""
-        for episode, reward in zip(self.states, step.rewards.tolist(), strict=True):
-            episode.score, episode.env_reward = math.nan, float(reward)
-        if not step.played:
-            return None
-        rule, gains = self._rule, np.zeros(self.num_envs)
-        steps = [
-            rule.step(
-                self.states[i], step.actions[i], step.after.observation(i), bool(step.terminated[i]), step.after.info(i)
-            )
-            for i in step.played
-        ]
-        names = [f"sub-environment {i} (step {self.states[i].steps} of its episode)" for i in step.played]
-        for i, made, score in zip(step.played, steps, rule.ask(steps, names), strict=True):
-            gains[i] = rule.gain(self.states[i], score, made.terminated, self.states[i].env_reward)
-        return gains if rule.weight else None
-
-    def copied(self, state: _Episode) -> _Episode:
-        """Return an episode that goes on by itself; what was shown is never written into."""
-        return replace(state)
-
-    def columns(self) -> dict[str, Array]:
-        """Return what was said of the last step, and its reward from inside."""
-        return {
-            "process_reward": np.array([episode.score for episode in self.states]),
-            "env_reward": np.array([episode.env_reward for episode in self.states]),
-        }
+        return float(self.vector.states[0].potential)
 
 
 def _plain(value: Any) -> Any:

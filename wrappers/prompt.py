@@ -1,8 +1,8 @@
 """Turn observations into chat messages: the rules, the last k (observation, action) pairs, and what is seen now.
 
-`PromptStyle` says what a prompt holds and renders it, `Episode` remembers what one episode has shown, and the two
-wrappers keep one `Episode` per sub-environment. In the MDP's terms the wrapper replaces the observation by a finite
-history, so that a policy without memory sees more of the state.
+`PromptStyle` says what a prompt holds and renders it; the wrappers keep one `Episode`, what was shown so far, per
+sub-environment. In the MDP's terms the wrapper replaces the observation by a finite history, so that a policy without
+memory sees more of the state.
 """
 
 from __future__ import annotations
@@ -11,17 +11,15 @@ import warnings
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, SupportsFloat
+from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.utils import RecordConstructorArgs
 
-from agentgym.branching.single import BranchingWrapper
 from agentgym.checks import fields_checked
 from agentgym.outside.text import clean
 from wrappers.reply import parses_replies
-from wrappers.vector_wrapper import Shown, Step, SubEnvWrapper
+from wrappers.vector_wrapper import Alone, Shown, SingleForm, Step, SubEnvWrapper
 
 Message = dict[str, Any]
 Messages = tuple[Message, ...]
@@ -96,8 +94,9 @@ class PromptStyle:
             if value is not None and not (isinstance(value, (int, np.integer)) and value >= least):
                 raise ValueError(f"{name} must be an integer of at least {least} or None (no limit), got {value!r}")
 
-    def settled(self, env: Any, space: gym.Space[Any]) -> PromptStyle:
+    def settled(self, env: gym.vector.VectorEnv[Any, Any, Any]) -> PromptStyle:
         """Check the observation space, and replace `instructions=True` by the environment's own."""
+        space = env.single_observation_space
         if isinstance(space, gym.spaces.Dict):
             keys = set(space.keys())
             if "text" not in keys or not keys <= {"text", "image"}:
@@ -112,7 +111,7 @@ class PromptStyle:
                 f"the prompt asks for a reply format that nothing reads: {env} gets whole replies as commands; put "
                 "a reply parser inside, PromptWindow(ReplyParser(env)), or pass reply_format='' where replies are "
                 "commands",
-                stacklevel=3,
+                stacklevel=3 + isinstance(env, Alone),
             )
         return replace(self, instructions=f"{told}\n\n{self.reply_format}" if self.reply_format else told)
 
@@ -125,39 +124,21 @@ class PromptStyle:
                 del episode.pairs[: -self.history]
         episode.now = text_of(observation)
 
-    def messages(
-        self, episode: Episode, observation: Any, commands: Sequence[str] = (), facts: Mapping[str, Any] | None = None
-    ) -> Messages:
-        """Render the prompt at the episode's current observation: an optional system message and a user message.
+    def messages_of(self, i: int, episode: Episode, shown: Shown) -> Messages:
+        """Render the prompt of sub-environment i at what it shows: an optional system message and a user message.
 
-        Args:
-            episode: what was seen and done so far.
-            observation: the current observation; a picture in it is shown.
-            commands: the admissible commands.
-            facts: the info entries named by `self.facts`.
+        Raises:
+            KeyError: when the infos lack an entry that is to be shown as a fact.
         """
-        content: Any = self.user_text(episode, commands, facts)
+        observation, nothing = shown.observation(i), object()
+        facts = {name: shown.entry(name, i, nothing) for name in self.facts}
+        if missing := [name for name, value in facts.items() if value is nothing]:
+            raise KeyError(f"facts: info has no {missing[0]!r}; it has {sorted(shown.info(i))}")
+        content: Any = self.user_text(episode, shown.entry("admissible_actions", i, ()), facts)
         if isinstance(observation, dict) and "image" in observation:
             content = [{"type": "image", "image": observation["image"]}, {"type": "text", "text": content}]
         user: Message = {"role": "user", "content": content}
         return ({"role": "system", "content": self.instructions}, user) if self.instructions else (user,)
-
-    def messages_of(self, i: int, episode: Episode, shown: Shown) -> Messages:
-        """Render the prompt of sub-environment i, of which `episode` is the history, at what it shows."""
-        facts = {name: column[i] for name, column in self.known(shown.columns(i)).items()}
-        commands = shown.entry("admissible_actions", i, ())
-        return self.messages(episode, shown.observation(i), commands, facts)
-
-    def known(self, info: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the entries of an info dict that the prompt shows as facts.
-
-        Raises:
-            KeyError: when one is missing.
-        """
-        missing = [name for name in self.facts if name not in info]
-        if missing:
-            raise KeyError(f"facts: info has no {missing[0]!r}; it has {sorted(info)}")
-        return {name: info[name] for name in self.facts}
 
     def user_text(self, episode: Episode, commands: Sequence[str] = (), facts: Mapping[str, Any] | None = None) -> str:
         """Render the text of the user message; without pairs and extras it is the observation itself."""
@@ -257,61 +238,6 @@ def _is_part(part: Any) -> bool:
     return False
 
 
-class PromptWindow(BranchingWrapper, gym.Wrapper[Messages, str, Any, str], RecordConstructorArgs):
-    """Show chat messages instead of bare observations.
-
-    Put it outside `ReplyParser`: the history then shows the commands that were played, not whole replies.
-
-    Args:
-        env: an environment with text observations, or `Dict(text, image)`. A picture becomes a part of the content
-            beside the text; only the current one is shown.
-        **style: see `PromptStyle`.
-
-    >>> import agentgym
-    >>> env = PromptWindow(gym.make("AgentRL/Sokoban-v0"), history=0, instructions=False)
-    >>> messages, _ = env.reset(seed=0)
-    >>> [message["role"] for message in messages], messages in env.observation_space
-    (['user'], True)
-    """
-
-    def __init__(self, env: gym.Env[Any, str], **style: Any) -> None:
-        RecordConstructorArgs.__init__(self, **style)
-        gym.Wrapper.__init__(self, env)
-        self.style = PromptStyle(**style).settled(env, env.observation_space)
-        self.observation_space = MessageSpace()
-        self._episode = Episode("", "")
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Messages, dict[str, Any]]:
-        """Start an episode with an empty history."""
-        observation, info = self.env.reset(seed=seed, options=options)
-        self._episode = Episode(text_of(observation), text_of(observation))
-        return self._render(observation, info), info
-
-    def step(self, action: str) -> tuple[Messages, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Play an action and add it to the history."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        self.style.remember(self._episode, observation, info.get("command", action))
-        return self._render(observation, info), reward, terminated, truncated, info
-
-    def get_state(self) -> Episode:
-        """Return what the episode has shown."""
-        return self._episode.copy()
-
-    def set_state(self, state: Episode) -> None:
-        """Load what `get_state` returned."""
-        self._episode = state.copy()
-
-    def shown(self, observation: Any, info: dict[str, Any]) -> tuple[Messages, dict[str, Any]]:
-        """Return the prompt."""
-        return self._render(observation, info), info
-
-    def _render(self, observation: Any, info: dict[str, Any]) -> Messages:
-        commands = info.get("admissible_actions", ())
-        return self.style.messages(self._episode, observation, commands, self.style.known(info))
-
-
 class VectorPromptWindow(SubEnvWrapper[tuple[Episode, Messages]]):
     """Vector form of `PromptWindow`: a tuple with one tuple of messages per sub-environment.
 
@@ -325,10 +251,9 @@ class VectorPromptWindow(SubEnvWrapper[tuple[Episode, Messages]]):
 
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], **style: Any) -> None:
         super().__init__(env)
-        env = self.env
-        self.style = PromptStyle(**style).settled(env, env.single_observation_space)
+        self.style = PromptStyle(**style).settled(self.env)
         self.single_observation_space = MessageSpace()
-        self.observation_space = gym.vector.utils.batch_space(self.single_observation_space, env.num_envs)
+        self.observation_space = gym.vector.utils.batch_space(self.single_observation_space, self.num_envs)
 
     def begin(self, indices: Sequence[int], shown: Shown) -> None:
         """Start with an empty history."""
@@ -354,3 +279,20 @@ class VectorPromptWindow(SubEnvWrapper[tuple[Episode, Messages]]):
 
     def _show(self, i: int, episode: Episode, shown: Shown) -> None:
         self.states[i] = episode, self.style.messages_of(i, episode, shown)
+
+
+class PromptWindow(SingleForm):
+    """Show chat messages instead of bare observations.
+
+    Put it outside `ReplyParser`: the history then shows the commands that were played, not whole replies. Observations
+    are texts, or `Dict(text, image)`: the current picture becomes a part of the content beside the text. Arguments are
+    those of `PromptStyle`.
+
+    >>> import agentgym
+    >>> env = PromptWindow(gym.make("AgentRL/Sokoban-v0"), history=0, instructions=False)
+    >>> messages, _ = env.reset(seed=0)
+    >>> [message["role"] for message in messages], messages in env.observation_space
+    (['user'], True)
+    """
+
+    form = VectorPromptWindow

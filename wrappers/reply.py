@@ -15,7 +15,7 @@ The grammar, read from left to right:
 * text outside the blocks is ignored unless `outside="error"`;
 * several action blocks are malformed unless `several` is "first" (reading stops after the first) or "last".
 
-With `form="labels"` a reply is lines with labels instead, as ReAct writes them, see `wrappers.labels`.
+With `form="labels"` a reply is lines with labels instead, as ReAct writes them, see `read_labels`.
 
 Reading is one pass over the tags, so its time is linear in the length of the reply. A malformed reply never raises:
 it becomes the command `""`, which no environment accepts, and `ReplyError` says what was wrong.
@@ -28,18 +28,20 @@ import warnings
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, SupportsFloat
+from typing import Any, Literal, NamedTuple
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.utils import RecordConstructorArgs
 
 from agentgym.adapter import AdaptedVectorEnv
-from agentgym.branching.single import BranchingWrapper
 from agentgym.core import TextSpace
 from agentgym.outside.text import clean
-from wrappers.labels import read_labels
-from wrappers.vector_wrapper import Array, Shown, SubEnvWrapper, objects
+from wrappers.vector_wrapper import Alone, Array, Shown, SingleForm, SubEnvWrapper, objects
+
+#: Bounded repetitions keep the time linear in the length of the reply.
+_LABEL = re.compile(
+    r"^[ \t>#*-]{0,8}(thought|action|observation)[ \t]{0,3}\d{0,4}[ \t*]{0,8}:[ \t*]{0,8}", re.IGNORECASE | re.MULTILINE
+)
 
 
 class ReplyError(StrEnum):
@@ -141,6 +143,51 @@ def _scan(text: str, tags: re.Pattern[str], first_only: bool) -> _Scan:
     return _Scan(error, actions, thoughts, thought_first, outside)
 
 
+def read_labels(text: str) -> tuple[str, str | None]:
+    r"""Return the thought and the command of a reply with labels (Yao et al. 2023); no `Action:` is a command of None.
+
+        Thought: The mug is dirty, so the sink comes first.
+        Action: clean mug 1 with sinkbasin 1
+
+    The first `Action:` counts. Its command is the rest of its line, or the next line that holds something; one that
+    opens a brace, as SOTOPIA's do, goes on to the last closing one before the next label. What comes after it is
+    ignored: models go on with observations that they make up. Labels stand at the beginning of a line, in any case, and
+    may be numbered (`Action 2:`) or set off with asterisks, which may close after the command; a command may stand in
+    backticks. What a thinking model writes before its `</think>` is not looked at.
+
+    >>> read_labels("Thought: a wall.\nAction: up\nObservation: you won")
+    ('a wall.', 'up')
+    >>> read_labels("I go up.")
+    ('', None)
+    """
+    text = text.rpartition("</think>")[2]
+    labels = list(_LABEL.finditer(text))
+    if not labels:
+        return "", None
+    ends = [label.start() for label in labels[1:]] + [len(text)]
+    thoughts: list[str] = []
+    for label, end in zip(labels, ends, strict=True):
+        written = text[label.end() : end].strip()
+        kind = label[1].lower()
+        if kind == "action":
+            return "\n".join(thoughts), _command(written, emphasis="*" in label[0])
+        if kind == "thought":
+            thoughts.append(written)
+    return "\n".join(thoughts), None
+
+
+def _command(written: str, emphasis: bool) -> str:
+    """Return the command alone; `emphasis`: its label has asterisks, so that those after the command close them."""
+    if written.startswith("{") and "}" in written:
+        return written[: written.rindex("}") + 1]
+    command = written.partition("\n")[0].strip()
+    if emphasis:
+        command = command.rstrip("* \t")
+    bare = command.strip("`")
+    quoted = command.startswith("`") and command.endswith("`") and "`" not in bare
+    return bare.strip() if quoted else command
+
+
 def _labelled(text: str) -> _Scan:
     thought, command = read_labels(text)
     actions, thoughts = ([] if command is None else [command]), ([thought] if thought else [])
@@ -234,7 +281,7 @@ def parses_replies(env: Any) -> bool:
     >>> parses_replies(env), parses_replies(gym.wrappers.TimeLimit(ReplyParser(env), 5))
     (False, True)
     """
-    while isinstance(env, (gym.Wrapper, gym.vector.VectorWrapper)):
+    while isinstance(env, (gym.Wrapper, gym.vector.VectorWrapper, Alone)):
         if isinstance(env, (ReplyParser, VectorReplyParser)):
             return True
         env = env.env
@@ -242,78 +289,11 @@ def parses_replies(env: Any) -> bool:
     return stock and all(env.call("has_wrapper_attr", "parses_replies"))
 
 
-def _warn_of_two(env: Any) -> None:
-    if parses_replies(env):
-        warnings.warn(
-            f"{env} reads replies already: the parser inside finds no tags in the commands of the one outside, and "
-            "every action is invalid; leave one out",
-            stacklevel=3,
-        )
-
-
 def _reply_space(commands: gym.Space[Any], action_tag: str = "action", form: str = "tags", **_: Any) -> TextSpace:
     """The space of replies: any text; samples are well-formed replies where commands have samples."""
     samples = commands.samples if isinstance(commands, TextSpace) else ()
     before, after = ("Action: ", "") if form == "labels" else (f"<{action_tag}>", f"</{action_tag}>")
     return TextSpace(samples=[f"{before}{command}{after}" for command in samples])
-
-
-class ReplyParser(BranchingWrapper, gym.Wrapper[Any, str, Any, str], RecordConstructorArgs):
-    """Let an environment of commands take raw replies.
-
-    In the MDP's terms the wrapper enlarges the action set: every string is an action, and all malformed ones are the
-    same invalid command `""`. Info gains `command` (what was played) and `reply_error` (a `ReplyError` value, `""`
-    when the reply was well-formed); both are `""` after a reset.
-
-    Args:
-        env: an environment whose actions are commands.
-        **options: as of `parse_reply`.
-
-    >>> import agentgym
-    >>> env = ReplyParser(gym.make("AgentRL/Sokoban-v0"))
-    >>> _ = env.reset(seed=0)
-    >>> info = env.step("Let me think about it")[-1]
-    >>> info["command"], info["reply_error"], info["is_action_valid"]
-    ('', 'no_action', False)
-    """
-
-    parses_replies = True
-
-    def __init__(self, env: gym.Env[Any, str], **options: Any) -> None:
-        RecordConstructorArgs.__init__(self, **options)
-        gym.Wrapper.__init__(self, env)
-        _warn_of_two(env)
-        options = _with_command_tags(env, options)
-        parse_reply("", **options)  # a wrong option fails here, not in the first step
-        self.options = options
-        self.action_space = _reply_space(env.action_space, **options)
-        self._read = ("", "")
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start an episode; `command` and `reply_error` are empty."""
-        observation, info = self.env.reset(seed=seed, options=options)
-        self._read = ("", "")
-        return self.shown(observation, info)
-
-    def step(self, action: str) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Parse a reply and play its command."""
-        command, error, _ = parse_reply(action, **self.options)
-        observation, reward, terminated, truncated, info = self.env.step(command)
-        self._read = command, error.value
-        observation, info = self.shown(observation, info)
-        return observation, reward, terminated, truncated, info
-
-    def get_state(self) -> tuple[str, str]:
-        """Return command and error of the last reply."""
-        return self._read
-
-    def set_state(self, state: tuple[str, str]) -> None:
-        """Load what `get_state` returned."""
-        self._read = state
-
-    def shown(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Return what is seen from inside, and what was read."""
-        return observation, {**info, "command": self._read[0], "reply_error": self._read[1]}
 
 
 class VectorReplyParser(SubEnvWrapper[tuple[str, str]]):
@@ -328,12 +308,19 @@ class VectorReplyParser(SubEnvWrapper[tuple[str, str]]):
         **options: as of `parse_reply`.
     """
 
+    frozen = True
+
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], **options: Any) -> None:
         super().__init__(env)
         env = self.env
-        _warn_of_two(env)
+        if parses_replies(env):
+            warnings.warn(
+                f"{env} reads replies already: the parser inside finds no tags in the commands of the one outside, and "
+                "every action is invalid; leave one out",
+                stacklevel=2 + isinstance(env, Alone),
+            )
         options = _with_command_tags(env, options)
-        parse_reply("", **options)
+        parse_reply("", **options)  # a wrong option fails here, not in the first step
         self.options = options
         self.single_action_space = _reply_space(env.single_action_space, **options)
         self.action_space = gym.vector.utils.batch_space(self.single_action_space, env.num_envs)
@@ -366,13 +353,28 @@ class VectorReplyParser(SubEnvWrapper[tuple[str, str]]):
             self.states[i], commands[i] = (command, error.value), command
         return tuple(commands)
 
-    def copied(self, state: tuple[str, str]) -> tuple[str, str]:
-        """Return command and error as they are."""
-        return state
-
     def columns(self) -> dict[str, Array]:
         """Return commands and errors."""
         return {
             "command": objects([command for command, _ in self.states]),
             "reply_error": objects([error for _, error in self.states]),
         }
+
+
+class ReplyParser(SingleForm):
+    """Let an environment of commands take raw replies.
+
+    In the MDP's terms the wrapper enlarges the action set: every string is an action, and all malformed ones are the
+    same invalid command `""`. Info gains `command` (what was played) and `reply_error` (a `ReplyError` value, `""`
+    when the reply was well-formed); both are `""` after a reset. Arguments are those of `parse_reply`.
+
+    >>> import agentgym
+    >>> env = ReplyParser(gym.make("AgentRL/Sokoban-v0"))
+    >>> _ = env.reset(seed=0)
+    >>> info = env.step("Let me think about it")[-1]
+    >>> info["command"], info["reply_error"], info["is_action_valid"]
+    ('', 'no_action', False)
+    """
+
+    form = VectorReplyParser
+    parses_replies = True

@@ -26,13 +26,11 @@ from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import NDArray
 
 from agentgym.adapter import Key, Success, Task
-from agentgym.branching.single import BranchingWrapper
 from wrappers.credit.task_graph import TaskGraphs
-from wrappers.vector_wrapper import Array, Shown, Step, SubEnvWrapper
+from wrappers.vector_wrapper import Array, Shown, SingleForm, Step, SubEnvWrapper
 
 Truncation = Literal["keep", "zero"]
 
@@ -62,20 +60,59 @@ def won_or_rewarded(reward: float, terminated: bool, info: dict[str, Any]) -> bo
 
 @dataclass(slots=True)
 class _Episode:
-    """Where an episode is: its task, its state, and the potential that was paid for entering it."""
+    """An episode's task, its state, the potential that was paid for entering it, and what the last step paid."""
 
     task: Hashable = ""
     state: Hashable = ""
     potential: float = 0.0
+    shaping: float = 0.0
+    unshaped: float = 0.0
 
 
-class _Shaper:
-    """The rule of both wrappers; arguments as there."""
+class VectorGraphShaping(SubEnvWrapper[_Episode]):
+    """Vector form of `GraphShaping`; all sub-environments share the graphs, and grow them in their order.
+
+    `infos["shaping"]` and `infos["unshaped_reward"]` are float64 (num_envs,). Only actions that were played are
+    shaped: never those of finished or resetting sub-environments. Under `SAME_STEP` the values of an episode's last
+    step are in `final_info`, and the sub-environment itself shows the 0 of its reset.
+
+    Args:
+        env: an environment of any kind; a time limit belongs inside (`gym.make` puts it there).
+        gamma: the learner's discount, in (0, 1].
+        decay: value kept per step from success, in (0, 1]. Below gamma every step of a shortest way gains; at gamma
+            it gains nothing and every detour loses; at 1 every state with a known way is worth the same.
+        scale: potential at success, in units of reward; at least 0 (0: the graph grows, rewards stay).
+        key: `key(observation, info)`, a hashable name of the state. Default: `info["canonical_key"]`, else
+            `info["state_key"]`. Any function is safe for the optimal policy; one that merges states that are far
+            apart guides badly.
+        task: `task(info)`, a hashable name of the episode's task, asked after every reset. Default:
+            `info["task_id"]`, else one task for all episodes.
+        success: `success(reward, terminated, info)`, whether this step was a success; the reward is the one from
+            inside. Default: `info["won"]`, else terminated with a reward above 0.
+        graphs: a `TaskGraphs` to share between wrappers, to limit, or to restore. It is not part of `env.spec`.
+        truncation: "keep" the potential of a state that the episode is cut off in, for learners that go on from its
+            value (Stable-Baselines3 does); "zero" for learners that take the end of an episode for the end of all
+            rewards.
+
+    Raises:
+        KeyError: by `reset`, when info has no state key and no `key` was given.
+        TypeError: when `key` returns something that cannot be hashed.
+    """
 
     def __init__(
-        self, gamma: float, decay: float, scale: float, key: Key | None, task: Task | None, success: Success | None,
-        graphs: TaskGraphs | None, truncation: Truncation,
-    ) -> None:  # fmt: skip
+        self,
+        env: gym.vector.VectorEnv[Any, Any, Any],
+        gamma: float,
+        *,
+        decay: float = 0.9,
+        scale: float = 1.0,
+        key: Key | None = None,
+        task: Task | None = None,
+        success: Success | None = None,
+        graphs: TaskGraphs | None = None,
+        truncation: Truncation = "keep",
+    ) -> None:
+        super().__init__(env)
         given: dict[str, Any] = {"gamma": gamma, "decay": decay, "scale": scale}
         for name, value in given.items():
             if isinstance(value, bool) or not isinstance(value, numbers.Real):
@@ -99,27 +136,47 @@ class _Shaper:
         self.success: Success = won_or_rewarded if success is None else success
         self.graphs = TaskGraphs() if graphs is None else graphs
         self.truncation = truncation
+        self.states = [_Episode() for _ in range(self.num_envs)]
 
-    def begin(self, observation: Any, info: dict[str, Any]) -> _Episode:
-        """Return the episode that begins here."""
-        task, state = self.task(info), self._state(observation, info)
-        return _Episode(task, state, self._potential(task, state))
+    @property
+    def potential(self) -> NDArray[np.float64]:
+        """float64 (num_envs,), potential of each sub-environment's state, as it was when the state was entered."""
+        return np.array([episode.potential for episode in self.states])
 
-    def step(
-        self,
-        episode: _Episode,
-        observation: Any,
-        reward: float,
-        terminated: bool,
-        truncated: bool,
-        info: dict[str, Any],
-    ) -> float:
-        """Grow the graph by a step, move the episode on, and return the shaping."""
-        state, left = self._state(observation, info), episode.potential
+    def begin(self, indices: Sequence[int], shown: Shown) -> None:
+        """Start episodes; what they begin with is not shaped."""
+        for i in indices:
+            observation, info = shown.observation(i), shown.info(i)
+            task, state = self.task(info), self._state(observation, info)
+            self.states[i] = _Episode(task, state, self._potential(task, state))
+
+    def advance(self, step: Step) -> NDArray[np.float64]:
+        """Let the graphs grow, and return the shaping."""
+        for episode in self.states:
+            episode.shaping = episode.unshaped = 0.0
+        for i in step.played:
+            self._pay(self.states[i], i, step)
+        return np.array([episode.shaping for episode in self.states])
+
+    def copied(self, state: _Episode) -> _Episode:
+        """Return an episode that goes on by itself; the graphs belong to all."""
+        return replace(state)
+
+    def columns(self) -> dict[str, Array]:
+        """Return what the last step paid."""
+        return {
+            "shaping": np.array([episode.shaping for episode in self.states]),
+            "unshaped_reward": np.array([episode.unshaped for episode in self.states]),
+        }
+
+    def _pay(self, episode: _Episode, i: int, step: Step) -> None:
+        """Grow the graph by a step, and move the episode on."""
+        info, terminated, reward = step.after.info(i), bool(step.terminated[i]), float(step.rewards[i])
+        state, left = self._state(step.after.observation(i), info), episode.potential
         self.graphs.add(episode.task, episode.state, state, bool(self.success(reward, terminated, info)))
-        ends = terminated or (truncated and self.truncation == "zero")
+        ends = terminated or (bool(step.truncated[i]) and self.truncation == "zero")
         episode.state, episode.potential = state, 0.0 if ends else self._potential(episode.task, state)
-        return self.gamma * episode.potential - left
+        episode.shaping, episode.unshaped = self.gamma * episode.potential - left, reward
 
     def _state(self, observation: Any, info: dict[str, Any]) -> Hashable:
         state = self.key(observation, info)
@@ -137,33 +194,11 @@ class _Shaper:
         return 0.0 if distance == math.inf else self.scale * self.decay**distance  # 1**inf would be 1
 
 
-class GraphShaping(BranchingWrapper, gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class GraphShaping(SingleForm):
     r"""Add `gamma * phi(s') - phi(s)` to every reward; see the module for phi and for what it guarantees.
 
-    Works around any Gymnasium environment; a time limit belongs inside (`gym.make` puts it there). Info gains
-    `shaping`, what was added, and `unshaped_reward`, what came from inside (both 0 after a reset).
-
-    Args:
-        env: an environment.
-        gamma: the learner's discount, in (0, 1].
-        decay: value kept per step from success, in (0, 1]. Below gamma every step of a shortest way gains; at gamma
-            it gains nothing and every detour loses; at 1 every state with a known way is worth the same.
-        scale: potential at success, in units of reward; at least 0 (0: the graph grows, rewards stay).
-        key: `key(observation, info)`, a hashable name of the state. Default: `info["canonical_key"]`, else
-            `info["state_key"]`. Any function is safe for the optimal policy; one that merges states that are far
-            apart guides badly.
-        task: `task(info)`, a hashable name of the episode's task, asked after every reset. Default:
-            `info["task_id"]`, else one task for all episodes.
-        success: `success(reward, terminated, info)`, whether this step was a success; the reward is the one from
-            inside. Default: `info["won"]`, else terminated with a reward above 0.
-        graphs: a `TaskGraphs` to share between wrappers, to limit, or to restore. It is not part of `env.spec`.
-        truncation: "keep" the potential of a state that the episode is cut off in, for learners that go on from its
-            value (Stable-Baselines3 does); "zero" for learners that take the end of an episode for the end of all
-            rewards.
-
-    Raises:
-        KeyError: by `reset`, when info has no state key and no `key` was given.
-        TypeError: when `key` returns something that cannot be hashed.
+    Works around any Gymnasium environment. Info gains `shaping`, what was added, and `unshaped_reward`, what came from
+    inside (both 0 after a reset). Arguments are those of `VectorGraphShaping`; `graphs` is not part of `env.spec`.
 
     >>> import agentgym
     >>> env = GraphShaping(gym.make("AgentRL/Sokoban-v0"), gamma=0.99)
@@ -174,140 +209,16 @@ class GraphShaping(BranchingWrapper, gym.Wrapper[Any, Any, Any, Any], RecordCons
     [0.081, -0.9]
     """
 
-    def __init__(
-        self,
-        env: gym.Env[Any, Any],
-        gamma: float,
-        *,
-        decay: float = 0.9,
-        scale: float = 1.0,
-        key: Key | None = None,
-        task: Task | None = None,
-        success: Success | None = None,
-        graphs: TaskGraphs | None = None,
-        truncation: Truncation = "keep",
-    ) -> None:
-        RecordConstructorArgs.__init__(
-            self, gamma=gamma, decay=decay, scale=scale, key=key, task=task, success=success, truncation=truncation
-        )
-        gym.Wrapper.__init__(self, env)
-        self._shaper = _Shaper(gamma, decay, scale, key, task, success, graphs, truncation)
-        self._episode = _Episode()
-        self._paid = 0.0, 0.0
+    form = VectorGraphShaping
+    unrecorded = ("graphs",)
 
     @property
     def graphs(self) -> TaskGraphs:
         """The graphs, for checkpoints: `graphs.state_dict()`."""
-        return self._shaper.graphs
+        graphs: TaskGraphs = self.vector.graphs
+        return graphs
 
     @property
     def potential(self) -> float:
         """Potential of the state that the episode is in, as it was when the state was entered."""
-        return self._episode.potential
-
-    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
-        """Start an episode."""
-        observation, info = self.env.reset(seed=seed, options=options)
-        self._episode, self._paid = self._shaper.begin(observation, info), (0.0, 0.0)
-        return self.shown(observation, info)
-
-    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Play an action, let the graph grow by it, and add the shaping."""
-        observation, reward, terminated, truncated, info = self.env.step(action)
-        reward = float(reward)
-        shaping = self._shaper.step(self._episode, observation, reward, terminated, truncated, info)
-        self._paid = shaping, reward
-        observation, info = self.shown(observation, info)
-        return observation, reward + shaping, terminated, truncated, info
-
-    def get_state(self) -> tuple[Any, ...]:
-        """Return where the episode is, and what its last step paid; the graphs are not part of it."""
-        return replace(self._episode), self._paid
-
-    def set_state(self, state: tuple[Any, ...]) -> None:
-        """Load what `get_state` returned."""
-        episode, self._paid = state
-        self._episode = replace(episode)
-
-    def shown(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-        """Return what is seen from inside, and what the last step paid."""
-        return observation, {**info, "shaping": self._paid[0], "unshaped_reward": self._paid[1]}
-
-
-class VectorGraphShaping(SubEnvWrapper[_Episode]):
-    """Vector form of `GraphShaping`; all sub-environments share the graphs, and grow them in their order.
-
-    `infos["shaping"]` and `infos["unshaped_reward"]` are float64 (num_envs,). Only actions that were played are
-    shaped: never those of finished or resetting sub-environments. Under `SAME_STEP` the values of an episode's last
-    step are in `final_info`, and the sub-environment itself shows the 0 of its reset.
-
-    Args:
-        env: a vector environment in any autoreset mode.
-        gamma: the learner's discount, in (0, 1].
-        decay: see `GraphShaping`, as all that follow.
-        scale: potential at success.
-        key: of one sub-environment's observation and info.
-        task: of one sub-environment's info.
-        success: of one sub-environment's reward, flag and info.
-        graphs: to share, to limit or to restore.
-        truncation: "keep" or "zero".
-    """
-
-    def __init__(
-        self,
-        env: gym.vector.VectorEnv[Any, Any, Any],
-        gamma: float,
-        *,
-        decay: float = 0.9,
-        scale: float = 1.0,
-        key: Key | None = None,
-        task: Task | None = None,
-        success: Success | None = None,
-        graphs: TaskGraphs | None = None,
-        truncation: Truncation = "keep",
-    ) -> None:
-        super().__init__(env)
-        self._shaper = _Shaper(gamma, decay, scale, key, task, success, graphs, truncation)
-        self.states = [_Episode() for _ in range(self.num_envs)]
-        self._shaping, self._unshaped = np.zeros(self.num_envs), np.zeros(self.num_envs)
-
-    @property
-    def graphs(self) -> TaskGraphs:
-        """The graphs, for checkpoints: `graphs.state_dict()`."""
-        return self._shaper.graphs
-
-    @property
-    def potential(self) -> NDArray[np.float64]:
-        """float64 (num_envs,), potential of each sub-environment's state, as it was when the state was entered."""
-        return np.array([episode.potential for episode in self.states])
-
-    def begin(self, indices: Sequence[int], shown: Shown) -> None:
-        """Start episodes; what they begin with is not shaped."""
-        for i in indices:
-            self.states[i] = self._shaper.begin(shown.observation(i), shown.info(i))
-            self._shaping[i] = self._unshaped[i] = 0.0
-
-    def advance(self, step: Step) -> NDArray[np.float64]:
-        """Let the graphs grow, and return the shaping."""
-        shaping, self._unshaped = np.zeros(self.num_envs), np.zeros(self.num_envs)
-        self._unshaped[step.played] = step.rewards[step.played]
-        for i in step.played:
-            shaping[i] = self._shaper.step(
-                self.states[i], step.after.observation(i), float(step.rewards[i]), bool(step.terminated[i]),
-                bool(step.truncated[i]), step.after.info(i),
-            )  # fmt: skip
-        self._shaping = shaping.copy()
-        return shaping
-
-    def get_state(self, i: int) -> tuple[Any, ...]:
-        """Return where the episode is, and what its last step paid; the graphs belong to all."""
-        return replace(self.states[i]), float(self._shaping[i]), float(self._unshaped[i])
-
-    def set_state(self, i: int, state: tuple[Any, ...]) -> None:
-        """Load what `get_state` returned."""
-        episode, self._shaping[i], self._unshaped[i] = state
-        self.states[i] = replace(episode)
-
-    def columns(self) -> dict[str, Array]:
-        """Return what the last step paid."""
-        return {"shaping": self._shaping.copy(), "unshaped_reward": self._unshaped.copy()}
+        return float(self.vector.states[0].potential)

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 
-from agentgym.branching.vector import inside
+from agentgym.branching.stack import inside
 from wrappers.vector_wrapper import Array, Shown, SubEnvWrapper, objects
 
 
@@ -20,7 +20,7 @@ class VectorSnapshots(SubEnvWrapper[int]):
     a branch that is restored keeps its episode's number.
 
     Args:
-        env: a vector environment, or wrapper of one, that can be branched (`agentgym.branching.vector.Branching`).
+        env: a vector environment, or wrapper of one, that can be branched (`agentgym.branching.Branching`).
     """
 
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any]) -> None:

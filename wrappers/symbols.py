@@ -15,7 +15,7 @@ import numpy as np
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import DTypeLike, NDArray
 
-from agentgym.branching.single import BranchingWrapper
+from agentgym.branching import BranchingWrapper
 from agentgym.core import TextSpace
 
 

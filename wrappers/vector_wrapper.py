@@ -1,24 +1,28 @@
-"""Base of the vector wrappers that act in every sub-environment: one state each, in every autoreset mode.
+"""Base of the wrappers that act in every sub-environment, and the single form that is made of such a wrapper.
 
-Gymnasium's three modes differ in when a sub-environment resets, whether its action counts, and where the end of an
-episode is shown. This file makes the distinction once; a wrapper says what happens in one sub-environment.
+Gymnasium's three autoreset modes differ in when a sub-environment resets, whether its action counts, and where the end
+of an episode is shown. `SubEnvWrapper` makes the distinction once; a wrapper says what happens in one sub-environment.
+`SingleForm` runs the same hooks around a single environment, so that a wrapper is written once.
 """
 
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.utils import RecordConstructorArgs
 from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from agentgym.adapter import adapt, takes_text
-from agentgym.branching.vector import Branching, Saved, inside, read_restore
+from agentgym.branching import Branching, BranchingWrapper, Saved
+from agentgym.branching.stack import inside, read_restore
 
 Array = NDArray[Any]
 Mask = NDArray[np.bool_]
@@ -27,7 +31,7 @@ _Reader = tuple[str, Any, Any]
 
 
 class Shown:
-    """What a reset or a step showed, to be asked for single sub-environments.
+    """What a reset or a step showed; asked for single sub-environments.
 
     Args:
         space: the single observation space.
@@ -51,16 +55,9 @@ class Shown:
             return self._infos["final_obs"][i]
         return self._observations[i] if self._is_batch else observation_of(self._space, self._observations, i)
 
-    def columns(self, i: int) -> Mapping[str, Any]:
-        """Return the columns whose entries i are those of sub-environment i."""
-        if self._final is None or not self._final[i]:
-            return self._infos
-        columns: Mapping[str, Any] = self._infos["final_info"]
-        return columns
-
     def entry(self, name: str, i: int, default: Any = None) -> Any:
         """Return one entry of the info of sub-environment i, the default where there is no such column."""
-        columns = self.columns(i)
+        columns = self._infos["final_info"] if self._final is not None and self._final[i] else self._infos
         return columns[name][i] if name in columns else default
 
     def info(self, i: int) -> dict[str, Any]:
@@ -103,7 +100,7 @@ class SubEnvWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Any, Any, Arra
 
     A subclass overrides `begin` and, as needed, `sent`, `advance`, `columns` and `observed`. All it knows about a
     sub-environment is in `states[i]`, so that `snapshot`, `restore` and `fork` can save, copy and continue it; one that
-    knows more overrides `get_state` and `set_state`.
+    knows more overrides `get_state` and `set_state`. `frozen` says that states are replaced and never changed in place.
 
     Args:
         env: a vector environment; its `metadata["autoreset_mode"]` says the mode. A text environment of Gymnasium's
@@ -112,6 +109,8 @@ class SubEnvWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Any, Any, Arra
     Raises:
         ValueError: when the environment does not say its autoreset mode.
     """
+
+    frozen: ClassVar[bool] = False
 
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any]) -> None:
         super().__init__(adapt(env) if takes_text(env) else env)
@@ -153,7 +152,7 @@ class SubEnvWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Any, Any, Arra
 
     def copied(self, state: StateT) -> StateT:
         """Return a copy of a state that later steps do not change; override it where states are cheaper to copy."""
-        return copy.deepcopy(state)
+        return state if self.frozen else copy.deepcopy(state)
 
     def get_state(self, i: int) -> Any:
         """Return a copy of what this wrapper (not those inside) knows of sub-environment i."""
@@ -164,7 +163,7 @@ class SubEnvWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Any, Any, Arra
         self.states[i] = self.copied(state)
 
     def snapshot(self, i: int) -> Saved:
-        """Return sub-environment i as it stands; see `agentgym.branching.vector.Branching`, as for the other verbs."""
+        """Return sub-environment i as it stands; see `agentgym.branching.Branching`."""
         below = inside(self.env, self).snapshot(i)
         return Saved(type(self).__name__, below, (bool(self._over[i]), self.get_state(i)))
 
@@ -175,8 +174,7 @@ class SubEnvWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Any, Any, Arra
         for i, state in zip(chosen, given, strict=True):
             self._over[i], kept = state.own
             self.set_state(i, kept)
-        mine = self.observed()
-        return observations if mine is None else mine, {**infos, **self.columns()}
+        return self._seen(observations, infos)
 
     def reset(self, *, seed: Any = None, options: Any = None) -> tuple[Any, dict[str, Any]]:
         """Start episodes in all sub-environments, or in those of `options["reset_mask"]`."""
@@ -185,8 +183,7 @@ class SubEnvWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Any, Any, Arra
         began = np.ones(self.num_envs, np.bool_) if mask is None else np.asarray(mask, np.bool_)
         self._over &= ~began
         self._begin(began, observations, infos)
-        mine = self.observed()
-        return observations if mine is None else mine, {**infos, **self.columns()}
+        return self._seen(observations, infos)
 
     def step(self, actions: Sequence[Any]) -> tuple[Any, Array, Array, Array, dict[str, Any]]:
         """Play one action per sub-environment."""
@@ -211,16 +208,124 @@ class SubEnvWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Any, Any, Arra
                 column[~ended] = None if column.dtype == np.object_ else 0
                 infos["final_info"] |= {name: column, f"_{name}": ended.copy()}
         self._begin(began, observations, infos)
+        observations, infos = self._seen(observations, infos)
+        return observations, rewards if gains is None else rewards + gains, terminated, truncated, infos
+
+    def _seen(self, observations: Any, infos: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
         mine = self.observed()
-        rewards = rewards if gains is None else rewards + gains
-        return (
-            observations if mine is None else mine, rewards, terminated, truncated, {**infos, **self.columns()},
-        )  # fmt: skip
+        return observations if mine is None else mine, {**infos, **self.columns()}
 
     def _begin(self, began: Mask, observations: Any, infos: Mapping[str, Any]) -> None:
         if began.any():
             shown = Shown(self.env.single_observation_space, observations, infos)
             self.begin(np.flatnonzero(began).tolist(), shown)
+
+
+class Alone(gym.vector.VectorEnv[Any, Any, Array]):
+    """A single environment with the attributes of a vector environment of one, for the hooks of a `SubEnvWrapper`."""
+
+    num_envs = 1
+
+    def __init__(self, env: gym.Env[Any, Any]) -> None:
+        self.env = env
+        self.metadata = {**env.metadata, "autoreset_mode": AutoresetMode.DISABLED}
+        self.single_observation_space, self.single_action_space = env.observation_space, env.action_space
+
+    @property
+    def unwrapped(self) -> Any:
+        """The single environment without its wrappers."""
+        return self.env.unwrapped
+
+    def __repr__(self) -> str:
+        return str(self.env)
+
+
+class ShownAlone(Shown):
+    """What a single environment showed."""
+
+    def __init__(self, observation: Any, info: dict[str, Any]) -> None:
+        self._observation, self._info = observation, info
+
+    def observation(self, i: int) -> Any:
+        """Return the observation."""
+        return self._observation
+
+    def entry(self, name: str, i: int, default: Any = None) -> Any:
+        """Return an entry of the info."""
+        return self._info.get(name, default)
+
+    def info(self, i: int) -> dict[str, Any]:
+        """Return the info."""
+        return self._info
+
+
+class SingleForm(BranchingWrapper, gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """The form for single environments of a `SubEnvWrapper`, which a subclass names as `form`.
+
+    Args:
+        env: a single environment.
+        *args: arguments of the vector form, by their names too.
+        **kwargs: arguments of the vector form.
+
+    Attributes:
+        vector: the vector form, around this environment alone.
+    """
+
+    form: ClassVar[type[SubEnvWrapper[Any]]]
+    unrecorded: ClassVar[tuple[str, ...]] = ()
+    """Arguments that do not belong to `env.spec`."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls.__signature__ = inspect.signature(cls.form)  # type: ignore[attr-defined]
+
+    def __init__(self, env: gym.Env[Any, Any], *args: Any, **kwargs: Any) -> None:
+        given = inspect.signature(self.form).bind(env, *args, **kwargs)
+        given.apply_defaults()
+        named = {name: value for name, value in given.arguments.items() if name not in ("env", *self.unrecorded)}
+        for name, parameter in given.signature.parameters.items():
+            named |= named.pop(name) if parameter.kind is inspect.Parameter.VAR_KEYWORD else {}
+        # Functions and models among the arguments are not copied.
+        RecordConstructorArgs.__init__(self, _disable_deepcopy=True, **named)
+        gym.Wrapper.__init__(self, env)
+        self.vector: Any = self.form(Alone(env), *args, **kwargs)
+        self.observation_space, self.action_space = (
+            self.vector.single_observation_space,
+            self.vector.single_action_space,
+        )
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Start an episode."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        self.vector.begin([0], ShownAlone(observation, info))
+        return self.shown(observation, info)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Play an action."""
+        [sent] = self.vector.sent([action])
+        observation, reward, terminated, truncated, info = self.env.step(sent)
+        flags = np.array([[terminated], [truncated]], np.bool_)
+        step = Step([0], ShownAlone(observation, info), [action], np.array([reward], np.float64), *flags)
+        gains = self.vector.advance(step)
+        if gains is not None:
+            reward = float(reward) + float(gains[0])
+        observation, info = self.shown(observation, info)
+        return observation, reward, terminated, truncated, info
+
+    def get_state(self) -> Any:
+        """Return what the wrapper knows of the episode."""
+        return self.vector.get_state(0)
+
+    def set_state(self, state: Any) -> None:
+        """Load what `get_state` returned."""
+        self.vector.set_state(0, state)
+
+    def shown(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+        """Return what is seen from inside, as this wrapper shows it."""
+        mine = self.vector.observed()
+        own = {name: column.tolist()[0] for name, column in self.vector.columns().items()}
+        # Gymnasium's checker asks for observations that share nothing with earlier ones.
+        return observation if mine is None else copy.deepcopy(mine[0]), {**info, **own}
 
 
 def reset_mask(options: Any) -> Mask | None:
@@ -229,11 +334,7 @@ def reset_mask(options: Any) -> Mask | None:
 
 
 def for_inside(options: Any) -> Any:
-    """Return the options of a reset for the environment inside.
-
-    It gets a copy: Gymnasium's vector environments take `reset_mask` out of the mapping they are given, which the
-    wrapper (and whoever called it) still needs.
-    """
+    """Return a copy of the options of a reset: Gymnasium's own vector environments take `reset_mask` out of them."""
     return dict(options) if isinstance(options, Mapping) else options
 
 
@@ -244,12 +345,7 @@ def objects(values: Sequence[Any]) -> Array:
 
 
 def observation_of(space: gym.Space[Any], observations: Any, i: int) -> Any:
-    """Return sub-environment i's observation from a batch.
-
-    Args:
-        space: the single observation space. Batches of `Dict` and `Tuple` spaces hold one batch per part.
-        observations: the batch.
-        i: which.
+    """Return sub-environment i's observation from a batch; those of `Dict` and `Tuple` spaces hold one batch per part.
 
     >>> observation_of(gym.spaces.Discrete(4), np.array([3, 1]), 1).item()
     1

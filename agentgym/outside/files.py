@@ -24,8 +24,6 @@ from agentgym.outside.text import one_line, read_json
 
 #: Names the folder, or "off".
 VARIABLE = "AGENTGYM_CACHE"
-
-
 #: Ends the names of files and folders that are being written.
 _PARTIAL = ".partial"
 #: Seconds after which nobody writes them any more: whoever began was killed.
@@ -110,16 +108,13 @@ def write_file(path: Path, content: bytes, *, lasting: bool = True) -> None:
 
 @contextlib.contextmanager
 def new_folder(folder: Path, *, replace: bool = False) -> Iterator[Path]:
-    """Give a folder to fill, which takes its name when the block ends well.
+    """Give a folder to fill, which takes its name when the block ends well; an OSError when it cannot be written.
 
     Args:
         folder: its name.
-        replace: an older folder of that name gives way, all of it; at every moment one of the two is there, or after a
-            kill at the worst moment the older one beside its name, where `restore_folder` finds it. Otherwise who comes
-            second finds the older one, and it stays.
-
-    Raises:
-        OSError: when the folder cannot be written.
+        replace: replace an older folder of that name as a whole. At every moment one of the two is there, or after a
+            kill at the worst moment the older one beside its name, where `restore_folder` finds it. Otherwise an older
+            folder stays.
     """
     if replace:
         folder = Path(os.path.realpath(folder))  # a link stays a link

@@ -1,7 +1,7 @@
 """What environments of others answer to `reset` and `step`: read, or refused with an error that says what is wrong.
 
-Python takes "no", "false" and nan for true, and `float` reads "0.5": a table would hold what nobody said. Flags may be
-any kind of bool, 0 or 1; numbers any kind of finite number, arrays of one entry included.
+Python takes "no", "false" and nan for true, and `float` reads "0.5". Here flags are any kind of bool, 0 or 1; numbers
+any kind of finite number, arrays of one entry included.
 """
 
 from __future__ import annotations
@@ -22,12 +22,7 @@ _UNPACKED = re.compile(r"(values to unpack|unpack).*\(expected 5|expected 5, got
 
 @contextmanager
 def asking(what: str, where: str) -> Iterator[None]:
-    """Add to an exception of an environment where it was raised; one of a wrapper that cannot read a step says what is.
-
-    Args:
-        what: "reset" or "step".
-        where: the sub-environment, in words.
-    """
+    """Add to an exception of an environment which call ("reset" or "step") of which sub-environment raised it."""
     try:
         yield
     except Exception as error:
@@ -38,16 +33,7 @@ def asking(what: str, where: str) -> Iterator[None]:
 
 
 def read_reset(answer: Any, where: str) -> tuple[Any, Info]:
-    """Return observation and info of a reset.
-
-    Args:
-        answer: of `reset`.
-        where: the sub-environment, in words.
-
-    Raises:
-        TypeError: it is no pair, or the info no dict.
-        ValueError: it is a tuple of another length.
-    """
+    """Return observation and info of a reset, or raise a TypeError or ValueError that says what it should answer."""
     if not isinstance(answer, (tuple, list)):
         raise TypeError(
             f"{where}: reset must return (observation, info), got {_shown(answer)}; info may be empty: {{}}"
@@ -58,16 +44,7 @@ def read_reset(answer: Any, where: str) -> tuple[Any, Info]:
 
 
 def read_step(answer: Any, where: str) -> tuple[Any, float, bool, bool, Info]:
-    """Return observation, reward, terminated, truncated and info of a step.
-
-    Args:
-        answer: of `step`.
-        where: the sub-environment, in words.
-
-    Raises:
-        TypeError: it is no tuple, or one of its values is of another type.
-        ValueError: it is a tuple of another length, or one of its values means nothing, such as nan.
-    """
+    """Return what a step answered, flags and reward as plain values; TypeError or ValueError as of `flag`, `number`."""
     if not isinstance(answer, (tuple, list)):
         raise TypeError(f"{where}: got {_shown(answer)}. {_wanted_of_step()}")
     if len(answer) != 5:
@@ -83,12 +60,7 @@ def read_step(answer: Any, where: str) -> tuple[Any, float, bool, bool, Info]:
 
 
 def flag(value: Any, name: str, where: str) -> bool:
-    """Return a flag as a bool.
-
-    Args:
-        value: a bool, 0 or 1, of Python or numpy.
-        name: of the value, for errors.
-        where: the sub-environment, in words.
+    """Return a flag (a bool, 0 or 1, of Python or numpy) as a bool; errors say its name and sub-environment.
 
     Raises:
         TypeError: it is no number.
@@ -111,17 +83,7 @@ def flag(value: Any, name: str, where: str) -> bool:
 
 
 def number(value: Any, name: str, where: str) -> float:
-    """Return a finite number as a float.
-
-    Args:
-        value: a number, of Python or numpy.
-        name: of the value, for errors.
-        where: the sub-environment, in words.
-
-    Raises:
-        TypeError: it is no number.
-        ValueError: it is nan or infinite.
-    """
+    """Return a finite number, of Python or numpy, as a float; a TypeError or ValueError where it is none."""
     plain = _plain(value)
     if not isinstance(plain, numbers.Real):
         raise TypeError(f"{where}: {name} must be a number, got {_shown(value)}")

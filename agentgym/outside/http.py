@@ -1,4 +1,4 @@
-"""Requests to HTTP servers, many at a time, each try under one limit of time.
+"""Requests to HTTP servers, many at a time, each try under one limit of time; and whom a server of ours answers.
 
 Needs aiohttp and tenacity (the extra `http`), which are imported with the first client. It is aiohttp because one
 request of 128 at a time takes it 0.25 ms of the processor, httpx 1.1 ms (2.5 ms with all connections in one pool) and
@@ -11,14 +11,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import email.utils
+import ipaddress
 import os
 import random
 import re
+import socket
 import ssl
 import threading
 import time
 import weakref
-from collections.abc import Coroutine, Hashable, Mapping
+from collections.abc import Coroutine, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -39,6 +41,8 @@ _SHORTEST_SECRET: Final = 4
 _READ_OF_REASON, _READ_PER_CHARACTER = 100_000, 4_000
 #: Names of headers that hold credentials.
 _CREDENTIAL = re.compile(r"(?i)auth|key|token|secret|passw|cookie|session|credential|signature")
+#: Characters of a foreign host's name that are shown.
+_SHOWN_OF_NAME: Final = 100
 _PLAIN_HEADERS = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
 
 Key = TypeVar("Key", bound=Hashable)
@@ -274,15 +278,8 @@ class HttpClient:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave credentials and connections behind: what is pickled may be stored or sent anywhere."""
-        bare: dict[str, Any]
-        bare = {
-            "_url": _bare(self._url),
-            "_proxy": self._proxy and _bare(self._proxy),
-            "_headers": {},
-            "_secrets": (),
-            "_certain": (),
-        }
-        return {**vars(self), **bare, "_opened": None}
+        empty: dict[str, Any] = {"_headers": {}, "_secrets": (), "_certain": (), "_opened": None}
+        return {**vars(self), "_url": _bare(self._url), "_proxy": self._proxy and _bare(self._proxy), **empty}
 
 
 class _PassingError(Exception):
@@ -418,3 +415,56 @@ def _close(session: Any, loop: asyncio.AbstractEventLoop, process: int) -> None:
         if threading.current_thread().name != "agentgym-http":
             with contextlib.suppress(Exception):
                 closing.result(1.0)
+
+
+class OwnHosts:
+    """Whom a server without passwords answers: not the pages of others in a browser on a machine that reaches it.
+
+    Such a page has two ways to the server: its own name resolves to the server's address, and the request has a
+    foreign `Host`; or it asks the address itself, and the browser names the page in `Origin`. Programs send none.
+
+    Args:
+        names: hosts that requests may be addressed to and pages may come from, beside localhost and this machine's
+            name; "*" for all. Requests may be addressed to any IP address, since nobody's name was bent to it; pages
+            may come from loopback addresses, and from the host and port that their request is addressed to.
+
+    >>> own = OwnHosts(["node7"])
+    >>> own.refusal(["node7:8000"], []), own.refusal(["10.0.0.7"], ["http://localhost:3000"])
+    ('', '')
+    >>> own.refusal(["evil.example"], [])
+    "this is not 'evil.example'; --allow-host gives the server another name"
+    """
+
+    def __init__(self, names: Iterable[str] = ()) -> None:
+        self._names = {name.lower() for name in ("localhost", socket.gethostname(), *names) if name}
+
+    def refusal(self, hosts: Sequence[str], origins: Sequence[str]) -> str:
+        """Return why a request is refused, "" for one that is answered.
+
+        Args:
+            hosts: all its headers `Host`.
+            origins: all its headers `Origin`.
+        """
+        if "*" in self._names:
+            return ""
+        for host in hosts:
+            if self._named(host) is None:
+                return f"this is not {clean(host, _SHOWN_OF_NAME)!r}; --allow-host gives the server another name"
+        for origin in origins:
+            place = origin.strip().lower().partition("://")[2]
+            named = self._named(place)
+            if not (named or place in [host.strip().lower() for host in hosts]):
+                shown = clean(origin, _SHOWN_OF_NAME)
+                return f"pages of {shown!r} may not ask this server; --allow-host permits those of a host"
+        return ""
+
+    def _named(self, host: str) -> bool | None:
+        """Say whether a host, with or without a port, is known by name or is this machine; None for a foreign name."""
+        name = host.strip().lower()
+        name = name[1:].partition("]")[0] if name.startswith("[") else name.partition(":")[0]
+        if name in self._names:
+            return True
+        try:
+            return ipaddress.ip_address(name).is_loopback
+        except ValueError:
+            return None

@@ -17,6 +17,7 @@ import math
 import os
 import re
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
@@ -271,11 +272,11 @@ def _constant(name: str) -> Any:
     raise DataError(f"{name} is not a JSON number")
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return a JSON object; a DataError where a name stands twice. An `object_pairs_hook` of `json.JSONDecoder`."""
     found = dict(pairs)
     if len(found) < len(pairs):
-        seen: set[str] = set()
-        repeated = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        repeated = Counter(name for name, _ in pairs).most_common(1)[0][0]
         raise DataError(f"the name {repeated[:80]!r} stands twice in one object")
     return found
 
@@ -297,9 +298,9 @@ def _spared(read: Callable[[str], Any]) -> Callable[[str], Any]:
 _SPARED: Final = {name: _spared(read) for name, read in NUMBERS.items()}
 #: Made once: `json.loads` would make one for every text, which takes five times as long as reading a short one.
 _DECODERS: Final = {
-    (unique, spare): json.JSONDecoder(object_pairs_hook=_unique if unique else None, **(_SPARED if spare else NUMBERS))
-    for unique in (False, True)
-    for spare in (False, True)
+    (unique, spare): json.JSONDecoder(object_pairs_hook=pairs_hook, **numbers)
+    for unique, pairs_hook in ((False, None), (True, unique_names))
+    for spare, numbers in ((False, NUMBERS), (True, _SPARED))
 }
 
 

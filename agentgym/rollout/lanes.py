@@ -4,10 +4,10 @@
     lane 1   reset - ask - step - ask ------- step - ...      one policy, asked through one `ReplyQueue`
 
 In `agentgym.rollout.collect` all sub-environments take a step together, so the longest of 128 replies holds the other
-127. Here each vector environment is a lane that takes its step as soon as its own replies are there. Everything but the
-writing of replies happens in the caller's thread. Which lane plays which episode, the seeds of episodes and the random
-numbers of replies are settled before anything is asked, each episode has a generator of its own, and so the table does
-not depend on which reply came first.
+127. Here each vector environment is a lane that takes its step as soon as its own replies have come. Only replies are
+written outside the caller's thread. Which lane plays which episode, the seeds of episodes and the random numbers of
+replies are settled before anything is asked, and each episode has its own generator: the table does not depend on which
+reply came first.
 """
 
 from __future__ import annotations
@@ -15,8 +15,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import warnings
-from collections.abc import Callable, Mapping, MutableMapping, Sequence
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, MutableMapping, Sequence
+from typing import Any, Protocol, TypeVar
 from weakref import WeakSet
 
 import gymnasium as gym
@@ -28,42 +29,147 @@ from agentgym.rollout.groups import (
     Luck,
     Policy,
     Stage,
-    begin_wave,
-    check_same_task,
+    act_each,
     collect,
+    defines,
     infos_of,
     label_groups,
     no_reply,
     observations_of,
+    one_each,
     playable,
     warn_of_likeness,
     warn_of_refusals,
     warn_of_unscored,
 )
-from agentgym.rollout.queue import InTurn, ReplyQueue, answers_of, reply_queue
 from agentgym.rollout.recorder import TableBuilder, none_scored
 from agentgym.trajectory import Reply, StepTable, Trajectory
 
 Vector = gym.vector.VectorEnv[Any, Any, Any]
+_T = TypeVar("_T")
 #: Kinds of policies that have been warned of: one warning each.
 _in_turn: WeakSet[type] = WeakSet()
 
 
+class ReplyQueue(Protocol):
+    """Requests on their way to a policy.
+
+    A policy that answers single requests as they finish has a method `reply_queue()`, which returns one of these. It
+    promises that a reply depends on its observation, its infos and its own generator, never on which other requests
+    there are or on when they are answered.
+    """
+
+    def put(
+        self,
+        names: Sequence[int],
+        observations: Sequence[Any],
+        infos: Mapping[str, NDArray[Any]],
+        rngs: Sequence[np.random.Generator],
+    ) -> None:
+        """Ask for some replies, and do not wait.
+
+        Args:
+            names: n integers by which the replies are told apart; none of them is on its way.
+            observations: n, as `agentgym.rollout.Policy.act` takes them.
+            infos: n entries in each column.
+            rngs: n generators, from which nothing else draws before the reply has come.
+        """
+        ...
+
+    def get(self) -> list[tuple[int, Reply | Exception]]:
+        """Wait until something is answered, and return it: names, and replies or why there is none.
+
+        Called only while something is on its way; never an empty list, and each name once. An exception that is raised
+        here is the policy's and ends everything.
+        """
+        ...
+
+    def close(self) -> None:
+        """Give up what is on its way."""
+        ...
+
+
+def reply_queue(policy: Policy) -> ReplyQueue | None:
+    """Return a new queue of a policy that has one; None of any other, for which there is `InTurn`."""
+    if not defines(policy, "reply_queue", {"act", "act_each"}):
+        return None
+    made: ReplyQueue | None = policy.reply_queue()  # type: ignore[attr-defined]
+    return made
+
+
+def answers_of(queue: Any, found: Sequence[tuple[int, _T]], waiting: Collection[int]) -> Sequence[tuple[int, _T]]:
+    """Return what the `get` of a queue answered, if it is what such a queue promises.
+
+    Args:
+        queue: named by errors.
+        found: pairs of a name and an answer.
+        waiting: names of what is on its way.
+
+    Raises:
+        TypeError: it is no list of pairs.
+        ValueError: it is empty, which asked for again and again would never end; or a name is not on its way, or comes
+            twice.
+    """
+    kind = type(queue).__name__
+    pairs = isinstance(found, (list, tuple)) and all(isinstance(one, (tuple, list)) and len(one) == 2 for one in found)
+    if not pairs:
+        raise TypeError(
+            f"{kind}.get must return a list of pairs (name, reply), where a reply that failed is an exception, got "
+            f"{found!r:.200}"
+        )
+    known = [str(name) for name, _ in zip(waiting, range(8), strict=False)]
+    few = ", ".join(known) + (", ..." if len(waiting) > len(known) else "")
+    if not found:
+        raise ValueError(
+            f"{kind}.get returned nothing while {len(waiting)} requests are on their way ({few}): it must "
+            "wait until at least one is answered, or return an exception for each that never will be"
+        )
+    names = [name for name, _ in found]
+    unknown = [name for name in names if name not in waiting]
+    twice = [name for name in names if names.count(name) > 1] if len(set(names)) < len(names) else []
+    if unknown or twice:
+        wrong = f"{unknown[0]!r}, which is not on its way" if unknown else f"{twice[0]!r} twice"
+        raise ValueError(
+            f"{kind}.get answered {wrong}: each name that `put` was given is answered once; on their way are {few}"
+        )
+    return found
+
+
+class InTurn:
+    """The queue of a policy that has none: each `get` answers what one `put` asked, in their order, by `act_each`."""
+
+    def __init__(self, policy: Policy) -> None:
+        self._policy = policy
+        self._asked: deque[tuple[Any, ...]] = deque()
+
+    def put(self, *asked: Any) -> None:
+        """Note what is asked."""
+        self._asked.append(asked)
+
+    def get(self) -> list[tuple[int, Reply | Exception]]:
+        """Ask the policy; its exceptions are those of the requests at hand."""
+        names, *shown = self._asked.popleft()
+        try:
+            replies = act_each(self._policy, *shown)
+        except Exception as error:
+            return [(name, error) for name in names]
+        return list(zip(names, one_each(self._policy, replies, len(names)), strict=True))
+
+    def close(self) -> None:
+        """Forget what is asked."""
+        self._asked.clear()
+
+
 @dataclasses.dataclass(frozen=True)
 class Played:
-    """An episode that was played to its end.
-
-    Attributes:
-        task: id of its task.
-        outcome: what happened, or why it could not be scored.
-    """
+    """An episode that was played to its end: the id of its task; what happened, or why it could not be scored."""
 
     task: str
     outcome: Trajectory | str
 
 
 class LaneError(RuntimeError):
-    """Some lanes failed, and all others have played what was theirs.
+    """Some lanes failed, and all others have played their episodes.
 
     Attributes:
         failures: the exception of each lane that failed, by its number.
@@ -98,17 +204,17 @@ def collect_lanes(
 
     With one lane it is `collect`, to the last bit. With more, the table is a function of the environments' arguments,
     the policy, the tasks, `group_size` and `seed`: not of the number of lanes, of their sizes, or of how long a reply
-    took. That holds as far as the policy keeps to what it promises: a reply depends on its observation and on its own
-    random numbers. The decode loop and scripted policies do; a model computes with the same numbers in other batches,
-    which differ by rounding, and a server may promise less, see docs/samplers.md. It is not the table of `collect`,
-    whose replies take turns with one generator.
+    took. That holds as far as the policy keeps its promise: a reply depends on its observation and on its own random
+    numbers. The decode loop and scripted policies do; a model computes with the same numbers in other batches, which
+    differ by rounding, and a server may promise less, see docs/samplers.md. It is not the table of `collect`, whose
+    replies take turns with one generator.
 
     Args:
         lanes: vector environments with autoreset `DISABLED`, made alike, no two of them the same object. Episodes go to
             the places of all lanes in their order, and again from the first place on; those of one lane take their
             steps together.
-        policy: who acts. One with `reply_queue()` gives replies as they are finished (`agentgym.rollout.queue`);
-            another is asked lane by lane, and one warning says so, for nothing is gained.
+        policy: who acts. One with `reply_queue()` gives replies as they are finished (`ReplyQueue`); another is asked
+            lane by lane, and one warning says so, for nothing is gained.
         tasks: reset options, one mapping per group.
         group_size: episodes per task.
         seed: of the episodes and of the policy's draws.
@@ -151,8 +257,6 @@ def play_lanes(
         if finished:
             raise ValueError("a single lane is `collect`, which does not go on after a failure: make two lanes or more")
         return collect(lanes[0], policy, tasks=tasks, group_size=group_size, seed=seed, luck=luck, progress=progress)
-    if not tasks or group_size < 1:
-        raise ValueError(f"expected tasks and a group_size of at least 1, got {len(tasks)} and {group_size}")
     finished = {} if finished is None else finished
     episodes = _Episodes(tasks, group_size, seed, luck, finished)
     queue = reply_queue(policy)
@@ -196,13 +300,8 @@ class _Episodes(Episodes):
         self.new = set(range(self.count)) - finished.keys()
         # The generator of `collect` is the parent of these.
         self.rngs = list(map(np.random.default_rng, self.draws.spawn(self.count)))
-        self.names: dict[int, str] = {}
         for number, played in finished.items():
             self.begun(number, played.task)
-
-    def begun(self, number: int, task: str) -> None:
-        group = self.group(number)
-        check_same_task(group, self.tasks[group], self.names.setdefault(group, task), task)
 
     def table(self) -> StepTable:
         labels: dict[int, str] = {}
@@ -213,7 +312,7 @@ class _Episodes(Episodes):
             raise none_scored(unscored)
         warn_of_unscored(unscored, self.count)
         return StepTable.from_trajectories(
-            dataclasses.replace(outcome, group=labels[self.group(number)], trajectory=number)
+            dataclasses.replace(outcome, group=labels[number // self.group_size], trajectory=number)
             for number, outcome in outcomes
             if not isinstance(outcome, str)
         )
@@ -244,7 +343,7 @@ class _Lane:
     def begin(self, episodes: _Episodes) -> list[str]:
         """Reset for the next wave, and return the task ids of its episodes."""
         self.wave, self._first = self.waves.pop(0), self.builder.started
-        ids = begin_wave(self.stage, self.wave, episodes)
+        ids = self.stage.begin(self.wave, episodes)
         self.builder.reset(self.stage.infos, self.stage.active.copy(), ids)
         return ids
 
@@ -271,7 +370,7 @@ class _Lane:
         self.stage.step()
         for number, outcome in self.builder.ended().items():
             episode = self.wave[number - self._first]
-            episodes.finished[episode] = Played(episodes.names[episodes.group(episode)], outcome)
+            episodes.finished[episode] = Played(episodes.names[episode // episodes.group_size], outcome)
         self.builder.clear()
 
 

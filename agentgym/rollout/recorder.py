@@ -25,11 +25,7 @@ def none_scored(reasons: Sequence[str]) -> UnscoredError:
 
 @dataclass
 class _Episode:
-    """An episode that runs in a sub-environment.
-
-    One that was restored begins with a copy of `copied` steps of another; `family` is the number of the first episode
-    that they all go back to.
-    """
+    """A running episode; a restored one begins with `copied` steps of another, `family` numbers the first of them."""
 
     number: int
     group: Hashable
@@ -59,14 +55,18 @@ class TableBuilder:
     without success ends in an ordinary state (see `agentgym.trajectory.Ending`). Actions are `infos["command"]` where a
     reply wrapper provides it, else what was given to `step`.
 
-    An episode whose last info has `unscored` true is left out, and counted in `unscored`: nobody knows how good it was
-    (a judge did not answer, say), and its reward of 0 must not be learned from.
+    An episode whose last info has `unscored` true is left out: its grade is unknown (a judge did not answer, say), and
+    its reward of 0 must not be learned from.
+
+    Call `reset` with what `envs.reset` answered, `step` with what `envs.step` took and answered, then `table`.
 
     Args:
         num_envs: number of sub-environments.
         autoreset_mode: the environment's mode.
 
-    Call `reset` with what `envs.reset` answered, `step` with what `envs.step` took and answered, then `table`.
+    Attributes:
+        started: number of episodes begun so far; each has the number that it was begun with as its name.
+        unscored: why episodes were left out, in the order of their ends.
     """
 
     def __init__(self, num_envs: int, autoreset_mode: AutoresetMode) -> None:
@@ -75,9 +75,7 @@ class TableBuilder:
         self._running: list[_Episode | None] = [None] * num_envs
         self._finished: list[tuple[_Episode, Trajectory]] = []
         self.started = 0
-        """Number of episodes begun so far; each has the number that it was begun with as its name."""
         self.unscored: list[str] = []
-        """Why episodes were left out, in the order of their ends."""
         self._left_out: list[int] = []  # their numbers
 
     @property
@@ -105,13 +103,7 @@ class TableBuilder:
             if mask is None or mask[i]:
                 self._begin(i, infos, groups[i] if groups is not None else None)
 
-    def resume(
-        self,
-        i: int,
-        infos: Mapping[str, Any],
-        group: Hashable,
-        parent: tuple[int, int] | None,
-    ) -> None:
+    def resume(self, i: int, infos: Mapping[str, Any], group: Hashable, parent: tuple[int, int] | None) -> None:
         """Record in sub-environment i an episode that is cut from another one; what ran there is dropped.
 
         Args:
@@ -121,7 +113,8 @@ class TableBuilder:
             parent: name of that episode and `t` of the step after which; None: it is cut before its first step.
         """
         self._begin(i, infos, group)
-        self._of(i).begin, self._of(i).parent = 0 if parent is None else parent[1] + 1, parent
+        episode = self._of(i)
+        episode.begin, episode.parent = 0 if parent is None else parent[1] + 1, parent
 
     def snapshot(self, i: int) -> Any:
         """Return the episode of sub-environment i as recorded so far, a picklable value; None where none runs."""
@@ -129,14 +122,10 @@ class TableBuilder:
         return None if episode is None else replace(episode, steps=episode.steps.copy())
 
     def restore(self, indices: Sequence[int], states: Sequence[Any]) -> None:
-        """Go on recording from snapshots; what ran in these sub-environments is dropped.
+        """Go on recording from snapshots, one for each of some distinct sub-environments; what ran there is dropped.
 
-        An episode keeps its number when it still ran in one of them, and gets a new one else. In the table the steps
+        An episode keeps its number when it still ran in one of them, and else gets a new one. In the table the steps
         before a snapshot stand once: the other episodes are cut from the one that has them.
-
-        Args:
-            indices: sub-environments, distinct.
-            states: what `snapshot` returned, one for each.
         """
         replaced = {episode.number for i in indices if (episode := self._running[i]) is not None}
         for i, state in zip(indices, states, strict=True):
@@ -202,10 +191,9 @@ class TableBuilder:
                     self._begin(i, infos, None)
 
     def give_up(self, i: int, reply: Reply) -> None:
-        """End the running episode of a sub-environment where its policy wrote nothing (see `Reply.finish`).
+        """End, truncated, an episode whose policy wrote nothing (see `Reply.finish`).
 
-        The last row has the action `""`, which was not played: no reward, the state stays, and the episode is
-        truncated. What the environment does from here on is left out.
+        The last row has the action `""`, which was not played, no reward, and the state stays.
         """
         episode = self._of(i)
         episode.steps.append(Step(episode.t, episode.state, "", episode.state, 0.0, False, reply))

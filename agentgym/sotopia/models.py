@@ -17,8 +17,7 @@ from typing import Any, Self, TypeVar
 
 from agentgym.checks import suggest
 from agentgym.outside.chat.endpoint import ChatEndpoint
-from agentgym.outside.chat.json_answer import only_object
-from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest
+from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest, only_object
 from agentgym.outside.text import DataError, clean, quote
 from agentgym.sotopia.acts import KINDS, NONE, Act, Turn, parse
 from agentgym.sotopia.dialogue import DIMENSIONS, Dialogue, Failure, Rating, Verdict, View

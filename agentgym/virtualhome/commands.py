@@ -1,13 +1,13 @@
-"""What things are called, as in `chair 2`, and commands in these words."""
+"""Actions as lines of a script, `[PUTBACK] <cup> (6) <table> (5)`, and as commands in words, `put cup 1 on table 1`."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from agentgym.virtualhome.scene import Scene, positions
-from agentgym.virtualhome.script import Line
 
 #: Action -> the command; "{}" stands for a thing.
 TEMPLATES: Final[dict[str, str]] = {
@@ -49,14 +49,11 @@ Group = tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...], tuple[str, ...]
 
 
 class Phrases:
-    """The commands about one name alone, shared by all scenes that have a thing of this name.
-
-    Args:
-        name: such as "mug 1".
+    """The commands about one name alone, such as "mug 1"; all scenes with a thing of this name share them.
 
     Attributes:
         each: the command for every action of `PLACE`.
-        groups: lists of some of them, for whoever asks for the same again.
+        groups: commands for sets of actions, a cache of `admissible`.
     """
 
     __slots__ = ("each", "groups")
@@ -87,9 +84,6 @@ def _readings(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
 
 class Names:
     """The names of a scene's nodes: the class, and a number by the order of ids, as in `chair 2`.
-
-    Args:
-        scene: the scene.
 
     Attributes:
         of: name of each node, by position: "kitchen counter 1"; the character is "you".
@@ -136,15 +130,7 @@ class Names:
 
 
 class Words:
-    """The commands of one scene in words.
-
-    Args:
-        scene: the scene.
-
-    Attributes:
-        scene: the scene.
-        names: what its things are called.
-        phrases: commands about each node alone.
+    """The commands of one scene in words; `phrases` are those about each node alone.
 
     >>> from agentgym.virtualhome.scene import Node
     >>> scene = Scene([Node(1, "character", "Characters"), Node(2, "mug", "Things"), Node(7, "desk", "Furniture")], [])
@@ -187,3 +173,112 @@ class Words:
         """Return what a command says as a line of a script; None where it is not understood."""
         found = self.read(text)
         return None if found is None else Line(found[0], tuple([self.scene.things[node] for node in found[1]]))
+
+
+#: How many things each action is done with.
+PARAMETERS: Final[dict[str, int]] = {
+    **{action: template.count("{}") for action, template in TEMPLATES.items()}, "LOOKAT_SHORT": 1, "LOOKAT_LONG": 1,
+}  # fmt: skip
+#: Other spellings of an action.
+ALIASES: Final = {"LOOKAT_MEDIUM": "LOOKAT"}
+
+#: Longer lines, which no script has, are not remembered: they could fill the memory.
+_MOST_REMEMBERED: Final = 200
+_ACTION = re.compile(r"\[(\w+)\]")
+_SPACE = re.compile(r"\s*")
+
+
+class Line(NamedTuple):
+    """An action of `PARAMETERS`, and its things: (name in lower case with underscores, id)."""
+
+    action: str
+    things: tuple[tuple[str, int], ...] = ()
+
+    def __str__(self) -> str:
+        """Return the line as scripts write it."""
+        return f"[{self.action}]" + "".join(f" <{name}> ({number})" for name, number in self.things)
+
+
+class LineError(ValueError):
+    """A line says nothing that can be done; the message is the name of the original's exception, and its text."""
+
+
+def parse_line(text: str) -> Line:
+    """Return what a line says, in time linear in its length.
+
+    Raises:
+        LineError: "ScriptParseException: ..." or "ValueError", as the original has it.
+
+    >>> parse_line("[putback] <Coffee Cup> (6) <table> (5)")
+    Line(action='PUTBACK', things=(('coffee_cup', 6), ('table', 5)))
+    """
+    line, wrong = _remembered(text) if len(text) <= _MOST_REMEMBERED else _parse(text)
+    if line is None:
+        raise LineError(wrong)
+    return line
+
+
+@lru_cache(maxsize=8192)
+def _remembered(text: str) -> tuple[Line | None, str]:
+    return _parse(text)
+
+
+def _parse(text: str) -> tuple[Line | None, str]:
+    text = text.strip()
+    found = _ACTION.match(text)
+    if found is None:
+        return None, "ScriptParseException: Cannot parse action"
+    action = found[1].upper()
+    action = ALIASES.get(action, action)
+    if action not in PARAMETERS:
+        return None, f'ScriptParseException: Unknown action "{action}"'
+    things: list[tuple[str, int]] = []
+    for name, number in _things(text, found.end(1)):
+        try:
+            things.append((name.lower().replace(" ", "_"), int(number)))
+        except ValueError:
+            return None, "ValueError"
+    if len(things) != PARAMETERS[action]:
+        return None, (
+            f'ScriptParseException: Wrong number of parameters for "{action}". Got {len(things)}, '
+            f"expected {PARAMETERS[action]}"
+        )
+    return Line(action, tuple(things)), ""
+
+
+class _Next:
+    """Where a character comes next, asked for places that only grow: the text is read once."""
+
+    def __init__(self, text: str, character: str) -> None:
+        self.text, self.character, self.place = text, character, -1
+
+    def at(self, start: int) -> int:
+        """Return its place from `start` on, the length of the text where it does not come."""
+        if self.place < start:
+            place = self.text.find(self.character, start)
+            self.place = len(self.text) if place < 0 else place
+        return self.place
+
+
+def _things(text: str, start: int) -> list[tuple[str, str]]:
+    r"""Return what `<(.+?)>\s*\((.+?)\)` finds in the rest, one after the other; that pattern itself is quadratic."""
+    found: list[tuple[str, str]] = []
+    closing, bracket_end = _Next(text, ">"), _Next(text, ")")
+    line_end, bracket_line_end = _Next(text, "\n"), _Next(text, "\n")
+    opened = text.find("<", start)
+    while opened >= 0:
+        last = line_end.at(opened + 1)
+        closed = closing.at(opened + 2)
+        while closed < last:
+            space = _SPACE.match(text, closed + 1)
+            bracket = space.end() if space else closed + 1
+            if text.startswith("(", bracket) and bracket_end.at(bracket + 2) < bracket_line_end.at(bracket + 1):
+                end = bracket_end.at(bracket + 2)
+                found.append((text[opened + 1 : closed], text[bracket + 1 : end]))
+                opened = text.find("<", end)
+                break
+            closed = closing.at(closed + 1)
+        else:
+            # No `<` before the line's end can do better: it would have to end at one of the same places.
+            opened = text.find("<", last)
+    return found

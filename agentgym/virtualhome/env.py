@@ -10,11 +10,10 @@ from agentgym.checks import check_name, check_repairs, keywords_checked, real
 from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.tasks import check_split, choose, given
 from agentgym.vector import TextVectorEnv
-from agentgym.virtualhome.activity import Activity
-from agentgym.virtualhome.episode import Episode
+from agentgym.virtualhome.activity import Activity, Episode
 from agentgym.virtualhome.hindsight import chores_done, id_with
 from agentgym.virtualhome.rules import REPAIRS
-from agentgym.virtualhome.spa import activity as spa
+from agentgym.virtualhome.spa import episode as spa
 from agentgym.virtualhome.tasks import Activities, find_activities, narrowed
 
 INSTRUCTIONS = (
@@ -86,12 +85,12 @@ class VirtualHomeEnv(TextEnv[str]):
             goal is empty, or true at the start, are left out: `tasks.degenerate()` names them.
         reward: reward for achieving the goal.
         protocol: "numbered", the one above, or "spa", that of SPA, STeCa and HISR, see
-            `agentgym.virtualhome.spa.activity`: the simulator "head" with the repairs "find", "cycles" and
+            `agentgym.virtualhome.spa.episode`: the simulator "head" with the repairs "find", "cycles" and
             "grab_place"; action strings or whole replies with `Action: `; things by their class alone, resolved as the
             papers do (drawn from `np_random` where nothing decides); and their observations, which show what is close
             and held. Their goal is "strict".
         repairs: names of repairs of the rules (`agentgym.virtualhome.rules.REPAIRS`), or "all"; with `protocol="spa"`
-            of `agentgym.virtualhome.spa.activity.REPAIRS`.
+            of `agentgym.virtualhome.spa.episode.REPAIRS`.
         house_seed: another number gives other generated houses and activities (generated ones only, as the next one:
             with published tasks it is an error).
         num_activities: generated activities of each split; None for 4,080 and 204. Another number changes no activity,

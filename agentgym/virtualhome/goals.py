@@ -11,12 +11,10 @@ from agentgym.virtualhome.scene import RELATION_NAMES, STATE_NAMES, STATES, WIDT
 
 
 class Deed(NamedTuple):
-    """Something that has to be done, not only to be so.
+    """Something that has to be done, not only to be so: any of some actions, in capitals.
 
-    Attributes:
-        actions: names of actions of which any will do, in capitals.
-        node: id of what it is done to (its first parameter); None for anything.
-        given: what must be so once it is done, a goal without deeds; None for nothing.
+    `node` is the id of what it is done to (its first parameter), None for anything; `given` is what must be so once it
+    is done, a goal without deeds.
     """
 
     actions: tuple[str, ...]
@@ -55,11 +53,7 @@ class Goal:
         return [sorted(self.states), exact, sorted(self.edges), sorted(self.without), deeds]
 
     def tests(self, scene: Scene) -> Tests:
-        """Return the goal as tests on the cells of a scene and of its episodes.
-
-        Raises:
-            ValueError: when the goal names a node, state or relation that the scene has not.
-        """
+        """Return the goal as tests on a scene's cells, or raise a ValueError for what the scene has not."""
         return Tests(self, scene)
 
 
@@ -68,11 +62,7 @@ Test = tuple[int, int, int]
 
 
 class Tests:
-    """A goal of one scene, ready to be asked of cells (see `agentgym.virtualhome.scene`).
-
-    Args:
-        goal: the goal.
-        scene: where it is to be achieved.
+    """A goal of one scene as tests on cells (see `agentgym.virtualhome.scene`).
 
     Attributes:
         cells: one test for each conjunct that is no deed.
@@ -85,47 +75,25 @@ class Tests:
     def __init__(self, goal: Goal, scene: Scene) -> None:
         self.cells: tuple[Test, ...] = _tests(goal, scene)
         self.deeds: tuple[tuple[frozenset[str], int, tuple[Test, ...]], ...] = tuple(
-            [
-                (
-                    frozenset(deed.actions),
-                    -1 if deed.node is None else _position(scene, deed.node),
-                    _tests(deed.given, scene) if deed.given else (),
-                )
-                for deed in goal.deeds
-            ]
-        )
+            [(frozenset(actions), -1 if node is None else _position(scene, node), _tests(given or Goal(), scene))
+             for actions, node, given in goal.deeds]
+        )  # fmt: skip
         self.size = len(self.cells) + len(self.deeds)
         self.at_start = self.size - self.missing(scene.cells, 0)
 
     def missing(self, cells: Sequence[int], done: int) -> int:
-        """Return how many conjuncts are not satisfied.
-
-        Args:
-            cells: of the scene, or of an episode in it.
-            done: how many of the deeds have been done.
-        """
+        """Return how many conjuncts are not satisfied in some cells when `done` of the deeds have been done."""
         left = len(self.deeds) - done
         for slot, bits, wanted in self.cells:
             left += cells[slot] & bits != wanted
         return left
 
-    def score(self, cells: Sequence[int], done: int) -> float:
-        """Return the share that is achieved, from 0 (no more than at the start) to 1 (everything)."""
-        return self.share(self.missing(cells, done))
-
     def share(self, left: int) -> float:
-        """Return the same by the number of conjuncts that are not satisfied."""
+        """Return the share that is achieved, from 0 (as at the start) to 1, when `left` conjuncts are missing."""
         return max(0.0, 1 - left / (self.size - self.at_start)) if left else 1.0
 
     def advance(self, cells: Sequence[int], done: int, action: str, position: int) -> int:
-        """Return how many deeds are done after an action that has just succeeded.
-
-        Args:
-            cells: after the action.
-            done: deeds done before.
-            action: its name, in capitals.
-            position: of its first parameter; -1 where it has none.
-        """
+        """Return how many deeds are done after an action on a position (-1 for none) has just succeeded."""
         if done == len(self.deeds):
             return done
         actions, node, given = self.deeds[done]

@@ -55,12 +55,9 @@ Part = tuple[int, int] | tuple[int, int, int]
 
 
 class Chore(NamedTuple):
-    """Something to be done.
+    """Something to be done: a family of `MOST_THINGS`, things by position in the order of their names, and a place.
 
-    Attributes:
-        family: one of `MOST_THINGS`.
-        things: what it is about, by position, in the order of their names.
-        place: where they go; -1 where they stay or are put on.
+    The place is -1 where things stay, or are put on.
     """
 
     family: str
@@ -69,14 +66,7 @@ class Chore(NamedTuple):
 
 
 def chores_done(activity: Activity, cells: Sequence[int]) -> list[Chore]:
-    """Return the chores, but the activity's own, that are done, easier ones first.
-
-    Nothing counts that was so at the start.
-
-    Args:
-        activity: the activity whose house it is.
-        cells: how the house is now, see `agentgym.virtualhome.scene`.
-    """
+    """Return the chores, but the activity's own, that are done now and were not at the start; easier ones first."""
     scene, names = activity.scene, activity.lexicon.names
     together: dict[tuple[str, int], list[int]] = {}
     for node in names.in_order((1 << scene.size) - 1):
@@ -153,16 +143,8 @@ def with_chore(activity: Activity, name: str) -> Activity:
                 f"chore {name!r:.200}: in {activity.task_id!r} that is done at the start, or cannot be done with "
                 f"{activity.lexicon.names.of[thing]!r:.100}; choose one that is to be done"
             )
-    sentence = _sentence(activity, chore)
-    return replace(
-        activity,
-        task_id=id_with(activity, chore),
-        task_type=family,
-        title=sentence,
-        description=sentence,
-        goal=goal_of(scene, chore),
-        program=(),
-    )
+    said, task_id, goal = _sentence(activity, chore), id_with(activity, chore), goal_of(scene, chore)
+    return replace(activity, task_id=task_id, task_type=family, title=said, description=said, goal=goal, program=())
 
 
 def _places(scene: Scene, node: int, cells: Sequence[int]) -> Iterator[tuple[str, int]]:

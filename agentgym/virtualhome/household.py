@@ -35,11 +35,9 @@ _MOST_WAYS = 64
 
 
 class Rule(NamedTuple):
-    """An action.
+    """An action: check(household, node, ...) returns what effect(household, that, node, ...) needs to know, or raises.
 
-    Attributes:
-        check: (household, node, ...) -> what the effect needs to know; raises `Refused` or `OriginalError`.
-        effect: (household, what `check` returned, node, ...); None for actions that leave nothing behind.
+    Without an effect an action leaves nothing behind.
     """
 
     check: Callable[..., Any]
@@ -55,12 +53,7 @@ class OriginalError(Exception):
 
 
 class Household(State):
-    """A state with the questions of the rules. Positions and sets as in `State`.
-
-    Args:
-        scene: where the episode begins.
-        dialect: "v1" or "head".
-        repairs: names of `agentgym.virtualhome.rules.REPAIRS`.
+    """A state with the questions of the rules; arguments as those of `rules.World`.
 
     Attributes:
         v1: the dialect is "v1".
@@ -108,11 +101,12 @@ class Household(State):
             raise Refused(f"{self.scene.shown[node]} is inside other closed thing")
 
     def need_hand(self) -> int:
-        """Need an empty hand, and return its relation."""
-        hand = self.free_hand()
-        if hand is None:
-            raise Refused(f"{self.me} does not have a free hand")
-        return hand
+        """Need an empty hand, and return its relation, the right one first."""
+        if not self.cells[self._me + HOLDS_RH]:
+            return HOLDS_RH
+        if not self.cells[self._me + HOLDS_LH]:
+            return HOLDS_LH
+        raise Refused(f"{self.me} does not have a free hand")
 
     def need_held(self, node: int) -> None:
         """Need a node in a hand."""
@@ -128,12 +122,6 @@ class Household(State):
     def seated(self) -> bool:
         """Say whether the character sits or lies."""
         return bool((self.cells if self._posture_is_now else self.scene.cells)[self._posture_cell] & (SITTING | LYING))
-
-    def free_hand(self) -> int | None:
-        """Return the relation of an empty hand, the right one first; None where both hold something."""
-        if not self.cells[self._me + HOLDS_RH]:
-            return HOLDS_RH
-        return None if self.cells[self._me + HOLDS_LH] else HOLDS_LH
 
     def held(self) -> list[int]:
         """Return what is in the hands, the left one first."""
@@ -290,9 +278,7 @@ class Household(State):
 class _Doors:
     """The doors of a scene, which no action moves; ways through them are remembered.
 
-    Args:
-        scene: the scene.
-        cpython: a door joins the first two nodes that it is between, in this order of sets.
+    A door joins the first two nodes that it is between, in the order of sets.
 
     Attributes:
         passages: which rooms have which doors.
@@ -332,12 +318,7 @@ class _Doors:
         return rooms
 
     def ways(self, start: int, closed: int) -> dict[int, tuple[int, int]]:
-        """Return for every room that can be reached the one before it, and the door between them.
-
-        Args:
-            start: a room with doors.
-            closed: the doors that are closed, as a set.
-        """
+        """Return for every room that can be reached the one before it, and the door between them."""
         ways = self._ways.get((start, closed))
         if ways is not None:
             return ways

@@ -19,11 +19,7 @@ def something_done(state: Hashable, action: Hashable, next_state: Hashable) -> b
     """Say whether a step changed the house, what is held or worn, or the posture, or did a deed of the goal.
 
     For `wrappers.credit.segments.by_event`: coming closer to something and looking at it belong to what is done there.
-
-    Args:
-        state: exact state, as `state_key` says it.
-        action: the command.
-        next_state: exact state after the step, with or without the mark of an end.
+    States are those of `state_key`, with or without the mark of an end.
     """
     if str(action).strip().startswith(_MOVES):
         return _deeds(state) != _deeds(next_state)
@@ -41,14 +37,8 @@ def _unmarked(state: Hashable) -> str:
 def state_key(state: State, shown: str, known: int, done: int) -> str:
     """Return a text that two states of a task share only if they are equal.
 
-    It holds what is given to begin with, the fingerprint of the graph (128 bits, see `State.fingerprint`), what was
-    discovered, where things were grabbed, and how many deeds are done.
-
-    Args:
-        state: of an episode with `set_order="lowest id"`.
-        shown: something about the state that tells it from others at a glance.
-        known: the nodes that were discovered, as a set.
-        done: deeds that have been done.
+    It holds `shown` (where the character is, what it holds), the fingerprint of the graph (128 bits, see
+    `State.fingerprint`), the nodes that were discovered, where things were grabbed, and how many deeds are done.
     """
     places = ""
     if state.places:

@@ -6,11 +6,10 @@ from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 from agentgym.checks import suggest
-from agentgym.virtualhome import handling, moving, using
-from agentgym.virtualhome.handling import Unchanged
-from agentgym.virtualhome.household import Household, OriginalError, Refused, Rule
+from agentgym.virtualhome.actions import RULES, Unchanged
+from agentgym.virtualhome.commands import Line, LineError, parse_line
+from agentgym.virtualhome.household import Household, OriginalError, Refused
 from agentgym.virtualhome.scene import RELATION_NAMES, STATES, WIDTH, Edge, Scene, members, states_of
-from agentgym.virtualhome.script import Line, LineError, parse_line
 
 DIALECTS: Final = ("v1", "head")
 
@@ -32,18 +31,14 @@ REPAIRS: Final[dict[str, str]] = {
     "take_off": "in dialect 'head' PUTOFF takes clothes off (the original raises TypeError)",
 }
 
-RULES: Final[dict[str, Rule]] = {**moving.RULES, **handling.RULES, **using.RULES}
 #: Actions that discover the thing they are done with; in dialect "v1" all others need it to be discovered.
 DISCOVERING: Final = frozenset({"WALK", "RUN", "FIND"})
 
 
 class Result(NamedTuple):
-    """What came of a line.
+    """The result of a line: whether it was done; the original's messages, without their tail ` when executing ...`.
 
-    Attributes:
-        ok: it was done.
-        messages: what the original says, mostly why it was not done; without its tail ` when executing ...`.
-        exception: the exception that the original raises, by name, and with its text for exceptions of its own; None.
+    `exception` is the name of what the original raises, with its text for exceptions of its own.
     """
 
     ok: bool
@@ -55,12 +50,7 @@ _DONE: Final = Result(True)
 
 
 class Changes(NamedTuple):
-    """What the last line changed, by id.
-
-    Attributes:
-        added, removed: edges.
-        states: (id, sorted states) of nodes that have other states now.
-    """
+    """Edges that the last line added and removed, and (id, sorted states) of nodes that have other states now."""
 
     added: list[Edge]
     removed: list[Edge]

@@ -42,14 +42,9 @@ _STATE = {name: 1 << number for number, name in enumerate(STATE_NAMES)}
 
 
 class Node(NamedTuple):
-    """One thing, room or person.
+    """One thing, room or person: its number in the data, its class in lower case with underscores, ...
 
-    Attributes:
-        id: its number in the data, unique in its graph.
-        class_name: what it is, in lower case with underscores.
-        category: "Rooms" for rooms; otherwise not looked at.
-        properties: what can be done with it, of `PROPERTY_NAMES`; never changes.
-        states: of `STATE_NAMES`, at the beginning.
+    `category` is "Rooms" for rooms, and otherwise not used; `properties` never change; `states` are the first ones.
     """
 
     id: int
@@ -72,11 +67,7 @@ def members(nodes: int) -> Iterator[int]:
 
 
 def positions(nodes: int) -> list[int]:
-    """Return what `members` yields: faster where all of it is wanted.
-
-    >>> positions(0b10110)
-    [1, 2, 4]
-    """
+    """Return what `members` yields: faster where all of it is wanted."""
     found = []
     while nodes:
         low = nodes & -nodes
@@ -139,12 +130,11 @@ class Scene:
         self.having = dict.fromkeys(PROPERTY_NAMES, 0)
         self._orders: dict[int, tuple[int, ...]] = {}
         self._fill([], nodes, {}, edges, ())
-        if len(self._members_of("character")) != 1:
-            raise ValueError(
-                f"Scene: a graph has exactly one node of the class 'character', here are "
-                f"{len(self._members_of('character'))}"
-            )
-        self.character = self._members_of("character")[0]
+        characters = positions(self.classes.get("character", 0))
+        if len(characters) != 1:
+            found = len(characters)
+            raise ValueError(f"Scene: a graph has exactly one node of the class 'character', here are {found}")
+        self.character = characters[0]
 
     def changed(
         self,
@@ -171,7 +161,7 @@ class Scene:
         scene.index, scene.classes, scene.having = dict(self.index), dict(self.classes), dict(self.having)
         scene._orders = {}
         scene._fill(list(self.cells), nodes, states or {}, add, remove)
-        if len(scene._members_of("character")) != 1:
+        if scene.classes["character"].bit_count() != 1:
             raise ValueError("Scene.changed: a second node of the class 'character'; a graph has exactly one")
         return scene
 
@@ -231,9 +221,6 @@ class Scene:
                 return found
             scene = scene._base
         return ()
-
-    def _members_of(self, class_name: str) -> list[int]:
-        return list(members(self.classes.get(class_name, 0)))
 
     def _fill(
         self,

@@ -37,11 +37,7 @@ class _Row:
 
 
 class SetOrder:
-    """The sets of one episode.
-
-    Args:
-        scene: the scene, whose `order` says how its edges were listed.
-    """
+    """The sets of one episode; `Scene.order` says how edges were listed."""
 
     __slots__ = ("_copies", "_rows", "_scene")
 

@@ -30,12 +30,10 @@ from agentgym.virtualhome.set_order import SetOrder
 #: others. In place of a cell, `_BOOK` marks entries of `places`, `found` and `renewed`, `BOTH` CLOSE relations of one
 #: node, both ways at once, with (its cell, what it was), and `SetOrder` has -2.
 _BOOK: Final = -1
-# The fingerprint of a state is the sum over its cells of pseudo-random factors, see `State.fingerprint`.
-#: Modulus of the sum, the largest prime below 2**128.
-PRIME: Final = (1 << 128) - 159
-#: In place of a cell in the log of a `State`: a node's CLOSE relations, both ways at once, with (cell, what it was).
 BOTH: Final = -3
-#: Factor of every cell; those of SOURCES are 0, they say nothing new.
+#: The modulus of `State.fingerprint`, the largest prime below 2**128, and the factor of every cell in it; those of
+#: SOURCES are 0, they say nothing new.
+PRIME: Final = (1 << 128) - 159
 WEIGHTS: list[int] = []
 #: The cells of CLOSE among them.
 _CLOSE_CELLS: Final[set[int]] = set()
@@ -46,12 +44,8 @@ TO_CLOSE: Final = WIDTH - CLOSE
 class Snapshot(NamedTuple):
     """An exact state, hashable and picklable; equal for equal states (with `set_order="cpython"`: and equal pasts).
 
-    Attributes:
-        cells: (cell, value) of the cells that differ from the scene, sorted by cell; without those of SOURCES.
-        places: `State.places` as sorted pairs.
-        found: `State.found`, sorted.
-        renewed: `State.renewed` in order.
-        order: what `SetOrder.get_state` returned, None without one.
+    `cells` are (cell, value) of the cells that differ from the scene, without those of SOURCES; the others are the
+    attributes of `State`, sorted (`renewed` in order), and what `SetOrder.get_state` returned.
     """
 
     cells: tuple[tuple[int, int], ...]

@@ -12,8 +12,7 @@ from agentgym.virtualhome.activity import Activity
 from agentgym.virtualhome.generated.activities import GeneratedActivities
 from agentgym.virtualhome.hindsight import Chore
 from agentgym.virtualhome.official.dataset import OfficialActivities
-from agentgym.virtualhome.official.files import VARIABLE
-from agentgym.virtualhome.official.goals import KINDS
+from agentgym.virtualhome.official.files import KINDS, VARIABLE
 
 #: Value of `data` that asks for generated activities whatever the variable VIRTUALHOME_DATA says.
 GENERATED = "generated"
@@ -60,16 +59,11 @@ def narrowed(activities: Activities, kinds: Any) -> Activities:
 
 
 def find_activities(data: Any, goal: Any, generator: Mapping[str, Any]) -> Activities:
-    """Return the published tasks of `data` (or of $VIRTUALHOME_DATA when it is None), else generated ones.
-
-    Args:
-        data: a folder, `GENERATED`, or None.
-        goal: kind of the goals of published tasks.
-        generator: arguments of `GeneratedActivities`; with published tasks only their defaults are possible.
+    """Return the published tasks of a folder (None: of $VIRTUALHOME_DATA if that is set), or generated ones.
 
     Raises:
-        ValueError: when `data` is something else, or a folder without tasks, when there is no such kind of goals, and
-            for arguments of the generator with published tasks.
+        ValueError: for other `data`, a folder without tasks, an unknown kind of goals, and for arguments of the
+            generator other than their defaults with published tasks.
     """
     check_name(goal, KINDS, "goal")
     if data is None:

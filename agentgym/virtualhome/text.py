@@ -55,12 +55,7 @@ def room_of(state: State, node: int) -> int:
 
 
 class View:
-    """What is shown of the states of one scene; how things look is remembered.
-
-    Args:
-        names: of the scene's things.
-        scene: the scene.
-    """
+    """What is shown of the states of one scene; how things look is remembered."""
 
     def __init__(self, names: Names, scene: Scene) -> None:
         self._names = names
@@ -72,12 +67,7 @@ class View:
         self._places: dict[tuple[int, int], str] = {}
 
     def surroundings(self, state: State, where: str) -> str:
-        """Return the text of a state: a line for room and posture, one for what is near, one for hands and clothes.
-
-        Args:
-            state: the state.
-            where: its `location`.
-        """
+        """Return the text of a state: a line for room and posture (`location`), what is near, hands and clothes."""
         cells, own = state.cells, self._me
         held, looks = cells[own + HOLDS_RH] | cells[own + HOLDS_LH], "nothing"
         near = cells[own + CLOSE] & self._seen & ~held
@@ -163,13 +153,7 @@ def _words(bits: int) -> str:
 
 
 def failure(messages: Iterable[str], names: Names, scene: Scene) -> str:
-    """Return why nothing happened: the simulator's messages, with things as they are called here.
-
-    Args:
-        messages: such as "<character> (65) is not close to <mug> (7)".
-        names: of the scene's things.
-        scene: the scene.
-    """
+    """Return why nothing happened: messages such as "<character> (65) is not close to <mug> (7)" with our names."""
 
     def called(found: re.Match[str]) -> str:
         position = scene.index.get(int(found[1]))

@@ -12,11 +12,10 @@ from agentgym.core import Info, TextEnv, TextSpace
 from agentgym.tasks import check_split, choose
 from agentgym.vector import TextVectorEnv
 from agentgym.webshop.expert import expert_action
-from agentgym.webshop.generated.noise import Adverts
 from agentgym.webshop.goals import Wish
 from agentgym.webshop.keys import chosen, option_key
-from agentgym.webshop.nouns import Tagger
-from agentgym.webshop.pages import TEXT, nodes, page_text, text, text_rich
+from agentgym.webshop.pages import TEXT, Adverts, nodes, page_text, text, text_rich
+from agentgym.webshop.reward import Tagger
 from agentgym.webshop.search.search import Recent
 from agentgym.webshop.session import RESULTS, Session
 from agentgym.webshop.shop import GENERATED, open_tasks
@@ -125,7 +124,7 @@ class WebShopEnv(TextEnv[str]):
         observation_mode: "text", "text_rich" or "url".
         search: "bm25", or "lucene" for pyserini.
         noun_tagger: which words of a title are nouns: "words", "spacy", "table:<file>" or a function from a title to
-            its nouns, see `agentgym.webshop.nouns.make_tagger`.
+            its nouns, see `agentgym.webshop.reward.make_tagger`.
         reward: for a purchase that scores 1; None for the score as the reward of any purchase.
         repairs: names of repairs, or "all".
         noise: probabilities that a page has adverts, and that each place of such a page has one; None for none.
@@ -251,7 +250,7 @@ class WebShopEnv(TextEnv[str]):
         page, purchase, options = session.page, session.purchase, session.options
         kind = page.kind
         searching = kind == "index"
-        # `keys.page_name` and `keys.exact_key`, from parts that are written once for many steps
+        # the page's name and the exact state, from parts that are written once for many steps
         if kind == "results":
             key = name = f"results {session.place}"
         else:

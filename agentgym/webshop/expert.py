@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from agentgym.webshop.catalogue.product import Product
+from agentgym.webshop.catalogue import Product
 from agentgym.webshop.goals import Goal
 from agentgym.webshop.pages import PER_PAGE
 from agentgym.webshop.player import keywords

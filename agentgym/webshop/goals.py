@@ -14,8 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.webshop.catalogue.catalogue import Catalogue
-from agentgym.webshop.catalogue.product import Options, Product
+from agentgym.webshop.catalogue import Catalogue, Options, Product
 
 _LIMITS = tuple([10.0 * i for i in range(1, 100)])
 _CANDIDATES = 4
@@ -35,11 +34,7 @@ class Goal(NamedTuple):
     """A request and, hidden behind it, the product that it was made from.
 
     Attributes:
-        asin: the product.
-        name: the product's title.
-        category: the product's category.
-        query: the product's query.
-        product_category: the product's path of departments.
+        asin, name, category, query, product_category: of the product; its name is the title.
         instruction: the request in words, as on every page.
         attributes: attributes that the purchase should have.
         options: wished options: (name, value) pairs of a synthetic goal, bare values of a human one. The original
@@ -75,12 +70,7 @@ class Wish(NamedTuple):
 
 
 class Goals(ABC):
-    """Goals in the original's order.
-
-    Attributes:
-        kind: "synthetic" or "human".
-        products: position of each goal's product.
-    """
+    """Goals in the original's order, of a kind, "synthetic" or "human"; `products` has each goal's product."""
 
     kind: str
     products: NDArray[np.int32]
@@ -160,12 +150,8 @@ def _order(count: int) -> NDArray[np.int64]:
 class SyntheticGoals(Goals):
     """One goal for every way to choose the options of every product that somebody asks for.
 
-    Goals are numbers (product, choice, limit) until one is asked for.
-
-    Args:
-        catalogue: the products.
-        prices: what each of them costs.
-        rng: draws one limit for each product that somebody asks for, in order.
+    Goals are numbers (product, choice, limit) until one is asked for. `rng` draws one limit for each product that
+    somebody asks for, in order.
 
     Raises:
         ValueError: when there are more than `MOST_GOALS`.
@@ -213,11 +199,8 @@ class SyntheticGoals(Goals):
 class HumanGoals(Goals):
     """One goal for every request that a person wrote and that names an attribute.
 
-    Args:
-        catalogue: the products.
-        prices: what each of them costs.
-        rng: draws one limit for each of these requests, in order of the products.
-        requests: the requests of each asin; those of products that the catalogue lacks are left out.
+    `rng` draws one limit for each, in order of the products. Requests for products that the catalogue lacks are left
+    out.
     """
 
     kind = "human"
@@ -245,13 +228,7 @@ class HumanGoals(Goals):
 
 
 class GivenGoals(Goals):
-    """Goals from a list.
-
-    Args:
-        catalogue: the products; every goal's product must be there.
-        goals: in their order.
-        kind: "synthetic" or "human".
-    """
+    """Goals from a list, in their order; every goal's product must be in the catalogue."""
 
     def __init__(self, catalogue: Catalogue, goals: Sequence[Goal], kind: str) -> None:
         self.kind = kind

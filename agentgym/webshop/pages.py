@@ -1,4 +1,4 @@
-"""The pages of the shop: what stands on them in order, what can be clicked, and how they read as text."""
+"""The pages of the shop: what stands on them in order, what can be clicked, their text, and adverts between lines."""
 
 from __future__ import annotations
 
@@ -6,10 +6,14 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache, partial
 from itertools import chain
 from json.encoder import encode_basestring_ascii as _write
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from agentgym.webshop.catalogue.catalogue import Catalogue
-from agentgym.webshop.catalogue.product import Product
+import numpy as np
+
+from agentgym.checks import real
+from agentgym.webshop.catalogue import Catalogue, Product
+from agentgym.webshop.generated.departments import KINDS
+from agentgym.webshop.generated.generator import ENDINGS, OPENINGS
 
 TEXT, BUTTON, LINK, OPTION = "text", "button", "link", "option"
 SEARCH, BACK, PREVIOUS, NEXT, BUY = "Search", "Back to Search", "< Prev", "Next >", "Buy Now"
@@ -66,7 +70,7 @@ class Page:
 
     Args:
         kind: "index", "results", "item", "sub" or "done".
-        name: what `keys.page_name` gives; "" for results, whose name is the visitor's query.
+        name: of the page without what was chosen on it; "" for results, whose name is the visitor's query.
         lead: what stands before the request; without nodes there is no request either.
         line: `text` of what stands after it.
         body: returns that as nodes, when they are asked for.
@@ -179,13 +183,7 @@ def _results_body(listings: Sequence[Listing], count: str, buttons: tuple[str, .
 
 
 def results_page(listings: Sequence[Listing], number: int, total: int) -> Page:
-    """Return a page of search results.
-
-    Args:
-        listings: of the products on this page.
-        number: of the page, from 1.
-        total: number of all results.
-    """
+    """Return a page of search results by its number from 1, with the number of all results."""
     buttons, known, commands = (
         (_LATER_BUTTONS, _ON_LATER, _LATER_COMMANDS) if number > 1 else (_FIRST_BUTTONS, _ON_FIRST, _FIRST_COMMANDS)
     )
@@ -275,11 +273,7 @@ def done_page(asin: str, options: Mapping[str, str], score: float) -> Page:
 
 
 class Pages:
-    """The pages of a catalogue; those asked for last are kept, and what results show of products.
-
-    Args:
-        catalogue: the products.
-    """
+    """The pages of a catalogue; those asked for last are kept, and what results show of products."""
 
     def __init__(self, catalogue: Catalogue) -> None:
 
@@ -309,12 +303,7 @@ class Pages:
 
 
 def page_text(page: Page, request: str | None) -> str:
-    """Return a page as plain text: what `pages.text` gives for all its nodes.
-
-    Args:
-        page: the page.
-        request: `pages.text` of the request's nodes; None when there are none.
-    """
+    """Return `text` of all nodes of a page; `request` is that of the request's nodes, None without any."""
     if not page.lead_text:
         return page.body_text
     between = SEPARATOR if request is None else f"{SEPARATOR}{request}{SEPARATOR}"
@@ -346,3 +335,55 @@ def text_rich(nodes: Iterable[Node], url: str, visited: Collection[str]) -> str:
             line = content
         lines.append(line + "\n")
     return "".join([*reversed(chosen), *lines])
+
+
+_ADVERTS = (
+    "Sponsored: {maker} {kind}, now from ${price}",
+    "Advert: {kind} week at {maker}, save {percent} percent",
+    "{maker} recommends: the {kind} for ${price}",
+    "Others who came here bought a {kind} by {maker}",
+    "Advert: {maker} ships every {kind} for free",
+)
+
+
+class Adverts:
+    """Puts adverts on pages: they can be read, not clicked, and change nothing else.
+
+    With probability `page` a view of a page carries adverts; then each place before and after its lines has one with
+    probability `slot`. Two views of the same page seldom look the same, so that states can no longer be told by exact
+    comparison of texts.
+
+    >>> [node.text for node in Adverts(1.0, 1.0).around([Node(TEXT, "Search")], (5, 0))]
+    ['Sponsored: Pelford Hot Sauce, now from $31', 'Search', 'Sponsored: Norosa Eye Shadow Palette, now from $5']
+    """
+
+    def __init__(self, page: Any, slot: Any) -> None:
+        self.page = real("noise: the probability of a page", page, 0, 1, expected="in 0..1")
+        self.slot = real("noise: the probability of a slot", slot, 0, 1, expected="in 0..1")
+
+    def around(self, nodes: Iterable[Node], view: tuple[int, int]) -> list[Node]:
+        """Return the nodes with adverts before, between and after them.
+
+        Args:
+            nodes: what stands on the page below the request, which stays where it is.
+            view: seed of the episode and number of the step: the same view shows the same adverts.
+        """
+        given = list(nodes)
+        rng = np.random.default_rng(view)
+        if rng.random() >= self.page:
+            return given
+        places = rng.random(len(given) + 1) < self.slot
+        found = []
+        for place, node in zip(places.tolist(), [*given, None], strict=True):
+            if place:
+                found.append(Node(TEXT, _advert(rng)))
+            if node is not None:
+                found.append(node)
+        return found
+
+
+def _advert(rng: np.random.Generator) -> str:
+    maker = OPENINGS[rng.integers(len(OPENINGS))] + ENDINGS[rng.integers(len(ENDINGS))]
+    kind = KINDS[rng.integers(len(KINDS))].name.title()
+    template = _ADVERTS[rng.integers(len(_ADVERTS))]
+    return template.format(maker=maker, kind=kind, price=rng.integers(5, 100), percent=5 * rng.integers(1, 15))

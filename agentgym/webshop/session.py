@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from agentgym.outside.text import MOST_CHARACTERS
-from agentgym.webshop.catalogue.catalogue import Catalogue
-from agentgym.webshop.catalogue.product import Product
+from agentgym.webshop.catalogue import Catalogue, Product
 from agentgym.webshop.goals import Goal
 from agentgym.webshop.pages import (
     BACK,
@@ -53,14 +52,7 @@ Grade = Callable[[int, Mapping[str, str], Goal], Purchase]
 
 @dataclass(frozen=True)
 class Shop:
-    """What all sessions in a shop share.
-
-    Attributes:
-        catalogue: the products.
-        search: finds products by words.
-        grade: grades a purchase.
-        pages: the pages of the catalogue.
-    """
+    """What all sessions in a shop share."""
 
     catalogue: Catalogue
     search: Search
@@ -90,18 +82,10 @@ def parse(command: str, brackets: bool = False) -> tuple[str, str]:
 
 
 class Session:
-    """One visit with one goal, from the index page on.
-
-    Args:
-        shop: where.
-        goal: what for.
-        name: the session id in URLs.
-        seed: of the products that the query `<r>` draws.
-        brackets: see `parse`.
+    """One visit with one goal, from the index page on; `name` is the session id in URLs.
 
     Attributes:
         request_text: the goal's words as they stand on a page in plain text; None when they do not.
-        page: the page shown.
         query: what was searched for; None before.
         number: of the page of results.
         product: position of the product that was opened last; None on results.
@@ -109,10 +93,9 @@ class Session:
         visited: positions of the products opened since the index page.
         purchase: what the last purchase is worth; None before.
         sub: the page below the product's page, "" elsewhere.
-        draws: how often the query `<r>` was answered, each time with other products.
-        seed: as given; another one may be set for the next draws.
+        draws: how often the query `<r>` was answered, each time with other products, drawn with `seed`.
         place: number and query of the results behind the page, as keys name them; "" before a search.
-        choice: for whoever writes the options down in several forms, to keep them; None whenever they change.
+        choice: two texts of the options, kept by the environment; None whenever they change.
     """
 
     def __init__(self, shop: Shop, goal: Goal, name: str, seed: int = 0, brackets: bool = False) -> None:

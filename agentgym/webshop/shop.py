@@ -16,15 +16,13 @@ from typing import Any, TypeVar
 from agentgym.checks import check_name
 from agentgym.outside.files import cache_folder, fingerprint, new_folder
 from agentgym.outside.text import DataError
-from agentgym.webshop.catalogue import store
-from agentgym.webshop.catalogue.catalogue import Catalogue, MemoryCatalogue, draw_prices, known_prices
-from agentgym.webshop.catalogue.product import Product
+from agentgym.webshop import store
+from agentgym.webshop.catalogue import Catalogue, MemoryCatalogue, Product, draw_prices, known_prices
 from agentgym.webshop.generated.generator import NUM_PRODUCTS, generate
 from agentgym.webshop.goals import KINDS, GivenGoals, Goals, HumanGoals, SyntheticGoals
-from agentgym.webshop.nouns import make_tagger
 from agentgym.webshop.official.files import find_files, read_human, read_products, read_record, requests_of
 from agentgym.webshop.pages import Pages
-from agentgym.webshop.reward import Grader
+from agentgym.webshop.reward import Grader, make_tagger
 from agentgym.webshop.search import bm25, bm25_build, lucene
 from agentgym.webshop.search.search import Recent, Search, documents
 from agentgym.webshop.session import Shop
@@ -35,20 +33,13 @@ GENERATED = "generated"
 #: An items file of more bytes, or a generated shop of more products, is put on the disk.
 LARGE_FILE, LARGE_SHOP = 1 << 26, 20_000
 _T = TypeVar("_T")
-_INDEX, _LUCENE = "bm25", "lucene"
-#: Names of the searches there are.
-SEARCHES = ("bm25", "lucene")
+#: Names of the searches there are, and of their folders beside a catalogue on the disk.
+SEARCHES = _INDEX, _LUCENE = "bm25", "lucene"
 
 
 @cache
 def open_catalogue(data: str, num_products: int | None, seed: int, cache_in: str | Path | bool | None) -> Catalogue:
-    """Return a catalogue.
-
-    Args:
-        data: folder of the official files, or an items file in it, or `GENERATED`.
-        num_products: only the first ones; None for all (2,000 generated ones).
-        seed: of the generated shop.
-        cache_in: folder for large catalogues, see `agentgym.outside.files.cache_folder`; False keeps them in memory.
+    """Return a catalogue; `data` is a path or `GENERATED`, the others are `env.WebShopEnv`'s.
 
     Raises:
         ValueError: when there are no such files, or they are malformed.
@@ -92,14 +83,9 @@ def _official(data: str, num_products: int | None) -> Iterator[Product]:
 
 @cache
 def open_search(catalogue: Catalogue, name: str) -> Search:
-    """Return the search over a catalogue; the index of a catalogue on the disk lies beside it.
-
-    Args:
-        catalogue: the products.
-        name: one of `SEARCHES`.
+    """Return one of the `SEARCHES` over a catalogue; the index of a catalogue on the disk lies beside it.
 
     Raises:
-        ValueError: there is no search of that name.
         ImportError: "lucene" without pyserini.
         RuntimeError: "lucene" without a Java that fits it.
     """

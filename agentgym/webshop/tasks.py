@@ -35,8 +35,7 @@ class Tasks:
         goals: in the original's order; an index of the split "all" is a place in it.
         split_by: one of `DISJOINT`, see `split_goals`.
         winnable: leave out goals that an ideal purchase does not score 1.0.
-        reopen: gives these tasks again, in another process too: what a pickle holds of them. None for tasks that
-            cannot be pickled.
+        reopen: what a pickle holds: opens these tasks in another process. None for tasks that cannot be pickled.
     """
 
     splits = SPLITS
@@ -119,15 +118,10 @@ class Tasks:
         return index
 
     def bought(self, product: int, options: Mapping[str, str], task: Task) -> Task | None:
-        """Return the task that a purchase does exactly, with score 1.0; None when there is none in the task's split.
+        """Return the task that a purchase does exactly, with score 1.0; None when there is none in the split of `task`.
 
         Where every option was chosen it is a goal of the shop, else a `Wish`, which leaves the others open. With
         `split_by="product"` the product must belong to the task's split too.
-
-        Args:
-            product: position of what was bought.
-            options: chosen options.
-            task: what was to be bought.
 
         Raises:
             TypeError: the goals have their words from people or a record.

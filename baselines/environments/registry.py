@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable
 
 from baselines.environments.alfworld import ALFWORLD
+from baselines.environments.corridor import CORRIDOR
 from baselines.environments.searchqa import SEARCHQA
 from baselines.environments.settings import EnvSettings
 from baselines.environments.sokoban import SOKOBAN, VISUAL_SOKOBAN
@@ -14,7 +15,16 @@ from baselines.environments.virtualhome import VIRTUALHOME
 from baselines.environments.webshop import WEBSHOP
 from wrappers.advice import Adviser
 
-SETTINGS: tuple[EnvSettings, ...] = (SOKOBAN, VISUAL_SOKOBAN, ALFWORLD, VIRTUALHOME, WEBSHOP, SEARCHQA, SOTOPIA)
+SETTINGS: tuple[EnvSettings, ...] = (
+    SOKOBAN,
+    VISUAL_SOKOBAN,
+    ALFWORLD,
+    VIRTUALHOME,
+    WEBSHOP,
+    SEARCHQA,
+    SOTOPIA,
+    CORRIDOR,
+)
 
 #: Experts that are cloned in place of an environment's own.
 ADVISERS: dict[str, Callable[[], Adviser]] = {

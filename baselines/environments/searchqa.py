@@ -131,6 +131,7 @@ SEARCHQA = EnvSettings(
     models={
         SMOLLM2: ModelSettings(
             training=SEARCHQA_SMOLLM2,
+            token_budget=60_000,
             full=Sizes.trained(
                 SEARCHQA_SMOLLM2,
                 clone_tasks=56,

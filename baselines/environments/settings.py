@@ -119,6 +119,7 @@ class ModelSettings:
         setup: environment, splits, prompt, policy and cloning.
         history: pairs in its prompt.
         instructions: whether its prompt begins with the task's rules.
+        token_budget: reply tokens of a run in the head to head; for the tiny policy one to three minutes of a core.
     """
 
     training: TrainerConfig
@@ -127,6 +128,7 @@ class ModelSettings:
     setup: Setup
     history: int = 2
     instructions: bool = True
+    token_budget: int = 100_000
 
 
 @dataclass(frozen=True)

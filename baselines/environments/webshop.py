@@ -6,9 +6,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable
 
-from agentgym.webshop.generated import wording
 from agentgym.webshop.generated.departments import KINDS
-from agentgym.webshop.generated.generator import CENTS, CODE_LETTERS
+from agentgym.webshop.generated.generator import CENTS, CODE_LETTERS, ENDINGS, OPENINGS, REQUESTS
 from baselines.environments.settings import COPYING, EnvSettings, Scripted, Setup, Sizes
 from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
 from wrappers.advice import Adviser
@@ -34,8 +33,8 @@ def _any_of(phrases: Iterable[str]) -> str:
 
 
 #: Names of makers.
-MAKERS = tuple(f"{opening}{ending}" for opening in wording.OPENINGS for ending in wording.ENDINGS)
-_OPENINGS = tuple(request.partition("{")[0] for request in wording.REQUESTS)
+MAKERS = tuple(f"{opening}{ending}" for opening in OPENINGS for ending in ENDINGS)
+_OPENINGS = tuple(request.partition("{")[0] for request in REQUESTS)
 _CLICKS = ("buy now", "< prev", "next >", "back to search", "features", "description", "reviews")
 
 #: How the numbers of all products of a shop with less than 10,000 begin.

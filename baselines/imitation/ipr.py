@@ -22,7 +22,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.branching.vector import inside
+from agentgym.branching.stack import inside
 from agentgym.checks import fields_checked
 from agentgym.rollout import Policy
 from agentgym.rollout.groups import Stage, play_groups, playable

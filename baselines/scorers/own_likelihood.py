@@ -15,7 +15,7 @@ from baselines.config import Positive
 from baselines.off_policy import rescored
 from baselines.scorers.scorer import ScoreLevel, ScorerConfig
 from policies.pretrained import most_positions
-from wrappers.credit.reply_entropy import reply_entropies
+from wrappers.credit.scores import reply_entropies
 
 
 @fields_checked

@@ -1,4 +1,4 @@
-"""`search-players`: what does a policy reach that may try before it plays, at fixed budgets of simulated steps?
+"""`study search-players`: the success of a policy that may try before it plays, at fixed budgets of simulated steps.
 
 Every method plays every task once with every budget: a part of the study, see `benchmarks.study`.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -25,14 +27,13 @@ from baselines.evaluation import at_temperature
 from benchmarks.config import Config, make_config
 from benchmarks.console import NONE, parse_seeds
 from benchmarks.json_files import ResultsError
-from benchmarks.play.search_graph import search_graph
 from benchmarks.processes import Progress
 from benchmarks.report.page import Cell, Page, Panel, Table
 from benchmarks.statistics import paired_difference, percent, points, success_interval
 from benchmarks.study import Found, Study, Tell
 from benchmarks.training.options import known_env
 from benchmarks.training.stack import learned_config, make_envs, tile_names
-from benchmarks.training.state_graph import Graph, layered_positions
+from benchmarks.training.state_graph import Edge, Graph, Node, depths, layered_positions
 from policies.scripted import RandomPolicy
 from policies.search.beam import Beam
 from policies.search.best_of_n import BestOfN
@@ -40,13 +41,17 @@ from policies.search.budget import Budget
 from policies.search.mcts import MCTS
 from policies.search.player import Method, SearchPlayer
 from policies.search.proposals import Listed
+from policies.search.tree import Node as TreeNode
+from policies.search.tree import Tree
 from policies.search.value import Value
 from wrappers import VectorSnapshots
 
 #: The random policy; the policy alone, with which the others are compared; the policy at temperature 0.
 RANDOM, BASE, GREEDY = "random", "alone", "greedy"
 OUTCOMES = ("score", "won", "return")
-#: Ways to search; how long they go on is the budget's business.
+#: A graph of more states is not drawn.
+MOST_STATES = 400
+#: Ways to search; the budget limits their length.
 METHODS: dict[str, Method] = {"best_of_n": BestOfN(n=1_000_000), "beam": Beam(width=8, samples=4), "mcts": MCTS()}
 FULL_BUDGETS, QUICK_BUDGETS = "100,300,1000", "50,200"
 FULL_TASKS, QUICK_TASKS = 128, 32
@@ -138,27 +143,12 @@ def players(config: SearchConfig) -> dict[str, tuple[str, int]]:
 
 @contextlib.contextmanager
 def prepare(config: SearchConfig, folder: Path, tell: Tell) -> Iterator[tuple[Policy, Config]]:
-    """Load the policy, and how the environment is shown to it."""
-    yield _player(config)
-
-
-def run_player(config: SearchConfig, part: str, context: tuple[Policy, Config], progress: Progress) -> SearchScore:
-    """Let one player play all tasks."""
-    player, budget = players(config)[part]
-    policy, played = context
-    return measure(config, played, policy, player, budget)
-
-
-def _summary(config: SearchConfig, scores: list[SearchScore], context: Any) -> Mapping[str, Any]:
-    return {"scores": scores}
-
-
-def _player(config: SearchConfig) -> tuple[Policy, Config]:
-    """Return the policy, and how it is shown the environment."""
+    """Yield the policy, and how the environment is shown to it."""
     if config.policy == RANDOM:
         row = settings_of(config.env)
         played = make_config(row, methods=["grpo"], seeds=[0], model=TINY, history=None, sizes=row.full)
-        return RandomPolicy(), dataclasses.replace(played, setup=dataclasses.replace(played.setup, plenty={}))
+        yield RandomPolicy(), dataclasses.replace(played, setup=dataclasses.replace(played.setup, plenty={}))
+        return
     import transformers
 
     from policies.huggingface import HuggingFacePolicy
@@ -168,11 +158,12 @@ def _player(config: SearchConfig) -> tuple[Policy, Config]:
     played = learned_config(job)
     if played.env != config.env:
         raise ResultsError(f"{job}: a policy for {played.env}, not for {config.env}")
-    return HuggingFacePolicy.from_pretrained(job / "model").with_settings(temperature=played.temperature), played
+    yield HuggingFacePolicy.from_pretrained(job / "model").with_settings(temperature=played.temperature), played
 
 
-def measure(config: SearchConfig, played: Config, policy: Policy, player: str, budget: int) -> SearchScore:
+def run_player(config: SearchConfig, part: str, context: tuple[Policy, Config], progress: Progress) -> SearchScore:
     """Let one player play all tasks."""
+    (policy, played), (player, budget) = context, players(config)[part]
     begin = time.perf_counter()
     chosen = tasks(config.split, config.tasks)
 
@@ -183,9 +174,7 @@ def measure(config: SearchConfig, played: Config, policy: Policy, player: str, b
         acting = at_temperature(policy, 0.0 if player == GREEDY else None)
         table = collect(make(), acting, tasks=chosen, seed=config.seed)
         return _score(player, 0, table, np.zeros(3), time.perf_counter() - begin)
-    listed = None
-    if config.listed:
-        listed = Listed(None if config.policy == RANDOM else policy)
+    listed = Listed(None if config.policy == RANDOM else policy) if config.listed else None
     searching = SearchPlayer(
         make(), policy, METHODS[player], budget=Budget(steps=budget), listed=listed, fresh=config.fresh,
         value=Value(config.outcome, gamma=config.gamma, rollout=config.rollout), keep=True,
@@ -206,12 +195,94 @@ def _score(player: str, budget: int, table: StepTable, spent: Any, seconds: floa
     )  # fmt: skip
 
 
+def search_graph(tree: Tree, method: str, budget: int, seed: int) -> Graph | None:
+    """Return the graph of a search, or None where it has more than `MOST_STATES` states.
+
+    Nodes are the states of the tree, or of all simulations of a method without a tree, and those of the best
+    simulation; edges are the steps between them. A node's visits are the simulations that judged it. An edge's count
+    is its target's, its gain the potential difference of `benchmarks.training.state_graph.Edge`, and its advantage the
+    value of the step minus that of its source.
+    """
+    steps = list(_steps(tree))
+    names = {_name(tree.root): 0}
+    for node in steps:
+        names.setdefault(_name(node), len(names))
+    if len(names) > MOST_STATES:
+        return None
+    texts, visits = [""] * len(names), [0] * len(names)
+    goals: set[int] = set()
+    for node in (tree.root, *steps):
+        i = names[_name(node)]
+        texts[i] = texts[i] or _text(node.observation)
+        visits[i] += node.visits
+        if node.won:
+            goals.add(i)
+    found: dict[tuple[int, int, str], list[TreeNode]] = defaultdict(list)
+    for node in steps:
+        found[names[_name(node.before)], names[_name(node)], node.action].append(node)
+    pairs = [(source, target) for source, target, _ in found]
+    distance = _distances(len(names), pairs, goals)
+    potential = [0.0 if hops is None else tree.worth.gamma**hops for hops in distance]
+    edges = [
+        Edge(
+            source,
+            target,
+            action,
+            potential[target] - potential[source],
+            max(1, sum(node.visits for node in nodes)),
+            _advantage(tree, nodes),
+        )
+        for (source, target, action), nodes in found.items()
+    ]
+    depth = depths(len(names), pairs, [0])
+    nodes = [
+        Node(texts[i], distance[i], depth[i], visits[i], success=i in goals, start=i == 0) for i in range(len(names))
+    ]
+    won, stage = sum(end.won for end in tree.ends), f"{budget} steps"
+    return Graph(method, stage, seed, tree.task, tree.cost.simulations, won, tree.worth.gamma, nodes, edges)
+
+
+def _steps(tree: Tree) -> Iterator[TreeNode]:
+    """Yield the targets of steps: of the tree and the best simulation, or of all simulations where there is no tree."""
+    seen: set[int] = {id(tree.root)}
+    grown = list(tree.root.walk()) if tree.root.children else [node for end in tree.ends for node in end.path]
+    for node in (*grown, *tree.best.path):
+        if id(node) not in seen:
+            seen.add(id(node))
+            yield node
+
+
+def _name(node: TreeNode) -> tuple[str, bool]:
+    return node.key, node.ended
+
+
+def _text(observation: Any) -> str:
+    """Return an observation as text; of a prompt in messages the last one."""
+    if isinstance(observation, str):
+        return observation
+    try:
+        return str(observation[-1]["content"])
+    except (TypeError, KeyError, IndexError):
+        return str(observation)
+
+
+def _distances(count: int, pairs: list[tuple[int, int]], goals: set[int]) -> list[int | None]:
+    """Return the fewest steps to a success over the edges; None where there is no way."""
+    hops = depths(count, [(target, source) for source, target in pairs], sorted(goals))
+    return [0 if i in goals else hops[i] or None for i in range(count)]
+
+
+def _advantage(tree: Tree, nodes: list[TreeNode]) -> float | None:
+    judged = [node for node in nodes if node.visits and node.before.visits]
+    if not judged:
+        return None
+    return math.fsum(tree.action_value(node) - node.before.value for node in judged) / len(judged)
+
+
 def configure(
     env: Annotated[
         str,
-        typer.Option(
-            help="[bold]sokoban[/], [bold]alfworld[/], [bold]webshop[/], [bold]searchqa[/], [bold]sotopia[/] or an id."
-        ),
+        typer.Option(help="An environment such as [bold]sokoban[/] or [bold]alfworld[/], or an id."),
     ] = "sokoban",
     policy: Annotated[
         str,
@@ -283,7 +354,7 @@ HEADS = ("player", "budget", "success %", "minus the policy alone", "steps spent
 
 
 def caption(results: SearchResults) -> str:
-    """Say what was done, in one paragraph."""
+    """Return what was done, in one paragraph."""
     config = results.config
     rollout = {None: "played on from to the end of the episode by the policy", 0: "judged as they stand"}.get(
         config.rollout, f"played on from for {config.rollout} steps by the policy"
@@ -366,6 +437,6 @@ def _graph(graph: Graph) -> dict[str, Any]:
 
 STUDY = Study(
     name="search-players", file="search.json", version=1, part="player", record=SearchScore, results=SearchResults,
-    configure=configure, parts=lambda config: list(players(config)), run=run_player, summary=_summary, page=page,
-    check=check, prepare=prepare,
+    configure=configure, parts=lambda config: list(players(config)), run=run_player,
+    summary=lambda config, scores, context: {"scores": scores}, page=page, check=check, prepare=prepare,
 )  # fmt: skip

@@ -15,6 +15,7 @@ from typing import Any
 
 import markupsafe
 from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -27,6 +28,8 @@ from benchmarks.report.markdown import filled, markdown_table
 HTML, MARKDOWN = "report.html", "report.md"
 #: A text, or a text and its sign: "up", "down" or "".
 Cell = str | tuple[str, str]
+#: Columns of a name that is not broken on a narrow terminal.
+_NAME = 20
 _STYLES = {"up": "green", "down": "red", "": ""}
 
 
@@ -84,12 +87,14 @@ class Panel:
         scripts: files in this folder.
         data: JSON value that the scripts read.
         values: what the template shows.
+        charts: whether the scripts draw with Bokeh.
     """
 
     template: str
     scripts: Sequence[str]
     data: Any
     values: Mapping[str, Any] = field(default_factory=dict)
+    charts: bool = False
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,7 @@ class Page:
         about: name and value of further ones, and of the machine.
         figures: in order.
         panel: None: there is none.
+        warnings: one line each, below the tables.
     """
 
     title: str
@@ -113,6 +119,7 @@ class Page:
     about: Sequence[tuple[str, str]] = ()
     figures: Sequence[Figure] = ()
     panel: Panel | None = None
+    warnings: Sequence[str] = ()
 
 
 def print_page(page: Page, console: Console) -> None:
@@ -141,7 +148,9 @@ def _terminal_table(shown: Table, narrow: bool) -> RichTable:
     rows = [None if row is None else [styled(cell) for cell in row] for row in shown.rows]
     compact: dict[str, Any] = {"box": SIMPLE_HEAD, "padding": 0, "pad_edge": False} if narrow else {}
     found = rich_table(shown.heads, rows, title=shown.title, **compact)
-    found.columns[0].no_wrap = narrow
+    found.columns[0].no_wrap = (
+        narrow and max((cell_len(_text(row[0])) for row in shown.rows if row), default=0) <= _NAME
+    )
     return found
 
 
@@ -153,6 +162,8 @@ def markdown(page: Page) -> str:
     for each in page.tables:
         parts += [f"## {each.title}", markdown_table(each.heads, each.texts), filled(each.caption)]
         parts.append("\n".join(f"* {head}: {words}" for head, words in each.explained.items()))
+    if page.warnings:
+        parts += ["## Warnings", "\n".join(f"* {line}" for line in page.warnings)]
     for figure in page.figures:
         parts += [f"## {figure.title}", f"![{figure.title}]({figure.file})", filled(figure.caption)]
     parts += ["## How it was made", "\n".join(f"* {name}: {value}" for name, value in page.about)]
@@ -188,6 +199,7 @@ def html(page: Page, pictures: Mapping[str, bytes]) -> str:
         "study.html.j2",
         styles=["report.css"],
         scripts=panel.scripts if panel else (),
+        libraries=assemble.chart_library() if panel and panel.charts else (),
         data=panel.data if panel else {},
         **values,
         **(panel.values if panel else {}),

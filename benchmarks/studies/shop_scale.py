@@ -135,23 +135,23 @@ def _memory() -> tuple[float, float]:
 
 
 def _store(folder: Path, products: int) -> None:
-    from agentgym.webshop.catalogue.store import build
     from agentgym.webshop.generated.generator import generate
+    from agentgym.webshop.store import build
 
     build(folder / _SHOP, generate(products))
 
 
 def _index(folder: Path, _: int) -> None:
-    from agentgym.webshop.catalogue.store import StoredCatalogue
     from agentgym.webshop.search.bm25_build import build
     from agentgym.webshop.search.search import documents
+    from agentgym.webshop.store import StoredCatalogue
 
     build(documents(StoredCatalogue(folder / _SHOP)), folder / _INDEX)
 
 
 def _opened(folder: Path) -> tuple[Any, Any]:
-    from agentgym.webshop.catalogue.store import StoredCatalogue
     from agentgym.webshop.search.bm25 import Bm25, load
+    from agentgym.webshop.store import StoredCatalogue
 
     return StoredCatalogue(folder / _SHOP), Bm25(load(folder / _INDEX))
 

@@ -16,10 +16,10 @@ import gymnasium as gym
 
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.virtualhome.activity import Activity
+from agentgym.virtualhome.commands import Line
 from agentgym.virtualhome.generated.activities import GeneratedActivities
 from agentgym.virtualhome.official.dataset import OfficialActivities
 from agentgym.virtualhome.official.files import VARIABLE
-from agentgym.virtualhome.script import Line
 from agentgym.virtualhome.tasks import Activities
 from benchmarks.throughput.timing import Measurement, Speed, Stopwatch, best_milliseconds, median
 from benchmarks.throughput.visits import (

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -11,6 +12,59 @@ from rich.console import Console
 from agentgym.checks import nearest, suggest
 from benchmarks.console import say, stop
 from benchmarks.machine import missing_package
+
+WHAT, SIZES, WHERE = "What", "Sizes", "Where and how"
+
+
+def of(panel: str, words: str, *names: str, **limits: Any) -> Any:
+    """Return an option of a panel of the help."""
+    return typer.Option(*names, help=words, rich_help_panel=panel, **limits)
+
+
+Env = Annotated[str, of(WHAT, "Environment: a name such as [bold]sokoban[/] or [bold]alfworld[/], or an id.")]
+EnvOption = Annotated[
+    list[str] | None,
+    of(
+        WHAT,
+        "Argument of the environment, such as [bold]data=FOLDER[/]; as often as needed. Without one, the variables "
+        "count that it has for its data, such as ALFWORLD_DATA.",
+        "--option",
+    ),
+]
+Model = Annotated[
+    str,
+    of(
+        WHAT,
+        "[bold]tiny[/] (0.2M parameters, built from a config, no download), [bold]smollm2[/] (135M, a real pretrained "
+        "model: downloads 93 MB once), or another Hugging Face causal language model: its folder, or its name on the "
+        "hub, such as [bold]Qwen/Qwen3-0.6B[/].",
+    ),
+]
+Download = Annotated[bool, of(WHAT, "Fetch a model from the hub that the local cache does not hold.", "--download")]
+Seeds = Annotated[str, of(WHAT, "Training seeds: 0,1,2 or 0-2.")]
+Quick = Annotated[
+    bool,
+    of(
+        SIZES,
+        "Everything small: under three minutes on two cores, for CI. Sizes given besides it still count.",
+        "--quick",
+    ),
+]
+Steps = Annotated[int | None, of(SIZES, "Reinforcement-learning iterations per run.", min=1)]
+Groups = Annotated[int | None, of(SIZES, "Tasks per iteration.", min=1)]
+GroupSize = Annotated[int | None, of(SIZES, "Episodes per task.", min=2)]
+ValidationTasks = Annotated[int | None, of(SIZES, "Tasks of the learning curve.", min=2)]
+History = Annotated[
+    int | None,
+    of(SIZES, "Earlier steps in the prompt. Default: for tiny as the environment's settings say, else 2.", min=0),
+]
+Transcript = Annotated[
+    bool, of(SIZES, "Prompts are the whole conversation of an episode, not a window of steps.", "--transcript")
+]
+Jobs = Annotated[int | None, of(WHERE, "Processes of one thread each. Default: the number of cores.", min=1)]
+Out = Annotated[
+    Path | None, of(WHERE, "Folder of the results; the same command in it continues. Default: a folder below runs/.")
+]
 
 
 def _choices(values: str, known: list[str], option: str) -> list[str]:
@@ -100,7 +154,7 @@ def known_env(env: str, *, pictures: bool = False) -> str:
     options = settings_of(name).setup.options  # generated tasks: what is shown is the same with any
     if not (pictures or isinstance(gym.make(name, **options).observation_space, TextSpace)):
         raise typer.BadParameter(
-            f"{name} shows pictures, which are for models that see: see the commands learning, train and prompt",
+            f"{name} shows pictures, which are for models that see: see the default benchmark, train and prompt",
             param_hint="--env",
         )
     return name

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -226,3 +228,11 @@ def layered_positions(graph: Graph) -> list[tuple[float, float]]:
             spread(layers[number])
     last = len(layers) - 1
     return [(node.depth / last if last else 0.5, y[i]) for i, node in enumerate(graph.nodes)]
+
+
+def placed(graph: Graph) -> dict[str, Any]:
+    """A graph as plain values, its nodes with their places."""
+    plain = dataclasses.asdict(graph)
+    for node, (x, y) in zip(plain["nodes"], layered_positions(graph), strict=True):
+        node["x"], node["y"] = round(x, 4), round(y, 4)
+    return plain

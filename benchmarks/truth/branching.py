@@ -14,7 +14,7 @@ steps, with what is left of the time limit; beside each what GRPO and GraphGPO m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -25,10 +25,9 @@ import typer
 from numpy.typing import NDArray
 
 from agentgym.rollout import act_each
-from agentgym.rollout.branch_points import Select, at_random
 from agentgym.rollout.groups import Stage
 from agentgym.rollout.recorder import TableBuilder
-from agentgym.rollout.tree import collect_tree
+from agentgym.rollout.tree import Select, at_random, collect_tree
 from agentgym.trajectory import Floats, Reply, StepTable
 from baselines.environments.settings import SIDE_BY_SIDE
 from benchmarks.console import NONE
@@ -38,7 +37,17 @@ from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study
 from benchmarks.truth.credits import graph_steps
 from benchmarks.truth.distances import WON, distance_changes, state_distances
-from benchmarks.truth.episodes import ENVIRONMENTS, NoisyExpert, TruthConfig, make_config, play, scripted_of, tasks_of
+from benchmarks.truth.episodes import (
+    ENVIRONMENTS,
+    Levels,
+    NoisyExpert,
+    Seed,
+    TruthConfig,
+    make_config,
+    play,
+    scripted_of,
+    tasks_of,
+)
 from benchmarks.truth.league import RANKED, SOKOBAN
 from benchmarks.truth.measures import Comparisons, Sample, bootstrap_weights, estimate, intervals, samples
 from wrappers.credit.agentprm import GAMMA
@@ -53,12 +62,7 @@ GRAPH_SIZES = (8, 16)
 
 @dataclass(frozen=True)
 class Tree:
-    """How trees are collected for a method, and what it makes of them.
-
-    Attributes:
-        credit: of a table.
-        branches, select, common: of `agentgym.rollout.collect_tree`.
-    """
+    """How trees are collected for a method, see `agentgym.rollout.collect_tree`, and what it makes of them."""
 
     credit: Callable[[StepTable], Floats]
     branches: int
@@ -81,11 +85,9 @@ class BranchScore:
     """How well one credit ranks the steps of one player.
 
     Attributes:
-        player: who played.
-        success: share of the player's episodes solved.
         credit: "vine, independent", "vine, common" or "graphgpo"; on trees, "tree: " and the methods' names.
         size: continuations of each state, or chosen step; of "graphgpo" episodes per group.
-        rank: Spearman's rank correlation within states, with its 95 % interval over levels; None: nothing to rank.
+        rank: Spearman's rank correlation within states; None: nothing to rank.
         cost: steps of the continuations per step of the episodes.
     """
 
@@ -95,13 +97,6 @@ class BranchScore:
     size: int
     rank: Interval | None
     cost: float
-
-
-@dataclass(frozen=True)
-class PlayerScores:
-    """What was measured of one player."""
-
-    scores: list[BranchScore]
 
 
 @dataclass(frozen=True)
@@ -116,15 +111,14 @@ def continuations(episodes: StepTable, policy: NoisyExpert, count: int, common: 
     """Play on from every state that was reached, `count` times each.
 
     Args:
-        episodes: of a Sokoban environment; its groups are levels, its state keys boards in the default symbols.
+        episodes: of Sokoban; its groups are levels, its state keys boards in the default symbols.
         policy: who plays on.
         count: continuations of each state.
         common: whether k-th continuations of a level draw the same numbers step by step; otherwise each draws its own.
         seed: of the numbers.
 
     Returns:
-        A table whose groups are those of the episodes: state by state in the order of their first sight, the
-        continuations of one next to each other.
+        Groups are those of the episodes; states in the order of their first sight, the continuations of one together.
     """
     reached = np.stack([episodes.group, episodes.state, episodes.group, episodes.next_state], axis=1).reshape(-1, 2)
     places = [
@@ -210,15 +204,15 @@ def measure_trees(config: TruthConfig, name: str, progress: Progress) -> list[Br
     return scores
 
 
-def run_player(config: TruthConfig, name: str, context: Any, progress: Progress) -> PlayerScores:
+def run_player(config: TruthConfig, name: str, context: Any, progress: Progress) -> list[BranchScore]:
     """Measure one player."""
-    return PlayerScores([*measure_player(config, name, progress), *measure_trees(config, name, progress)])
+    return [*measure_player(config, name, progress), *measure_trees(config, name, progress)]
 
 
 def configure(
     quick: Annotated[bool, typer.Option("--quick", help="2 levels instead of 12.")] = False,
-    groups: Annotated[int | None, typer.Option(min=2, help="Number of levels.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of episodes, continuations and intervals.")] = 0,
+    groups: Levels = None,
+    seed: Seed = 0,
 ) -> TruthConfig:
     """Measure how well Monte-Carlo values of 1, 4 and 16 continuations rank actions in Sokoban."""
     return make_config(
@@ -252,12 +246,8 @@ def page(found: Branching) -> Page:
     )
 
 
-def _summary(config: TruthConfig, players: list[PlayerScores], context: Any) -> Mapping[str, Any]:
-    return {"scores": [score for player in players for score in player.scores]}
-
-
 STUDY = Study(
-    name="branching", file="branching.json", version=1, part="player", record=PlayerScores, results=Branching,
-    configure=configure, parts=lambda config: list(config.players[SOKOBAN]), run=run_player, summary=_summary,
-    page=page,
+    name="branching", file="branching.json", version=1, part="player", record=list[BranchScore], results=Branching,
+    configure=configure, parts=lambda config: list(config.players[SOKOBAN]), run=run_player, page=page,
+    summary=lambda config, players, context: {"scores": [score for scores in players for score in scores]},
 )  # fmt: skip

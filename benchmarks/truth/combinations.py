@@ -8,7 +8,7 @@ A part of the study is one environment.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -21,7 +21,23 @@ from benchmarks.report.page import Page, Table
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study
 from benchmarks.truth.credits import CHOSEN, OWN, SETS, credits_called, graph_else_vine, names_of
-from benchmarks.truth.episodes import ENVIRONMENTS, FULL, PLAYERS, QUICK, VALIDATION, TruthConfig, make_config, play
+from benchmarks.truth.episodes import (
+    FULL,
+    QUICK,
+    VALIDATION,
+    Branches,
+    Continuations,
+    Envs,
+    Gamma,
+    Players,
+    Seed,
+    Sizes,
+    Split,
+    Tasks,
+    TruthConfig,
+    make_config,
+    play,
+)  # fmt: skip
 from benchmarks.truth.league import LEAST, enough, vine_credit
 from benchmarks.truth.measures import (
     EXPLAINED,
@@ -33,7 +49,7 @@ from benchmarks.truth.measures import (
     measures,
     number,
     samples,
-)
+)  # fmt: skip
 from benchmarks.truth.pages import SHOWN
 from benchmarks.truth.truths import truths_of
 
@@ -43,14 +59,9 @@ PUBLISHED = tuple(credit for credit in SETS["methods"] if credit.method not in O
 
 @dataclass(frozen=True)
 class Place:
-    """One credit in one environment, in groups of one size: means over the players.
+    """One credit in one environment, in groups of one size: means over the players, with intervals over tasks.
 
-    Attributes:
-        credit: name.
-        part: of the credit, see `wrappers.credit.method.Credit`.
-        size: episodes per group.
-        measures: "within" and "sign_all" with 95 % intervals over tasks; None: nothing to measure.
-        less_than_chosen: the chosen combination's measure less this one's, paired.
+    `less_than_chosen` is the chosen combination's measure less this one's, paired.
     """
 
     credit: str
@@ -62,15 +73,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Contest:
-    """One environment.
-
-    Attributes:
-        env: its name.
-        truth: see `benchmarks.truth.league.Held`.
-        success: share of episodes won, by player; those who never won do not count in means.
-        places: of every credit at every group size.
-        seconds: wall time.
-    """
+    """One environment: shares of episodes won, by player, and the places of every credit at every group size."""
 
     env: str
     truth: str
@@ -79,11 +82,7 @@ class Contest:
     seconds: float
 
     def place(self, credit: str, size: int) -> Place:
-        """Return the place of a credit.
-
-        Raises:
-            KeyError: there is none.
-        """
+        """Return the place of a credit, or raise KeyError."""
         for place in self.places:
             if (place.credit, place.size) == (credit, size):
                 return place
@@ -193,20 +192,17 @@ def _above(contests: Sequence[Contest], size: int) -> Table:
 
 def configure(
     quick: Annotated[bool, typer.Option("--quick", help="4 tasks of each environment and one player.")] = False,
-    env: Annotated[list[str] | None, typer.Option(help=f"{', '.join(ENVIRONMENTS)}. Default: all of them.")] = None,
-    groups: Annotated[list[int] | None, typer.Option(help="Group size. Default: 2, 4, 8 and 16.")] = None,
-    player: Annotated[list[str] | None, typer.Option(help=f"{', '.join(PLAYERS)}. Default: all of them.")] = None,
-    tasks: Annotated[int | None, typer.Option(min=2, help="Tasks of each environment.")] = None,
-    split: Annotated[str, typer.Option(help="Tasks: validation, to choose by; test, to judge.")] = VALIDATION,
-    continuations: Annotated[int | None, typer.Option(min=2, help="Of each state and choice, for the truth.")] = None,
-    branches: Annotated[int | None, typer.Option(min=0, help="Of each state, for vine; 0: without vine.")] = None,
-    gamma: Annotated[float, typer.Option(min=0.0, max=1.0, help="Discount of values by Monte-Carlo.")] = 0.95,
-    seed: Annotated[int, typer.Option(min=0, help="Of episodes, continuations, intervals and random numbers.")] = 0,
+    env: Envs = None,
+    groups: Sizes = None,
+    player: Players = None,
+    tasks: Tasks = None,
+    split: Split = VALIDATION,
+    continuations: Continuations = None,
+    branches: Branches = None,
+    gamma: Gamma = 0.95,
+    seed: Seed = 0,
 ) -> TruthConfig:
-    """Hold combinations of step credit against all methods, in every environment, as the league holds methods.
-
-    Options that may be given several times: --env, --groups, --player.
-    """
+    """Hold combinations of step credit against all methods, in every environment, as the league holds methods."""
     return make_config(
         QUICK if quick else FULL, envs=env or (), groups=groups or (), players=player or (), gamma=gamma,
         tasks=tasks or 0, continuations=continuations or 0, branches=branches, seed=seed, split=split,
@@ -214,11 +210,8 @@ def configure(
     )  # fmt: skip
 
 
-def _summary(config: TruthConfig, contests: list[Contest], context: Any) -> Mapping[str, Any]:
-    return {"contests": contests}
-
-
 STUDY = Study(
     name="combinations", file="combinations.json", version=1, part="environment", record=Contest, results=Contests,
-    configure=configure, parts=lambda config: list(config.players), run=run_contest, summary=_summary, page=page,
+    configure=configure, parts=lambda config: list(config.players), run=run_contest, page=page,
+    summary=lambda config, contests, context: {"contests": contests},
 )  # fmt: skip

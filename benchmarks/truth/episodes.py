@@ -9,10 +9,11 @@ import itertools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import gymnasium as gym
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 import agentgym  # noqa: F401  # registers the environments
@@ -25,12 +26,36 @@ from baselines.environments.registry import SETTINGS, settings_of
 from baselines.environments.settings import SIDE_BY_SIDE, EnvSettings, Scripted, tasks
 from baselines.evaluation import at_temperature
 from benchmarks.json_files import ResultsError
-from benchmarks.panels.players import weights_of
+from benchmarks.play.players import weights_of
 from benchmarks.processes import Job, Progress
 from benchmarks.training.stack import learned_config, make_envs
 from benchmarks.truth.distances import Distances
 from wrappers.canonical import CanonicalStates
 from wrappers.credit.group import number_pairs
+
+#: Options of commands that several studies take.
+_AGAIN = "May be given several times."
+Envs = Annotated[list[str] | None, typer.Option(help=f"Name of an environment. {_AGAIN} Default: all of them.")]
+Players = Annotated[list[str] | None, typer.Option(help=f"Scripted player. {_AGAIN} Default: all of them.")]
+Sizes = Annotated[list[int] | None, typer.Option(help=f"Group size. {_AGAIN} Default: 2, 4, 8 and 16.")]
+Policies = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="Job folder of a learning benchmark, such as runs/learning/clone-seed0: its policy plays as well, in its "
+        f"environment. {_AGAIN}"
+    ),
+]
+Tasks = Annotated[int | None, typer.Option(min=2, help="Tasks of each environment.")]
+Levels = Annotated[int | None, typer.Option(min=2, help="Number of levels.")]
+Split = Annotated[str, typer.Option(help="Tasks: validation, to choose by; test, to judge.")]
+Continuations = Annotated[
+    int | None, typer.Option(min=2, help="Continuations of each state and choice for truth by Monte-Carlo; even.")
+]
+Branches = Annotated[
+    int | None, typer.Option(min=0, help="Continuations of each state that vine is given; 0: without vine.")
+]
+Gamma = Annotated[float, typer.Option(min=0.0, max=1.0, help="Discount of values by Monte-Carlo.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of episodes, continuations, intervals and random numbers.")]
 
 ENVIRONMENTS: dict[str, EnvSettings] = {row.name: row for row in SETTINGS if row.scripted}
 #: Scripted players, from the worst to the best.
@@ -41,23 +66,17 @@ VALIDATION, TEST = "validation", "test"
 
 @dataclass(frozen=True)
 class TruthConfig:
-    """What was asked for; a folder holds the results of one configuration.
+    """What was asked for.
 
     Attributes:
         players: probability of the expert's action of each scripted player, by name, of each environment.
         models: job folders of learning benchmarks, by name, of each environment.
-        tasks: number of tasks of each environment.
-        episodes: per task.
-        sizes: group sizes, each dividing `episodes` and the next larger size.
+        sizes: group sizes, each dividing `episodes` (per task) and the next larger size.
         continuations: of each state and each choice, for truth by Monte-Carlo; an even number.
         check: find out truth by Monte-Carlo too where distances are known.
         branches: continuations of each state that `vine` is given; 0: it does not take part.
-        gamma: discount of Monte-Carlo values.
         credits: names of what is measured.
-        resamples: of the bootstrap over tasks.
-        seed: of episodes, continuations, bootstrap and random numbers.
-        split: of the tasks, "validation" or "test".
-        weights: fingerprints of these models, see `benchmarks.panels.players.weights_of`; None: no model plays.
+        weights: fingerprints of these models; None: no model plays.
     """
 
     players: dict[str, dict[str, float]]
@@ -124,17 +143,16 @@ def make_config(
         players: names of scripted players; none: those of `size`, or all.
         models: job folders of learning benchmarks, or the model folders in them; they play in their environments.
         check: see `TruthConfig`.
-        gamma: see `TruthConfig`.
+        gamma: discount of Monte-Carlo values.
         tasks: of each environment; 0: those of `size`.
         continuations: for truth by Monte-Carlo; 0: those of `size`.
-        branches: continuations of each state that `vine` is given; None: those of `size`.
+        branches: None: those of `size`.
         seed: of everything random.
         split: of the tasks.
         credits: names of what is measured, besides `vine` and random numbers.
 
     Raises:
-        ResultsError: an unknown name, group sizes that do not divide one another, or a folder that holds no job of a
-            learning benchmark of such an environment.
+        ResultsError: an unknown name, group sizes that do not divide one another, or a folder without such a job.
     """
     _known("split", [split], (VALIDATION, TEST))
     _known("environment", envs, ENVIRONMENTS)

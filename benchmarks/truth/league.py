@@ -15,7 +15,6 @@ import functools
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
@@ -37,22 +36,31 @@ from benchmarks.truth.credits import (
     WITH_PROBABILITIES,
     credits_called,
     names_of,
-)
+)  # fmt: skip
 from benchmarks.truth.distances import Distances, kinds_of_steps
 from benchmarks.truth.episodes import (
-    ENVIRONMENTS,
     FULL,
-    PLAYERS,
     QUICK,
     VALIDATION,
+    Branches,
+    Continuations,
+    Envs,
+    Gamma,
+    Levels,
     Played,
+    Players,
+    Policies,
+    Seed,
+    Sizes,
+    Split,
+    Tasks,
     TruthConfig,
     choices_of,
     make_config,
     play,
     scripted_of,
     states_of,
-)
+)  # fmt: skip
 from benchmarks.truth.graphs import Diagnosis, diagnose
 from benchmarks.truth.measures import MEASURES, bootstrap_weights, intervals, samples, split_groups
 from benchmarks.truth.pages import page
@@ -70,15 +78,9 @@ RANKED_QUICK = dataclasses.replace(RANKED, tasks=32)
 
 @dataclass(frozen=True)
 class Score:
-    """One credit in groups of one size.
+    """One credit in groups of one size: every measure with its 95 % interval, None where it cannot be measured.
 
-    Attributes:
-        credit: name of the credit.
-        part: see `wrappers.credit.method.Credit`; "reference", "branches" or "combined" where it is no method's own.
-        method: credit method, "oracle" or "random".
-        size: episodes per group.
-        measures: estimate and 95 % interval of every measure of `benchmarks.truth.measures`; None: not measurable.
-        differences: the same for the measure minus that of `BASELINE` in groups of the same size.
+    `differences` are the measures less those of `BASELINE` in groups of the same size.
     """
 
     credit: str
@@ -94,8 +96,7 @@ class Held:
     """All credits held against one truth of one player's steps.
 
     Attributes:
-        truth: "distance": exact change of the number of commands to success; "value": Q - V of the player at the
-            discount of the configuration, by Monte-Carlo; "undiscounted value": the same without discount.
+        truth: see `benchmarks.truth.truths`.
         known: share of steps whose truth is known; the others are left out.
         error: mean standard error of a step's truth, in units of `spread`; 0: it is exact.
         spread: standard deviation of the (finite) truth over steps.
@@ -105,7 +106,7 @@ class Held:
             perfect credit gets at least that many right; None: as for `ceilings`.
         comparable: per group size, share of these steps in a state where the group took actions of different truth.
         scores: of every credit at every group size.
-        steps: of an exact truth, kinds of steps, see `benchmarks.truth.distances.kinds_of_steps`.
+        steps: of an exact truth, see `benchmarks.truth.distances.kinds_of_steps`.
     """
 
     truth: str
@@ -133,17 +134,11 @@ class Standing:
     """One player in one environment, and what all credits made of its episodes.
 
     Attributes:
-        env: name of the environment.
-        player: name of the player.
-        success: share of episodes won.
-        worth: mean return of an episode.
-        steps: number of rows.
-        states, choices: distinct states of tasks, and distinct actions in them.
-        truth_cost: steps of continuations for the truth, per step of the episodes.
-        vine_cost: the same for `vine`.
+        success, worth: share of episodes won, and mean return of an episode.
+        steps, states, choices: rows, distinct states of tasks, and distinct actions in them.
+        truth_cost, vine_cost: steps of continuations per step of the episodes.
         diagnoses: per group size.
         held: against each truth, the environment's main one first.
-        seconds: wall time.
     """
 
     env: str
@@ -311,38 +306,20 @@ def configure_league(
     quick: Annotated[
         bool, typer.Option("--quick", help="4 tasks of each environment and one player: every part, no result.")
     ] = False,
-    env: Annotated[
-        list[str] | None,
-        typer.Option(help=f"{', '.join(ENVIRONMENTS)}. May be given several times. Default: all of them."),
-    ] = None,
-    groups: Annotated[
-        list[int] | None, typer.Option(help="Group size. May be given several times. Default: 2, 4, 8 and 16.")
-    ] = None,
-    player: Annotated[
-        list[str] | None,
-        typer.Option(help=f"Scripted player: {', '.join(PLAYERS)}. May be given several times. Default: all of them."),
-    ] = None,
-    policy: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Job folder of a learning benchmark, such as runs/learning/clone-seed0: its policy plays as well, in "
-            "its environment. May be given several times."
-        ),
-    ] = None,
-    tasks: Annotated[int | None, typer.Option(min=2, help="Tasks of each environment.")] = None,
+    env: Envs = None,
+    groups: Sizes = None,
+    player: Players = None,
+    policy: Policies = None,
+    tasks: Tasks = None,
     credits: Annotated[str, typer.Option(help=f"What is measured: {', '.join(SETS)}.")] = "methods",
-    split: Annotated[str, typer.Option(help="Tasks: validation, to choose by; test, to judge.")] = VALIDATION,
-    continuations: Annotated[
-        int | None, typer.Option(min=2, help="Continuations of each state and choice for truth by Monte-Carlo; even.")
-    ] = None,
-    branches: Annotated[
-        int | None, typer.Option(min=0, help="Continuations of each state that vine is given; 0: without vine.")
-    ] = None,
+    split: Split = VALIDATION,
+    continuations: Continuations = None,
+    branches: Branches = None,
     check: Annotated[
         bool, typer.Option("--check", help="Find out values by Monte-Carlo too where distances are exact.")
     ] = False,
-    gamma: Annotated[float, typer.Option(min=0.0, max=1.0, help="Discount of values by Monte-Carlo.")] = 0.95,
-    seed: Annotated[int, typer.Option(min=0, help="Of episodes, continuations, intervals and random numbers.")] = 0,
+    gamma: Gamma = 0.95,
+    seed: Seed = 0,
 ) -> TruthConfig:
     """Hold every credit method against the true advantage of steps, in every environment.
 
@@ -360,18 +337,9 @@ def configure_league(
 
 def configure_ranking(
     quick: Annotated[bool, typer.Option("--quick", help="32 levels instead of 256, a few seconds.")] = False,
-    groups: Annotated[int | None, typer.Option(min=2, help="Number of levels.")] = None,
-    policy: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Job folder of a learning benchmark, such as runs/learning/clone-seed0: its policy plays as well. "
-            "May be given several times."
-        ),
-    ] = None,
-    player: Annotated[
-        list[str] | None,
-        typer.Option(help=f"Scripted player: {', '.join(PLAYERS)}. May be given several times. Default: all of them."),
-    ] = None,
+    groups: Levels = None,
+    policy: Policies = None,
+    player: Players = None,
     credits: Annotated[
         str,
         typer.Option(
@@ -379,7 +347,7 @@ def configure_ranking(
             "older ones; all; combinations."
         ),
     ] = "published",
-    seed: Annotated[int, typer.Option(min=0, help="Of episodes, intervals and random numbers.")] = 0,
+    seed: Seed = 0,
 ) -> TruthConfig:
     """Measure how well each method's step credit ranks actions, in groups of 2, 4, 8 and 16 Sokoban episodes.
 

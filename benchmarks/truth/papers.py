@@ -24,6 +24,7 @@ from benchmarks.json_files import ResultsError
 from benchmarks.machine import Machine
 from benchmarks.processes import Progress
 from benchmarks.report.page import Page, Table
+from benchmarks.report.panels import Panel
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study
 from benchmarks.training.stack import learned_config
@@ -100,16 +101,6 @@ class Against:
     everywhere: bool = False
 
 
-@dataclass(frozen=True)
-class Panel:
-    """One panel of a picture: lines of estimates over named places."""
-
-    title: str
-    xlabel: str
-    ylabel: str
-    lines: dict[str, dict[str, Interval]]
-
-
 _rewardflow = functools.partial(rewardflow, alpha_trajectory=0.0)
 #: The step level alone: an episode's outcome ranks no two actions of a state better than chance would.
 _STEPS = (
@@ -170,13 +161,7 @@ AGAINST: dict[str, Against] = {
 
 @dataclass(frozen=True)
 class AgainstConfig:
-    """What was asked; a folder holds the results of one configuration.
-
-    Attributes:
-        study: its name.
-        league: who plays what, and how the truth is found; `credits` are names of credits, `sizes` of groups.
-        keys: labellings, see `benchmarks.truth.labels.Labels`.
-    """
+    """What was asked: who plays what, under which labellings; `league.credits` are names of credits."""
 
     study: str
     league: TruthConfig
@@ -185,15 +170,7 @@ class AgainstConfig:
 
 @dataclass(frozen=True)
 class GraphCell:
-    """What a group's graphs are like under one labelling, in groups of one size.
-
-    Attributes:
-        env: name of the environment.
-        key, noise: of the labelling; "own" and "0 %" where there is one only.
-        size: episodes per group.
-        measures: by name, with 95 % intervals over tasks: ratios of `benchmarks.truth.graphs.GRAPHS`, and "aliased";
-            None: nothing to measure.
-    """
+    """Ratios of `GRAPHS` under one labelling, in groups of one size, with 95 % intervals over tasks."""
 
     env: str
     key: str
@@ -204,12 +181,9 @@ class GraphCell:
 
 @dataclass(frozen=True)
 class Cell(GraphCell):
-    """One credit under one labelling, held against the truth: `measures` are those of `benchmarks.truth.measures`.
+    """One credit under one labelling: `measures` are those of `benchmarks.truth.measures`.
 
-    Attributes:
-        credit, variant: see `Against.credits`.
-        less_base: the measures less those of the cell that this one is compared with, paired; empty where there is
-            none.
+    `less_base` are the measures less those of the cell that this one is compared with, paired; {}: there is none.
     """
 
     credit: str
@@ -222,16 +196,10 @@ class Episodes:
     """Who played an environment, and what the steps were truly worth.
 
     Attributes:
-        env: name of the environment.
-        player: name of the player.
-        tasks, episodes: numbers, of all tasks together.
-        success: share of episodes won.
-        steps: per episode.
-        truth: "distance" or "value", see `benchmarks.truth.league.Held`.
+        truth: "distance" or "value", see `benchmarks.truth.truths`.
         known: share of steps whose truth is known.
-        gained_in_lost: of the steps of lost episodes whose truth is known, the share that was worth something.
+        gained_in_lost: of the known steps of lost episodes, the share that was worth something.
         idle_in_won: of those of won episodes, the share that was worth nothing, or less.
-        seconds: wall time.
     """
 
     env: str
@@ -278,9 +246,8 @@ def make_against(
 
     Args:
         name: of the study, in `AGAINST`.
-        quick: a few tasks of the first environment: every part of it, no result.
-        models: job folders of learning benchmarks by environment: they play, and no other environment is; none:
-            `PLAYER` plays all of them.
+        quick: a few tasks of the first environment.
+        models: job folders by environment: they play, and no other environment is; none: `PLAYER` plays all.
         tasks: of each environment; 0: the league's number.
         seed: of everything random.
 

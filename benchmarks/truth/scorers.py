@@ -32,11 +32,11 @@ from benchmarks.config import Config
 from benchmarks.config import make_config as make_learning_config
 from benchmarks.console import NONE
 from benchmarks.json_files import ResultsError
-from benchmarks.learning.jobs import cloned
 from benchmarks.processes import Progress
 from benchmarks.report.page import Cell, Page, Table
 from benchmarks.statistics import Interval
 from benchmarks.study import Found, Study, Tell
+from benchmarks.training.learning import cloned
 from benchmarks.training.stack import learned_config, make_envs, trainer_config, training_tasks
 from benchmarks.truth.distances import distance_changes, state_distances
 from benchmarks.truth.measures import EXPLAINED, MEASURES, Sample, bootstrap_weights, intervals, number, samples
@@ -61,10 +61,8 @@ class Sizes:
 
     Attributes:
         iterations: after how many a scorer is measured, rising; the last is how many there are.
-        groups: training levels per iteration.
-        group_size: episodes per training level.
-        levels: held-out levels.
-        episodes: per held-out level, a multiple of `group_size`: they are cut into groups of that many.
+        groups, group_size: training levels per iteration, and episodes of each.
+        levels, episodes: held-out levels, and episodes of each, which are cut into groups of `group_size`.
     """
 
     iterations: list[int]
@@ -76,15 +74,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class ScorersConfig:
-    """What was asked for.
-
-    Attributes:
-        policy: job folder of a learning benchmark; "": a clone is learned first, in the folder of the results.
-        scorers: names in `SCORERS`.
-        sizes: how much.
-        resamples: of the bootstrap over held-out levels.
-        seed: of episodes, mini-batches and bootstrap.
-    """
+    """The options of the command; `policy` is "" where a clone is learned first, in the folder of the results."""
 
     policy: str
     scorers: list[str]
@@ -143,13 +133,7 @@ class ScorerResult:
 
 @dataclass(frozen=True)
 class HeldOutEpisodes:
-    """What scorers are measured on.
-
-    Attributes:
-        success: share of episodes solved.
-        steps: number of rows.
-        comparable: share of rows in a state where the group took actions of different true worth.
-    """
+    """Share of episodes solved, steps, and the share of steps in a state where actions differ in worth."""
 
     success: float
     steps: int
@@ -191,48 +175,20 @@ class Scored:
 
     Attributes:
         kind: what its scores are.
-        make: makes it beside a policy.
+        make: makes it beside a policy; None: `fewer_steps`.
         targets: what it is fitted to, float64 (N,) of a table; None: it knows by itself.
         credit: float64 (N,), of a table and of scores per step.
     """
 
     kind: Kind
-    make: Callable[[Any], StepScorer]
+    make: Callable[[Any], StepScorer] | None
     targets: Callable[[StepTable], Floats] | None = None
     credit: Callable[[StepTable, Floats], Floats] = as_they_are
 
 
-class FewerSteps:
-    """Says -1 of every step and never learns: what preferences between episodes can be had from their lengths."""
-
-    level: Literal["turn"] = "turn"
-    order: Literal["after"] = "after"
-
-    def scores(self, table: StepTable) -> Floats:
-        """Return -1 for every row."""
-        return np.full(len(table), -1.0)
-
-    def update(
-        self,
-        table: StepTable,
-        scores: Floats,
-        targets: Floats | None,
-        generator: np.random.Generator,
-        learning_rate: float,
-    ) -> dict[str, float]:
-        """Learn nothing."""
-        return {}
-
-    def state_dict(self) -> dict[str, Any]:
-        """Return nothing."""
-        return {}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Take over nothing."""
-
-    def describe(self) -> dict[str, Any]:
-        """Return nothing."""
-        return {}
+def fewer_steps(table: StepTable) -> Floats:
+    """Return -1 of every step: what preferences between episodes can be had from their lengths."""
+    return np.full(len(table), -1.0)
 
 
 def _of(module: str, name: str, config: str = "", **settings: Any) -> Callable[[Any], StepScorer]:
@@ -249,7 +205,7 @@ def _of(module: str, name: str, config: str = "", **settings: Any) -> Callable[[
 _implicit = functools.partial(_of, "implicit_reward", "ImplicitReward", "ImplicitRewardConfig")
 
 SCORERS: dict[str, Scored] = {
-    "fewer steps": Scored("reference", lambda policy: FewerSteps()),
+    "fewer steps": Scored("reference", None),
     "implicit sum": Scored("advantage", _implicit(reduce="sum")),
     "implicit mean": Scored("advantage", _implicit(reduce="mean")),
     "implicit ce": Scored("advantage", _implicit(loss="ce", reduce="sum")),
@@ -301,16 +257,7 @@ class HeldOut:
 
 
 class FixedPolicy:
-    """A trained policy whose weights stay as they are, and its episodes.
-
-    Args:
-        job: job folder of a learning benchmark.
-        sizes: how many episodes.
-        seed: of the episodes.
-
-    Raises:
-        ResultsError: the folder holds no policy.
-    """
+    """The policy of a learning benchmark's job, whose weights stay as they are, and its episodes."""
 
     def __init__(self, job: Path, sizes: Sizes, seed: int) -> None:
         self.learned: Config = learned_config(job)
@@ -370,24 +317,16 @@ def learn(
     seed: int,
     progress: Progress = lambda done, total, words: None,
 ) -> ScorerResult:
-    """Train a scorer and measure it after every number of iterations that is asked for; a reference only once.
-
-    Args:
-        name: of the scorer.
-        scored: the scorer.
-        fixed: the policy that plays.
-        held_out: what it is measured on.
-        sizes: how long.
-        seed: of mini-batches.
-        progress: called after every tenth iteration and each measurement.
-    """
-    scorer, learner = scored.make(fixed.policy), fixed.learner() if scored.kind != "reference" else None
+    """Train a scorer and measure it after every number of iterations that is asked for; a reference only once."""
+    if scored.make is None:
+        return ScorerResult(name, scored.kind, [_examined(fewer_steps, scored, held_out, 0, [])], 0.0, 0.0, 0.0)
+    scorer, learner = scored.make(fixed.policy), fixed.learner()
     rate: float = fixed.learned.training["learning_rate"]
     rng, timing = np.random.default_rng(_seed(seed)), np.random.default_rng(_seed(seed))
-    points = [_examined(scorer, scored, held_out, 0, [])]
+    points = [_examined(scorer.scores, scored, held_out, 0, [])]
     losses: list[float] = []
     scoring, updating, policy = list[float](), list[float](), list[float]()
-    for iteration in range(sizes.iterations[-1] if learner else 0):
+    for iteration in range(sizes.iterations[-1]):
         table = fixed.batch(iteration)
         targets = None if scored.targets is None else scored.targets(table)
         begin = time.process_time()
@@ -396,14 +335,14 @@ def learn(
         row = scorer.update(table, scores, targets, rng, rate)
         end = time.process_time()
         losses += [value for key, value in row.items() if key.endswith("_loss")]
-        if learner and iteration < TIMED:
+        if iteration < TIMED:
             scoring.append(between - begin)
             updating.append(end - between)
             begin = time.process_time()
             learner.learn(table, 0, timing)
             policy.append(time.process_time() - begin)
         if iteration + 1 in sizes.iterations:
-            points.append(_examined(scorer, scored, held_out, iteration + 1, losses))
+            points.append(_examined(scorer.scores, scored, held_out, iteration + 1, losses))
             losses = []
         if iteration + 1 in sizes.iterations or (iteration + 1) % 10 == 0:
             progress(iteration + 1, sizes.iterations[-1], "iterations")
@@ -411,9 +350,11 @@ def learn(
     return ScorerResult(name, scored.kind, points, *seconds)
 
 
-def _examined(scorer: StepScorer, scored: Scored, held_out: HeldOut, iterations: int, losses: list[float]) -> Point:
+def _examined(
+    scores_of: Callable[[StepTable], Floats], scored: Scored, held_out: HeldOut, iterations: int, losses: list[float]
+) -> Point:
     table = held_out.table
-    scores = step_scores(scorer.scores(table))
+    scores = step_scores(scores_of(table))
     credit = scored.credit(table, scores)
     return Point(
         iterations=iterations,
@@ -428,13 +369,7 @@ def _examined(scorer: StepScorer, scored: Scored, held_out: HeldOut, iterations:
 def make_config(
     policy: Path | None = None, scorers: Sequence[str] = (), *, sizes: Sizes = FULL, seed: int = 0
 ) -> ScorersConfig:
-    """Put a configuration together.
-
-    Args:
-        policy: job folder of a learning benchmark on Sokoban, or the model folder in it; None: clone one.
-        scorers: names; none: all.
-        sizes: how much.
-        seed: of everything random.
+    """Put a configuration together; without a policy (a job folder of Sokoban, or the model in it) one is cloned.
 
     Raises:
         ResultsError: the folder is no job of a learning benchmark on Sokoban, or there is no scorer of a name.

@@ -23,10 +23,10 @@ from benchmarks.statistics import Interval
 from benchmarks.truth.distances import Distances, distance_gains
 from benchmarks.truth.episodes import Played, TruthConfig, choices_of, scripted_of, states_of
 from benchmarks.truth.measures import Comparisons, Sample, intervals
-from wrappers.credit.group import first_rows
+from wrappers.credit.forks import first_rows
 from wrappers.credit.returns import discounted_returns
 
-#: Names of truths, see `benchmarks.truth.league.Held`.
+#: Truths: the exact change of the number of commands to success; Q - V by Monte-Carlo, with and without discount.
 DISTANCE, VALUE, UNDISCOUNTED = "distance", "value", "undiscounted value"
 #: First names of random numbers: those of the truth, and those of the continuations that `vine` may use.
 TRUTH, METHOD = 3, 4
@@ -83,7 +83,7 @@ def monte_carlo(
     Args:
         played: the episodes.
         count: continuations of each, at least 2.
-        discounts: of returns, one or several.
+        discounts: of returns.
         outcome: what an episode is worth, see `baselines.environments.settings.Scripted`.
         seed: of the continuations.
         progress: called with the states and choices that are done, and their number.

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from agentgym.rollout.queue import answers_of
+from agentgym.rollout.lanes import answers_of
 from agentgym.trajectory import Reply
 from policies.decode.batch import DecodeBatch, can_join
 from policies.decode.sampler import (
@@ -228,7 +228,7 @@ class _Policy(Protocol):
 
 
 class PolicyQueue:
-    """An `agentgym.rollout.queue.ReplyQueue`.
+    """An `agentgym.rollout.lanes.ReplyQueue`.
 
     Args:
         policy: whose replies they are.

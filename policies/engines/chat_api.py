@@ -10,9 +10,8 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from agentgym.outside.chat.budget import BudgetSpentError
 from agentgym.outside.chat.endpoint import BegunRequest, ChatEndpoint
-from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest
+from agentgym.outside.chat.wire import BudgetSpentError, ChatAnswer, ChatFailure, ChatRequest
 from agentgym.trajectory import Reply
 from policies.pictures import data_url
 
@@ -95,7 +94,7 @@ class ChatPolicy:
         return Reply("", finish="prompt-too-long")
 
     def reply_queue(self) -> ChatQueue | None:
-        """Return what answers single requests as they come, see `agentgym.rollout.queue`; None for a patient policy."""
+        """Return what answers single requests as they come, see `agentgym.rollout.lanes`; None for a patient policy."""
         return None if self.patient else ChatQueue(self.endpoint, self._reply)
 
 
@@ -105,7 +104,7 @@ def _is_outage(answer: ChatAnswer | ChatFailure, endpoint: ChatEndpoint) -> Type
 
 
 class ChatQueue:
-    """Requests on their way to an endpoint; see `agentgym.rollout.queue.ReplyQueue`.
+    """Requests on their way to an endpoint; see `agentgym.rollout.lanes.ReplyQueue`.
 
     Args:
         endpoint: the model.
@@ -126,7 +125,7 @@ class ChatQueue:
         """Send some requests, each with a seed from its own generator.
 
         Raises:
-            agentgym.outside.chat.budget.BudgetSpentError: there is no room for all; what was sent before has come and
+            agentgym.outside.chat.wire.BudgetSpentError: there is no room for all; what was sent before has come and
             is kept.
         """
         for name, observation, rng in zip(names, observations, rngs, strict=True):

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from agentgym.rollout.queue import answers_of
+from agentgym.rollout.lanes import answers_of
 from policies.decode.queue import CompletionQueue, Request, Together
 from policies.decode.sampler import Completion, Decoding, Restriction
 from policies.prompts import Prompt

@@ -12,8 +12,7 @@ from typing import Any, Final, Literal, Protocol, Self
 import numpy as np
 
 from agentgym.outside.chat.endpoint import ChatEndpoint
-from agentgym.outside.chat.json_answer import only_object
-from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest
+from agentgym.outside.chat.wire import ChatAnswer, ChatFailure, ChatRequest, only_object
 from agentgym.outside.text import MOST_CHARACTERS, MOST_DIGITS, DataError
 from agentgym.trajectory import Floats, StepTable
 from policies.engines.step_lines import (

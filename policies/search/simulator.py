@@ -63,7 +63,7 @@ class Simulator:
         if not (callable(getattr(envs, "snapshot", None)) and callable(getattr(envs, "restore", None))):
             raise TypeError(
                 f"{envs}: a search needs a vector environment with snapshot(i) and restore(indices, states, seeds), "
-                "see agentgym.branching.vector.Branching"
+                "see agentgym.branching.Branching"
             )
         if under_way is not None and under_way < 1:
             raise ValueError(f"under_way must be at least 1, or None, got {under_way}")

@@ -15,7 +15,7 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import RecordEpisodeStatistics
 
 import agentgym
-from agentgym.branching import single as single_branching
+from agentgym import branching
 from agentgym.core import INFO_TYPES
 from agentgym.registry import ROWS
 from tests.agentgym.indices import check_indices, refusal
@@ -243,11 +243,11 @@ def test_a_branch_goes_through_the_wrappers_of_make(env_id: str) -> None:
         over = bool(before) and before[-1][2]
         if before:
             shown = before[-1][0], before[-1][-1]
-        saved = pickle.loads(pickle.dumps(single_branching.snapshot(env)))
+        saved = pickle.loads(pickle.dumps(branching.snapshot(env)))
         actions, on = ([], []) if over else play(6, shown)
         assert over or len(actions) == 6 - seed or on[-1][2]  # the time limit counts what was played before
         after = env.reset()
-        assert data_equivalence(single_branching.restore(other, saved), shown)
+        assert data_equivalence(branching.restore(other, saved), shown)
         assert data_equivalence([other.step(action) for action in actions], on)
         assert data_equivalence(other.reset(), after)
 

@@ -17,7 +17,7 @@ from agentgym.sotopia.env import SotopiaEnv
 from agentgym.tasks import check_split, choose, given
 from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.generated.generator import generate as generate_products
-from agentgym.webshop.official.formats import write_files
+from agentgym.webshop.official.files import write_files
 from tests.agentgym.alfworld.support import write_trial
 from tests.agentgym.indices import check_indices, refusal
 from tests.agentgym.searchqa.support import PASSAGES, Titles

@@ -205,10 +205,10 @@ def test_environments_do_not_know_each_other() -> None:
 #: Tests that are about no single source file, but about everything in the folder they lie in.
 CROSS_CUTTING = {
     "contract", "traces", "hostile", "secrets", "leaks", "linear", "damage", "adversarial_text", "hostile_retrievers",
-    "foreign_text", "given_questions", "play", "models", "authors_oracles", "credit_names", "credit_properties",
-    "golden_figures", "graph_properties", "paper_reference", "scale", "policy_invariance", "round_trip", "resume",
+    "foreign_text", "given_questions", "play", "models", "authors_oracles", "credit_properties",
+    "scale", "policy_invariance", "round_trip", "resume",
     "token_credit", "study_pages_browser", "hostile_texts", "porter",
-    "option_tables", "two_processes", "learned_reference", "pretrained",
+    "two_processes", "pretrained",
 }  # fmt: skip
 
 

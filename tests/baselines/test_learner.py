@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from agentgym.rollout import collect
-from agentgym.rollout.branch_points import every
-from agentgym.rollout.tree import collect_tree
+from agentgym.rollout.tree import collect_tree, every
 from agentgym.trajectory import Reply, StepTable
 from baselines.batch import make_batch
 from baselines.config import TrainerConfig

@@ -18,10 +18,10 @@ from typer.testing import CliRunner
 from baselines.environments.registry import SETTINGS, settings_of
 from benchmarks.config import Config, make_config
 from benchmarks.data_source import DataSource, hand_on, noted, open_data
-from benchmarks.head_to_head.results import load as load_study
-from benchmarks.head_to_head.study import plan_study
 from benchmarks.json_files import OtherConfigurationError
 from benchmarks.run import app
+from benchmarks.training.head_to_head import plan_study
+from benchmarks.training.records import load as load_study
 from benchmarks.training.stack import held_out_tasks, make_envs, training_tasks, validation_tasks
 from tests.agentgym.alfworld.support import unpack
 from tests.agentgym.sotopia.support import FOLDER as PROFILES

@@ -61,7 +61,7 @@ def inputs(table: StepTable, tokens: bool = False) -> dict[str, Any]:
 
 
 #: Optional arguments that are given all the same, since a table without replies has nothing in their place.
-_WANTED = {"entropies", "plain"}
+_WANTED = {"entropies", "mask", "plain"}
 
 
 def given(method: Callable[..., Any], table: StepTable) -> dict[str, Any]:

@@ -106,11 +106,11 @@ _QUICK: dict[str, tuple[str, str, bool]] = {
     "scorers": ("scorers --quick --out OUT", "scorers.json", True),
     "shaping": ("shaping --quick --jobs 1 --out OUT", "shaping.json", True),
     "search-players": ("search-players --quick --tasks 8 --budgets 20,60 --out OUT", "*.json", False),
-    "aliasing": ("aliasing --tasks 4 --repeats 2 --out OUT", "", False),
-    "aliasing-virtualhome": ("aliasing --env virtualhome --tasks 4 --repeats 2 --out OUT", "", False),
-    "hindsight": ("hindsight --tasks 4 --group-size 4 --clone-tasks 0 --out OUT", "", False),
-    "merging": ("merging --questions 6 --group-size 4 --out OUT", "", False),
-    "crossplay": ("crossplay --tasks 6 --out OUT", "", False),
+    "aliasing": ("aliasing --tasks 4 --repeats 2 --out OUT", "aliasing.json", False),
+    "aliasing-virtualhome": ("aliasing --env virtualhome --tasks 4 --repeats 2 --out OUT", "aliasing.json", False),
+    "hindsight": ("hindsight --tasks 4 --group-size 4 --clone-tasks 0 --out OUT", "hindsight.json", False),
+    "merging": ("merging --questions 6 --group-size 4 --out OUT", "merging.json", False),
+    "crossplay": ("crossplay --tasks 6 --out OUT", "crossplay.json", False),
     "head-to-head": ("head-to-head --quick --jobs 1 --out OUT", "sokoban.json", False),
     **{
         f"head-to-head-{env}": (

@@ -6,12 +6,11 @@ import contextlib
 from collections.abc import Callable
 from functools import cache, partial
 
-from agentgym.virtualhome.commands import Words
+from agentgym.virtualhome.commands import LineError, Words, parse_line
 from agentgym.virtualhome.goals import Goal
 from agentgym.virtualhome.hindsight import split_id, with_chore
 from agentgym.virtualhome.player import VirtualHomePlayer, read_task
 from agentgym.virtualhome.scene import Scene
-from agentgym.virtualhome.script import LineError, parse_line
 from agentgym.virtualhome.text import failure
 from tests.agentgym.virtualhome.small_houses import EDGES, NODES, activity
 

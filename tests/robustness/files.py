@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from agentgym.sotopia.official import FILES as PROFILE_FILES
 from agentgym.trajectory import Reply, StepTable
 from agentgym.webshop.generated.generator import generate
-from agentgym.webshop.official.formats import write_files
+from agentgym.webshop.official.files import write_files
 from tests.agentgym.alfworld.support import write_trial
 from tests.agentgym.virtualhome.official.small_folder import write
 from tests.robustness.damage import Files, Format, put, taken
@@ -228,9 +228,9 @@ def load_log(folder: Path) -> None:
 
 
 def load_results(folder: Path) -> None:
-    from benchmarks.learning import results
+    from benchmarks.training.learning import STUDY
 
-    results.load(folder / "results.json")
+    STUDY.load(folder / "results.json")
 
 
 def results_file() -> Files:

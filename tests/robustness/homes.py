@@ -16,9 +16,9 @@ import gymnasium as gym
 import numpy as np
 from hypothesis import strategies as st
 
-from agentgym.virtualhome.official.goals import KINDS
+from agentgym.virtualhome.commands import PARAMETERS
+from agentgym.virtualhome.official.files import KINDS
 from agentgym.virtualhome.scene import PROPERTY_NAMES, RELATION_NAMES, STATE_NAMES
-from agentgym.virtualhome.script import PARAMETERS
 from tests.agentgym.virtualhome.official import small_folder
 from tests.robustness.damage import check_words
 from tests.robustness.trial import Trial, fragments, json_values

@@ -81,8 +81,8 @@ def spoiled(value: Any, texts: list[str], names: tuple[str, ...]) -> Any:
 
 def check_report(texts: list[str]) -> None:
     """The report of a run in which observations, commands, task names and the machine hold the texts."""
-    from benchmarks.learning import results
-    from benchmarks.learning.report import write_report
+    from benchmarks.report.page import write_page
+    from benchmarks.training.learning import STUDY
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -91,7 +91,7 @@ def check_report(texts: list[str]) -> None:
         found = json.loads(path.read_text(encoding="utf-8"))
         names = ("text", "action", "task_id", "cpu", "system", "python", "created")
         path.write_text(json.dumps(spoiled(found, texts, names)), encoding="utf-8")
-        pages = write_report(results.load(path), folder / "run")
+        pages = write_page(STUDY.shown(STUDY.load(path)), folder / "run")
         look_at(next(page for page in pages if page.suffix == ".html"))
 
 

@@ -49,16 +49,16 @@ from agentgym.sotopia.judge import RulesJudge
 from agentgym.sotopia.models import read_act, read_verdict
 from agentgym.sotopia.official import read_game
 from agentgym.sotopia.profiles import Relationship, Scenario, Task, render
-from agentgym.webshop.catalogue.product import read_tag
-from agentgym.webshop.nouns import words as nouns
+from agentgym.webshop.catalogue import read_tag
 from agentgym.webshop.player import WebShopPlayer, keywords, mentioned, price_limit, wished_options
 from agentgym.webshop.reward import _phrase, alike
+from agentgym.webshop.reward import words as nouns
 from agentgym.webshop.search.analyser import terms
 from agentgym.webshop.search.bm25 import Bm25
 from agentgym.webshop.search.bm25_build import build
 from agentgym.webshop.search.search import documents
 from agentgym.webshop.session import parse as parse_shop
-from benchmarks.panels.transcripts import read_log
+from benchmarks.play.transcripts import read_log
 from policies.engines.judge import read_scores
 from policies.engines.step_lines import Story, ToldStep, step_lines
 from tests.agentgym.alfworld.support import GOALS, PROBLEM, content, grammar, small_game

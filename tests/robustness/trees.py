@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from agentgym.rollout.branch_points import SELECTIONS
 from agentgym.rollout.recorder import UnscoredError
-from agentgym.rollout.tree import collect_tree
+from agentgym.rollout.tree import SELECTIONS, collect_tree
 from agentgym.trajectory import Reply, StepTable
 from tests.agentgym.rollout.test_tree import UnjudgedVectorEnv
 from tests.corridor import CorridorVectorEnv

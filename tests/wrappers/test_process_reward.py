@@ -384,8 +384,8 @@ def test_a_specification_makes_the_wrapper_with_the_same_scorer() -> None:
     inner = TransformAction(gym.make("FrozenLake-v1"), int, gym.spaces.Discrete(4))
     again = gym.make(ProcessReward(inner, scorer, 0.5, "value", 0.9).spec)
     assert isinstance(again, ProcessReward)
-    assert again._rule.scorer is scorer
-    assert (again._rule.weight, again._rule.kind, again._rule.gamma) == (0.5, "value", 0.9)
+    assert again.vector.scorer is scorer
+    assert (again.vector.weight, again.vector.kind, again.vector.gamma) == (0.5, "value", 0.9)
 
 
 def test_a_pickled_wrapper_goes_on_where_it_was() -> None:

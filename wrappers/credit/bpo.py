@@ -19,12 +19,11 @@ import numpy as np
 
 from agentgym.trajectory import Floats, Ints, StepTable
 from agentgym.trajectory.forks import chain_sums
-from wrappers.credit.branches import spread, step_rewards
-from wrappers.credit.forest import Forest, discounted_sums
+from wrappers.credit.forks import Forest, discounted_sums, spread
 from wrappers.credit.group import others_factor, standardise
 from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import OutcomeOptions, credit, option
-from wrappers.credit.returns import discounted_returns, penalties
+from wrappers.credit.returns import discounted_returns, penalties, step_rewards
 from wrappers.credit.wrapper import CreditWrapper
 
 
@@ -99,8 +98,7 @@ def _against_other_trees(table: StepTable, forest: Forest, reward: Floats, optio
     return np.where(alone[table.group], 0.0, inside + between[tree[table.trajectory]])
 
 
-class BPO(CreditWrapper, method=bpo):
-    """Vector wrapper whose `advantages()` are `bpo(table(), **options)`."""
+class BPO(CreditWrapper, method=bpo): ...
 
 
 METHODS = (

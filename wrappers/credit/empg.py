@@ -17,8 +17,8 @@ from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.forks import over_forks
 from wrappers.credit.method import ENTROPY, PENALTY, Credit, Method
 from wrappers.credit.options import StatisticsOptions, credit, option
-from wrappers.credit.reply_entropy import known_entropies, min_max
 from wrappers.credit.returns import given_or_episode_level, penalties
+from wrappers.credit.scores import known_entropies, min_max
 
 
 class EMPGOptions(StatisticsOptions, total=False):
@@ -44,7 +44,7 @@ def empg(
     Args:
         advantages: float (N,), of another method, to be modulated; nan: not scored, and stays so. None: GRPO's.
         entropies: float (N,), mean token entropy of every reply, nan: not known (its advantage counts once, and
-            nothing is given for leading to it). None: estimated, see `wrappers.credit.reply_entropy.reply_entropies`.
+            nothing is given for leading to it). None: estimated, see `wrappers.credit.scores.reply_entropies`.
 
     Returns:
         float64 (N,), in the order of the table's rows; nan: not scored.

@@ -30,9 +30,9 @@ from wrappers.credit.forks import over_forks, refuse_forks
 from wrappers.credit.group import LEAST_SCALE, episode_advantages, group_means, visit_advantages
 from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
+from wrappers.credit.potential import actions_of_states, difference
 from wrappers.credit.returns import checked_rewards, episode_scores, outcomes, penalties
 from wrappers.credit.state_graph import StateGraph
-from wrappers.credit.state_values import actions_of_states, difference
 from wrappers.credit.wrapper import CreditWrapper
 
 #: A fixed point is found to this share of the largest value.
@@ -183,8 +183,7 @@ def _values(table: StepTable, options: FrontierOptions, optimism: float) -> Fron
     return FrontierValues(graph, value, worth[action])
 
 
-class Frontier(CreditWrapper, method=frontier):
-    """Vector wrapper whose `advantages()` are `frontier(table(), **options)`."""
+class Frontier(CreditWrapper, method=frontier): ...
 
 
 METHODS = (

@@ -56,8 +56,7 @@ def _visits(table: StepTable) -> tuple[Ints, int]:
     return ids, len(example)
 
 
-class GiGPO(CreditWrapper, method=gigpo):
-    """Vector wrapper whose `advantages()` are `gigpo(table(), **options)`."""
+class GiGPO(CreditWrapper, method=gigpo): ...
 
 
 def step_level(table: StepTable, *, preset: str = "paper", **options: Unpack[GiGPOOptions]) -> Floats:

@@ -19,9 +19,8 @@ import numpy as np
 from agentgym.trajectory import Floats, StepTable
 from wrappers.credit.method import PENALTY, TOTAL, Credit, Method, steps_of
 from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
-from wrappers.credit.pruning import transitions
 from wrappers.credit.returns import episode_level, penalties
-from wrappers.credit.state_graph import GraphCredit, GraphOptions, StateGraph, step_advantages, step_costs
+from wrappers.credit.state_graph import GraphCredit, GraphOptions, StateGraph, step_advantages, step_costs, transitions
 from wrappers.credit.wrapper import CreditWrapper
 
 
@@ -106,8 +105,7 @@ def _credit(table: StepTable, options: GraphGPOOptions) -> GraphCredit:
     return GraphCredit(graph, distance, value, step_reward)
 
 
-class GraphGPO(CreditWrapper, method=graphgpo):
-    """Vector wrapper whose `advantages()` are `graphgpo(table(), **options)`."""
+class GraphGPO(CreditWrapper, method=graphgpo): ...
 
 
 METHODS = (

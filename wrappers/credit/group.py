@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
-from wrappers.credit.forks import refuse_forks
+from wrappers.credit.forks import first_rows, refuse_forks
 from wrappers.credit.options import LARGEST, StatisticsOptions
 
 #: A group whose values span no more than this share of their largest magnitude has no contrast: it scores 0.
@@ -228,11 +228,6 @@ def group_means(values: Floats, groups: Ints, n_groups: int) -> Floats:
     total = np.bincount(groups, weights=values, minlength=n_groups)
     mean: Floats = total / np.maximum(np.bincount(groups, minlength=n_groups), 1)
     return mean
-
-
-def first_rows(table: StepTable) -> Ints:
-    """Return int64 (M,): the row of each trajectory's first step."""
-    return table.order[table.offsets[:-1]]
 
 
 def others_factor(members: Ints, n_groups: int, weights: Floats | None = None) -> Floats:

@@ -30,8 +30,7 @@ def grpo(table: StepTable, *, preset: str = "paper", **options: Unpack[Statistic
     return episode_level(table, options) - penalties(table, options, "advantage")
 
 
-class GRPO(CreditWrapper, method=grpo):
-    """Vector wrapper whose `advantages()` are `grpo(table(), **options)`."""
+class GRPO(CreditWrapper, method=grpo): ...
 
 
 METHODS = (

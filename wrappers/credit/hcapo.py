@@ -19,9 +19,8 @@ from wrappers.credit.forks import over_forks
 from wrappers.credit.group import episode_advantages, group_means, visit_advantages
 from wrappers.credit.method import ASKS_POLICY, PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, choose, credit, option, presets
-from wrappers.credit.reply_entropy import reply_entropies
 from wrappers.credit.returns import discounted_returns, episode_scores, outcomes, penalties
-from wrappers.credit.scores import step_scores
+from wrappers.credit.scores import reply_entropies, step_scores
 
 
 class HCAPOOptions(StatisticsOptions, total=False):

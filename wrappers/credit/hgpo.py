@@ -111,8 +111,7 @@ def _check(options: HGPOOptions) -> None:
         )
 
 
-class HGPO(CreditWrapper, method=hgpo):
-    """Vector wrapper whose `advantages()` are `hgpo(table(), **options)`."""
+class HGPO(CreditWrapper, method=hgpo): ...
 
 
 METHODS = (

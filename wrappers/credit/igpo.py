@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.forest import discounted_sums
-from wrappers.credit.forks import over_forks
+from wrappers.credit.forks import discounted_sums, over_forks
 from wrappers.credit.group import visit_advantages
 from wrappers.credit.method import ASKS_POLICY, PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, credit, finite_numbers, option, presets

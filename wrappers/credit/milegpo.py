@@ -230,8 +230,7 @@ def _rise(potential: Floats, before: Ints, after: Ints) -> Floats:
     return np.maximum(potential[after] - potential[before], 0.0)
 
 
-class MileGPO(CreditWrapper, method=milegpo):
-    """Vector wrapper whose `advantages()` are `milegpo(table(), **options)`."""
+class MileGPO(CreditWrapper, method=milegpo): ...
 
 
 def branches(table: StepTable) -> Floats:

@@ -18,8 +18,7 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Bools, Floats, Ints, StepTable
 from wrappers.credit.evidence import GateOptions, trust, worth
-from wrappers.credit.forest import discounted_sums
-from wrappers.credit.forks import over_forks
+from wrappers.credit.forks import discounted_sums, over_forks
 from wrappers.credit.group import others_factor
 from wrappers.credit.method import NEEDS_MODEL, PENALTY, Method
 from wrappers.credit.options import EpisodeOptions, credit, option, presets

@@ -83,8 +83,7 @@ def _spread_groups(table: StepTable, options: RAGEN2Options) -> Bools:
     return kept
 
 
-class RAGEN2(CreditWrapper, method=ragen2):
-    """Vector wrapper whose `advantages()` are `ragen2(table(), **options)`."""
+class RAGEN2(CreditWrapper, method=ragen2): ...
 
 
 def _keeps(table: StepTable, options: Mapping[str, Any]) -> Bools:

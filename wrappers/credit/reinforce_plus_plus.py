@@ -146,12 +146,10 @@ def _reward(table: StepTable, outcome: str) -> Floats:
     return reward
 
 
-class ReinforcePlusPlus(CreditWrapper, method=reinforce_plus_plus):
-    """Vector wrapper whose `advantages()` are `reinforce_plus_plus(table(), **options)`."""
+class ReinforcePlusPlus(CreditWrapper, method=reinforce_plus_plus): ...
 
 
-class ReinforcePlusPlusBaseline(CreditWrapper, method=reinforce_plus_plus_baseline):
-    """Vector wrapper whose `advantages()` are `reinforce_plus_plus_baseline(table(), **options)`."""
+class ReinforcePlusPlusBaseline(CreditWrapper, method=reinforce_plus_plus_baseline): ...
 
 
 METHODS = (

@@ -7,8 +7,7 @@ from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, Ints, StepTable
 from agentgym.trajectory.forks import chain_sums
-from wrappers.credit.forest import Forest, discounted_sums
-from wrappers.credit.forks import over_forks
+from wrappers.credit.forks import Forest, discounted_sums, over_forks
 from wrappers.credit.group import episode_advantages, standardise
 from wrappers.credit.options import (
     LARGEST,
@@ -144,6 +143,22 @@ def outcomes(table: StepTable, options: WorthOptions) -> Floats:
         return table.trajectory_won.astype(np.float64)
     checked_rewards(table.reward)
     return table.episode_return
+
+
+def step_rewards(table: StepTable, options: OutcomeOptions) -> Floats:
+    """Return float64 (N,): what each step earned towards its episode's outcome, less the penalty "discounted".
+
+    With the outcome "won" that is 1 at the end of an episode that was won, and 0 elsewhere.
+
+    Raises:
+        ValueError: on a reward beyond `LARGEST`, where the outcome is the return.
+    """
+    if options["outcome"] == "won":
+        reward = np.zeros(len(table))
+        reward[table.last] = table.trajectory_won
+    else:
+        reward = checked_rewards(table.reward)
+    return reward - penalties(table, options, "discounted")
 
 
 def checked_rewards(reward: Floats) -> Floats:

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Unpack
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.forks import over_forks
-from wrappers.credit.group import episode_advantages, first_rows, others_factor
+from wrappers.credit.forks import first_rows, over_forks
+from wrappers.credit.group import episode_advantages, others_factor
 from wrappers.credit.method import EPISODE, PENALTY, Credit, Method
 from wrappers.credit.options import EpisodeOptions, StatisticsOptions, credit
 from wrappers.credit.returns import episode_scores, penalties, shared_level
@@ -48,8 +48,7 @@ def _mean_only(options: EpisodeOptions) -> StatisticsOptions:
     return {**options, "std": "none", "ddof": 1, "eps": 0.0}
 
 
-class RLOO(CreditWrapper, method=rloo):
-    """Vector wrapper whose `advantages()` are `rloo(table(), **options)`."""
+class RLOO(CreditWrapper, method=rloo): ...
 
 
 METHODS = (

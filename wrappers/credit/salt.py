@@ -65,8 +65,7 @@ def salt(table: StepTable, *, preset: str = "paper", **options: Unpack[SALTOptio
     return np.where(took[edge] > 1, mean[edge], own) - penalties(table, options, "advantage")
 
 
-class SALT(CreditWrapper, method=salt):
-    """Vector wrapper whose `advantages()` are `salt(table(), **options)`."""
+class SALT(CreditWrapper, method=salt): ...
 
 
 METHODS = (

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from agentgym.trajectory import Floats, StepTable
-from wrappers.credit.forks import over_forks
-from wrappers.credit.group import first_rows, number_pairs, standardise, visit_advantages
+from wrappers.credit.forks import first_rows, over_forks
+from wrappers.credit.group import number_pairs, standardise, visit_advantages
 from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import StatisticsOptions, choose, credit, finite_numbers, option, presets
 from wrappers.credit.process_reward import BY_STEP, process_reward

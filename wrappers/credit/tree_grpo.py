@@ -14,12 +14,11 @@ import numpy as np
 
 from agentgym.trajectory import Floats, Ints, StepTable
 from agentgym.trajectory.forks import chain_sums
-from wrappers.credit.branches import spread, step_rewards
-from wrappers.credit.forest import Forest
+from wrappers.credit.forks import Forest, spread
 from wrappers.credit.group import standardise
 from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import OutcomeOptions, credit, option
-from wrappers.credit.returns import penalties
+from wrappers.credit.returns import penalties, step_rewards
 from wrappers.credit.wrapper import CreditWrapper
 
 
@@ -122,8 +121,7 @@ def _above(table: StepTable, forest: Forest, mean: Floats, of_group: bool) -> Fl
     return gain + (mean - whole) if of_group else gain
 
 
-class TreeGRPO(CreditWrapper, method=tree_grpo):
-    """Vector wrapper whose `advantages()` are `tree_grpo(table(), **options)`."""
+class TreeGRPO(CreditWrapper, method=tree_grpo): ...
 
 
 METHODS = (

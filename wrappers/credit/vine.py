@@ -18,12 +18,11 @@ from typing import Annotated, Literal, Unpack
 import numpy as np
 
 from agentgym.trajectory import Ending, Floats, StepTable
-from wrappers.credit.branches import spread, step_rewards
-from wrappers.credit.forest import discounted_sums
-from wrappers.credit.group import first_rows, number_pairs, whitened
+from wrappers.credit.forks import discounted_sums, first_rows, spread
+from wrappers.credit.group import number_pairs, whitened
 from wrappers.credit.method import PENALTY, Method
 from wrappers.credit.options import OutcomeOptions, credit, option
-from wrappers.credit.returns import discounted_returns, penalties
+from wrappers.credit.returns import discounted_returns, penalties, step_rewards
 from wrappers.credit.wrapper import CreditWrapper
 
 
@@ -160,8 +159,7 @@ def _values_elsewhere(table: StepTable, continuations: StepTable, returns: Float
     return values, np.array(after)
 
 
-class Vine(CreditWrapper, method=vine):
-    """Vector wrapper whose `advantages()` are `vine(table(), **options)`."""
+class Vine(CreditWrapper, method=vine): ...
 
 
 METHODS = (

@@ -10,7 +10,8 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from agentgym.adapter import adapt, takes_text
-from agentgym.branching.vector import Branching, Saved, check_index, inside, read_restore
+from agentgym.branching import Branching, Saved
+from agentgym.branching.stack import check_index, inside, read_restore
 from agentgym.rollout.recorder import TableBuilder
 from agentgym.trajectory import Bools, Floats, StepTable
 from wrappers.vector_wrapper import Array, for_inside, reset_mask
@@ -45,6 +46,9 @@ class CreditWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Array]):
         super().__init_subclass__(**given)
         if method is not None:
             type.__setattr__(cls, "method", staticmethod(method))
+            cls.__doc__ = (
+                cls.__doc__ or f"Vector wrapper whose `advantages()` are `{method.__name__}(table(), **options)`."
+            )
 
     def __init__(
         self, env: gym.vector.VectorEnv[Any, Any, Array], *, preset: str | None = None, **options: Any
@@ -89,7 +93,7 @@ class CreditWrapper(Branching, gym.vector.VectorWrapper[Any, Any, Array]):
         return observations, rewards, terminated, truncated, infos
 
     def snapshot(self, i: int) -> Saved:
-        """Return sub-environment i as it stands; see `agentgym.branching.vector.Branching`, as for the other verbs."""
+        """Return sub-environment i as it stands; see `agentgym.branching.Branching`, as for the other verbs."""
         below = inside(self.env, self).snapshot(i)
         i = check_index(i, self.num_envs)
         recorded = None if self._builder is None else self._builder.snapshot(i)

@@ -83,7 +83,11 @@ class PanelTaskset(vf.Taskset[PanelTask, PanelConfig]):
         with contextlib.closing(Transcript(ReplyParser(gym.make(found.panel.env, **found.arguments)))) as env:
             if isinstance(env.unwrapped.observation_space, gym.spaces.Dict):
                 raise ValueError(f"{found.panel.env} shows pictures: the conversation holds text alone")
-            known = {"env": found.panel.env, "env_options": found.arguments, "system_prompt": env.style.instructions}
+            known = {
+                "env": found.panel.env,
+                "env_options": found.arguments,
+                "system_prompt": env.vector.style.instructions,
+            }
         for task in found.tasks:
             yield PanelTask(PanelData(id=task.id, name=task.id, **known), config.task)
 

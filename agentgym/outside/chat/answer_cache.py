@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sqlite3
@@ -41,15 +42,12 @@ class AnswerCache:
         """
         wanted = list(dict.fromkeys(keys))
         found: dict[str, Any] = {}
-        try:
-            with self._lock:
-                for start in range(0, len(wanted), _MOST_KEYS):
-                    part = wanted[start : start + _MOST_KEYS]
-                    marks = ",".join("?" * len(part))
-                    rows = self._run(f"SELECT key, value FROM answers WHERE key IN ({marks})", part)
-                    found.update((key, read_json(value)) for key, value in rows)
-        except (sqlite3.DatabaseError, DataError, TypeError) as error:
-            raise DataError(f"{self.path} is damaged ({error}): remove it") from error
+        with self._reading():
+            for start in range(0, len(wanted), _MOST_KEYS):
+                part = wanted[start : start + _MOST_KEYS]
+                marks = ",".join("?" * len(part))
+                rows = self._run(f"SELECT key, value FROM answers WHERE key IN ({marks})", part)
+                found.update((key, read_json(value)) for key, value in rows)
         return found
 
     def store(self, values: Mapping[str, Any]) -> None:
@@ -59,18 +57,10 @@ class AnswerCache:
             with self._lock, self._open() as base:
                 base.executemany("INSERT OR IGNORE INTO answers VALUES (?, ?)", rows)
 
-    def values(self) -> Iterator[Any]:
-        """Yield all values, in the order of their keys.
-
-        Raises:
-            DataError: as of `load`.
-        """
-        try:
-            with self._lock:
-                rows = self._run("SELECT value FROM answers ORDER BY key", ())
-            yield from (read_json(value) for (value,) in rows)
-        except (sqlite3.DatabaseError, DataError, TypeError) as error:
-            raise DataError(f"{self.path} is damaged ({error}): remove it") from error
+    def values(self) -> list[Any]:
+        """Return all values in the order of their keys; errors as of `load`."""
+        with self._reading():
+            return [read_json(value) for (value,) in self._run("SELECT value FROM answers ORDER BY key", ())]
 
     def __len__(self) -> int:
         """Number of answers."""
@@ -84,6 +74,14 @@ class AnswerCache:
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Make the object anew."""
         self.__init__(**state)  # type: ignore[misc]
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            with self._lock:
+                yield
+        except (sqlite3.DatabaseError, DataError, TypeError) as error:
+            raise DataError(f"{self.path} is damaged ({error}): remove it") from error
 
     def _run(self, query: str, values: Iterable[Any]) -> list[tuple[Any, ...]]:
         return self._open().execute(query, tuple(values)).fetchall()

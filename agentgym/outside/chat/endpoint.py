@@ -16,8 +16,17 @@ from typing import Any, Self
 from urllib.parse import urlsplit
 
 from agentgym.outside.chat.answer_cache import AnswerCache
-from agentgym.outside.chat.budget import Budget, Usage
-from agentgym.outside.chat.wire import Body, ChatAnswer, ChatFailure, ChatRequest, key_of, make_answer, read_answer
+from agentgym.outside.chat.wire import (
+    Body,
+    Budget,
+    ChatAnswer,
+    ChatFailure,
+    ChatRequest,
+    Usage,
+    key_of,
+    make_answer,
+    read_answer,
+)
 from agentgym.outside.files import cache_folder
 from agentgym.outside.http import HttpAnswer, HttpClient, HttpFailure
 from agentgym.outside.redaction import redact
@@ -157,7 +166,7 @@ class ChatEndpoint:
 
         Raises:
             ValueError: when this endpoint came out of a pickle without its key, or its file of answers is damaged.
-            agentgym.outside.chat.budget.BudgetSpentError: the budget has no room for all that must be sent. As many as
+            agentgym.outside.chat.wire.BudgetSpentError: the budget has no room for all that must be sent. As many as
                 it has room for are sent, and kept in the cache.
         """
         self._check_signed()
@@ -293,13 +302,10 @@ class ChatEndpoint:
 
     def _sign(self, url: str, api_key: str) -> None:
         parts = urlsplit(url)
-        if parts.username is None and api_key:
-            headers = {"Authorization": f"Bearer {api_key}"}
-        else:  # credentials within the URL are sent instead
-            headers = {}
+        bearer = api_key if parts.username is None else ""  # credentials within the URL are sent instead
         self._client = HttpClient(
             parts._replace(path=f"{parts.path.rstrip('/')}/chat/completions").geturl(),
-            headers=headers,
+            headers={"Authorization": f"Bearer {bearer}"} if bearer else {},
             timeout=self.timeout,
             retries=self.retries,
             concurrency=self.concurrency,

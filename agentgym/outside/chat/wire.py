@@ -1,4 +1,4 @@
-"""The bodies of chat requests and of their answers, in OpenAI's format."""
+"""Chat requests and answers in OpenAI's format, the JSON object within an answer, and what answers cost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentgym.outside.text import DataError, clean
+from agentgym.outside.text import NUMBERS, DataError, clean, unique_names
 
 #: A count of as many tokens is none.
 _MOST_TOKENS = 10**12
@@ -23,6 +23,8 @@ _CONTEXT = re.compile(r"(?i)maximum context length is (\d{1,12})\b")
 _LONGEST_ANSWER = re.compile(
     r"(?i)max_(?:completion_)?tokens\W{1,3}is too large: (\d{1,12})\b|\b(\d{1,12}) in the completion"
 )
+_FENCE = re.compile("`{3,}")
+_FENCED = re.compile(r"(?:json)?[ \t]*\n", re.IGNORECASE)
 
 Messages = Sequence[Mapping[str, Any]]
 Body = dict[str, Any]
@@ -121,3 +123,137 @@ def make_answer(
 def _count(value: object) -> int:
     """Numbers that cannot be counts of tokens are 0."""
     return value if type(value) is int and 0 < value < _MOST_TOKENS else 0
+
+
+def only_object(text: str, numbers: Mapping[str, Any] = NUMBERS) -> dict[str, Any]:
+    """Return the JSON object of a text that holds one, bare, in a Markdown fence or within prose.
+
+    What a model thought aloud before `</think>` does not count.
+
+    Args:
+        text: the answer.
+        numbers: how numbers are read: `parse_int`, `parse_float` and `parse_constant` of `json.JSONDecoder`.
+
+    Raises:
+        DataError: when there is none or more than one, it is broken or nested too deeply, a name stands twice, or
+            `numbers` refuses one.
+
+    >>> only_object('Here you are: {"1": 3} That is all.')
+    {'1': 3}
+    """
+    text = text.rpartition("</think>")[2]
+    fenced = _fenced(text)
+    if len(fenced) == 1:
+        text = fenced[0]
+    found = []
+    decoder = json.JSONDecoder(object_pairs_hook=unique_names, **numbers)
+    at = text.find("{")
+    while at >= 0:
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"no JSON: {error}") from None
+        found.append(value)
+        at = text.find("{", end)
+    if len(found) != 1:
+        raise DataError(f"expected one JSON object, got {len(found)} in {text[:200]!r}")
+    return dict(found[0])
+
+
+def _fenced(text: str) -> list[str]:
+    """Return what stands in the Markdown fences of a text."""
+    found = []
+    parts = iter(_FENCE.split(text)[1:-1])  # a fence opens behind the first mark and is closed by one
+    for part in parts:
+        head = _FENCED.match(part)
+        if head:
+            found.append(part[head.end() :])
+            next(parts, None)
+    return found
+
+
+@dataclass
+class Usage:
+    """Counts since an endpoint was made; answers from the cache, and requests that were equal, cost nothing.
+
+    Attributes:
+        answered: requests that the endpoint answered.
+        failed: requests that it did not, after all tries.
+        remembered: requests answered by the cache.
+        retries: further tries, of both kinds of requests.
+        prompt_tokens: as in `ChatAnswer`, like the next.
+        completion_tokens: written by the model.
+        cost: of these tokens, in the unit of `prices`.
+    """
+
+    answered: int = 0
+    failed: int = 0
+    remembered: int = 0
+    retries: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+
+    def add(self, answer: ChatAnswer | ChatFailure, prices: tuple[float, float]) -> None:
+        """Count an answer that was asked for, or the failure of one."""
+        self.retries += max(0, answer.attempts - 1)
+        if isinstance(answer, ChatFailure):
+            self.failed += 1
+            return
+        self.answered += 1
+        self.prompt_tokens += answer.prompt_tokens
+        self.completion_tokens += answer.completion_tokens
+        self.cost += (answer.prompt_tokens * prices[0] + answer.completion_tokens * prices[1]) / 1e6
+
+    def __str__(self) -> str:
+        """One line."""
+        return (
+            f"{self.answered:,} answers ({self.remembered:,} more from the cache, {self.failed:,} failures, "
+            f"{self.retries:,} retries), {self.prompt_tokens:,} + {self.completion_tokens:,} tokens, "
+            f"cost {self.cost:.4f}"
+        )
+
+
+class BudgetSpentError(RuntimeError):
+    """The next request would exceed the budget; what came before is kept."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Limits of what an endpoint is asked; None: no limit.
+
+    How many requests there are is known before they are sent, so their number is never exceeded. What an answer costs
+    is known when it is there: the answers that are under way together may exceed the other two limits.
+
+    Attributes:
+        requests: answers that may be asked for.
+        tokens: read and written, together.
+        cost: in the unit of the endpoint's prices.
+
+    Raises:
+        ValueError: a negative limit.
+    """
+
+    requests: int | None = None
+    tokens: int | None = None
+    cost: float | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse limits below nothing."""
+        for name, value in vars(self).items():
+            if value is not None and not value >= 0:
+                raise ValueError(f"a budget's {name} must be at least 0 or None (no limit), got {value!r}")
+
+    def room(self, spent: Usage, wanted: int, under_way: int = 0) -> int:
+        """Return how many of the wanted requests may still be sent, when so many are under way."""
+        if self.tokens is not None and spent.prompt_tokens + spent.completion_tokens >= self.tokens:
+            return 0
+        if self.cost is not None and spent.cost >= self.cost:
+            return 0
+        return wanted if self.requests is None else max(0, min(wanted, self.requests - spent.answered - under_way))
+
+    def spent_error(self, spent: Usage, under_way: int = 0) -> BudgetSpentError:
+        """Return the error of a request for which there is no room, when so many are under way."""
+        limits = ", ".join(f"{value:,} {name}" for name, value in vars(self).items() if value is not None)
+        beside = f", {under_way:,} under way" if under_way else ""
+        return BudgetSpentError(f"the budget of {limits} is spent: {spent}{beside}")

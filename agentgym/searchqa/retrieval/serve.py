@@ -4,7 +4,7 @@
 
 `POST /retrieve` speaks both published formats (see `formats`); `GET /health` says how many passages there are. Each
 connection has its thread; the search itself runs outside Python's global lock. A request is limited in bytes, in
-queries and in time, and may come from programs and from this machine's own pages alone, see `agentgym.outside.hosts`.
+queries and in time, and may come from programs and from this machine's own pages alone, see `agentgym.outside.http`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from agentgym.outside.hosts import OwnHosts
+from agentgym.outside.http import OwnHosts
 from agentgym.outside.redaction import redact
 from agentgym.outside.text import DataError, read_json
 from agentgym.searchqa.retrieval.remote import Request, read_request, write_answer

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final
 
 from agentgym.checks import whole
 from agentgym.tasks import Draws
@@ -35,9 +35,8 @@ class GeneratedActivities:
     possible. "valid_unseen" has other pairs of family and main class (`families.HELD_OUT`) than "train" and
     "valid_seen"; no two splits share a house.
 
-    Args:
-        house_seed: another one gives other houses and activities.
-        num_activities: activities of each split, None for `NUM_ACTIVITIES`; by their task_id there are more.
+    Another `house_seed` gives other houses. `num_activities` is the number of each split, None for `NUM_ACTIVITIES`; by
+    their task_id there are more.
 
     >>> activities = GeneratedActivities()
     >>> activity = activities.by_index("valid_unseen", 3)
@@ -48,7 +47,7 @@ class GeneratedActivities:
     first = "train"
     task_types = FAMILIES
 
-    def __init__(self, *, house_seed: Any = 0, num_activities: Any = None) -> None:
+    def __init__(self, *, house_seed: int = 0, num_activities: int | None = None) -> None:
         self._seed = whole("house_seed", house_seed, 0)
         self._number = None if num_activities is None else whole("num_activities", num_activities, 1)
         self._families = FAMILIES
@@ -78,11 +77,7 @@ class GeneratedActivities:
         return _activity(self._seed, split, family, turn)
 
     def by_id(self, task_id: str, split: str | None) -> Activity:
-        """Return the activity of a task_id that `by_index` gave, of any split when it is None, or a chore in its house.
-
-        Raises:
-            ValueError: when there is no such activity, in this split, or no such chore.
-        """
+        """Return the activity of a task_id, of any split when that is None, or a chore in its house."""
         task_id, chore = split_id(task_id)
         if chore:
             return with_chore(self.by_id(task_id, split), chore)

@@ -11,14 +11,7 @@ from typing import Final, NamedTuple
 
 @dataclass(frozen=True)
 class Kind:
-    """A class of objects.
-
-    Attributes:
-        name: class name, in lower case, words joined by `_`.
-        category: the simulator's word for the sort of object.
-        properties: what can be done with it.
-        dirty: probability that it is dirty at the start; None for what is neither clean nor dirty.
-    """
+    """A class of objects; `dirty` is the probability that one is dirty at the start, None where it cannot be."""
 
     name: str
     category: str
@@ -36,14 +29,7 @@ class Spot(NamedTuple):
 
 @dataclass(frozen=True)
 class Stock:
-    """How a thing occurs in houses.
-
-    Attributes:
-        kind: what it is.
-        likely: probability that a house has any.
-        copies: how many there are then, one of these numbers.
-        spots: where each of them may be.
-    """
+    """How a thing occurs in houses: the probability that a house has any, how many then, and where each may be."""
 
     kind: Kind
     likely: float
@@ -52,27 +38,11 @@ class Stock:
 
 
 _LETTERS: Final = {
-    "s": "SURFACES",
-    "o": "CAN_OPEN",
-    "c": "CONTAINERS",
-    "w": "HAS_SWITCH",
-    "p": "HAS_PLUG",
-    "t": "SITTABLE",
-    "l": "LIEABLE",
-    "k": "LOOKABLE",
-    "m": "MOVABLE",
-    "g": "GRABBABLE",
-    "r": "RECIPIENT",
-    "u": "POURABLE",
-    "d": "DRINKABLE",
-    "e": "EATABLE",
-    "x": "CUTTABLE",
-    "v": "COVER_OBJECT",
-    "y": "CLOTHES",
-    "h": "HANGABLE",
-    "b": "READABLE",
-    "a": "HAS_PAPER",
-}
+    "s": "SURFACES", "o": "CAN_OPEN", "c": "CONTAINERS", "w": "HAS_SWITCH", "p": "HAS_PLUG", "t": "SITTABLE",
+    "l": "LIEABLE", "k": "LOOKABLE", "m": "MOVABLE", "g": "GRABBABLE", "r": "RECIPIENT", "u": "POURABLE",
+    "d": "DRINKABLE", "e": "EATABLE", "x": "CUTTABLE", "v": "COVER_OBJECT", "y": "CLOTHES", "h": "HANGABLE",
+    "b": "READABLE", "a": "HAS_PAPER",
+}  # fmt: skip
 
 
 def _kinds(category: str, table: str) -> dict[str, Kind]:

@@ -7,37 +7,26 @@ training.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from agentgym.tasks import Draws
 from agentgym.virtualhome.generated.catalogue import KINDS, VIEWS
 from agentgym.virtualhome.generated.houses import House
 from agentgym.virtualhome.goals import Deed, Goal
-from agentgym.virtualhome.scene import Edge
 
 #: Classes that a family does not have in "train" and "valid_seen", and has alone in "valid_unseen".
 HELD_OUT: Final[dict[str, frozenset[str]]] = {
     name: frozenset(classes.split())
     for name, classes in {
-        "place": "bowl magazine pillow toothbrush knife tea",
-        "store": "glass juice towel pen bread",
-        "fetch": "plate cheese shirt detergent",
-        "switch_on": "radio desk_lamp fan",
-        "switch_off": "printer bedside_lamp stove",
-        "wash": "pan spoon shirt",
-        "wipe": "coffee_table toilet",
-        "set_table": "bowl",
-        "watch": "armchair",
-        "dress": "hat trousers",
-        "read": "newspaper notebook",
-        "drink": "juice",
-        "cook": "fish tomato",
-        "laundry": "scarf towel",
-        "wash_dishes": "bowl fork",
-        "work": "",
+        "place": "bowl magazine pillow toothbrush knife tea", "store": "glass juice towel pen bread",
+        "fetch": "plate cheese shirt detergent", "switch_on": "radio desk_lamp fan",
+        "switch_off": "printer bedside_lamp stove", "wash": "pan spoon shirt", "wipe": "coffee_table toilet",
+        "set_table": "bowl", "watch": "armchair", "dress": "hat trousers", "read": "newspaper notebook",
+        "drink": "juice", "cook": "fish tomato", "laundry": "scarf towel", "wash_dishes": "bowl fork", "work": "",
         "rest": "sofa",
     }.items()
-}
+}  # fmt: skip
 FAMILIES: Final = tuple(HELD_OUT)
 
 #: What is to be done, in words.
@@ -72,21 +61,21 @@ _FOOD: Final = ("bread", "fish", "tomato", "cheese", "sandwich", "apple")
 _BOX: Final = frozenset(("CAN_OPEN", "CONTAINERS"))
 
 
+#: (id, state) of nodes.
+States = tuple[tuple[int, str], ...]
+
+
 class Idea(NamedTuple):
-    """A goal and what it is called; the plan may still turn out too long, or impossible."""
+    """A goal and its sentence; the plan may still turn out too long, or impossible."""
 
     goal: Goal
     sentence: str
 
 
 class Choice:
-    """A house in which something to do is looked for.
+    """A house in which something to do of one family is looked for.
 
-    Args:
-        house: the house.
-        draws: random numbers.
-        family: the family, of `FAMILIES`.
-        held_out: choose main classes that are held out of training, or only others.
+    With `held_out`, main objects are of classes that are held out of training, else only of others.
     """
 
     def __init__(self, house: House, draws: Draws, family: str, held_out: bool) -> None:
@@ -118,9 +107,10 @@ class Choice:
         """Say whether a node has a state at the start."""
         return state in self.house.states[node]
 
-    def say(self, *, pattern: str | None = None, **nodes: int | Sequence[int]) -> str:
-        """Fill names into the family's sentence, or another: one, or several joined by commas and "and"."""
-        return (pattern or SENTENCES[self.family]).format(**{key: self._called(node) for key, node in nodes.items()})
+    def to(self, goal: Goal, /, *, pattern: str = "", **nodes: int | Sequence[int]) -> Idea:
+        """Return an idea: the goal, and the family's sentence, or another, with the names of nodes filled in."""
+        called = {key: self._called(node) for key, node in nodes.items()}
+        return Idea(goal, (pattern or SENTENCES[self.family]).format(**called))
 
     def _called(self, node: int | Sequence[int]) -> str:
         position = self.house.scene.index
@@ -128,15 +118,12 @@ class Choice:
 
 
 def _place(choice: Choice) -> Idea | None:
-    things = choice.some(choice.main(name for name, kind in KINDS.items() if _carried(name)), 2)
+    things = choice.some(choice.main(name for name in KINDS if _carried(name)), 2)
     targets = [node for node in choice.all(_SURFACES) if all(_lies(choice, x) != ("ON", node) for x in things)]
     if not things or not targets:
         return None
     target = choice.draws.pick(targets)
-    return Idea(
-        Goal(edges=tuple([(thing, "ON", target) for thing in things])),
-        choice.say(things=things, target=target),
-    )
+    return choice.to(_related(things, "ON", target), things=things, target=target)
 
 
 def _store(choice: Choice) -> Idea | None:
@@ -146,8 +133,7 @@ def _store(choice: Choice) -> Idea | None:
     if not things or not boxes:
         return None
     box = choice.draws.pick(boxes)
-    inside = tuple([(thing, "INSIDE", box) for thing in things])
-    return Idea(_closed(choice, box, inside), choice.say(things=things, box=box))
+    return choice.to(_closed(choice, box, things), things=things, box=box)
 
 
 def _fetch(choice: Choice) -> Idea | None:
@@ -166,15 +152,15 @@ def _fetch(choice: Choice) -> Idea | None:
         goal = Goal(states=((box, "CLOSED"),), edges=((thing, "ON", target),))
     else:
         goal = Goal(edges=((thing, "ON", target),), deeds=(Deed(("CLOSE",), box, taken),))
-    return Idea(goal, choice.say(thing=thing, box=box, target=target))
+    return choice.to(goal, thing=thing, box=box, target=target)
 
 
 def _switch_on(choice: Choice) -> Idea | None:
-    devices = choice.some([node for node in choice.main(_DEVICES) if _can_run(choice, node)], 2)
+    devices = choice.some([node for node in choice.main(_DEVICES) if choice.has(node, "OFF")], 2)
     if not devices:
         return None
     states = [pair for node in devices for pair in _running(choice, node)]
-    return Idea(Goal(states=tuple(states)), choice.say(devices=devices))
+    return choice.to(Goal(states=tuple(states)), devices=devices)
 
 
 def _switch_off(choice: Choice) -> Idea | None:
@@ -183,8 +169,7 @@ def _switch_off(choice: Choice) -> Idea | None:
         return None
     plugs = [node for node in devices if choice.has(node, "PLUGGED_IN")]
     states = [(node, "OFF") for node in devices] + [(node, "PLUGGED_OUT") for node in plugs]
-    said = choice.say(devices=devices, plugs=plugs, pattern=UNPLUG) if plugs else choice.say(devices=devices)
-    return Idea(Goal(states=tuple(states)), said)
+    return choice.to(Goal(states=tuple(states)), pattern=UNPLUG if plugs else "", devices=devices, plugs=plugs)
 
 
 def _wash(choice: Choice) -> Idea | None:
@@ -192,7 +177,7 @@ def _wash(choice: Choice) -> Idea | None:
     things = choice.some([node for node in dirty if choice.has(node, "DIRTY")], 3)
     if not things:
         return None
-    return Idea(Goal(states=tuple([(x, "CLEAN") for x in things])), choice.say(things=things))
+    return choice.to(Goal(states=tuple([(x, "CLEAN") for x in things])), things=things)
 
 
 def _wipe(choice: Choice) -> Idea | None:
@@ -202,8 +187,7 @@ def _wipe(choice: Choice) -> Idea | None:
         return None
     target = choice.draws.pick(targets)
     # the simulator wipes with whatever is in hand
-    goal = Goal(states=((target, "CLEAN"),), deeds=(Deed(("WIPE",), target),))
-    return Idea(goal, choice.say(target=target))
+    return choice.to(Goal(states=((target, "CLEAN"),), deeds=(Deed(("WIPE",), target),)), target=target)
 
 
 def _set_table(choice: Choice) -> Idea | None:
@@ -217,36 +201,23 @@ def _set_table(choice: Choice) -> Idea | None:
         if not away:
             return None
         things.append(choice.draws.pick(away))
-    return Idea(
-        Goal(edges=tuple([(thing, "ON", table) for thing in things])),
-        choice.say(table=table, things=things),
-    )
+    return choice.to(_related(things, "ON", table), table=table, things=things)
 
 
 def _watch(choice: Choice) -> Idea | None:
-    seats = [(seat, tv) for seat, tv in _facing(choice, choice.main(VIEWS), "television") if _can_run(choice, tv)]
+    seats = [(seat, tv) for seat, tv in _facing(choice, choice.main(VIEWS), "television") if choice.has(tv, "OFF")]
     if not seats:
         return None
     seat, tv = choice.draws.pick(seats)
-    sitting = ((choice.who, "SITTING"), (tv, "ON"))
-    return Idea(
-        Goal(
-            states=(*_running(choice, tv), (choice.who, "SITTING")),
-            edges=((choice.who, "ON", seat),),
-            deeds=(Deed(("WATCH",), tv, Goal(states=sitting)),),
-        ),
-        choice.say(device=tv, seat=seat),
-    )
+    states, given = (*_running(choice, tv), (choice.who, "SITTING")), ((choice.who, "SITTING"), (tv, "ON"))
+    return choice.to(_settled(choice, seat, states, "WATCH", tv, given), device=tv, seat=seat)
 
 
 def _dress(choice: Choice) -> Idea | None:
     clothes = choice.some(choice.main(_CLOTHES), 2)
     if not clothes:
         return None
-    return Idea(
-        Goal(edges=tuple([(thing, "ON", choice.who) for thing in clothes])),
-        choice.say(clothes=clothes),
-    )
+    return choice.to(_related(clothes, "ON", choice.who), clothes=clothes)
 
 
 def _read(choice: Choice) -> Idea | None:
@@ -254,11 +225,7 @@ def _read(choice: Choice) -> Idea | None:
     if not books or not seats:
         return None
     book, seat = choice.draws.pick(books), choice.draws.pick(seats)
-    sitting = ((choice.who, "SITTING"),)
-    return Idea(
-        Goal(sitting, edges=((choice.who, "ON", seat),), deeds=(Deed(("READ",), book, Goal(sitting)),)),
-        choice.say(seat=seat, book=book),
-    )
+    return choice.to(_settled(choice, seat, ((choice.who, "SITTING"),), "READ", book), seat=seat, book=book)
 
 
 def _drink(choice: Choice) -> Idea | None:
@@ -267,10 +234,7 @@ def _drink(choice: Choice) -> Idea | None:
         return None
     drink, cup = choice.draws.pick(drinks), choice.draws.pick(cups)
     poured = ((drink, "INSIDE", cup),)
-    return Idea(
-        Goal(edges=poured, deeds=(Deed(("DRINK",), cup, Goal(edges=poured)),)),
-        choice.say(drink=drink, cup=cup),
-    )
+    return choice.to(Goal(edges=poured, deeds=(Deed(("DRINK",), cup, Goal(edges=poured)),)), drink=drink, cup=cup)
 
 
 def _machine(choice: Choice, things: Sequence[int], machines: Sequence[int]) -> Idea | None:
@@ -280,9 +244,9 @@ def _machine(choice: Choice, things: Sequence[int], machines: Sequence[int]) -> 
     if not things or not ready:
         return None
     machine = choice.draws.pick(ready)
-    goal = _closed(choice, machine, tuple([(thing, "INSIDE", machine) for thing in things]))
-    states = (*goal.states, *_running(choice, machine))
-    return Idea(Goal(states, edges=goal.edges, deeds=goal.deeds), choice.say(things=things, machine=machine))
+    goal = _closed(choice, machine, things)
+    goal = replace(goal, states=(*goal.states, *_running(choice, machine)))
+    return choice.to(goal, things=things, machine=machine)
 
 
 def _cook(choice: Choice) -> Idea | None:
@@ -307,30 +271,33 @@ def _work(choice: Choice) -> Idea | None:
         return None
     (seat, computer), keyboard = choice.draws.pick(seats), keyboards[0]
     working = ((computer, "ON"), (choice.who, "SITTING"))
-    return Idea(
-        Goal(working, edges=((choice.who, "ON", seat),), deeds=(Deed(("TYPE",), keyboard, Goal(working)),)),
-        choice.say(
-            device=computer, seat=seat, keyboard=keyboard,
-        ),
-    )  # fmt: skip
+    return choice.to(_settled(choice, seat, working, "TYPE", keyboard), device=computer, seat=seat, keyboard=keyboard)
 
 
 def _rest(choice: Choice) -> Idea | None:
     beds = choice.main(("bed", "sofa"))
     if not beds:
         return None
-    bed, lying = choice.draws.pick(beds), ((choice.who, "LYING"),)
-    return Idea(
-        Goal(lying, edges=((choice.who, "ON", bed),), deeds=(Deed(("SLEEP",), None, Goal(lying)),)),
-        choice.say(bed=bed),
-    )
+    bed = choice.draws.pick(beds)
+    return choice.to(_settled(choice, bed, ((choice.who, "LYING"),), "SLEEP", None), bed=bed)
 
 
-def _closed(choice: Choice, box: int, inside: tuple[Edge, ...]) -> Goal:
-    """The goal that things are in a box, and that it is closed; where it is closed at the start, that one closes it."""
+def _related(things: Sequence[int], relation: str, target: int) -> Goal:
+    return Goal(edges=tuple([(thing, relation, target) for thing in things]))
+
+
+def _settled(choice: Choice, seat: int, states: States, action: str, node: int | None, given: States = ()) -> Goal:
+    """The goal of some states on a seat, and a deed done in these (or in `given`)."""
+    deed = Deed((action,), node, Goal(given or states))
+    return Goal(states, edges=((choice.who, "ON", seat),), deeds=(deed,))
+
+
+def _closed(choice: Choice, box: int, things: Sequence[int]) -> Goal:
+    """The goal that things are in a box that is closed; if it is closed at the start, it has to be closed again."""
+    inside = _related(things, "INSIDE", box)
     if choice.has(box, "OPEN"):
-        return Goal(states=((box, "CLOSED"),), edges=inside)
-    return Goal(edges=inside, deeds=(Deed(("CLOSE",), box, Goal(edges=inside)),))
+        return replace(inside, states=((box, "CLOSED"),))
+    return replace(inside, deeds=(Deed(("CLOSE",), box, inside),))
 
 
 def _carried(name: str) -> bool:
@@ -344,10 +311,6 @@ def _lies(choice: Choice, thing: int) -> tuple[str, int]:
 def _is_box(choice: Choice, node: int) -> bool:
     scene = choice.house.scene
     return _BOX.issubset(scene.properties[scene.index[node]])
-
-
-def _can_run(choice: Choice, device: int) -> bool:
-    return choice.has(device, "OFF")
 
 
 def _running(choice: Choice, device: int) -> list[tuple[int, str]]:
@@ -376,21 +339,7 @@ def _class(choice: Choice, node: int) -> str:
 
 
 _MAKERS: Final[dict[str, Callable[[Choice], Idea | None]]] = {
-    "place": _place,
-    "store": _store,
-    "fetch": _fetch,
-    "switch_on": _switch_on,
-    "switch_off": _switch_off,
-    "wash": _wash,
-    "wipe": _wipe,
-    "set_table": _set_table,
-    "watch": _watch,
-    "dress": _dress,
-    "read": _read,
-    "drink": _drink,
-    "cook": _cook,
-    "laundry": _laundry,
-    "wash_dishes": _wash_dishes,
-    "work": _work,
-    "rest": _rest,
-}
+    "place": _place, "store": _store, "fetch": _fetch, "switch_on": _switch_on, "switch_off": _switch_off,
+    "wash": _wash, "wipe": _wipe, "set_table": _set_table, "watch": _watch, "dress": _dress, "read": _read,
+    "drink": _drink, "cook": _cook, "laundry": _laundry, "wash_dishes": _wash_dishes, "work": _work, "rest": _rest,
+}  # fmt: skip

@@ -93,12 +93,7 @@ def _layout(draws: Draws) -> _Layout:
 
 @dataclass
 class _Builder:
-    """One house in the making.
-
-    Args:
-        draws: its random numbers.
-        sides: where its layout may belong.
-    """
+    """One house in the making; its layout belongs to one of some sides."""
 
     draws: Draws
     sides: tuple[int, ...]

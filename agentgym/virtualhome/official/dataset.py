@@ -13,23 +13,18 @@ from agentgym.checks import check_name, suggest
 from agentgym.outside.files import fingerprint
 from agentgym.outside.text import DataError
 from agentgym.virtualhome.activity import Activity, Lexicon
+from agentgym.virtualhome.commands import LineError, parse_line
 from agentgym.virtualhome.goals import Goal
 from agentgym.virtualhome.hindsight import Chore, goal_of, split_id, with_chore
-from agentgym.virtualhome.official.files import HOW, PARTS, Entry, Folder, build
-from agentgym.virtualhome.official.goals import DIFFERENCES, KINDS, flaw, read_eai
+from agentgym.virtualhome.official.files import DIFFERENCES, HOW, KINDS, PARTS, Entry, Folder, build, flaw, read_eai
 from agentgym.virtualhome.scene import Scene
-from agentgym.virtualhome.script import LineError, parse_line
 
 #: "train": titles that are trained on; "valid_seen": the same in other environments; "valid_unseen": other titles.
 SPLITS: Final = ("train", "valid_seen", "valid_unseen", "all")
 
 
 class OfficialActivities:
-    """The published tasks in a folder; task_id "s1/<program>" or "scene<number>/<plan>".
-
-    Args:
-        data: the folder, see `official.files.HOW`.
-        goal: one of `official.KINDS`.
+    """The published tasks in a folder (see `official.files.HOW`); task_id "s1/<program>" or "scene<number>/<plan>".
 
     Raises:
         DataError: when there is no such folder, or a file in it cannot be understood.

@@ -5,16 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from agentgym.outside.text import DataError, read_file, read_json, read_json_lines
-from agentgym.virtualhome.goals import Goal
-from agentgym.virtualhome.official import goals
-from agentgym.virtualhome.scene import INSIDE, WIDTH, Edge, Node, Scene
+from agentgym.virtualhome.commands import PARAMETERS
+from agentgym.virtualhome.goals import Deed, Goal
+from agentgym.virtualhome.scene import INSIDE, RELATION_NAMES, STATE_NAMES, WIDTH, Edge, Node, Scene
 
 #: Names the folder.
 VARIABLE = "VIRTUALHOME_DATA"
@@ -40,17 +40,7 @@ HOW = (
 
 @dataclass(frozen=True)
 class Entry:
-    """A task that was not built yet.
-
-    Attributes:
-        task_id: "s1/<program>" or "scene<number>/<plan>".
-        title: what it is about.
-        description: what is to be done.
-        scene: number of the scene.
-        program: script lines.
-        row: the difference to the scene and that to the last graph, as JSON.
-        where: file and row, for messages.
-    """
+    """A task whose scene was not built yet; `row` has its differences as JSON, `where` file and row for messages."""
 
     task_id: str
     title: str
@@ -71,14 +61,7 @@ class Entry:
 
 
 class Folder:
-    """The files of a folder, read once.
-
-    Args:
-        folder: where they lie.
-
-    Raises:
-        DataError: when a file is missing or cannot be understood; it names file, row and field.
-    """
+    """The files of a folder, read once; a `DataError` names file, row and field of what is missing or malformed."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -105,7 +88,7 @@ class Folder:
                 raise DataError(f"{where}: expected an object, got {row!r:.100}")
             if row.get("status") == "ok":
                 titles = _listed(row.get("tasks"), f"{where}, field 'tasks'") or [None]
-                scene, plan = goals.whole(row, "scene", where), goals.whole(row, "plan", where)
+                scene, plan = _whole(row, "scene", where), _whole(row, "plan", where)
                 told = {"task": titles[0], "program": row.get("program")}
                 self._add(f"scene{scene}/{plan}", told, titles[0], scene, row, where)
 
@@ -182,7 +165,7 @@ def build(folder: Folder, entry: Entry, kind: str) -> tuple[Scene, Goal]:
     """Return the scene of a task at its start, and the goal of its difference: "strict", "loose" or "object".
 
     Raises:
-        DataError: when the task's row cannot be understood; it names file, row and field.
+        DataError: the task's row is malformed; the message names file, row and field.
     """
     where, base = entry.where, folder.scene(entry.scene)
     try:
@@ -197,7 +180,7 @@ def build(folder: Folder, entry: Entry, kind: str) -> tuple[Scene, Goal]:
         if not isinstance(node, dict):
             raise DataError(f"{place}: expected an object, got {node!r:.100}")
         texts = [_texts(node.get(field), f"{place}, field {field!r}") for field in ("properties", "states")]
-        nodes.append(Node(goals.whole(node, "id", place), node.get("class_name", ""), node.get("category", ""), *texts))
+        nodes.append(Node(_whole(node, "id", place), node.get("class_name", ""), node.get("category", ""), *texts))
     states, goal_states = (_states(row.get(field), f"{where}, field {field!r}") for field in ("states", "goal_states"))
     add, rem, goal_add, goal_rem = (
         _edges(row.get(field), f"{where}, field {field!r}")
@@ -207,7 +190,7 @@ def build(folder: Folder, entry: Entry, kind: str) -> tuple[Scene, Goal]:
         scene = base.changed(nodes, states, add, rem)
         if not scene.cells[scene.character * WIDTH + INSIDE] & scene.rooms:
             raise ValueError("the character is in no room; an edge [its id, 'INSIDE', id of a room] says in which")
-        goal = goals.difference(kind, goal_states, goal_add, goal_rem, scene.ids[scene.character])
+        goal = _difference(kind, goal_states, goal_add, goal_rem, scene.ids[scene.character])
         goal.tests(scene)
     except ValueError as error:
         raise DataError(f"{where}: {error}") from None
@@ -244,3 +227,85 @@ def _edges(value: Any, where: str) -> list[Edge]:
             raise DataError(f"{where}, entry {number}: expected [id, relation, id], got {edge!r:.100}")
         edges.append((edge[0], edge[1], edge[2]))
     return edges
+
+
+#: The kinds of goals: the whole difference; without CLOSE and FACING; also without what concerns the character; the
+#: states, relations and actions of EmbodiedAgentInterface; and the last where it can be played, else "object".
+KINDS: Final = ("strict", "loose", "object", "eai", "either")
+DIFFERENCES: Final = KINDS[:3]
+_NEAR: Final = ("CLOSE", "FACING")
+
+
+def _difference(
+    kind: str, states: Mapping[int, Sequence[str]], add: Sequence[Edge], rem: Sequence[Edge], who: int
+) -> Goal:
+    """Return the goal of a difference: states of nodes at the end, edges that came and went; `who` is the character."""
+
+    def counts(edge: Edge) -> bool:
+        source, relation, target = edge
+        return (kind == "strict" or relation not in _NEAR) and (kind != "object" or who not in (source, target))
+
+    return Goal(
+        exact=tuple([(node, frozenset(names)) for node, names in states.items() if kind != "object" or node != who]),
+        edges=tuple(filter(counts, add)),
+        without=tuple(filter(counts, rem)),
+    )
+
+
+def read_eai(goal: Any, where: str) -> Goal:
+    """Return a goal of EmbodiedAgentInterface.
+
+    Args:
+        goal: {"actions": ["GRAB", "WASH|RINSE"], "goal": [{"id", "class_name", "state"} or {"from_id", "relation_type",
+            "to_id"}]}; the actions come in this order.
+        where: file and task, for messages.
+
+    Raises:
+        DataError: when it is something else.
+    """
+    if not isinstance(goal, dict) or not all(isinstance(goal.get(field), list) for field in ("actions", "goal")):
+        raise DataError(f"{where}: expected {{'actions': [...], 'goal': [...]}}, got {goal!r:.200}")
+    deeds, states, edges = [], [], []
+    for number, action in enumerate(goal["actions"]):
+        if not isinstance(action, str) or not action:
+            raise DataError(f"{where}, field 'actions', entry {number}: expected a text, got {action!r:.100}")
+        names = tuple(action.upper().split("|"))
+        for name in names:
+            if name not in PARAMETERS:
+                raise DataError(f"{where}, field 'actions', entry {number}: unknown action {name!r:.100}")
+        deeds.append(Deed(names))
+    for number, row in enumerate(goal["goal"]):
+        place = f"{where}, field 'goal', entry {number}"
+        if not isinstance(row, dict):
+            raise DataError(f"{place}: expected an object, got {row!r:.100}")
+        if "state" in row:
+            states.append((_whole(row, "id", place), _one_of(row, "state", STATE_NAMES, place)))
+        else:
+            relation = _one_of(row, "relation_type", RELATION_NAMES, place)
+            edges.append((_whole(row, "from_id", place), relation, _whole(row, "to_id", place)))
+    return Goal(states=tuple(states), edges=tuple(edges), deeds=tuple(deeds))
+
+
+def flaw(goal: Goal, scene: Scene) -> str:
+    """Return why a goal cannot be played: "empty" or "true at the start"; "" when it can.
+
+    Raises:
+        ValueError: when the goal names a node that the scene has not.
+    """
+    if not goal.size:
+        return "empty"
+    return "" if goal.tests(scene).missing(scene.cells, 0) else "true at the start"
+
+
+def _whole(row: Mapping[str, Any], field: str, where: str) -> int:
+    value = row.get(field)
+    if type(value) is not int:
+        raise DataError(f"{where}, field {field!r}: expected an id, got {value!r:.100}")
+    return value
+
+
+def _one_of(row: Mapping[str, Any], field: str, known: Sequence[str], where: str) -> str:
+    value = row.get(field)
+    if not isinstance(value, str) or value not in known:
+        raise DataError(f"{where}, field {field!r}: expected one of {', '.join(known)}, got {value!r:.100}")
+    return value

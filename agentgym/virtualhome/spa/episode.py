@@ -1,17 +1,115 @@
-"""One episode as SPA, STeCa and HISR play it."""
+"""An episode as SPA, STeCa and HISR play it, and an activity in it, as the environment plays it."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import lru_cache
+from math import inf
 from typing import Any, Final, NamedTuple
 
-from agentgym.virtualhome.household import OriginalError
+from agentgym.virtualhome import rules
+from agentgym.virtualhome.actions import RULES
+from agentgym.virtualhome.activity import ALWAYS, Activity
+from agentgym.virtualhome.commands import PARAMETERS, parse_line
+from agentgym.virtualhome.household import Household, OriginalError, Refused
+from agentgym.virtualhome.keys import known_nodes, state_key
 from agentgym.virtualhome.rules import World
-from agentgym.virtualhome.script import PARAMETERS
-from agentgym.virtualhome.spa.actions import TEMPLATES, action_of, open_line
-from agentgym.virtualhome.spa.objects import Choose, Objects
-from agentgym.virtualhome.spa.sight import Sight, look
+from agentgym.virtualhome.scene import (
+    BETWEEN,
+    CLOSE,
+    HOLDS_LH,
+    HOLDS_RH,
+    INSIDE,
+    IS_OPEN,
+    ON,
+    RELATION_NAMES,
+    Edge,
+    Scene,
+    members,
+    states_of,
+)
+from agentgym.virtualhome.spa.names import TEMPLATES, Choose, Objects, action_of, open_line
+
+
+class Sight(NamedTuple):
+    """What is shown: all things of the classes that are close and visible, and what is held.
+
+    Attributes:
+        things: `<class> is <STATE> and <STATE>`, or only the class; sorted, states too.
+        relations: `<class> ON <class>` and `<class> BETWEEN <class>`; sorted.
+        held: classes of what is held, in the original's order.
+    """
+
+    things: tuple[str, ...]
+    relations: tuple[str, ...]
+    held: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return it as the papers print it, but for the order, which the original leaves to chance."""
+        seen = ", ".join((*self.things, *self.relations))
+        return (f"{seen}. " if seen else "") + (f"You have {', '.join(self.held)}. " if self.held else "")
+
+
+def look(home: Household) -> Sight | None:
+    """Return what is shown, None where the character is in nothing (the original breaks on that)."""
+    scene, me = home.scene, home.scene.character
+    close = home.related(me, CLOSE)
+    seen = visible(home, close)
+    if seen is None:
+        return None
+    classes = {scene.names[node] for node in members(seen)}
+    alike = 0
+    for name in classes:
+        alike |= scene.classes[name]
+    things = set()
+    for node in members(alike):
+        states = states_of(home.states(node))
+        things.add(f"{scene.names[node]} is {' and '.join(states)}" if states else scene.names[node])
+    near = close & alike
+    relations = {
+        f"{scene.names[node]} {RELATION_NAMES[relation]} {scene.names[other]}"
+        for node in members(near)
+        for relation in (ON, BETWEEN)
+        for other in members(home.related(node, relation) & near)
+    }
+    hands = home.related(me, HOLDS_LH) | home.related(me, HOLDS_RH)
+    held = tuple(scene.names[node] for node in home.listed(hands))
+    return Sight(tuple(sorted(things)), tuple(sorted(relations)), held)
+
+
+def visible(home: Household, among: int) -> int | None:
+    """Return which nodes of a set can be seen; None where the character is in nothing.
+
+    Seen are all rooms, what is held, and what is inside the character's room, at any depth, unless what it lies in is
+    no room and not open. What is inside itself, directly or not, is looked at once; the original never ends there.
+    """
+    scene, me = home.scene, home.scene.character
+    room = _lies_in(home, me)
+    if room is None:
+        return None
+    inside, new = 0, home.sources(room, INSIDE)
+    while new:
+        inside |= new
+        deeper = 0
+        for node in members(new):
+            deeper |= home.sources(node, INSIDE)
+        new = deeper & ~inside
+    seen = among & (scene.rooms | home.related(me, HOLDS_LH) | home.related(me, HOLDS_RH))
+    for node in members(among & inside & ~seen):
+        box = _lies_in(home, node)
+        if box is not None and (scene.rooms >> box & 1 or home.states(box) & IS_OPEN):
+            seen |= 1 << node
+    return seen
+
+
+def _lies_in(home: Household, node: int) -> int | None:
+    """Return the last of what a node is inside of."""
+    boxes = home.related(node, INSIDE)
+    if boxes & (boxes - 1):
+        return home.listing(node, INSIDE)[-1]
+    return boxes.bit_length() - 1 if boxes else None
+
 
 #: An episode ends after this many turns, those with errors included.
 MOST_STEPS: Final = 40
@@ -57,7 +155,6 @@ class SpaEpisode:
         choose: draws an id where a name may stand for several.
 
     Attributes:
-        world: the simulator.
         steps: turns so far.
         won: the goal held after some action.
         finished: `won`, or `MOST_STEPS` turns are over.
@@ -136,3 +233,217 @@ class SpaEpisode:
     def _refused(self, line: str) -> Turn:
         self.world.asked_all()
         return Turn(NOTHING, line)
+
+
+#: What each repair changes, beside those of the rules.
+REPAIRS: Final[dict[str, str]] = {
+    **rules.REPAIRS,
+    "containment": (
+        "things lie in the containers they lie in (the original takes whatever is inside something close to it out of "
+        "the graph: the food in the freezer is in the room)"
+    ),
+    "no_leak": (
+        "names stand for nothing to begin with (the original begins with the things that the published program uses)"
+    ),
+}
+INSTRUCTIONS: Final = (
+    "You are in a household and have a task to do there. Each turn, think, and give one action as `Action: ...`, with "
+    "things by what they are: walk to <room or thing>; run to <room or thing>; find <thing>; grab <thing>; put <thing> "
+    "on <thing>; put <thing> in <thing>; put back <thing>; drop <thing>; open <thing>; close <thing>; switch on "
+    "<thing>; switch off <thing>; plug in <thing>; plug out <thing>; sit on <thing>; lie on <thing>; stand up; sleep; "
+    "wake up; turn to <thing>; look at <thing>; point at <thing>; watch <thing>; touch <thing>; wash <thing>; rinse "
+    "<thing>; scrub <thing>; wipe <thing>; squeeze <thing>; drink <thing>; read <thing>; eat <thing>; cut <thing>; "
+    "pour <thing> into <thing>; put on <clothes>; take off <clothes>; greet <person>; type on <thing>; push <thing>; "
+    "pull <thing>; move <thing>. You are told what is near you and what you hold, or that nothing happened."
+)
+#: Actions that are offered for what is close or held.
+_NEAR: Final = tuple(
+    action
+    for action, template in TEMPLATES.items()
+    if template.count("{}") == 1 and action not in ("WALK", "RUN", "FIND")
+)
+
+
+class SpaActivity(SpaEpisode):
+    """An activity that is being done in the papers' protocol, on dialect "head" with the repairs "find" and `ALWAYS`.
+
+    The dictionary of names begins anew in every episode. The original hands it on to the next episode of a task: what
+    one does would change what another reads. `done` counts the deeds of the goal that have been done.
+    """
+
+    def __init__(self, activity: Activity, repairs: Collection[str], choose: Choose) -> None:
+        self.activity = activity
+        self.done = 0
+        scene = _prepared(activity.scene, "containment" in repairs)
+        self._tests = activity.goal.tests(scene)
+        self._lines = [str(activity.lexicon.words.line(command) or "") for command in activity.program]
+        objects: dict[str, int] = {}
+        if "no_leak" not in repairs:
+            for line in filter(None, self._lines):
+                for name, number in parse_line(line).things:
+                    objects.setdefault(name, number)
+        world = World(scene, "head", ALWAYS | {"find"} | (set(repairs) & set(rules.REPAIRS)))
+        super().__init__(world, self._achieved, objects, choose)
+        self._shown = introduction(activity.title, activity.description)
+        self._followed: int | None = 0
+
+    def _achieved(self, cells: Sequence[int]) -> bool:
+        return not self._tests.missing(cells, self.done)
+
+    def act(self, command: str) -> bool:
+        """Play a reply with `Action: `, or an action string alone, and return whether it was done."""
+        turn = self.play(command) if action_of(command) is None else self.reply(command)
+        self._shown = turn.observation
+        if self._followed is not None:
+            follows = turn.kind == OK and self._lines[self._followed : self._followed + 1] == [turn.line]
+            self._followed = self._followed + 1 if follows else None
+        return turn.kind == OK
+
+    @property
+    def score(self) -> float:
+        """Share of the goal that is achieved, beyond what is at the start."""
+        return self._tests.share(self._tests.missing(self.world.cells, self.done))
+
+    def observe(self) -> str:
+        """Return what is shown: the task at first, later what the last action led to."""
+        return self._shown
+
+    def admissible(self) -> tuple[str, ...]:
+        """Return action strings that can be done now, sorted.
+
+        These are to walk to and find things of any class, and what can be done with things that are close or held,
+        where a name stands for the same thing whatever is drawn.
+        """
+        world, known = self.world, self._objects.known
+        scene, me = world.scene, world.scene.character
+        offered = [_say(action) for action in ("STANDUP", "SLEEP", "WAKEUP") if self._possible(action)]
+        housed = scene.rooms
+        for room in members(scene.rooms):
+            housed |= world.sources(room, INSIDE)
+        # The original does not walk to find these, hands for example, and refuses them until the character is close.
+        carried = scene.having["BODY_PART"] | world.sources(me, ON)
+        if self._possible("WALK", me):  # who can walk to one thing in a room can walk to all of them
+            for name, nodes in scene.classes.items():
+                meant = 1 << scene.index[known[name]] if name in known else nodes
+                if all(self._possible("WALK", node) for node in members(meant & ~housed)):
+                    offered += [_say(action, name) for action in ("WALK", "RUN")]
+                    if all(self._possible("FIND", node) for node in members(meant & carried)):
+                        offered.append(_say("FIND", name))
+        hands = world.related(me, HOLDS_LH) | world.related(me, HOLDS_RH)
+        close = {scene.names[node] for node in members(hands | world.related(me, CLOSE))}
+        near = {name: node for name in close if (node := self._objects.meant(name)) is not None}
+        for name, node in near.items():
+            offered += [_say(action, name) for action in _NEAR if self._possible(action, node)]
+        for node in members(hands):
+            name = scene.names[node]
+            if scene.classes[name] & hands == 1 << node:  # of two held ones either would be drawn
+                for other, target in near.items():
+                    offered += [
+                        _say(action, name, other)
+                        for action in ("PUTBACK", "PUTIN", "POUR")
+                        if target != node and self._possible(action, node, target)
+                    ]
+        return tuple(sorted(filter(None, offered)))
+
+    def report(self) -> tuple[str, str, str]:
+        """Return where the character is, what it holds, and the exact state as text."""
+        view = self.activity.lexicon.view
+        location, inventory = view.location(self.world), view.inventory(self.world)
+        key = state_key(self.world, f"{location}; {inventory}", known_nodes(self.world), self.done)
+        names = ",".join(f"{name}:{number}" for name, number in sorted(self._objects.known.items()))
+        return location, inventory, f"{key}; {names}; {self._objects.last}"
+
+    def expert_action(self) -> str:
+        """Return the next action of the published program while it is followed and does what it says, else ""."""
+        if self.won or self._followed is None or self._followed >= len(self._lines) or not self._lines[self._followed]:
+            return ""
+        action, things = parse_line(self._lines[self._followed])
+        return _say(action, *[name for name, _ in things])
+
+    def distance_bounds(self) -> tuple[float, float]:
+        """Return what is known of the number of actions that are left: none, or at least one."""
+        return (0.0, 0.0) if self.won else (1.0, inf)
+
+    def get_state(self) -> Any:
+        """Return the state as a picklable value."""
+        return super().get_state(), self.done, self._shown, self._followed
+
+    def set_state(self, state: Any) -> None:
+        """Load what `get_state` returned, of an episode of the same activity."""
+        episode, self.done, self._shown, self._followed = state
+        super().set_state(episode)
+
+    def _count(self, turn: Turn) -> Turn:
+        if turn.kind == OK and turn.line is not None and self._tests.deeds:
+            line = parse_line(turn.line)
+            node = self.world.scene.index[line.things[0][1]] if line.things else -1
+            self.done = self._tests.advance(self.world.cells, self.done, line.action, node)
+        return super()._count(turn)
+
+    def _possible(self, action: str, *nodes: int) -> bool:
+        """Say whether an action can be done with nodes; nothing is left behind."""
+        try:
+            RULES[action].check(self.world, *nodes)
+        except (Refused, OriginalError):
+            return False
+        return True
+
+
+@lru_cache(maxsize=1 << 14)
+def _say(action: str, *names: str) -> str:
+    """Return the action string for an action with things of some classes, "" where no string is read as that."""
+    said = TEMPLATES[action].format(*[name.replace("_", " ") for name in names])
+    meant = " ".join([f"[{action}]", *(f"<{name}> (1)" for name in names)])
+    return said if open_line(said) == meant and not any(map(str.isdecimal, "".join(names))) else ""
+
+
+@lru_cache(maxsize=512)
+def _prepared(scene: Scene, containment: bool) -> Scene:
+    """The house of an activity as its episodes begin, one for all of them."""
+    return prepared(scene, containment=containment)
+
+
+def prepared(scene: Scene, *, removed: Iterable[Edge] | None = None, containment: bool = False) -> Scene:
+    """Return a scene as an episode of the papers begins.
+
+    Args:
+        scene: the scene of a published task.
+        removed: the edges that the wrapper took out of its file, where they are known; None: `taken_out` says which.
+        containment: the repair: only pairs of things inside each other are taken out. The original takes the food out
+            of the freezer with them.
+
+    Raises:
+        ValueError: for an edge in `removed` that the scene does not have.
+    """
+    if containment:
+        edges = set(scene.edges())
+        removed = [edge for edge in scene.edges() if edge[1] == "INSIDE" and (edge[2], "INSIDE", edge[0]) in edges]
+    elif removed is None:
+        removed = taken_out(scene.edges())
+    return scene.changed(remove=removed)
+
+
+def taken_out(edges: Iterable[Edge]) -> list[Edge]:
+    """Return the edges that the wrapper takes out of a list of different edges.
+
+    It goes through the list, takes (a, R, b) and (b, INSIDE, a) out where both are there, and steps over what then
+    moves up: which ones it meets depends on the order of the list, that of the raw file in the original.
+
+    >>> taken_out([(1, "CLOSE", 2), (3, "CLOSE", 4), (2, "INSIDE", 1), (4, "INSIDE", 3), (3, "FACING", 4)])
+    [(1, 'CLOSE', 2), (2, 'INSIDE', 1), (3, 'FACING', 4), (4, 'INSIDE', 3)]
+    """
+    listed = list(edges)
+    place = {edge: number for number, edge in enumerate(listed)}
+    gone: dict[Edge, None] = {}
+    steps_over = 0
+    for number, edge in enumerate(listed):
+        if edge in gone:
+            continue
+        if steps_over:
+            steps_over -= 1
+            continue
+        inside = (edge[2], "INSIDE", edge[0])
+        if inside in place and inside not in gone:
+            steps_over = 1 + (place[inside] < number)
+            gone |= {edge: None, inside: None}
+    return list(gone)

@@ -13,7 +13,6 @@ class Kind:
 
     Attributes:
         name: as shoppers call it; also the products' query.
-        category: one of the shop's five categories.
         path: departments from the widest to the kind.
         cheapest, dearest: usual prices in dollars.
         groups: option groups a product may offer: (name, all values); a product has some of the values.

@@ -1,4 +1,4 @@
-"""Products of the generated shop, each made from a seed and its number."""
+"""Products of the generated shop, each made from a seed and its number, and their wording."""
 
 from __future__ import annotations
 
@@ -13,9 +13,126 @@ from numpy.typing import NDArray
 
 from agentgym.checks import real
 from agentgym.tasks import Draws
-from agentgym.webshop.catalogue.product import UNPRICED, Options, Product
-from agentgym.webshop.generated import wording
+from agentgym.webshop.catalogue import UNPRICED, Options, Product
 from agentgym.webshop.generated.departments import KINDS, Kind
+
+#: Makers' names are an opening and an ending: 24 x 20 of them.
+OPENINGS = (
+    "Al", "Bran", "Cor", "Dal", "El", "Fen", "Gal", "Hol", "Il", "Jor", "Kel", "Lum", "Mar", "Nor", "Or", "Pel", "Quin",
+    "Ros", "Sol", "Tam", "Ul", "Ver", "Wex", "Zan",
+)  # fmt: skip
+ENDINGS = (
+    "vik", "dora", "mont", "eska", "ino", "ford", "anta", "ley", "osa", "wick", "een", "ora", "bury", "ixo", "undo",
+    "hart", "ella", "ano", "stead", "una",
+)  # fmt: skip
+
+#: Titles. {maker}, {kind}, {quality} (may be two) and {feature} (may be two) are filled in, {code} is a model number.
+TITLES = (
+    "{maker} {quality} {kind} with {feature}",
+    "{maker} {kind}, {quality}, {feature}",
+    "{maker} {code} {kind} with {feature}, {quality}",
+    "{quality} {kind} by {maker}, {feature}",
+    "{maker} {kind} {code}, {feature}, {quality}",
+)
+TITLES_WITHOUT_FEATURE = ("{maker} {quality} {kind}", "{maker} {kind} {code}, {quality}", "{quality} {kind} by {maker}")
+
+#: Sentences of a description, by category; the first place says what it is, the others what is told about it.
+OPENERS: dict[str, tuple[str, ...]] = {
+    "beauty": (
+        "A {kind} for every day, made by {maker} in small runs.",
+        "{maker} worked two years on this {kind} before it left the lab.",
+        "This {kind} keeps a bathroom shelf simple.",
+        "",
+    ),
+    "electronics": (
+        "{maker} built this {kind} for people who work in more than one place.",
+        "A {kind} that needs no manual.",
+        "This {kind} replaces last year's model and keeps its price.",
+        "",
+    ),
+    "garden": (
+        "{maker} makes this {kind} in a family workshop.",
+        "A {kind} that suits a small room as well as a large one.",
+        "This {kind} brings some calm into a busy home.",
+        "",
+    ),
+    "fashion": (
+        "{maker} cut this {kind} after asking a hundred customers what theirs lacked.",
+        "A {kind} you will reach for first.",
+        "This {kind} goes from the office to the weekend.",
+        "",
+    ),
+    "grocery": (
+        "{maker} buys from growers it knows by name for this {kind}.",
+        "A {kind} with a short list of ingredients.",
+        "This {kind} belongs in every pantry.",
+        "",
+    ),
+}
+REMARKS: dict[str, tuple[str, ...]] = {
+    "beauty": (
+        "A little is enough for one use.",
+        "The tube can be recycled where plastics are collected.",
+        "Keep it away from direct sun and close it after use.",
+        "Try it on the wrist first if your skin reacts easily.",
+    ),
+    "electronics": (
+        "The box holds a quick guide in five languages.",
+        "Updates come twice a year at no cost.",
+        "The maker answers questions within one working day.",
+        "Spare parts can be ordered for five years.",
+    ),
+    "garden": (
+        "Measure the place before you order.",
+        "It ships flat with all screws in one bag.",
+        "Colors on a screen may differ a little from the real thing.",
+        "Wipe it with a damp cloth now and then.",
+    ),
+    "fashion": (
+        "Take one size more if you are between two.",
+        "Wash it with similar colors and let it dry on a line.",
+        "The fabric gets softer with every wash.",
+        "It comes in a paper bag instead of plastic.",
+    ),
+    "grocery": (
+        "Store it in a cool and dry place.",
+        "Once opened, use it within a few weeks.",
+        "Packed in a plant that also handles sesame.",
+        "Good as a gift, better kept for yourself.",
+    ),
+}
+#: Sentences that tell an attribute: a quality, a feature.
+QUALITY_SENTENCES = (
+    "It is {0}.",
+    "Buyers praise that it is {0}.",
+    "Like everything from {maker}, it is {0}.",
+    "Tested and found {0}.",
+)
+FEATURE_SENTENCES = ("It comes with {0}.", "You get {0} as well.", "{maker} adds {0}.", "New this year: {0}.")
+#: Bullet points that tell an attribute, and others.
+QUALITY_BULLETS = ("{0}, as promised on the box", "{0} for years of use", "made to be {0}", "always {0}")
+FEATURE_BULLETS = ("with {0}", "{0} included", "{0} that you will notice", "comes with {0}")
+PLAIN_BULLETS = (
+    "thirty days to send it back",
+    "designed by {maker}",
+    "a sensible gift",
+    "ready when you are",
+    "one of our best selling items",
+    "ships in plain packaging",
+)
+
+#: Requests. {kind} comes with its qualities before and its features behind.
+REQUESTS = (
+    "i am shopping for {wish}",
+    "show me {wish}",
+    "please find {wish}",
+    "i would like to order {wish}",
+    "we are out of {wish}",
+    "help me pick {wish}",
+    "where can i get {wish}",
+    "my sister wants {wish}",
+)
+
 
 #: Products of the shop that is there without data.
 NUM_PRODUCTS = 2_000
@@ -75,12 +192,7 @@ def generate(num_products: Any = NUM_PRODUCTS, *, seed: Any = 0, asked: Any = 1.
 
 
 def make_product(seed: int, index: int, asked: float = 1.0) -> Product:
-    """Return a product of a shop.
-
-    Args:
-        seed: of the shop, at least 0.
-        index: the product's number, from 0.
-        asked: share of the products that somebody asks for.
+    """Return a product of a shop by its number from 0; arguments as those of `generate`.
 
     >>> product = make_product(0, 3)
     >>> product == make_product(0, 3), product.query in product.title.lower(), len(product.asin)
@@ -90,7 +202,7 @@ def make_product(seed: int, index: int, asked: float = 1.0) -> Product:
     draws = Draws(_numbers_of_block(seed, block)[row].tolist())
     kind = KINDS[draws.below(len(KINDS))]
     wanted = draws.uniform() < asked
-    maker = draws.pick(wording.OPENINGS) + draws.pick(wording.ENDINGS)
+    maker = draws.pick(OPENINGS) + draws.pick(ENDINGS)
     qualities = draws.sample(kind.qualities, 1 + draws.below(3))
     features = draws.sample(kind.features, 1 + draws.below(3))
     # Told in the title, in the description or in the bullet points; the first quality is always in the title.
@@ -123,7 +235,7 @@ def _title(
     """Return the title, and how many of the qualities and features it tells."""
     told_qualities = 1 + draws.below(min(2, len(qualities)))
     told_features = draws.below(min(2, len(features)) + 1)
-    template = draws.pick(wording.TITLES if told_features else wording.TITLES_WITHOUT_FEATURE)
+    template = draws.pick(TITLES if told_features else TITLES_WITHOUT_FEATURE)
     title = template.format(
         maker=maker, kind=kind.name.title(), code=f"{draws.pick(CODE_LETTERS)}{1 + draws.below(9)}",
         quality=", ".join(qualities[:told_qualities]).title(), feature=" and ".join(features[:told_features]).title(),
@@ -132,22 +244,19 @@ def _title(
 
 
 def _description(draws: Draws, kind: Kind, maker: str, told: Sequence[tuple[str, bool]]) -> str:
-    parts = [draws.pick(wording.OPENERS[kind.category])]
+    parts = [draws.pick(OPENERS[kind.category])]
     for name, is_quality in told:
-        parts.append(
-            draws.pick(wording.QUALITY_SENTENCES if is_quality else wording.FEATURE_SENTENCES).replace("{0}", name)
-        )
+        parts.append(draws.pick(QUALITY_SENTENCES if is_quality else FEATURE_SENTENCES).replace("{0}", name))
     if draws.uniform() < 0.6:
-        parts.append(draws.pick(wording.REMARKS[kind.category]))
+        parts.append(draws.pick(REMARKS[kind.category]))
     return " ".join(part for part in parts if part).replace("{kind}", kind.name).replace("{maker}", maker)
 
 
 def _bullets(draws: Draws, maker: str, told: Sequence[tuple[str, bool]]) -> tuple[str, ...]:
     bullets = [
-        draws.pick(wording.QUALITY_BULLETS if is_quality else wording.FEATURE_BULLETS).replace("{0}", name)
-        for name, is_quality in told
+        draws.pick(QUALITY_BULLETS if is_quality else FEATURE_BULLETS).replace("{0}", name) for name, is_quality in told
     ]
-    plain = draws.sample(wording.PLAIN_BULLETS, 1 + draws.below(2))
+    plain = draws.sample(PLAIN_BULLETS, 1 + draws.below(2))
     for text in plain:
         bullets.insert(draws.below(len(bullets) + 1), text)
     return tuple(text.replace("{maker}", maker) for text in bullets)
@@ -185,4 +294,4 @@ def _request(
     if not before and not behind:
         before = [qualities[0]]
     wish = f"{', '.join(before)} {kind.name}".strip() + (f" with {' and '.join(behind)}" if behind else "")
-    return draws.pick(wording.REQUESTS).format(wish=wish), (*before, *behind)
+    return draws.pick(REQUESTS).format(wish=wish), (*before, *behind)

@@ -2,6 +2,7 @@
 
 `items_shuffle.json` (or `items_shuffle_1000.json`) is the list of products, `items_ins_v2*.json` beside it holds their
 attributes and synthetic requests, `items_human_ins.json` the requests that people wrote.
+`write_files` writes a shop's products in this form, for other programs.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from agentgym.outside.text import DataError, read_file, read_json
-from agentgym.webshop.catalogue.product import Options, Product, read_tag
+from agentgym.webshop.catalogue import Options, Product, read_tag
 from agentgym.webshop.goals import Goal, HumanRequest
 from agentgym.webshop.official.json_stream import entries
 
@@ -37,13 +38,7 @@ _HOW = (
 
 @dataclass(frozen=True)
 class ProductFiles:
-    """Paths of one product set.
-
-    Attributes:
-        items: the products.
-        requests: their attributes and synthetic requests.
-        human: requests that people wrote; need not exist.
-    """
+    """Paths of one product set; `human` need not exist."""
 
     items: Path
     requests: Path
@@ -252,12 +247,7 @@ def _options(fields: _Fields) -> Options:
 
 @dataclass(frozen=True)
 class Record:
-    """Hidden prices and goals of a running shop, written down.
-
-    Attributes:
-        prices: asin -> price.
-        goals: in the order served; None when only prices were written down.
-    """
+    """Hidden prices (by asin) and goals (in the order served) of a running shop, written down."""
 
     prices: dict[str, float]
     goals: tuple[Goal, ...] | None
@@ -266,11 +256,8 @@ class Record:
 def read_record(path: str | os.PathLike[str]) -> Record:
     """Read a file with the keys `prices` (asin -> price) and, optionally, `goals` (as the original holds them).
 
-    Args:
-        path: JSON file, or the same packed by xz, gzip or bzip2.
-
     Raises:
-        DataError: when the file is not as expected; the message names file, goal and field.
+        DataError: when the file (which may be packed by xz, gzip or bzip2) is not as expected.
         OSError: when it cannot be read.
     """
     path = Path(path).expanduser()
@@ -310,3 +297,52 @@ def _goal(path: Path, number: int, data: Any) -> Goal:
     wishes = tuple(options.items()) if isinstance(options, dict) else tuple(options)
     values: list[Any] = [get(name, str) for name in texts]
     return Goal(*values, *[tuple(get("attributes", list)), wishes, float(get("price_upper", (int, float)))])
+
+
+ITEMS, REQUESTS, HUMAN = "items_shuffle.json", "items_ins_v2.json", "items_human_ins.json"
+
+
+def raw_record(product: Product) -> dict[str, Any]:
+    """Return a product's record of the items file, with all that the shop shows."""
+    return {
+        "asin": product.asin,
+        "name": product.title,
+        "full_description": product.description,
+        "small_description": list(product.bullets),
+        "pricing": product.price_text,
+        "images": [""],
+        "product_category": product.product_category,
+        "category": product.category,
+        "query": product.query,
+        "customization_options": {name: [{"value": value} for value in values] for name, values in product.options}
+        or "",
+    }
+
+
+def raw_request(product: Product) -> dict[str, Any]:
+    """Return a product's entry in the file of attributes and requests."""
+    entry: dict[str, Any] = {"attributes": list(product.attributes)}
+    if product.instruction is not None:
+        entry |= {"instruction": product.instruction, "instruction_attributes": list(product.instruction_attributes)}
+    return entry
+
+
+def write_files(products: Iterable[Product], folder: Path, human: Mapping[str, Any] | None = None) -> None:
+    """Write the three files of a product set, one product at a time; `human` is asin -> list of records."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (
+        open(folder / ITEMS, "w", encoding="utf-8") as items,
+        open(folder / REQUESTS, "w", encoding="utf-8") as requests,
+    ):
+        items.write("[")
+        requests.write("{")
+        for i, product in enumerate(products):
+            _entry(items, i, raw_record(product))
+            _entry(requests, i, raw_request(product), product.asin)
+        items.write("]\n")
+        requests.write("}\n")
+    (folder / HUMAN).write_text(json.dumps(dict(human or {})), encoding="utf-8")
+
+
+def _entry(file: TextIO, number: int, value: Any, key: str | None = None) -> None:
+    file.write((",\n" if number else "\n") + (f"{json.dumps(key)}: " if key is not None else "") + json.dumps(value))

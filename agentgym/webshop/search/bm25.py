@@ -128,11 +128,7 @@ class _Part(NamedTuple):
 
 
 class Bm25:
-    """Search in an index.
-
-    Args:
-        index: from `bm25_build` or `load`.
-    """
+    """Search in an index from `bm25_build` or `load`."""
 
     def __init__(self, index: Index) -> None:
         self.index = index

@@ -90,13 +90,7 @@ def _build(texts: Iterable[tuple[str, str]], folder: Path | None, scratch: Path 
 
 
 class _Reader:
-    """Reads texts into runs; numbers the terms in the order in which they appear.
-
-    Attributes:
-        numbers: term -> number.
-        identifiers: of all products read.
-        lengths: number of terms of all products read.
-    """
+    """Reads texts into runs; numbers the terms in the order in which they appear."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}

@@ -1,7 +1,7 @@
 """Lucene itself as the search, through pyserini and Anserini: for checks against the original, and for its own indexes.
 
-`bm25` gives the same products in the same order without Java; docs/webshop-search.md says what Lucene would change on a
-large catalogue. Needed are the extra `search` and a Java that fits the installed pyserini: 11 or newer up to pyserini
+`bm25` gives the same products in the same order without Java; docs/environments/webshop.md compares both on a large
+catalogue. Needed are the extra `search` and a Java that fits the installed pyserini: 11 or newer up to pyserini
 0.25, 21 or newer from 0.35 (April 2024) on. The recorded answers that the tests compare with come out the same with
 pyserini 0.17.1, 0.22.1, 0.44.0 and 1.6.0, on Java 17, 21 and 25.
 
@@ -17,22 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from agentgym.outside.text import DataError
-from agentgym.webshop.catalogue.catalogue import Catalogue
+from agentgym.webshop.catalogue import Catalogue
 
 _FIRST_WITH_JAVA_21 = (0, 35)
 
 
 def build(texts: Iterable[tuple[str, str]], folder: str | Path) -> None:
-    """Write a Lucene index of texts into a folder, as the original's program does.
-
-    Args:
-        texts: (identifier, text) of every product, as from `search.documents`.
-        folder: a new or empty folder.
-
-    Raises:
-        ImportError: without pyserini.
-        RuntimeError: without a Java that fits it.
-    """
+    """Write a Lucene index of texts (as from `search.documents`) into a folder, as the original's program does."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     indexer = _load("pyserini.index.lucene").LuceneIndexer(str(folder), threads=1)

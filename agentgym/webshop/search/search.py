@@ -6,22 +6,14 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Protocol
 
-from agentgym.webshop.catalogue.product import Product
+from agentgym.webshop.catalogue import Product
 
 
 class Search(Protocol):
     """Finds products by words; `bm25.Bm25` and `lucene.Lucene` are two."""
 
     def top(self, query: str, k: int) -> tuple[int, ...]:
-        """Return the positions of the products that match a query best.
-
-        Args:
-            query: any text.
-            k: at most this many.
-
-        Returns:
-            Best first; fewer than `k` where fewer match, none for a query without words.
-        """
+        """Return the positions of the at most `k` products that match a query, best first; none without words."""
 
     def words(self, query: str) -> Hashable:
         """Return what the answer depends on: those of the same words in another order, say, have the same answer."""

@@ -69,7 +69,7 @@ def test_same_seed_same_table_and_a_repeated_task_is_its_own_group() -> None:
 def test_collect_refuses_what_it_cannot_do() -> None:
     with pytest.raises(ValueError, match="autoreset DISABLED"):
         collect(CorridorVectorEnv(2), coin(), tasks=[{}], seed=0)
-    with pytest.raises(ValueError, match="needs tasks"):
+    with pytest.raises(ValueError, match="expected tasks"):
         collect(disabled(2), coin(), tasks=[], seed=0)
 
 

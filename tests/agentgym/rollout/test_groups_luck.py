@@ -19,8 +19,7 @@ import agentgym  # noqa: F401  # registers the ids
 from agentgym.adapter import adapt
 from agentgym.registry import ROWS
 from agentgym.rollout import collect
-from agentgym.rollout.lanes import collect_lanes
-from agentgym.rollout.queue import InTurn
+from agentgym.rollout.lanes import InTurn, collect_lanes
 from agentgym.rollout.tree import collect_tree
 from agentgym.trajectory import Reply, StepTable
 from baselines.dynamic_sampling import sample_groups

@@ -1,4 +1,4 @@
-"""Lanes: the same table however long a reply takes, and nothing lost when a lane fails."""
+"""Lanes: the same table however long a reply takes, nothing lost when a lane fails, and queues that are checked."""
 
 from typing import Any
 
@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from agentgym.rollout import collect
-from agentgym.rollout.lanes import LaneError, Played, collect_lanes
+from agentgym.rollout.lanes import LaneError, Played, answers_of, collect_lanes
 from agentgym.rollout.recorder import UnscoredError
 from agentgym.trajectory import Reply
+from baselines.rollouts import Timed
 from tests.agentgym.rollout.test_groups import Strings, UnjudgedEnv, check_corridor_dynamics, disabled
-from tests.playing import of
+from tests.playing import corridor, of
 
 TASKS = [{"index": 1}, {"index": 3}, {"index": 2}, {}, {"index": 3}]
 
@@ -103,8 +104,8 @@ def test_a_policy_without_a_queue_is_asked_in_turn_and_told() -> None:
     class Other(Shuffled):
         """Overrides `act` alone: the queue of its parent is not meant."""
 
-        def act(self, observations: Any, infos: Any, rng: np.random.Generator) -> list[Reply]:
-            return [Reply("right")] * len(observations)
+        act = Always.act
+        word = "right"
 
     with pytest.warns(RuntimeWarning, match="Other has no reply_queue"):
         assert collect_lanes([disabled(2), disabled(2)], Other(0), tasks=[{"index": 1}], seed=0).won.all()
@@ -180,16 +181,20 @@ def play_one(task: str = "start-1") -> Any:
     return Played(task, "not scored")
 
 
-class Jumper(Shuffled):
+class Always(Shuffled):
     reply_queue = Shuffled.reply_queue
 
+    def __init__(self, word: str) -> None:
+        super().__init__(0)
+        self.word = word
+
     def act(self, observations: Any, infos: Any, rng: np.random.Generator) -> list[Reply]:
-        return [Reply("jump")] * len(observations)
+        return [Reply(self.word)] * len(observations)
 
 
 def test_what_collect_warns_of_is_warned_of_once_for_all_lanes() -> None:
     with pytest.warns(RuntimeWarning, match=r"refused every action of the first 5 episodes, the last was 'jump'"):
-        collect_lanes([disabled(1), disabled(1)], Jumper(0), tasks=TASKS, seed=0)
+        collect_lanes([disabled(1), disabled(1)], Always("jump"), tasks=TASKS, seed=0)
 
 
 def test_unscored_episodes_are_left_out_and_counted() -> None:
@@ -205,11 +210,59 @@ def test_unscored_episodes_are_left_out_and_counted() -> None:
     assert 0 < table.n_trajectories < 12
     assert table.won.all()
 
-    class Left(Jumper):
-        reply_queue = Shuffled.reply_queue
-
-        def act(self, observations: Any, infos: Any, rng: np.random.Generator) -> list[Reply]:
-            return [Reply("left")] * len(observations)
-
     with pytest.raises(UnscoredError, match="none of 12 episodes could be scored"):
-        collect_lanes([unjudged(), unjudged()], Left(0), **given)
+        collect_lanes([unjudged(), unjudged()], Always("left"), **given)
+
+
+class Odd:
+    """A policy whose queue answers what a function makes of the names that wait."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer, self.names = answer, list[int]()
+        self.closed = 0
+
+    def act(self, observations: Any, infos: Any, rng: np.random.Generator) -> list[Reply]:
+        raise AssertionError
+
+    def reply_queue(self) -> "Odd":
+        return self
+
+    def put(self, names: Any, observations: Any, infos: Any, rngs: Any) -> None:
+        self.names += names
+
+    def get(self) -> Any:
+        return self.answer(self.names)
+
+    def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.mark.parametrize("timed", [False, True])
+@pytest.mark.parametrize(
+    ("answer", "error", "words"),
+    [
+        (lambda names: [], ValueError, r"returned nothing while 4 requests are .*\(0, 1, 2, 3\): it must wait"),
+        (lambda names: None, TypeError, r"must return a list of pairs \(name, reply\).*, got None"),
+        (lambda names: [Reply("left")], TypeError, r"must return a list of pairs"),
+        (lambda names: [(names[0], Reply("left"))] * 2, ValueError, r"answered 0 twice: each name that `put` was"),
+        (lambda names: [(77, Reply("left"))], ValueError, r"answered 77, which is not on its way: .* are 0, 1"),
+    ],
+)  # fmt: skip
+def test_a_queue_that_breaks_its_promise_is_named(answer: Any, error: Any, words: str, timed: bool) -> None:
+    lanes = [corridor(2, max_episode_steps=4) for _ in range(2)]
+    odd = Odd(answer)
+    policy: Any = Timed(odd) if timed else odd
+    with pytest.raises(error, match=rf"^Odd\.get {words}"):
+        collect_lanes(lanes, policy, tasks=[{"index": 1}, {"index": 2}], group_size=2, seed=0)
+    assert odd.closed == 1
+
+
+def test_a_name_that_was_answered_in_an_earlier_call_is_not_on_its_way() -> None:
+    lanes = [corridor(2, max_episode_steps=4) for _ in range(2)]
+    with pytest.raises(ValueError, match=r"Odd\.get answered 0, which is not on its way: .*on their way are 1, 2, 3"):
+        collect_lanes(lanes, Odd(lambda names: [(0, Reply("left"))]), tasks=[{}], group_size=4, seed=0)
+
+
+def test_what_keeps_the_promise_comes_back_as_it_is() -> None:
+    found = [(3, "a"), (5, ValueError("b"))]
+    assert answers_of(None, found, {3: "", 5: "", 8: ""}) is found

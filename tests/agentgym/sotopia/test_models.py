@@ -105,7 +105,7 @@ def changed(**scores: Any) -> str:
         (json.dumps({"evaluations": {"agent_1": {}, "agent_2": {}}}), "lacks the dimension 'believability'"),
         (json.dumps(FORMATS["pairs"]) * 2, "one JSON object, got 2"),
         (json.dumps(FORMATS["pairs"])[:-3], "no JSON"),
-        ('{"evaluations": {}, "evaluations": {}}', "a key is there twice"),
+        ('{"evaluations": {}, "evaluations": {}}', "stands twice in one object"),
         ('{"a": ' + "9" * 5_000 + "}", "no JSON"),
         ('{"a": ' * 100_000, "no JSON"),
         ("", "got 0"),

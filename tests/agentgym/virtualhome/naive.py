@@ -1,9 +1,8 @@
 """The actions of the simulator as the originals have them, on sets: slow and literal (see `naive_graph`)."""
 
+from agentgym.virtualhome.actions import BEDS, SEATS, SQUEEZED_ALSO
+from agentgym.virtualhome.commands import Line
 from agentgym.virtualhome.household import OriginalError, Refused
-from agentgym.virtualhome.moving import BEDS, SEATS
-from agentgym.virtualhome.script import Line
-from agentgym.virtualhome.using import SQUEEZED_ALSO
 from tests.agentgym.virtualhome.naive_graph import NaiveGraph
 
 

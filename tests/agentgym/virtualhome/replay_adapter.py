@@ -13,8 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[3]))
 from agentgym.virtualhome.goals import Goal
 from agentgym.virtualhome.rules import World
 from agentgym.virtualhome.scene import Edge, Scene
-from agentgym.virtualhome.spa.episode import SpaEpisode
-from agentgym.virtualhome.spa.sight import Sight
+from agentgym.virtualhome.spa.episode import Sight, SpaEpisode
 
 
 def load(graph: dict[str, Any], dialect: str) -> World:

@@ -44,5 +44,5 @@ def replay(task: Activity, commands: tuple[str, ...], world: World | None = None
         assert world.act(line).ok, command
         node = task.scene.index[line.things[0][1]] if line.things else -1
         done = task.tests.advance(world.cells, done, line.action, node)
-        scores.append(task.tests.score(world.cells, done))
+        scores.append(task.tests.share(task.tests.missing(world.cells, done)))
     return scores

@@ -4,10 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym.virtualhome.activity import Activity
+from agentgym.virtualhome.activity import Activity, Episode
 from agentgym.virtualhome.admissible import OFFERED
 from agentgym.virtualhome.commands import TEMPLATES
-from agentgym.virtualhome.episode import Episode
 from agentgym.virtualhome.generated.houses import house
 from agentgym.virtualhome.goals import Goal
 from agentgym.virtualhome.keys import known_nodes

@@ -2,9 +2,8 @@ import random
 
 import pytest
 
-from agentgym.virtualhome.bounds import least
-from agentgym.virtualhome.episode import Episode
-from agentgym.virtualhome.expert import plan
+from agentgym.virtualhome.activity import Episode
+from agentgym.virtualhome.expert import least, plan
 from agentgym.virtualhome.generated.activities import GeneratedActivities
 from agentgym.virtualhome.goals import Deed, Goal
 from agentgym.virtualhome.keys import known_nodes

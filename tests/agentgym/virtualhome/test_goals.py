@@ -17,7 +17,7 @@ def play(goal: Goal, *commands: str) -> list[tuple[int, float]]:
         assert world.act(line).ok, command
         node = task.scene.index[line.things[0][1]] if line.things else -1
         done = task.tests.advance(world.cells, done, line.action, node)
-        seen.append((done, round(task.tests.score(world.cells, done), 3)))
+        seen.append((done, round(task.tests.share(task.tests.missing(world.cells, done)), 3)))
     return seen
 
 

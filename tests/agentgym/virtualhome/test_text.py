@@ -1,4 +1,4 @@
-from agentgym.virtualhome.episode import Episode
+from agentgym.virtualhome.activity import Episode
 from agentgym.virtualhome.goals import Goal
 from tests.agentgym.virtualhome.small_houses import activity
 

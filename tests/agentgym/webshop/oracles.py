@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agentgym.webshop.catalogue.catalogue import MemoryCatalogue
+from agentgym.webshop.catalogue import MemoryCatalogue
 from agentgym.webshop.goals import Goal
 from agentgym.webshop.official.files import read_products, requests_of
 

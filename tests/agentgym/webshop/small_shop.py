@@ -5,12 +5,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from agentgym.webshop.catalogue.catalogue import MemoryCatalogue
-from agentgym.webshop.catalogue.product import Options, Product
+from agentgym.webshop.catalogue import MemoryCatalogue, Options, Product
 from agentgym.webshop.goals import Goal, SyntheticGoals
-from agentgym.webshop.nouns import make_tagger
 from agentgym.webshop.pages import Pages
-from agentgym.webshop.reward import Grader
+from agentgym.webshop.reward import Grader, make_tagger
 from agentgym.webshop.search import bm25_build
 from agentgym.webshop.search.bm25 import Bm25
 from agentgym.webshop.search.search import documents

@@ -12,12 +12,19 @@ from typing import Any
 import pytest
 
 from agentgym.outside.text import DataError
-from agentgym.webshop.catalogue import store
+from agentgym.webshop import store
 from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.generated.generator import generate
-from agentgym.webshop.nouns import make_tagger
-from agentgym.webshop.official.files import read_human, read_products, read_record, requests_of
-from agentgym.webshop.official.formats import raw_record, raw_request, write_files
+from agentgym.webshop.official.files import (
+    raw_record,
+    raw_request,
+    read_human,
+    read_products,
+    read_record,
+    requests_of,
+    write_files,
+)
+from agentgym.webshop.reward import make_tagger
 from agentgym.webshop.search import bm25, bm25_build
 from agentgym.webshop.search.search import documents
 from agentgym.webshop.shop import open_catalogue, open_search

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from agentgym.webshop.catalogue.catalogue import MemoryCatalogue, draw_prices, known_prices
+from agentgym.webshop.catalogue import MemoryCatalogue, draw_prices, known_prices
 from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.goals import NO_LIMIT, GivenGoals, HumanGoals, HumanRequest, SyntheticGoals, draw_limit
 from agentgym.webshop.official.files import read_human, read_record

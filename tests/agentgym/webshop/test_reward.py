@@ -1,5 +1,9 @@
-"""The reward: the recorded purchases of the original, and its rules one by one."""
+"""What a purchase is worth, and the nouns that it is judged by."""
 
+from __future__ import annotations
+
+import importlib.util
+import json
 from difflib import SequenceMatcher
 
 import numpy as np
@@ -7,11 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from agentgym.webshop.catalogue.catalogue import MemoryCatalogue
-from agentgym.webshop.catalogue.product import Product
+from agentgym.webshop.catalogue import MemoryCatalogue, Product
 from agentgym.webshop.goals import Goal
-from agentgym.webshop.nouns import words
-from agentgym.webshop.reward import COLOURS, Grader, Match, _words, alike, compare, grade, reduced
+from agentgym.webshop.reward import COLOURS, Grader, Match, _words, alike, compare, grade, make_tagger, reduced, words
 from tests.agentgym.webshop import oracles
 
 PRODUCT = Product(
@@ -167,3 +169,55 @@ def test_alike_by_hand():
     assert alike("façade", "faade")  # ç is dropped
     assert not alike("---", "---")  # no words at all
     assert not alike("", "")
+
+
+def test_words_are_all_but_function_words():
+    assert words("The 2-Pack of Women's e.l.f. Brushes, 10.5 oz & More") == (
+        *("pack", "women's", "e", "l", "f", "brushes", "oz", "more"),
+    )
+    assert words("Men'S crème 4K Ünit") == ("men", "s", "cr", "è", "me", "k", "ü", "nit")
+    assert words("") == words("12 &!") == ()
+
+
+def test_a_tagger_by_name():
+    assert make_tagger("words")("Red Shoes") == ("red", "shoes")
+    for name in ("word", "table:", "words:x", "", None, 3):
+        with pytest.raises(ValueError, match="noun_tagger"):
+            make_tagger(name)
+
+
+def test_a_function_is_asked_once_per_title():
+    asked = []
+    tag = make_tagger(lambda title: asked.append(title) or [title.lower()])
+    assert tag("Shoe") == tag("Shoe") == ["shoe"]
+    assert asked == ["Shoe"]
+
+
+def test_a_table_by_path_or_name(tmp_path):
+    path = tmp_path / "nouns.json"
+    path.write_text(json.dumps({"Red Shoes": ["shoes"]}))
+    for name in (path, f"table:{path}"):
+        tag = make_tagger(name)
+        assert tag("Red Shoes") == ["shoes"]
+        with pytest.warns(UserWarning, match="lacks the title 'Blue Hat'"):
+            assert tag("Blue Hat") == ("blue", "hat")
+        assert tag("A Cap") == ("cap",)  # no second warning
+
+
+@pytest.mark.parametrize("content", ["[]", '{"a": "b"}', '{"a": [1]}', "{"])
+def test_malformed_tables_are_refused(tmp_path, content):
+    path = tmp_path / "nouns.json"
+    path.write_text(content)
+    with pytest.raises(ValueError, match=r"nouns\.json"):
+        make_tagger(path)
+    with pytest.raises(ValueError, match="missing"):
+        make_tagger(tmp_path / "missing.json")
+
+
+def test_spacy_says_what_it_lacks():
+    if importlib.util.find_spec("spacy") is None:
+        with pytest.raises(ImportError, match="nouns"):
+            make_tagger("spacy")
+    else:
+        with pytest.raises(ValueError, match="spacy download no_such_model"):
+            make_tagger("spacy:no_such_model")

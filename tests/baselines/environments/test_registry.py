@@ -12,8 +12,8 @@ from baselines.environments.sokoban import SOKOBAN
 from baselines.environments.virtualhome import VIRTUALHOME
 from benchmarks.config import Config, make_config
 from benchmarks.json_files import OtherConfigurationError, claimed, load, write_json
-from benchmarks.panels.command import choose_panel, play_panel
-from benchmarks.panels.players import Sampling, find_player
+from benchmarks.play.panel import choose_panel, play_panel
+from benchmarks.play.players import Sampling, find_player
 from benchmarks.training.stack import held_out_tasks, make_envs, new_policy, training_tasks, validation_tasks
 
 

@@ -208,8 +208,8 @@ import sys
 import wrappers.credit
 wrappers.credit.__path__.append(sys.argv[1])
 from baselines.recipes import RECIPES, recipe
-from benchmarks.head_to_head.space import SPACE
-from benchmarks.head_to_head.study import METHODS
+from benchmarks.training.records import SPACE
+from benchmarks.training.head_to_head import METHODS
 from benchmarks.league.registry import LEAGUE
 from benchmarks.report.assemble import colour_of
 assert recipe("brandnew:outcome=won").credit is RECIPES["brandnew"].credit

@@ -12,7 +12,7 @@ from tests.baselines.corridor_learning import TASKS, babbling_policy, corridor, 
 from tests.baselines.test_trainer import trainer
 from wrappers.credit.grpo import grpo
 from wrappers.credit.hcapo import hcapo
-from wrappers.credit.reply_entropy import reply_entropies
+from wrappers.credit.scores import reply_entropies
 
 
 def test_the_final_state_stands_in_front_and_the_prompt_ends_as_it_did() -> None:

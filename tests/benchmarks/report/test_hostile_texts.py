@@ -13,10 +13,9 @@ pytest.importorskip("torch")
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import Select
 
-from benchmarks.learning.report import write_report
-from benchmarks.learning.results import load, save
 from benchmarks.report.assemble import LONGEST
 from benchmarks.report.page import write_page
+from benchmarks.training.learning import STUDY as LEARNING
 from benchmarks.training.shaping import STUDY as SHAPING
 from benchmarks.truth.league import RANKING, configure_ranking
 from tests.benchmarks.training.test_shaping import made_up
@@ -49,7 +48,7 @@ def opened(browser, page):
 
 
 def test_the_page_of_learning(browser, finished_run, tmp_path, text):
-    found = load(finished_run / "results.json")
+    found = LEARNING.load(finished_run / "results.json")
     episodes = [
         dataclasses.replace(
             episode, task_id=text,
@@ -71,9 +70,9 @@ def test_the_page_of_learning(browser, finished_run, tmp_path, text):
     hostile = dataclasses.replace(
         found, created=text, config=config, machine=machine, episodes=episodes, graphs=graphs
     )  # fmt: skip
-    save(hostile, tmp_path / "results.json")
-    load(tmp_path / "results.json")
-    opened(browser, write_report(hostile, tmp_path)[1])
+    LEARNING.save(hostile, tmp_path / "results.json")
+    LEARNING.load(tmp_path / "results.json")
+    opened(browser, write_page(LEARNING.shown(hostile), tmp_path)[-1])
     policy = Select(browser.find_element(By.ID, "episode-policy"))
     for name in [option.text for option in policy.options]:
         policy.select_by_visible_text(name)

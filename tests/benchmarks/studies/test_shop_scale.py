@@ -3,7 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
-from agentgym.webshop.catalogue.store import StoredCatalogue
+from agentgym.webshop.store import StoredCatalogue
 from benchmarks.json_files import load
 from benchmarks.run import app
 from benchmarks.studies.shop_scale import RESULTS, ShopScale

@@ -86,7 +86,7 @@ def test_pick_group_prefers_mixed_outcomes_then_many_states():
     assert pick_group(never) == 0
 
 
-def drawn(depths, edges):
+def linked(depths, edges):
     nodes = [Node("", None, depth, 1, success=False, start=depth == 0) for depth in depths]
     return Graph("m", "clone", 0, "t", 1, 0, 0.9, nodes, [Edge(a, b, "x", 0.0, 1, None) for a, b in edges])
 
@@ -102,7 +102,7 @@ def crossings(found, edges):
 
 
 def test_columns_are_steps_from_the_start():
-    found = layered_positions(drawn([0, 1, 1, 2], [(0, 1), (0, 2), (1, 3)]))
+    found = layered_positions(linked([0, 1, 1, 2], [(0, 1), (0, 2), (1, 3)]))
     assert [x for x, _ in found] == [0, 0.5, 0.5, 1]
     assert found[0][1] == found[3][1] == 0.5
     assert sorted(found[i][1] for i in (1, 2)) == [0.25, 0.75]
@@ -111,7 +111,7 @@ def test_columns_are_steps_from_the_start():
 def test_crossed_edges_are_uncrossed():
     # Drawn in node order, 1-4 and 2-3 would cross.
     edges = [(0, 1), (0, 2), (1, 4), (2, 3)]
-    assert crossings(layered_positions(drawn([0, 1, 1, 2, 2], edges)), edges) == 0
+    assert crossings(layered_positions(linked([0, 1, 1, 2, 2], edges)), edges) == 0
 
 
 def test_random_graphs_cross_no_more_than_in_node_order_on_the_whole():
@@ -122,12 +122,12 @@ def test_random_graphs_cross_no_more_than_in_node_order_on_the_whole():
         edges = [(a, b) for a in range(21) for b in range(21) if depths[b] == depths[a] + 1 and rng.random() < 0.25]
         by_layer = {depth: [i for i in range(21) if depths[i] == depth] for depth in set(depths)}
         plain = [(depths[i], (by_layer[depths[i]].index(i) + 0.5) / len(by_layer[depths[i]])) for i in range(21)]
-        drawn += crossings(layered_positions(drawn(depths, edges)), edges)
+        drawn += crossings(layered_positions(linked(depths, edges)), edges)
         given += crossings(plain, edges)
     assert drawn < 0.7 * given
 
 
 def test_the_same_graph_is_drawn_alike_and_a_lone_node_in_the_middle():
-    one = drawn([0, 1, 1, 1], [(0, 3), (0, 1), (2, 1)])
+    one = linked([0, 1, 1, 1], [(0, 3), (0, 1), (2, 1)])
     assert layered_positions(one) == layered_positions(one)
-    assert layered_positions(drawn([0], [])) == [(0.5, 0.5)]
+    assert layered_positions(linked([0], [])) == [(0.5, 0.5)]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import agentgym  # noqa: F401  # registers the environments
-from agentgym.outside.chat.budget import Budget, BudgetSpentError
 from agentgym.outside.chat.endpoint import ChatEndpoint
+from agentgym.outside.chat.wire import Budget, BudgetSpentError
 from agentgym.rollout import collect
 from agentgym.rollout.lanes import collect_lanes
 from policies.engines.chat_api import ChatPolicy, EndpointError

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from agentgym.trajectory import StepTable
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
-from tests.wrappers.credit.test_reply_entropy import with_logprobs
+from tests.wrappers.credit.test_scores import with_logprobs
 from wrappers.credit.aem import aem
 from wrappers.credit.graphgpo import graphgpo
 from wrappers.credit.grpo import grpo

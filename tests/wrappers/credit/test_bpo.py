@@ -9,7 +9,7 @@ from tests.wrappers.credit.random_trees import random_trees
 from tests.wrappers.credit.small_tables import episodes
 from tests.wrappers.credit.test_vine import TREE
 from wrappers.credit.bpo import BPO, bpo
-from wrappers.credit.forest import Forest
+from wrappers.credit.forks import Forest
 from wrappers.credit.rloo import rloo
 
 SEEDS = st.integers(0, 10**6)

@@ -2,29 +2,37 @@
 
 import dataclasses
 import functools
+import importlib
+import inspect
+import pkgutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import wrappers.credit
 from agentgym.trajectory import StepTable
-from tests.wrappers.credit.naive import naive_gigpo
+from tests.wrappers.credit.naive import naive, naive_gigpo
 from tests.wrappers.credit.random_tables import random_table, rebuild, repeated
+from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit.dapo import contrasting_groups, dapo
 from wrappers.credit.frontier import frontier
 from wrappers.credit.gigpo import gigpo
-from wrappers.credit.graphgpo import graphgpo
+from wrappers.credit.graphgpo import graphgpo, graphgpo_values
+from wrappers.credit.group import TOLERANCE
 from wrappers.credit.grpo import grpo
 from wrappers.credit.hgpo import hgpo
 from wrappers.credit.milegpo import milegpo
 from wrappers.credit.potential import PRESETS as POTENTIAL_PRESETS
 from wrappers.credit.potential import potential
 from wrappers.credit.reinforce_plus_plus import reinforce_plus_plus, reinforce_plus_plus_baseline
-from wrappers.credit.rewardflow import rewardflow
+from wrappers.credit.rewardflow import rewardflow, rewardflow_values
 from wrappers.credit.rloo import rloo
 from wrappers.credit.salt import salt
-from wrappers.credit.state_graph import StateGraph
+from wrappers.credit.state_graph import StateGraph, Unit
 from wrappers.credit.tigpo import tigpo
 
 #: Methods that have the presets "paper" and "authors".
@@ -241,3 +249,222 @@ def test_invalid_steps_lose_the_penalty_where_it_is_asked_for(method):
         assert np.isfinite(changed).all()
         assert not np.allclose(changed, plain)
     assert not np.allclose(row, spread)
+
+
+CREDIT_NAMES_METHODS = [
+    "aem", "attribution", "bpo", "dapo", "empg", "fill_silent", "frontier", "gae", "gigpo", "graphgpo", "grpo", "hcapo",
+    "hgpo", "hisr", "igpo", "istar", "milegpo", "potential", "prime", "process_reward", "ragen2",
+    "reinforce_plus_plus", "rewardflow", "rloo", "salt", "spa", "tigpo", "token_gae", "tree_grpo", "vetta", "vine",
+]  # fmt: skip
+
+
+def test_every_method_is_a_function_named_like_its_file() -> None:
+    files = {module.name for module in pkgutil.iter_modules(wrappers.credit.__path__)}
+    functions = {name for name in wrappers.credit.__all__ if inspect.isfunction(getattr(wrappers.credit, name))}
+    assert sorted(functions & files) == CREDIT_NAMES_METHODS
+    assert functions - files == {
+        "action_targets", "bi_level_gae", "graphgpo_filled", "importance", "reinforce_plus_plus_baseline",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CREDIT_NAMES_METHODS)
+def test_importing_the_module_leaves_the_name_to_the_function(name: str) -> None:
+    module = importlib.import_module(f"wrappers.credit.{name}")
+    assert inspect.ismodule(module)
+    assert getattr(wrappers.credit, name) is getattr(module, name)
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        "import wrappers.credit.rewardflow",
+        "import wrappers.credit.rewardflow as module",
+        "from wrappers.credit.rewardflow import PRESETS",
+        "import wrappers",
+        "import sys, pickle, wrappers.credit.grpo; pickle.loads(pickle.dumps(wrappers.credit.rewardflow))",
+        "import importlib; importlib.reload(importlib.import_module('wrappers.credit.rewardflow'))",
+    ],
+)
+def test_whatever_a_process_imports_first(first: str) -> None:
+    code = (
+        f"{first}\nfrom wrappers.credit import rewardflow\nimport wrappers.credit.rewardflow, wrappers.credit.grpo\n"
+        "from wrappers.credit import rewardflow as again, grpo\nfrom wrappers import RewardFlow\n"
+        "print(callable(rewardflow), rewardflow is again, callable(grpo), RewardFlow.method.__name__)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout.split() == ["True", "True", "True", "rewardflow"]
+
+
+#: A step level alone.
+STEPS = {rewardflow: {"alpha_trajectory": 0.0}, graphgpo: {"beta_episode": 0.0}}
+UNITS = Unit.__args__
+GRAPH_PROPERTIES_SEEDS = st.integers(0, 10**6)
+quick_of_graph_properties = settings(max_examples=25, deadline=None)
+
+
+def _graph_properties_close(a, b, atol=1e-9):
+    np.testing.assert_allclose(a, b, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@given(seed=GRAPH_PROPERTIES_SEEDS)
+@quick_of_graph_properties
+def test_rewardflow_equals_its_naive_twin(unit, seed):
+    table = random_table(seed)
+    _graph_properties_close(rewardflow(table, unit=unit), naive(table, "rewardflow", unit=unit, factor=0.9))
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@given(seed=GRAPH_PROPERTIES_SEEDS)
+@quick_of_graph_properties
+def test_graphgpo_equals_its_naive_twin(unit, seed):
+    table = random_table(seed)
+    _graph_properties_close(graphgpo(table, unit=unit), naive(table, "graphgpo", unit=unit, factor=0.8))
+
+
+@pytest.mark.parametrize("method", [rewardflow, graphgpo])
+@given(seed=GRAPH_PROPERTIES_SEEDS)
+@quick_of_graph_properties
+def test_step_scores_have_zero_mean_where_steps_are_compared(method, seed):
+    table = random_table(seed, clean=True)
+    node = StateGraph.from_table(table).source
+    visits = method(table, unit="visit", **STEPS[method])
+    _graph_properties_close(np.bincount(node, weights=visits), 0.0)
+    edges = method(table, unit="edge", **STEPS[method])
+    edge, example = StateGraph.from_table(table).edges
+    _graph_properties_close(np.bincount(node[example], weights=edges[example]), 0.0)
+    _graph_properties_close(edges, edges[example][edge])  # every visit of an edge scores the same
+
+
+@pytest.mark.parametrize("method", [rewardflow, graphgpo])
+@given(seed=GRAPH_PROPERTIES_SEEDS)
+@quick_of_graph_properties
+def test_visits_of_an_edge_may_differ_in_worth_and_their_order_does_not_matter(method, seed):
+    rng = np.random.default_rng(seed)
+    table = random_table(seed, clean=True)
+    table = dataclasses.replace(table, valid=rng.random(len(table)) < 0.5)
+    rows = rng.permutation(len(table))
+    options = {"unit": "edge", "invalid": "keep", "invalid_penalty": 0.5}
+    _graph_properties_close(method(rebuild(table, rows), **options), method(table, **options)[rows])
+    if method is graphgpo:
+        cost = rng.uniform(0.5, 2.0, len(table))
+        _graph_properties_close(graphgpo(rebuild(table, rows), cost=cost[rows]), graphgpo(table, cost=cost)[rows])
+
+
+def test_an_edge_counts_with_the_mean_of_its_visits():
+    # From s, right to the goal (worth 1/8, and 1/8 - 1/4 where it was refused) and left to the pit (unreachable: 0).
+    # The edges are worth 0 and 0, and the visits differ from their mean by 1/8, -1/8 and 0.
+    table = episodes("s -right-> goal +", "s -right!-> goal +", "s -left-> pit")
+    scores = graphgpo(
+        table, success_value=0.125, unreachable="infinite", exponent="next", std="none", beta_episode=0.0,
+        invalid_penalty=0.25,
+    )  # fmt: skip
+    assert scores == pytest.approx([0.125, -0.125, 0])
+
+
+@pytest.mark.parametrize("aggregate", ["min", "mean"])
+@pytest.mark.parametrize("gamma", [0.5, 0.9, 1.0])
+@given(seed=GRAPH_PROPERTIES_SEEDS)
+@quick_of_graph_properties
+def test_rewardflow_steps_telescope(gamma, aggregate, seed):
+    # Nothing is pruned in a clean table: the rewards of a trajectory sum to R(s_T) - R(s_0).
+    table = random_table(seed, clean=True, goals=2)
+    credit = rewardflow_values(table, gamma=gamma, aggregate=aggregate)
+    first = table.order[table.offsets[:-1]]
+    start, end = credit.value[credit.graph.source[first]], credit.value[credit.graph.target[table.last]]
+    _graph_properties_close(np.bincount(table.trajectory, weights=credit.step_reward), end - start)
+    # With the factor gamma on R(s'), the discounted rewards do: gamma^T R(s_T) - R(s_0).
+    shaped = rewardflow_values(table, gamma=gamma, aggregate=aggregate, shaping_gamma=gamma).step_reward
+    length = np.diff(table.offsets)
+    _graph_properties_close(np.bincount(table.trajectory, weights=gamma**table.t * shaped), gamma**length * end - start)
+
+
+@given(seed=GRAPH_PROPERTIES_SEEDS)
+@quick_of_graph_properties
+def test_rewardflow_steps_telescope_over_what_was_bypassed(seed):
+    # The next scored step begins where the last one led, whatever was shown in between.
+    table = random_table(seed)
+    credit = rewardflow_values(table)
+    first = table.order[table.offsets[:-1]]
+    start, end = credit.value[credit.graph.source[first]], credit.value[credit.graph.target[table.last]]
+    _graph_properties_close(np.bincount(table.trajectory, weights=credit.step_reward), end - start)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@pytest.mark.parametrize("method", [rewardflow, graphgpo])
+@given(seed=GRAPH_PROPERTIES_SEEDS)
+@quick_of_graph_properties
+def test_groups_that_all_fail_get_no_step_credit_whatever_their_rewards(method, unit, seed):
+    table = random_table(seed, win=0.1)
+    rich = dataclasses.replace(table, reward=np.random.default_rng(seed).normal(size=len(table)))
+    failed = np.bincount(table.group, weights=table.won) == 0
+    assert (method(rich, unit=unit, **STEPS[method])[failed[table.group]] == 0).all()
+
+
+@given(seed=GRAPH_PROPERTIES_SEEDS)
+@quick_of_graph_properties
+def test_hops_are_paths_of_unit_cost(seed):
+    table = random_table(seed, goals=2)
+    graph = StateGraph.from_table(table)
+    _graph_properties_close(graph.hop_distance(), graph.cost_distance(np.ones(len(table))))
+    _graph_properties_close(graphgpo(table, cost=1.0), graphgpo(table, cost=np.ones(len(table))))
+
+
+@given(seed=GRAPH_PROPERTIES_SEEDS)
+@quick_of_graph_properties
+def test_the_nearest_success_is_never_farther_than_the_mean(seed):
+    table = random_table(seed, win=0.6, goals=3)
+    graph = StateGraph.from_table(table)
+    nearest, mean = graph.hop_distance(), graph.hop_distance("mean")
+    assert (np.isfinite(nearest) == np.isfinite(mean)).all()
+    assert (mean >= nearest).all()
+    single = np.bincount(graph.node_group, weights=graph.success) <= 1
+    np.testing.assert_array_equal(mean[single[graph.node_group]], nearest[single[graph.node_group]])
+
+
+@pytest.mark.parametrize("unit", UNITS)
+@given(seed=GRAPH_PROPERTIES_SEEDS)
+@quick_of_graph_properties
+def test_graphgpo_never_scores_the_nearer_of_two_edges_lower(unit, seed):
+    # Prop. 4.1. Of two edges out of a state, the one with the smaller d(s') + c never scores lower, and it scores
+    # strictly higher where the rewards of the edges out of the state differ by more than rounding.
+    table = random_table(seed)
+    cost = np.random.default_rng(seed).uniform(0.5, 2.0, len(table))
+    # An edge that is taken several times has one cost: that of its first visit.
+    edge, example = StateGraph.from_table(table).edges
+    cost = cost[example][edge]
+    credit = graphgpo_values(table, cost=cost)
+    scores = graphgpo(table, cost=cost, beta_episode=0.0, unit=unit)
+    way = credit.distance[credit.graph.target] + cost
+    for node in np.unique(credit.graph.source):
+        rows = np.flatnonzero(credit.graph.source == node)
+        rows = rows[np.argsort(way[rows], kind="stable")]
+        reward, score = credit.step_reward[rows], scores[rows]
+        assert (np.diff(score) <= 1e-12).all()
+        assert (np.diff(score)[np.diff(reward) < -TOLERANCE * np.abs(reward).max()] < 0).all()
+
+
+@given(seed=GRAPH_PROPERTIES_SEEDS)
+@quick_of_graph_properties
+def test_graphgpo_scores_no_edge_above_one_on_a_shortest_way(seed):
+    table = random_table(seed, goals=2)
+    credit = graphgpo_values(table)
+    scores = graphgpo(table, beta_episode=0.0)
+    source, target = credit.graph.source, credit.graph.target
+    reachable = np.isfinite(credit.graph.hop_distance())
+    best = np.full(credit.graph.n_nodes, -np.inf)
+    np.maximum.at(best, source, scores)
+    shortest = reachable[source] & reachable[target] & (credit.distance[source] == credit.distance[target] + 1)
+    np.testing.assert_array_equal(scores[shortest], best[source[shortest]])
+
+
+@pytest.mark.parametrize("invalid", ["bypass", "self_loop"])
+@pytest.mark.parametrize("method", [rewardflow, graphgpo])
+@given(seed=GRAPH_PROPERTIES_SEEDS)
+@quick_of_graph_properties
+def test_naming_the_noise_state_does_what_marking_its_rows_does(method, invalid, seed):
+    # In these tables exactly the refused steps show "Nothing happens.".
+    table = random_table(seed)
+    trusting = dataclasses.replace(table, valid=np.ones(len(table), np.bool_))
+    expected = method(table, invalid=invalid)
+    _graph_properties_close(method(trusting, invalid=invalid, noise_states=("Nothing happens.",)), expected)

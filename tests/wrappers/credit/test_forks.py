@@ -3,16 +3,21 @@
 import dataclasses
 import inspect
 import tracemalloc
+import warnings
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import wrappers.credit
 from agentgym.trajectory import Reply, StepTable, forks
 from tests.wrappers.credit.hard_tables import ladder
-from tests.wrappers.credit.random_tables import random_table
+from tests.wrappers.credit.naive_branches import whole_rows
+from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.random_trees import random_trees
+from tests.wrappers.credit.small_tables import episodes
 from wrappers.credit import (
     gae,
     gigpo,
@@ -26,12 +31,16 @@ from wrappers.credit import (
     rewardflow,
     rloo,
 )
-from wrappers.credit.forks import over_forks
+from wrappers.credit.bpo import bpo
+from wrappers.credit.forks import Forest, over_forks, spread
 from wrappers.credit.group import contexts, episode_advantages
+from wrappers.credit.options import declaration
 from wrappers.credit.potential import PRESETS as POTENTIALS
-from wrappers.credit.pruning import transitions
 from wrappers.credit.returns import discounted_returns, episode_level, mean_returns
 from wrappers.credit.segments import by_count, by_event, by_turn
+from wrappers.credit.state_graph import transitions
+from wrappers.credit.tree_grpo import tree_grpo
+from wrappers.credit.vine import vine
 
 # Three episodes, two of which begin alike: b was cut from a after its first step.
 #
@@ -121,7 +130,7 @@ def averaged(table: StepTable, of_whole: np.ndarray) -> np.ndarray:
     return np.array([np.mean(of_whole[source == row], axis=0) for row in range(len(table))])
 
 
-def given(name: str, table: StepTable, copies: np.ndarray) -> dict[str, Any]:
+def beside(name: str, table: StepTable, copies: np.ndarray) -> dict[str, Any]:
     """What a method needs beside the table, of the rows that the copies came from; the same however often called."""
     n = int(copies.max()) + 1
     rng = np.random.default_rng(len(np.unique(copies)))
@@ -163,8 +172,8 @@ def test_a_shared_row_gets_the_mean_of_what_the_whole_episodes_give_it(name: str
         options |= {"penalty": penalty, "invalid_penalty": 0.1}
     for table in FORESTS:
         whole, source = table.unfolded()
-        found = method(table, **given(name, table, np.arange(len(table))), **options)
-        expected = averaged(table, method(whole, **given(name, whole, source), **options))
+        found = method(table, **beside(name, table, np.arange(len(table))), **options)
+        expected = averaged(table, method(whole, **beside(name, whole, source), **options))
         np.testing.assert_allclose(found, expected, atol=1e-9)
 
 
@@ -172,7 +181,7 @@ def test_a_shared_row_gets_the_mean_of_what_the_whole_episodes_give_it(name: str
 def test_every_method_takes_forks_in_any_order_of_rows(name: str) -> None:
     method = getattr(wrappers.credit, name)
     for table in FORESTS[:4]:
-        arguments = given(name, table, np.arange(len(table)))
+        arguments = beside(name, table, np.arange(len(table)))
         found = method(table, **arguments)
         assert found.shape[0] == len(table)
         assert not np.isinf(found).any()
@@ -293,7 +302,7 @@ def test_a_table_too_large_to_be_unfolded_is_read_as_it_is_or_refused(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     table, method = FORESTS[0], getattr(wrappers.credit, name)
-    arguments = given(name, table, np.arange(len(table)))
+    arguments = beside(name, table, np.arange(len(table)))
     expected = method(table, **arguments)
     monkeypatch.setattr(forks, "MOST_UNFOLDED", 0)
     if name in SHARING:
@@ -362,3 +371,149 @@ def test_what_is_not_unfolded_takes_linear_memory(monkeypatch: pytest.MonkeyPatc
         tracemalloc.stop()
     assert peaks[1] < 12 * peaks[0]
     assert peaks[1] < 2000 * 8_000  # bytes
+
+
+# 0: s u v w, cut after u (1) and after v (2); 3 is cut from 1; 4 is another tree.
+TABLE = episodes(
+    "s -a-> u -b-> v -c-> w -d-> goal +",
+    "0.0: u -e-> x -f-> y",
+    "0.1: v -g-> z",
+    "1.1: x -h-> goal +",
+    "s -i-> q",
+)
+
+
+def test_which_tree_each_episode_is_in_and_where_ways_part():
+    forest = Forest(TABLE)
+    # Rows 0-3 of 0, 4-5 of 1, 6 of 2, 7 of 3, 8 of 4.
+    assert forest.tree.tolist() == [0, 0, 0, 0, 4]
+    assert forest.leaves.tolist() == [4, 2, 1, 1, 2, 1, 1, 1, 1]
+    # Ways begin at the roots' first rows, and behind every fork on both sides.
+    assert forest.begins.tolist() == [0, 1, 2, 4, 5, 6, 7, 8]
+
+
+def test_sums_over_the_episodes_through_a_row():
+    forest = Forest(TABLE)
+    assert forest.below(np.array([1.0, 10, 100, 1000, 10000])).tolist() == [
+        1111, 101, 1, 1, 1010, 10, 100, 1000, 10000,
+    ]  # fmt: skip
+
+
+def test_marked_values_reach_to_the_next_mark_of_their_trajectory():
+    values = np.arange(9.0)
+    np.testing.assert_array_equal(
+        spread(TABLE, values, np.array([5, 1, 3])), [np.nan, 1, 1, 3, np.nan, 5, np.nan, np.nan, np.nan]
+    )
+
+
+@given(seed=st.integers(0, 10**6))
+@settings(max_examples=25, deadline=None)
+def test_a_forest_equals_its_naive_twin(seed):
+    table = random_trees(seed)
+    table = StepTable.from_trajectories(
+        [table.to_trajectories()[i] for i in np.random.default_rng(seed).permutation(table.n_trajectories)]
+    )
+    forest = Forest(table)
+    whole = [whole_rows(table, i) for i in range(table.n_trajectories)]
+    values = np.random.default_rng(seed).random(table.n_trajectories)
+    below = [sum(values[i] for i, rows in enumerate(whole) if row in rows) for row in range(len(table))]
+    np.testing.assert_allclose(forest.below(values), below)
+    for i, rows in enumerate(whole):
+        assert forest.tree[i] == table.trajectory[rows[0]]
+
+
+BRANCHES_PROPERTIES_METHODS = [vine, bpo, tree_grpo]
+WITH_PRESETS = [(method, preset) for method in BRANCHES_PROPERTIES_METHODS for preset in declaration(method)[1]]
+SEEDS = st.integers(0, 10**6)
+quick = settings(max_examples=25, deadline=None)
+
+
+def _close(a, b, atol=1e-9):
+    np.testing.assert_allclose(a, b, rtol=0, atol=atol)
+
+
+@pytest.mark.parametrize(("method", "preset"), WITH_PRESETS)
+@given(seed=SEEDS)
+@quick
+def test_names_and_order_do_not_matter(method, preset, seed):
+    table = random_trees(seed)
+    rows = np.random.default_rng(seed).permutation(len(table))
+    shuffled = rebuild(table, rows, *[lambda name: ("renamed", str(name)[::-1])] * 2)
+    _close(method(shuffled, preset=preset), method(table, preset=preset)[rows])
+
+
+@pytest.mark.parametrize("method", BRANCHES_PROPERTIES_METHODS)
+@given(seed=SEEDS)
+@quick
+def test_groups_do_not_see_each_other(method, seed):
+    table = random_trees(seed)
+    whole = method(table)
+    for group in range(table.n_groups):
+        rows = np.flatnonzero(table.group == group)
+        _close(method(rebuild(table, rows)), whole[rows])
+
+
+@pytest.mark.parametrize("method", BRANCHES_PROPERTIES_METHODS)
+@given(seed=SEEDS)
+@quick
+def test_which_rows_are_scored(method, seed):
+    table = random_trees(seed)
+    scored = np.isfinite(method(table))
+    # Several episodes of a group begin in its first state, so that the value of every beginning is known.
+    assert np.array_equal(scored, table.parent[table.trajectory] < 0 if method is vine else np.ones(len(table), bool))
+
+
+@pytest.mark.parametrize(("method", "preset"), WITH_PRESETS)
+@given(seed=SEEDS)
+@quick
+def test_batches_that_all_fail_score_exactly_0(method, preset, seed):
+    table = random_trees(seed, win=0.0)
+    assert not np.nan_to_num(method(table, preset=preset)).any()
+
+
+@pytest.mark.parametrize("method", BRANCHES_PROPERTIES_METHODS)
+@given(seed=SEEDS, factor=st.sampled_from([0.125, 3.0]))
+@quick
+def test_scaled_rewards_change_only_what_has_no_deviation(method, seed, factor):
+    table = random_trees(seed)
+    scaled = dataclasses.replace(table, reward=table.reward * factor)
+    if method is tree_grpo:
+        _close(tree_grpo(scaled, eps=0.0), tree_grpo(table, eps=0.0))
+        _close(tree_grpo(scaled, compare="parent"), factor * tree_grpo(table, compare="parent"))
+    else:
+        _close(method(scaled), factor * method(table))
+    _close(method(scaled, outcome="won"), method(table, outcome="won"))
+
+
+@pytest.mark.parametrize("method", BRANCHES_PROPERTIES_METHODS)
+def test_invalid_steps_lose_the_penalty_where_it_is_asked_for(method):
+    table = random_trees(3)
+    plain = method(table)
+    scored = np.isfinite(plain)
+    lost = plain - method(table, invalid_penalty=0.1, penalty="advantage")
+    _close(lost[scored], np.where(table.valid, 0.0, 0.1)[scored])
+
+
+@pytest.mark.parametrize(("method", "preset"), WITH_PRESETS)
+def test_no_rows_and_one_row(method, preset):
+    empty = dict.fromkeys(("group", "trajectory", "t", "state", "action", "next_state", "reward", "won"), ())
+    assert method(StepTable.from_arrays(**empty), preset=preset).shape == (0,)
+    one = StepTable.from_arrays(
+        group=[0], trajectory=[0], t=[0], state=["s"], action=["a"], next_state=["goal"], reward=[3.0], won=[True]
+    )
+    # Nothing to compare with: not scored, or 0; the authors of Tree-GRPO keep the raw score.
+    expected = {(vine, "paper"): np.nan, (tree_grpo, "authors"): 3.0}.get((method, preset), 0.0)
+    assert method(one, preset=preset) == pytest.approx([expected], abs=1e-5, nan_ok=True)
+
+
+@pytest.mark.parametrize(("method", "preset"), WITH_PRESETS)
+def test_large_rewards_overflow_nowhere_and_huge_ones_are_refused(method, preset):
+    table = random_trees(1)
+    table.reward[table.parent[table.parent >= 0][0]] = 1e101
+    with pytest.raises(ValueError, match="rewards must be within"):
+        method(table, preset=preset)
+    table.reward[table.reward > 1] = -1e100
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        scores = method(table, preset=preset)
+    assert np.isfinite(scores[table.parent[table.trajectory] < 0]).all()

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from agentgym.trajectory import StepTable
 from tests.wrappers.credit.random_tables import random_table, rebuild
 from tests.wrappers.credit.small_tables import episodes
-from tests.wrappers.credit.test_reply_entropy import with_logprobs
+from tests.wrappers.credit.test_scores import with_logprobs
 from wrappers.credit.grpo import grpo
 from wrappers.credit.hcapo import hcapo, hindsight_ratios
 

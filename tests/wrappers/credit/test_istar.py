@@ -8,7 +8,8 @@ import pytest
 from tests.wrappers.credit.learned import AUTHORS, answers, batches, mask, token_logprobs
 from tests.wrappers.credit.oracles import assert_agree, spans, table
 from tests.wrappers.credit.small_tables import episodes
-from wrappers.credit.group import first_rows, whitened
+from wrappers.credit.forks import first_rows
+from wrappers.credit.group import whitened
 from wrappers.credit.grpo import grpo
 from wrappers.credit.istar import PRESETS, istar
 from wrappers.credit.process_reward import process_reward

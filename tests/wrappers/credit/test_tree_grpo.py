@@ -10,7 +10,7 @@ from tests.wrappers.credit.random_tables import random_table
 from tests.wrappers.credit.random_trees import random_trees
 from tests.wrappers.credit.small_tables import episodes
 from tests.wrappers.credit.test_vine import TREE
-from wrappers.credit.forest import Forest
+from wrappers.credit.forks import Forest
 from wrappers.credit.grpo import grpo
 from wrappers.credit.tree_grpo import TreeGRPO, tree_grpo
 

@@ -10,7 +10,7 @@ from openenv.core.env_server import Environment
 from openenv.core.env_server.types import EnvironmentMetadata
 
 import agentgym
-from agentgym.branching.single import restore, snapshot
+from agentgym.branching import restore, snapshot
 from agentgym.checks import whole
 from wrappers.serving.openenv.client import EpisodeState, TextAction, TextObservation
 

@@ -15,7 +15,7 @@ from openenv.core.env_server import ConcurrencyConfig, create_fastapi_app
 
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.checks import real, whole
-from agentgym.outside.hosts import OwnHosts
+from agentgym.outside.http import OwnHosts
 from agentgym.outside.text import clean
 from wrappers.reply import ReplyParser
 from wrappers.serving.openenv.client import EpisodeState, TextAction, TextObservation
@@ -41,7 +41,7 @@ def application(
         snapshots: so many are kept.
         most_bytes: longest body of an HTTP request.
         hosts: further names by which clients reach this machine, and whose pages may ask; "*" for all. See
-            `agentgym.outside.hosts.OwnHosts`.
+            `agentgym.outside.http.OwnHosts`.
         **options: arguments of the environment.
 
     Raises:

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from agentgym.outside.text import DataError
+from agentgym.virtualhome.commands import parse_line
 from agentgym.virtualhome.official.dataset import OfficialActivities
 from agentgym.virtualhome.official.files import UNSEEN_TITLES
 from agentgym.virtualhome.rules import World
-from agentgym.virtualhome.script import parse_line
 from tests.agentgym.virtualhome.official.small_folder import GOALS, PROGRAM, write
 from tests.agentgym.virtualhome.official_houses import FOLDER, find, lines_of, read, scene_of
 from tests.agentgym.virtualhome.small_houses import replay

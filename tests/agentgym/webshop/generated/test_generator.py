@@ -12,11 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from agentgym.webshop.catalogue.product import Product
+from agentgym.webshop.catalogue import Product
 from agentgym.webshop.generated.departments import CATEGORIES, KINDS, VALUES
 from agentgym.webshop.generated.generator import BLOCK, NUMBERS, generate, make_product
-from agentgym.webshop.official.files import find_files, read_products
-from agentgym.webshop.official.formats import write_files
+from agentgym.webshop.official.files import find_files, read_products, write_files
 from agentgym.webshop.official.json_stream import entries
 
 SHOP = list(generate(2_000))

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agentgym.outside.text import DataError
-from agentgym.webshop.catalogue.product import Product
+from agentgym.webshop.catalogue import Product
 from agentgym.webshop.official.files import find_files, read_human, read_products, requests_of
 from tests.agentgym.webshop.oracles import catalogue
 

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 import pytest
 
 from agentgym.outside.text import DataError
-from agentgym.webshop.catalogue import store
-from agentgym.webshop.catalogue.catalogue import MemoryCatalogue
+from agentgym.webshop import store
+from agentgym.webshop.catalogue import MemoryCatalogue
 from agentgym.webshop.env import WebShopEnv
 from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.search.bm25 import Bm25

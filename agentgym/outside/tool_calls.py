@@ -1,0 +1,217 @@
+"""Tool calls in what a model writes: as JSON, in `<tool_call>` tags, or as `name(key=value)`.
+
+Reading is linear in the text. What cannot be read is no exception: `read_calls` says what is wrong, in words that can
+be shown to the model.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+#: Most calls of one text, most arguments of one call, and how deep arguments may be nested.
+MOST_CALLS, MOST_ARGUMENTS, MOST_DEPTH = 32, 64, 20
+_OPEN, _CLOSE = "<tool_call>", "</tool_call>"
+_NAME = re.compile(r"[A-Za-z_][\w.-]{0,127}")
+_KEY = re.compile(r"\s*([A-Za-z_]\w{0,127})\s*=\s*")
+_WORD = re.compile(r"[^\s,()'\"{}\[\]=]{1,200}")
+_QUOTED = re.compile(r"'((?:[^'\\]|\\.)*)'", re.DOTALL)
+_SPACE = re.compile(r"\s*")
+_WORDS = {"True": True, "False": False, "None": None}
+
+
+class ToolCall(NamedTuple):
+    """A call as it was written: the name of a tool, and arguments by name, as JSON has them."""
+
+    name: str
+    arguments: Mapping[str, Any]
+
+
+class Calls(NamedTuple):
+    """What was read: the calls before the first fault, and what is wrong with the rest, "" for nothing."""
+
+    calls: tuple[ToolCall, ...]
+    wrong: str
+
+
+class _UnreadableError(ValueError):
+    """What is wrong with a call."""
+
+
+def read_calls(text: str) -> Calls:
+    """Return the calls of a text.
+
+    Three forms are read, the first that is there: `<tool_call>{"name": ..., "arguments": {...}}</tool_call>` anywhere
+    in the text, as often as wanted (the last may lack its end); the text as one JSON object of this kind, or a list of
+    such; lines of the form `name(key=value, ...)`, with values as in JSON or as Python writes them.
+
+    >>> read_calls('<tool_call>{"name": "add", "arguments": {"a": 1, "b": 2}}</tool_call>')
+    Calls(calls=(ToolCall(name='add', arguments={'a': 1, 'b': 2}),), wrong='')
+    >>> read_calls('look(where="shelf", all=True)').calls[0].arguments
+    {'where': 'shelf', 'all': True}
+    >>> read_calls("please look").wrong
+    'no tool call: expected {"name": ..., "arguments": {...}}, that in <tool_call> tags, or name(key=value)'
+    """
+    calls: list[ToolCall] = []
+    try:
+        for found in _forms(text):
+            if len(calls) == MOST_CALLS:
+                raise _UnreadableError(f"more than {MOST_CALLS} calls at once")
+            calls.append(found)
+        if not calls:
+            raise _UnreadableError(
+                'no tool call: expected {"name": ..., "arguments": {...}}, that in <tool_call> tags, or name(key=value)'
+            )
+    except _UnreadableError as error:
+        return Calls(tuple(calls), str(error))
+    return Calls(tuple(calls), "")
+
+
+def write_call(name: str, arguments: Mapping[str, Any]) -> str:
+    """Return a call in the short form, which `read_calls` reads.
+
+    >>> write_call("look", {"where": "shelf", "times": 2})
+    'look(where="shelf", times=2)'
+    """
+    return f"{name}({', '.join(f'{key}={json.dumps(value)}' for key, value in arguments.items())})"
+
+
+def _forms(text: str) -> Any:
+    if _OPEN in text:
+        for block in text.split(_OPEN)[1:]:
+            yield from _objects(block.partition(_CLOSE)[0])
+        return
+    written = text.strip()
+    if written[:1] in ("{", "["):
+        yield from _objects(written)
+        return
+    at = 0
+    while at < len(written):
+        call, at = _written(written, at)
+        yield call
+
+
+def _objects(text: str) -> Any:
+    """Yield the calls of a JSON object or list."""
+    try:
+        found = json.loads(text.strip(), object_pairs_hook=_distinct, parse_int=_integer, parse_constant=_constant)
+    except _UnreadableError:
+        raise
+    except RecursionError:
+        raise _UnreadableError(f"nested more than {MOST_DEPTH} deep") from None
+    except ValueError as error:
+        raise _UnreadableError(f"not JSON: {error}") from None
+    for each in found if isinstance(found, list) else [found]:
+        yield _checked(each)
+
+
+def _checked(found: Any) -> ToolCall:
+    if not isinstance(found, dict) or not isinstance(found.get("name"), str):
+        raise _UnreadableError(f'a call must be an object with "name" and "arguments", got {_shown(found)}')
+    extra = [key for key in found if key not in ("name", "arguments", "parameters", "id", "type")]
+    if extra:
+        raise _UnreadableError(f'a call has "name" and "arguments", got {extra[0]!r:.80} too')
+    arguments = found.get("arguments", found.get("parameters", {}))
+    if isinstance(arguments, str):  # as the chat endpoints write them
+        try:
+            arguments = json.loads(arguments, object_pairs_hook=_distinct, parse_int=_integer, parse_constant=_constant)
+        except (ValueError, RecursionError) as error:
+            words = error if isinstance(error, _UnreadableError) else f"arguments are not JSON: {error}"
+            raise _UnreadableError(str(words)) from None
+    if arguments is None:
+        arguments = {}
+    if not isinstance(arguments, dict):
+        raise _UnreadableError(f"arguments must be an object, got {_shown(arguments)}")
+    return _limited(ToolCall(found["name"], arguments))
+
+
+def _limited(call: ToolCall) -> ToolCall:
+    if not _NAME.fullmatch(call.name):
+        raise _UnreadableError(f"{call.name!r:.80} is no name of a tool")
+    if len(call.arguments) > MOST_ARGUMENTS:
+        raise _UnreadableError(f"{len(call.arguments)} arguments, more than {MOST_ARGUMENTS}")
+    level: list[Any] = [call.arguments]
+    for _ in range(MOST_DEPTH):
+        level = [
+            inner
+            for each in level
+            if isinstance(each, (dict, list))
+            for inner in (each.values() if isinstance(each, dict) else each)
+        ]
+        if not level:
+            return call
+    raise _UnreadableError(f"arguments are nested more than {MOST_DEPTH} deep")
+
+
+def _written(text: str, at: int) -> tuple[ToolCall, int]:
+    """Read `name(key=value, ...)` from a place, and return the place behind it."""
+    name = _NAME.match(text, at)
+    if name is None or text[name.end() : name.end() + 1] != "(":
+        if at == 0:
+            raise _UnreadableError(
+                'no tool call: expected {"name": ..., "arguments": {...}}, that in <tool_call> tags, or name(key=value)'
+            )
+        raise _UnreadableError(f"text behind a call: {text[at : at + 40]!r}")
+    arguments: dict[str, Any] = {}
+    at = _past(text, name.end() + 1)
+    while text[at : at + 1] != ")":
+        key = _KEY.match(text, at)
+        if key is None:
+            raise _UnreadableError(f"{name[0]}: expected key=value or the end of the call, got {text[at : at + 40]!r}")
+        if key[1] in arguments:
+            raise _UnreadableError(f"{name[0]}: the argument {key[1]!r} stands twice")
+        arguments[key[1]], at = _value(text, key.end(), name[0])
+        at = _past(text, at)
+        if text[at : at + 1] == ",":
+            at = _past(text, at + 1)
+        elif text[at : at + 1] != ")":
+            raise _UnreadableError(f"{name[0]}: expected ',' or ')', got {text[at : at + 40]!r}")
+    return _limited(ToolCall(name[0], arguments)), _past(text, at + 1)
+
+
+def _value(text: str, at: int, name: str) -> tuple[Any, int]:
+    quoted = _QUOTED.match(text, at)
+    if quoted:
+        return re.sub(r"\\(.)", r"\1", quoted[1], flags=re.DOTALL), quoted.end()
+    try:
+        return _DECODER.raw_decode(text, at)
+    except RecursionError:
+        raise _UnreadableError(f"{name}: nested more than {MOST_DEPTH} deep") from None
+    except json.JSONDecodeError:
+        word = _WORD.match(text, at)
+        if word is None:
+            raise _UnreadableError(f"{name}: expected a value, got {text[at : at + 40]!r}") from None
+        return _WORDS.get(word[0], word[0]), word.end()
+
+
+def _past(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return at if found is None else found.end()
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        seen: set[str] = set()
+        twice = next(name for name, _ in pairs if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise _UnreadableError(f"{twice!r:.80} stands twice")
+    return made
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > 19:
+        raise _UnreadableError(f"a whole number of {len(digits)} digits")
+    return int(digits)
+
+
+def _constant(word: str) -> float:
+    raise _UnreadableError(f"{word} is no number")
+
+
+def _shown(value: Any) -> str:
+    return f"{json.dumps(value)[:80]}"
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_distinct, parse_int=_integer, parse_constant=_constant)

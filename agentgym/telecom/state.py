@@ -1,0 +1,254 @@
+"""The state of the telecom world: the company's tables and one customer's phone, as one tuple of immutable values.
+
+A table maps ids to records; a record is never changed but replaced, and so is the table that holds it. Hence a
+snapshot of the world is the tuple of its fields, and worlds share whatever did not change.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import compress
+from operator import attrgetter, is_not
+from typing import Any
+
+Table = dict[str, "Record"]
+#: Dates are kept in ISO form. The original shows those with a time of day with a blank in place of the "T".
+_MOMENTS = ("created_at", "activation_date", "last_esim_transfer_date")
+#: Time stands still.
+TODAY = "2025-02-25"
+
+
+class Record(dict[str, Any]):
+    """A row of a table. Its text is made once."""
+
+    __slots__ = ("_text",)
+    _text: str
+
+    @property
+    def text(self) -> str:
+        """The row as the tools print it, in JSON."""
+        try:
+            return self._text
+        except AttributeError:
+            shown = {
+                name: value.replace("T", " ") if name in _MOMENTS and value is not None else value
+                for name, value in self.items()
+            }
+            self._text = json.dumps(shown)
+            return self._text
+
+    def but(self, **changed: Any) -> Record:
+        """Return the record with some values replaced."""
+        return Record(self, **changed)
+
+
+#: Fields of the tables in the order in which they are printed, with what stands where a file has no value.
+FIELDS: Mapping[str, Mapping[str, Any]] = {
+    "plans": dict.fromkeys(
+        ("plan_id", "name", "data_limit_gb", "price_per_month", "data_refueling_price_per_gb"), ...
+    ),
+    "customers": {
+        **dict.fromkeys(("customer_id", "full_name", "date_of_birth", "email", "phone_number", "address"), ...),
+        "account_status": "Pending Verification", "payment_methods": (), "line_ids": (), "bill_ids": (),
+        "created_at": "2025-01-01", "last_extension_date": None, "goodwill_credit_used_this_year": 0.0,
+    },
+    "lines": {
+        **dict.fromkeys(("line_id", "phone_number"), ...),
+        "status": "Pending Activation", "plan_id": ..., "device_id": None, "data_used_gb": 0.0,
+        "data_refueling_gb": 0.0, "roaming_enabled": False, "contract_end_date": None, "last_plan_change_date": None,
+        "last_sim_replacement_date": None, "suspension_start_date": None,
+    },
+    "bills": {
+        **dict.fromkeys(
+            ("bill_id", "customer_id", "period_start", "period_end", "issue_date", "total_due", "due_date"), ...
+        ),
+        "line_items": (), "status": "Draft",
+    },
+    "devices": {
+        **dict.fromkeys(("device_id", "device_type", "model"), ...),
+        "imei": None, "is_esim_capable": False, "activated": False, "activation_date": None,
+        "last_esim_transfer_date": None,
+    },
+}  # fmt: skip
+#: Numbers that a file may write without a point.
+_REALS = frozenset(
+    {
+        "data_limit_gb", "price_per_month", "data_refueling_price_per_gb", "data_used_gb", "data_refueling_gb",
+        "total_due", "amount", "goodwill_credit_used_this_year",
+    }
+)  # fmt: skip
+
+
+def make_table(kind: str, rows: Sequence[Mapping[str, Any]]) -> Table:
+    """Return a table of rows as a file has them, in their order.
+
+    Args:
+        kind: key of `FIELDS`.
+        rows: values by field; those that a field has by default may be left out.
+
+    Raises:
+        ValueError: a row has another field, or lacks one, or two rows have one id.
+    """
+    table: Table = {}
+    fields = FIELDS[kind]
+    key = next(iter(fields))
+    for number, row in enumerate(rows):
+        unknown = [name for name in row if name not in fields]
+        missing = [name for name, default in fields.items() if default is ... and name not in row]
+        if unknown or missing:
+            wrong = f"does not know {unknown[0]!r}" if unknown else f"needs {missing[0]!r}"
+            raise ValueError(f"{kind}[{number}]: the table {wrong}; its fields are {', '.join(fields)}")
+        record = Record({name: _plain(name, row.get(name, default)) for name, default in fields.items()})
+        if record[key] in table:
+            raise ValueError(f"{kind}[{number}]: a second row with {key} {record[key]!r}; ids must differ")
+        table[record[key]] = record
+    return table
+
+
+def _plain(name: str, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {each: _plain(each, inner) for each, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain("", inner) for inner in value]
+    return float(value) if name in _REALS else value
+
+
+#: Settings of messaging, as the company sends them to a phone.
+APN = {
+    "apn_name": "internet", "reset_at_reboot": False, "mms_apn": "mms", "mmsc_url": "http://mms.carrier.com/mms/wapenc",
+    "mms_proxy": None, "mms_port": None,
+}  # fmt: skip
+PERMISSIONS = ("sms", "storage", "phone", "network")
+_NONE = dict.fromkeys(PERMISSIONS, False)
+#: A phone without faults: its attributes by name. "signal_strength" is the best signal of each network around.
+PHONE: Mapping[str, Any] = {
+    "sim_card_status": "active", "sim_card_missing": False, "airplane_mode": False, "network_signal_strength": "good",
+    "network_technology_connected": "5G", "network_connection_status": "connected", "battery_level": 80,
+    "data_enabled": True, "roaming_enabled": False, "network_mode_preference": "4g_5g_preferred",
+    "active_apn_settings": APN, "wifi_enabled": False, "wifi_connected": False, "wifi_ssid": None,
+    "wifi_signal_strength": "none", "wifi_calling_enabled": False, "wifi_calling_mms_over_wifi": False,
+    "data_saver_mode": False, "vpn_enabled_setting": False, "vpn_connected": False, "vpn_details": None,
+    "app_statuses": {
+        "messaging": {"app_name": "messaging", "permissions": {**_NONE, "sms": True, "storage": True, "phone": True}},
+        "browser": {"app_name": "browser", "permissions": {**_NONE, "storage": True, "network": True}},
+    },
+}  # fmt: skip
+SURROUNDINGS: Mapping[str, Any] = {
+    "name": None, "phone_number": None, "is_abroad": False, "roaming_allowed": False,
+    "signal_strength": {"2G": "poor", "3G": "fair", "4G": "good", "5G": "excellent"},
+    "mobile_data_usage_exceeded": False, "line_active": True, "payment_request": None,
+}  # fmt: skip
+TABLES = ("plans", "customers", "lines", "bills", "devices")
+_NAMES = (*PHONE, *SURROUNDINGS, *TABLES, "made", "owner", "agreed")
+_VALUES = attrgetter(*_NAMES)
+
+
+class World:
+    """The company's tables, one phone and what is around it. Attributes are those of `PHONE`, `SURROUNDINGS`, `TABLES`.
+
+    `made` counts the bills that were made since the start: their ids are numbered with it. `owner` is customer and line
+    of the phone's number, and `agreed` the tables that phone and company last agreed on: both follow from the rest.
+    """
+
+    __slots__ = _NAMES
+
+    sim_card_status: str
+    sim_card_missing: bool
+    airplane_mode: bool
+    network_signal_strength: str
+    network_technology_connected: str
+    network_connection_status: str
+    battery_level: int
+    data_enabled: bool
+    roaming_enabled: bool
+    network_mode_preference: str
+    active_apn_settings: Mapping[str, Any]
+    wifi_enabled: bool
+    wifi_connected: bool
+    wifi_ssid: str | None
+    wifi_signal_strength: str
+    wifi_calling_enabled: bool
+    wifi_calling_mms_over_wifi: bool
+    data_saver_mode: bool
+    vpn_enabled_setting: bool
+    vpn_connected: bool
+    vpn_details: Mapping[str, str] | None
+    app_statuses: Mapping[str, Mapping[str, Any]]
+    name: str | None
+    phone_number: str | None
+    is_abroad: bool
+    roaming_allowed: bool
+    signal_strength: Mapping[str, str]
+    mobile_data_usage_exceeded: bool
+    line_active: bool
+    payment_request: Mapping[str, Any] | None
+    plans: Table
+    customers: Table
+    lines: Table
+    bills: Table
+    devices: Table
+    made: int
+    owner: tuple[str, str] | None
+    agreed: tuple[Any, ...]
+
+    def __init__(self, values: tuple[Any, ...]) -> None:
+        self.load(values)
+
+    def load(self, values: tuple[Any, ...]) -> None:
+        """Become the world of which `values` are the `snapshot`."""
+        for name, value in zip(_NAMES, values, strict=True):
+            setattr(self, name, value)
+
+    def snapshot(self) -> tuple[Any, ...]:
+        """Return all values: hardly more than a tuple of references."""
+        values: tuple[Any, ...] = _VALUES(self)
+        return values
+
+
+def make_world(tables: Mapping[str, Table], phone: Mapping[str, Any], surroundings: Mapping[str, Any]) -> World:
+    """Return a world; what phone and surroundings leave out is as in `PHONE` and `SURROUNDINGS`."""
+    values = {**PHONE, **phone, **SURROUNDINGS, **surroundings, **tables, "made": 0, "owner": None, "agreed": ()}
+    return World(tuple(values[name] for name in _NAMES))
+
+
+def difference(values: tuple[Any, ...], start: tuple[Any, ...]) -> str:
+    """Return what is not as it was, of two snapshots, in words that are equal where the states are.
+
+    >>> world = make_world({}, {}, {name: () for name in TABLES})
+    >>> start, world.airplane_mode = world.snapshot(), True
+    >>> difference(world.snapshot(), start)
+    'airplane_mode=True'
+    """
+    found = []
+    # Most fields are the very object that they were.
+    for name, value, before in compress(zip(_NAMES, values, start, strict=True), map(is_not, values, start)):
+        if value == before or name in ("owner", "agreed"):
+            continue
+        if name in TABLES:
+            for key, record in value.items():
+                old = before.get(key, {})
+                if record is not old:
+                    changed = (f"{each}={inner}" for each, inner in record.items() if old.get(each, ...) != inner)
+                    found.append(f"{key} {', '.join(changed)}")
+        else:
+            found.append(f"{name}={value}")
+    return "; ".join(found)
+
+
+def paths(world: World) -> Iterator[tuple[str, Any]]:
+    """Yield every value of a world with its path: "agent/lines/0/status", "user/device/airplane_mode"."""
+    for name in TABLES:
+        yield from _below(f"agent/{name}", list(getattr(world, name).values()))
+    for name in PHONE:
+        yield from _below(f"user/device/{name}", getattr(world, name))
+    for name in SURROUNDINGS:
+        yield from _below(f"user/surroundings/{name}", getattr(world, name))
+
+
+def _below(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, (Mapping, list)) and value:
+        for name, inner in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from _below(f"{path}/{name}", inner)
+    else:
+        yield path, value

@@ -1,0 +1,178 @@
+"""Products, their price tags, and what every catalogue of products can do."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Option groups in the shop's order: (name, values); names and values in lower case, values may repeat.
+Options = tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A product as the shop keeps it (see `official.files` for how raw records become products).
+
+    Attributes:
+        asin: identifier, unique in its catalogue.
+        prices: amounts on the price tag `price_text`: none, one, or the two ends of a range.
+        attributes: what the product is said to be ("easy clean"); hidden from shoppers.
+        category: one of a few departments ("fashion").
+        query: the search term the product was found with, lower case; hidden.
+        product_category: path of shop departments, levels separated by " › ".
+        instruction: request that this product fulfils, without options and price; None when nobody asks for it.
+        instruction_attributes: the attributes that the request names.
+    """
+
+    asin: str
+    title: str
+    description: str
+    bullets: tuple[str, ...]
+    prices: tuple[float, ...]
+    price_text: str
+    options: Options
+    attributes: tuple[str, ...]
+    category: str
+    query: str
+    product_category: str
+    instruction: str | None = None
+    instruction_attributes: tuple[str, ...] = ()
+
+    def choices(self) -> int:
+        """Number of ways to choose one value of every option group; -1 when nobody asks for the product."""
+        return -1 if self.instruction is None else math.prod([len(values) for _, values in self.options])
+
+
+#: What a product without a price tag costs.
+UNPRICED = 100.0
+_NOT_AN_AMOUNT = re.compile(r"[^\d.]")
+#: Most characters of an amount: longer ones are damage.
+_LONGEST = 300
+
+
+def read_tag(pricing: str | None) -> tuple[tuple[float, ...], str]:
+    """Return the amounts of a raw price tag (the first two) and the tag that the shop shows.
+
+    Raises:
+        ValueError: when there is no amount behind a $, or it is no number.
+
+    >>> read_tag("$1,012.50"), read_tag("$5 - $7.99"), read_tag("")
+    (((1012.5,), '$1012.5'), ((5.0, 7.99), '$5.0 to $7.99'), ((100.0,), '$100.0'))
+    """
+    if not pricing:
+        return (UNPRICED,), f"${UNPRICED}"
+    parts = [_NOT_AN_AMOUNT.sub("", part) for part in pricing.split("$")[1:]]
+    try:
+        amounts = () if any(len(part) > _LONGEST for part in parts) else tuple([float(Decimal(part)) for part in parts])
+    except InvalidOperation:
+        amounts = ()
+    if not amounts:
+        raise ValueError(f"expected amounts like '$12.99' or '$5.00 - $7.99', got {pricing!r:.200}")
+    if len(amounts) == 1:
+        return amounts, f"${amounts[0]}"
+    return amounts[:2], f"${amounts[0]} to ${amounts[1]}"
+
+
+def ends(product: Product) -> tuple[float, float]:
+    """Return a product's price and the other end of its range, nan without one."""
+    first, *others = product.prices or (UNPRICED,)
+    return first, others[0] if others else math.nan
+
+
+class Catalogue(Protocol):
+    """Products in a fixed order; a product's position is its number in all that follows."""
+
+    def __len__(self) -> int:
+        """Number of products."""
+
+    def __getitem__(self, position: int, /) -> Product:
+        """Return a product by its position (0 to len - 1)."""
+
+    def __iter__(self) -> Iterator[Product]:
+        """Yield all products in order, without keeping them."""
+
+    def find(self, asin: str) -> int | None:
+        """Return the position of an asin, None when there is none."""
+
+    def having(self, field: str, value: str) -> Sequence[int]:
+        """Return the positions of all products with a value of "category" or "query", ascending."""
+
+    def __hash__(self) -> int:
+        """Two catalogues are the same only if they are one object."""
+
+    def prices(self) -> NDArray[np.float64]:
+        """Return every product's price and the other end of its range, nan without one; shape (products, 2)."""
+
+    def choices(self) -> NDArray[np.int64]:
+        """Return `Product.choices()` of every product, shape (products,)."""
+
+
+class MemoryCatalogue:
+    """Products in a tuple, in the order of their positions; asins must differ."""
+
+    def __init__(self, products: Iterable[Product]) -> None:
+        self._products = tuple(products)
+        self._positions = {product.asin: i for i, product in enumerate(self._products)}
+        if len(self._positions) != len(self._products):
+            repeated = next(p.asin for i, p in enumerate(self._products) if self._positions[p.asin] != i)
+            raise ValueError(f"the asins of a catalogue must differ, {repeated!r} is there more than once")
+        self._having: dict[tuple[str, str], list[int]] = {}
+        for i, product in enumerate(self._products):
+            for key in (("category", product.category), ("query", product.query)):
+                self._having.setdefault(key, []).append(i)
+
+    def __len__(self) -> int:
+        return len(self._products)
+
+    def __getitem__(self, position: int) -> Product:
+        return self._products[position]
+
+    def __iter__(self) -> Iterator[Product]:
+        return iter(self._products)
+
+    def find(self, asin: str) -> int | None:
+        """Return the position of an asin, None when there is none."""
+        return self._positions.get(asin)
+
+    def having(self, field: str, value: str) -> Sequence[int]:
+        """Return the positions of all products of a category or query."""
+        return self._having.get((field, value), ())
+
+    def prices(self) -> NDArray[np.float64]:
+        """Return every product's price and the other end of its range."""
+        return np.array([ends(product) for product in self._products], np.float64).reshape(-1, 2)
+
+    def choices(self) -> NDArray[np.int64]:
+        """Return `Product.choices()` of every product."""
+        return np.array([product.choices() for product in self._products], np.int64)
+
+
+def draw_prices(catalogue: Catalogue, rng: random.Random) -> NDArray[np.float64]:
+    """Return what every product costs: its price, or a uniform draw from its range.
+
+    The draws are those that the original makes when it starts, in order of the products.
+    """
+    rows = catalogue.prices().tolist()
+    return np.array([low if math.isnan(high) else rng.uniform(low, high) for low, high in rows], np.float64)
+
+
+def known_prices(catalogue: Catalogue, given: Mapping[str, float]) -> NDArray[np.float64]:
+    """Return what every product costs by a table asin -> price.
+
+    Raises:
+        ValueError: when a product is not in the table.
+    """
+    prices = np.empty(len(catalogue), np.float64)
+    for i, product in enumerate(catalogue):
+        if product.asin not in given:
+            raise ValueError(f"the table of prices must hold every product, it lacks {product.asin}")
+        prices[i] = given[product.asin]
+    return prices

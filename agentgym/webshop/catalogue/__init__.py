@@ -1,1 +1,0 @@
-"""Products, in memory and on the disk."""

@@ -1,0 +1,56 @@
+"""The corridor in the learning benchmark: a clone of a guide that is often wrong, so that practice has what to add."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Collection
+
+from agentgym.corridor.env import DIRECTIONS, MEANING, WORDS
+from baselines.environments.settings import EnvSettings, Setup, Sizes
+from baselines.recipes.rows import SOKOBAN_PRETRAINED, SOKOBAN_TINY
+from wrappers.advice import Adviser
+
+#: How often the guide that is cloned names a direction at random.
+NOISE = 0.6
+
+
+class Guide:
+    """Knows half of the words, and mistakes the others for the next one's, with a probability.
+
+    What it has seen decides when: nothing is drawn, so an episode's advice is the same in any process.
+
+    Args:
+        noise: the probability.
+    """
+
+    def __init__(self, noise: float) -> None:
+        self.noise, self._seen = noise, 0
+
+    def act(self, observation: str, admissible: Collection[str]) -> str:
+        """Return a direction for what is seen now."""
+        self._seen = zlib.crc32(observation.encode(), self._seen)
+        word = observation.rpartition(": ")[2].rstrip(".")
+        mistaken = WORDS.index(word) % 8 < 4 and self._seen < self.noise * 2**32
+        right = DIRECTIONS.index(MEANING[word])
+        return DIRECTIONS[(right + mistaken) % 4]
+
+
+def guide(noise: float) -> Callable[[], Adviser]:
+    """Return what makes a guide for each episode."""
+    return lambda: Guide(noise)
+
+
+_TINY = SOKOBAN_TINY.changed(iterations=60, groups=8, validation={"every": 6}, checkpoint={"every": 20})
+
+CORRIDOR = EnvSettings(
+    name="corridor",
+    id="AgentRL/Corridor-v0",
+    tiny=_TINY,
+    pretrained=SOKOBAN_PRETRAINED,
+    full=Sizes.trained(
+        _TINY, clone_tasks=100, clone_epochs=2, training_tasks=8000, eval_tasks=256, validation_tasks=64
+    ),
+    setup=Setup(plenty={"num_tasks": 100_000}, adviser="guide"),
+    words=lambda: [*MEANING, *DIRECTIONS],
+    advisers={"guide": guide(NOISE)},
+)

@@ -1,1 +1,0 @@
-"""The main job: cloning, training, comparing on held-out tasks."""

@@ -1,1 +1,0 @@
-"""Task panels: play them, compare what was reached, and grade the logs of other programs."""

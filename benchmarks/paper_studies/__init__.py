@@ -1,1 +1,0 @@
-"""`study`: the papers' smaller questions, each a description in `registry` that the benchmarks' machinery answers."""

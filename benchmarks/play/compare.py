@@ -1,0 +1,198 @@
+"""`compare`: results on the same panel against each other, paired over tasks.
+
+    python -m benchmarks.run compare runs/panels/alfworld-valid_seen@1/one runs/panels/alfworld-valid_seen@1/other
+
+Every pair has the mean difference with a percentile interval of the bootstrap over tasks, and the p value of the
+permutation test that swaps the two results of a task, corrected for the number of pairs after Holm (1979).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+import typer
+from numpy.typing import NDArray
+from rich.console import Console
+from scipy.stats import bootstrap, norm, permutation_test
+
+from agentgym.panels import BESIDE_TASKS
+from benchmarks.console import NONE, explained, save_figures, table
+from benchmarks.json_files import ResultsError
+from benchmarks.play.results import PanelResults, load
+from benchmarks.statistics import CONFIDENCE, Interval, alike, even_difference, holm
+
+_RESAMPLES = 9999
+#: Numbers in memory at a time.
+_NUMBERS = 5_000_000
+#: Power of the numbers of tasks that are reported.
+POWER = 0.8
+_SEED = 0
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One result minus another.
+
+    Attributes:
+        first, second: their names.
+        difference: of the mean over tasks, with the interval of the bootstrap.
+        p: of the permutation test.
+        holm: the same, corrected for all pairs.
+        needed: tasks that would detect such a difference with 80 % power at 5 %; None: there is no difference.
+        least: the smallest difference that this number of tasks would detect so.
+    """
+
+    first: str
+    second: str
+    difference: Interval
+    p: float
+    holm: float
+    needed: int | None
+    least: float
+
+
+def compare_results(
+    results: Sequence[PanelResults], names: Sequence[str], measure: Literal["success", "score"] = "success"
+) -> list[Comparison]:
+    """Return a comparison for every pair of at least two results.
+
+    Raises:
+        ResultsError: fewer than two, or results of different panels; the message names the first difference.
+    """
+    if len(results) < 2:
+        raise ResultsError(f"expected at least two results to compare, got {len(results)}")
+    for other, name in zip(results[1:], names[1:], strict=True):
+        check_same(results[0], other, (names[0], name))
+    means = [(one.success() if measure == "success" else one.scores()).mean(axis=1) for one in results]
+    pairs = list(itertools.combinations(range(len(results)), 2))
+    found = [paired(means[a], means[b]) for a, b in pairs]
+    corrected = holm([p for _, p in found])
+    return [
+        Comparison(names[a], names[b], difference, p, after, *tasks_needed(means[a] - means[b]))
+        for (a, b), (difference, p), after in zip(pairs, found, corrected, strict=True)
+    ]
+
+
+def check_same(one: PanelResults, other: PanelResults, names: tuple[str, str]) -> None:
+    """Raise a ResultsError where two results are not of the same tasks under the same conditions."""
+    first, second = one.panel, other.panel
+    if first.hash != second.hash:
+        what = ", ".join(
+            f"{name} is of {each.name:.100} (hash {each.hash:.40})"
+            for name, each in zip(names, (first, second), strict=True)
+        )
+        raise ResultsError(f"results of different panels cannot be compared: {what}; {_difference(one, other, names)}")
+    if [task.digest for task in one.tasks] != [task.digest for task in other.tasks]:
+        raise ResultsError(
+            f"{names[0]} and {names[1]} have the hash {first.hash:.40}, but not the same tasks in the same order "
+            f"({_difference(one, other, names)}): one of the files is damaged; play its panel again"
+        )
+    pairs = [(f"{key:.100} is", first.added.get(key), second.added.get(key)) for key in first.added | second.added]
+    pairs += [
+        (f"the files of {key} have the fingerprint", first.data.get(key, ""), second.data.get(key, ""))
+        for key in BESIDE_TASKS
+    ]
+    for words, one_value, other_value in sorted(pairs, key=lambda pair: pair[0]):
+        if one_value != other_value:
+            raise ResultsError(
+                f"{first.name:.100} was played under different conditions: {words} {one_value!r:.200} in {names[0]}, "
+                f"{other_value!r:.200} in {names[1]}"
+            )
+
+
+def _difference(one: PanelResults, other: PanelResults, names: tuple[str, str]) -> str:
+    if one.panel.env != other.panel.env:
+        return f"the environments are {one.panel.env:.100} and {other.panel.env:.100}"
+    for key in sorted(one.panel.options.keys() | other.panel.options.keys()):
+        if one.panel.options.get(key) != other.panel.options.get(key):
+            values = f"{one.panel.options.get(key)!r:.200} and {other.panel.options.get(key)!r:.200}"
+            return f"first difference: {key:.100} is {values}"
+    for (left, name), right in (((one, names[0]), other), ((other, names[1]), one)):
+        digests = {task.digest for task in right.tasks}
+        only = sorted(task.id for task in left.tasks if task.digest not in digests)
+        if only:
+            return f"{len(only)} tasks are only in {name}, the first: {only[0]!r:.200}"
+    if len(one.tasks) != len(other.tasks):
+        return f"tasks stand there {len(one.tasks)} and {len(other.tasks)} times"
+    if [task.digest for task in one.tasks] != [task.digest for task in other.tasks]:
+        return "the same tasks stand there in another order"
+    return "the tasks are the same: one of the hashes is wrong"
+
+
+def paired(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[Interval, float]:
+    """Return the mean of one - other, both float64 (tasks,), with its interval and the p value of no difference.
+
+    Where all tasks differ alike, resampling has no spread, and both are those of `even_difference`.
+    """
+    apart = one - other
+    mean = float(apart.mean())
+    if alike(apart):
+        return even_difference(mean, len(apart))
+    rng, batch = np.random.default_rng(_SEED), max(1, _NUMBERS // len(apart))
+    drawn = bootstrap(
+        (apart,), np.mean, n_resamples=_RESAMPLES, confidence_level=CONFIDENCE, method="percentile", batch=batch,
+        random_state=rng,
+    ).confidence_interval  # fmt: skip
+    tested = permutation_test(
+        (one, other), lambda a, b, axis: (a - b).mean(axis=axis), permutation_type="samples", vectorized=True,
+        n_resamples=_RESAMPLES, batch=batch, random_state=rng,
+    )  # fmt: skip
+    return Interval(mean, min(mean, float(drawn.low)), max(mean, float(drawn.high))), float(tested.pvalue)
+
+
+def tasks_needed(apart: NDArray[np.float64]) -> tuple[int | None, float]:
+    """Return how many tasks would detect the mean of these differences, and which mean these tasks would detect.
+
+    With the normal approximation of the paired test: n = ((z_.975 + z_.8) s / d)^2 for a mean d and a deviation s.
+    """
+    spread = float(apart.std(ddof=1)) if len(apart) > 1 else 0.0
+    factor = float(norm.ppf(0.5 + CONFIDENCE / 2) + norm.ppf(POWER)) * spread
+    mean = abs(float(apart.mean()))
+    return (math.ceil((factor / mean) ** 2) if mean and spread else None), factor / math.sqrt(len(apart))
+
+
+def compare(
+    results: Annotated[list[Path], typer.Argument(help="Files results.json, or their folders; two or more.")],
+    measure: Annotated[str, typer.Option(help="[bold]success[/], or [bold]score[/].")] = "success",
+    out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
+) -> None:
+    """Compare results on the same panel, task by task: differences, intervals, p values, tasks needed."""
+    if measure not in ("success", "score"):
+        raise typer.BadParameter(f"expected success or score, got {measure!r}", param_hint="--measure")
+    console = Console()
+    with explained("stopped"):
+        given = [load(path) for path in results]
+        names = _names(given, results)
+        found = compare_results(given, names, "success" if measure == "success" else "score")
+    first = given[0]
+    lines = [
+        [f"{one.first} - {one.second}", f"{100 * one.difference.mean:+.1f}",
+         f"{100 * one.difference.low:+.1f} to {100 * one.difference.high:+.1f}", _p(one.p), _p(one.holm),
+         NONE if one.needed is None else f"{one.needed:,}", f"{100 * one.least:.1f}"]
+        for one in found
+    ]  # fmt: skip
+    heads = [f"{measure}, points", "difference", "95 %", "p", f"p, Holm\n{len(found)} tests"]
+    heads += ["tasks\nneeded", "least\nseen"]
+    title = f"{first.panel.name}, hash {first.panel.hash}, {len(first.tasks)} tasks"
+    caption = (
+        "tasks needed: to detect such a difference in 80 of 100 studies; least seen: the smallest difference that "
+        "these tasks detect so"
+    )
+    console.print(table(heads, lines, title=title, caption=caption))
+    save_figures(found, out)
+
+
+def _p(value: float) -> str:
+    return f"{value:.4f}" if value >= 0.001 else "< 0.001"
+
+
+def _names(results: Sequence[PanelResults], paths: Sequence[Path]) -> list[str]:
+    """The players' names where these differ, else the paths."""
+    names = [one.policy.name.rpartition("/")[2] or one.policy.name for one in results]
+    return names if len(set(names)) == len(names) else [str(path) for path in paths]

@@ -1,0 +1,248 @@
+"""Reflexion on a panel: several trials of the same tasks, with a note after each lost one; and what prompting costs.
+
+Trial after trial, all tasks that are not won yet are played; then the model is asked for a note on each lost episode,
+with one more request. No note follows the last trial. The folder also holds
+
+    trials.jsonl   the episode of every trial, with its observations and replies
+    notes.jsonl    the notes
+    costs.json     requests, tokens and money, task by task
+
+so that an interrupted run can continue. The panel counts the first won episode, or the last one, with the tokens and
+seconds of all trials and notes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from rich.console import Console
+
+from agentgym.outside.chat.wire import ChatFailure
+from agentgym.rollout import Policy, act_each
+from benchmarks.console import table
+from benchmarks.play.panel import Answers, Episode, Lines, ToDo, Unscored, play, tokens
+from policies.search.reflexion import reflection_prompt, story_of, with_notes
+
+TRIALS, NOTES, COSTS = "trials.jsonl", "notes.jsonl", "costs.json"
+#: Separates the draws of notes from those of episodes.
+_NOTE = 1
+
+
+@dataclass(frozen=True)
+class Trial:
+    """An attempt: its number from 0, the episode, and its observations and replies as a text."""
+
+    trial: int
+    episode: Episode
+    story: str
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """Task, sample and trial."""
+        return *self.episode.key, self.trial
+
+
+@dataclass(frozen=True)
+class Note:
+    """The note on a lost trial, and its cost."""
+
+    task: str
+    sample: int
+    trial: int
+    text: str
+    prompt_tokens: int
+    reply_tokens: int
+    seconds: float
+
+    @property
+    def key(self) -> tuple[str, int, int]:
+        """Task, sample and trial."""
+        return self.task, self.sample, self.trial
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Plays like `benchmarks.play.panel.play`, with several trials.
+
+    Attributes:
+        folder: of the results.
+        most: trials of a task.
+        writer: who writes the notes.
+    """
+
+    folder: Path
+    most: int
+    writer: Policy
+
+    def __call__(
+        self,
+        envs: gym.vector.VectorEnv[Any, Any, Any],
+        policy: Policy,
+        todo: ToDo,
+        *,
+        seed: int,
+        answers: Answers | None = None,
+        pause: Callable[[], None] = lambda: None,
+        **options: Any,
+    ) -> Iterator[Episode | Unscored]:
+        """Yield the episodes that count when they are known; arguments as of `play`."""
+        memory = _Memory(Lines(self.folder / TRIALS, Trial), Lines(self.folder / NOTES, Note))
+        left = list(todo)
+        for trial in range(self.most):
+            gone = set[tuple[str, int]]()
+            fresh = [(task, sample) for task, sample in left if (task.id, sample, trial) not in memory.trials.entries]
+            for each in play(
+                envs, policy, fresh, seed=seed, answers=answers, pause=pause, trial=trial,
+                told=partial(memory.told, trial), ended=partial(memory.ended, trial), **options,
+            ):  # fmt: skip
+                if isinstance(each, Unscored):
+                    gone.add((each.task, each.sample))
+                    yield each
+            left = [(task, sample) for task, sample in left if (task.id, sample) not in gone]
+            lost = []
+            for task, sample in left:
+                if trial == self.most - 1 or memory.trials.entries[task.id, sample, trial].episode.won:
+                    yield memory.whole(task.id, sample, trial)
+                else:
+                    lost.append((task, sample))
+            missing = [each for each in lost if (each[0].id, each[1], trial) not in memory.notes.entries]
+            for start in range(0, len(missing), envs.num_envs):
+                pause()
+                yield from self._reflect(memory, missing[start : start + envs.num_envs], trial, seed, answers)
+            left = [(task, sample) for task, sample in lost if (task.id, sample, trial) in memory.notes.entries]
+
+    def _reflect(
+        self, memory: _Memory, lost: ToDo, trial: int, seed: int, answers: Answers | None
+    ) -> Iterator[Unscored]:
+        """Ask for notes on lost episodes and keep them; yield those without an answer."""
+        prompts, rngs = [], []
+        for task, sample in lost:
+            story = memory.trials.entries[task.id, sample, trial].story
+            prompts.append(reflection_prompt(story, memory.notes_of(task.id, sample, trial)))
+            rngs.append(np.random.default_rng([seed, int(task.digest[:16], 16), sample, trial, _NOTE]))
+        began = time.perf_counter()
+        replies = act_each(self.writer, prompts, {}, rngs)
+        share = (time.perf_counter() - began) / len(lost)
+        said = answers() if answers else [None] * len(lost)
+        for (task, sample), reply, answer in zip(lost, replies, said, strict=True):
+            if isinstance(answer, ChatFailure) and not answer.too_long:
+                yield Unscored(task.id, sample, f"{answer.reason} (tries: {answer.attempts})")
+            else:
+                memory.notes.add(Note(task.id, sample, trial, reply.text, *tokens(reply, answer), share))
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """The trials and notes so far."""
+
+    trials: Lines[Trial]
+    notes: Lines[Note]
+
+    def notes_of(self, task: str, sample: int, trial: int) -> list[str]:
+        """Return the notes from before a trial, the oldest first."""
+        return [self.notes.entries[task, sample, k].text for k in range(trial)]
+
+    def told(self, trial: int, task: str, sample: int, observation: Any) -> Any:
+        """Return the prompt of a trial: the notes and the observation."""
+        return with_notes(observation, self.notes_of(task, sample, trial))
+
+    def ended(self, trial: int, episode: Episode, conversation: Any) -> None:
+        self.trials.add(Trial(trial, episode, story_of(conversation)))
+
+    def whole(self, task: str, sample: int, trial: int) -> Episode:
+        """Return the episode of the last trial, with tokens and seconds of all trials and notes."""
+        episodes = [self.trials.entries[task, sample, k].episode for k in range(trial + 1)]
+        notes = [self.notes.entries[task, sample, k] for k in range(trial)]
+        asked: list[Episode | Note] = [*episodes, *notes]
+        noting = sum(note.seconds for note in notes)
+        return dataclasses.replace(
+            episodes[-1],
+            prompt_tokens=sum(each.prompt_tokens for each in asked),
+            reply_tokens=sum(each.reply_tokens for each in asked),
+            seconds=sum(each.seconds for each in episodes) + noting,
+            generation=sum(each.generation for each in episodes) + noting,
+        )
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Requests (replies, notes included), tokens read and written, and their price."""
+
+    requests: int
+    prompt_tokens: int
+    reply_tokens: int
+    money: float
+
+
+@dataclass(frozen=True)
+class Costs:
+    """The file `costs.json`.
+
+    Attributes:
+        prices: of a million tokens read and a million written.
+        whole: of all tasks.
+        tasks: by id.
+        won_by_trial: share of episodes that were won in the first trial, in the first two, and so on.
+    """
+
+    prices: tuple[float, float]
+    whole: Cost
+    tasks: dict[str, Cost]
+    won_by_trial: list[float]
+
+
+def costs_of(
+    folder: Path, episodes: Mapping[tuple[str, int], Episode], trials: int, prices: tuple[float, float]
+) -> Costs:
+    """Return the costs of a player's folder.
+
+    Args:
+        folder: with the files of trials and notes, if there are several trials.
+        episodes: those that count, by task and sample.
+        trials: most trials of a task.
+        prices: of a million tokens read and a million written.
+    """
+    asked: list[Episode | Note] = list(episodes.values())
+    won_in = dict.fromkeys(episodes, 0)
+    if trials > 1:
+        played = Lines(folder / TRIALS, Trial).entries
+        asked = [*(each.episode for each in played.values()), *Lines(folder / NOTES, Note).entries.values()]
+        won_in = {(task, sample): trial for (task, sample, trial), each in played.items() if each.episode.won}
+    by_task: dict[str, list[Episode | Note]] = {task: [] for task, _ in episodes}
+    for each in asked:
+        by_task[each.task].append(each)
+    won = [won_in[key] for key, episode in episodes.items() if episode.won]
+    shares = [sum(number <= trial for number in won) / len(episodes) for trial in range(trials)]
+    return Costs(prices, _cost(asked, prices), {task: _cost(own, prices) for task, own in by_task.items()}, shares)
+
+
+def _cost(asked: Sequence[Episode | Note], prices: tuple[float, float]) -> Cost:
+    read = int(sum(each.prompt_tokens for each in asked))
+    written = int(sum(each.reply_tokens for each in asked))
+    requests = sum(each.steps if isinstance(each, Episode) else 1 for each in asked)
+    return Cost(requests, read, written, (read * prices[0] + written * prices[1]) / 1e6)
+
+
+def print_costs(costs: Costs, console: Console) -> None:
+    """Print the costs of all tasks, of one on average, and of the dearest one."""
+    dearest = max(costs.tasks.values(), key=lambda cost: cost.prompt_tokens + cost.reply_tokens)
+    lines = []
+    for name, cost, among in (
+        ("all tasks", costs.whole, 1), ("a task, mean", costs.whole, len(costs.tasks)), ("the dearest", dearest, 1),
+    ):  # fmt: skip
+        counts = (cost.requests, cost.prompt_tokens, cost.reply_tokens)
+        digits = 1 if among > 1 else 0
+        lines.append([name, *(f"{count / among:,.{digits}f}" for count in counts), f"{cost.money / among:.4f}"])
+    console.print(table(["", "requests", "tokens read", "written", "cost"], lines, title="costs"))
+    if len(costs.won_by_trial) > 1:
+        heads = ["", *(f"{number}" for number in range(1, len(costs.won_by_trial) + 1))]
+        shares = ["won %", *(f"{100 * share:.1f}" for share in costs.won_by_trial)]
+        console.print(table(heads, [shares], title="won within so many trials"))

@@ -1,1 +1,0 @@
-"""Prompted models on panels: ways to prompt, few-shot examples, trials with notes, and what it all costs."""

@@ -1,0 +1,98 @@
+"""Pictures of estimates over named places, one panel beside the other, and of shares as bars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.report import assemble
+from benchmarks.statistics import Interval
+
+#: The line of the policy that all others began with: grey and dashed.
+START = "clone"
+#: Panels beside each other.
+_WIDE = 3
+#: Characters that have room below a panel.
+_ROOM = 40
+#: Okabe and Ito's palette without yellow, and a marker for each, so that lines differ in more than colour.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+_MARKERS = "osD^vPX"
+#: Parts of an iteration, from the palette.
+_PARTS = {"environment": "#56B4E9", "generation": "#0072B2", "credit": "#D55E00", "update": "#E69F00"}
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One panel: lines of estimates over named places."""
+
+    title: str
+    xlabel: str
+    ylabel: str
+    lines: dict[str, dict[str, Interval]]
+
+
+@dataclass(frozen=True)
+class Bars:
+    """One panel: a bar for each name, of parts that sum to a whole."""
+
+    title: str
+    xlabel: str
+    shares: Mapping[str, Mapping[str, float]]
+
+
+def draw(panels: Sequence[Panel], bars: Sequence[Bars] = ()) -> Any:
+    """Return a matplotlib figure of all panels; estimates have their intervals."""
+    count = len(panels) + len(bars)
+    columns = min(_WIDE, count)
+    high = -(-count // columns)
+    figure, grid = assemble.new_figure(high, columns, (1.2 + 3.4 * columns, 0.7 + 2.9 * high), 90)
+    names = list(dict.fromkeys(line for panel in panels for line in panel.lines))
+    for place, axes in enumerate(grid.flat):
+        if place < len(panels):
+            _draw_lines(axes, panels[place], names)
+        elif place < count:
+            _draw_bars(axes, bars[place - len(panels)])
+        else:
+            axes.set_visible(False)
+    handles: dict[str, Any] = {}
+    for axes in grid.flat:
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+            handles.setdefault(label, handle)
+    figure.legend(
+        handles.values(), handles, loc="outside upper center", ncols=min(2 * columns, len(handles)), fontsize=8
+    )
+    return figure
+
+
+def _draw_lines(axes: Any, panel: Panel, names: list[str]) -> None:
+    places = list(dict.fromkeys(place for line in panel.lines.values() for place in line))
+    for place, (line, drawn) in enumerate(panel.lines.items()):
+        number = names.index(line)
+        shift = 0.05 * (place - (len(panel.lines) - 1) / 2)
+        found = [(places.index(place), interval) for place, interval in drawn.items()]
+        means = [interval.mean for _, interval in found]
+        reach = [[i.mean - i.low for _, i in found], [i.high - i.mean for _, i in found]]
+        axes.errorbar(
+            [x + shift for x, _ in found], means, reach, label=assemble.label(line), lw=1.3, elinewidth=0.8, ms=4,
+            color="#888888" if line == START else _COLOURS[number % len(_COLOURS)],
+            marker=_MARKERS[number % len(_MARKERS)], ls="--" if line == START else "-",
+        )  # fmt: skip
+    axes.set_xticks(range(len(places)), places, fontsize=8, rotation=30 if len("".join(places)) > _ROOM else 0)
+    axes.set_xlabel(panel.xlabel, fontsize=8)
+    axes.set_title(assemble.label(panel.title), fontsize=10)
+    axes.set_ylabel(panel.ylabel, fontsize=8)
+    axes.tick_params(axis="y", labelsize=8)
+
+
+def _draw_bars(axes: Any, bars: Bars) -> None:
+    methods = bars.shares
+    left = dict.fromkeys(methods, 0.0)
+    for part in _PARTS:
+        widths = [100 * shares[part] for shares in methods.values()]
+        axes.barh(list(methods), widths, left=list(left.values()), color=_PARTS[part], label=part, height=0.6)
+        left = {method: left[method] + width for method, width in zip(methods, widths, strict=True)}
+    axes.invert_yaxis()
+    axes.set_xlabel(bars.xlabel, fontsize=8)
+    axes.set_title(assemble.label(bars.title), fontsize=10)
+    axes.tick_params(labelsize=8)

@@ -1,1 +1,0 @@
-"""One training run with any model: settings, the run, its page."""

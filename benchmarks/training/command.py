@@ -1,0 +1,280 @@
+"""The commands that train: the default benchmark, `train`, and `report` and `check` of what the first one left.
+
+Nothing heavy is imported before it is needed: every process of a benchmark begins by importing this file.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from agentgym.outside.text import DataError
+from benchmarks.console import arguments, explained, parse_seeds, say, stop
+from benchmarks.training import options
+from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, check_sight, known_env, of, on_data
+
+DEFAULT_METHODS = "grpo,gigpo,rewardflow,graphgpo"
+
+
+def learning(
+    context: typer.Context,
+    env: options.Env = "sokoban",
+    option: options.EnvOption = None,
+    methods: Annotated[
+        str,
+        of(
+            WHAT,
+            "Credit methods, separated by commas: names in baselines.recipes, options after a colon each, such as "
+            "[bold]gigpo:gamma=.9:std=none[/]; functions of your own, [bold]my_module:credit[/]; or imitation: "
+            "[bold]sft[/], [bold]rft[/], [bold]hindsight[/], [bold]dpo[/], [bold]eto[/], [bold]ipr[/], "
+            "[bold]stepagent[/], [bold]spear[/].",
+        ),
+    ] = DEFAULT_METHODS,
+    seeds: options.Seeds = "0",
+    model: options.Model = "tiny",
+    lora: Annotated[
+        int,
+        of(
+            WHAT,
+            "Rank of an adapter that is trained instead of all weights, at ten times the learning rate; 0: all "
+            "weights. The clone is trained whole.",
+            min=0,
+        ),
+    ] = 0,
+    download: options.Download = False,
+    quick: options.Quick = False,
+    steps: options.Steps = None,
+    groups: options.Groups = None,
+    group_size: options.GroupSize = None,
+    clone_tasks: Annotated[int | None, of(SIZES, "Expert episodes of the warm start; 0: none.", min=0)] = None,
+    clone_epochs: Annotated[int | None, of(SIZES, "Passes over them.", min=1)] = None,
+    clone_rate: Annotated[
+        float | None,
+        of(
+            SIZES,
+            "Highest learning rate of the warm start. Default: 3e-3 for tiny, 2e-4 for smollm2, 1e-5 for other models, "
+            "which moves random weights nowhere: those need about 3e-3 too.",
+            min=0,
+        ),
+    ] = None,
+    eval_tasks: Annotated[int | None, of(SIZES, "Held-out test tasks of the table.", min=2)] = None,
+    validation_tasks: options.ValidationTasks = None,
+    validation_every: Annotated[int | None, of(SIZES, "Iterations between points of the curve.", min=1)] = None,
+    history: options.History = None,
+    transcript: options.Transcript = False,
+    jobs: options.Jobs = None,
+    out: options.Out = None,
+) -> None:
+    """Train policies with each credit method and compare them on held-out tasks.
+
+    An expert is cloned, the clone is trained with every method, and all are tested on tasks that none has seen.
+    Prints one table and writes [bold]results.json[/], [bold]curves.png[/] and a self-contained
+    [bold]report.html[/]. Ctrl-C and the same command again: it goes on where it was.
+    """
+    if context.invoked_subcommand is not None:
+        return
+    from baselines.environments.registry import settings_of
+    from baselines.environments.sokoban import SOKOBAN
+    from benchmarks.config import make_config
+
+    given = arguments(option or ())
+    row = settings_of(known_env(env, pictures=True))
+    chosen = {
+        "steps": steps, "groups": groups, "group_size": group_size, "clone_tasks": clone_tasks,
+        "clone_epochs": clone_epochs, "eval_tasks": eval_tasks, "validation_tasks": validation_tasks,
+        "validation_every": validation_every,
+    }  # fmt: skip
+    asked = {name: value for name, value in chosen.items() if value is not None}
+    played = row.played_by(model)
+    sizes = dataclasses.replace(played.quick if quick else played.full, **asked)
+    model = check_model(model, download=download)
+    check_sight(row.id, model, download=download)
+    config = make_config(
+        row, methods=options.named_methods(methods, imitation=True), seeds=parse_seeds(seeds), model=model,
+        history=history, sizes=sizes, lora=lora, transcript=transcript,
+    )  # fmt: skip
+    if clone_rate is not None:
+        config.setup.clone["learning_rate"] = clone_rate
+    config, source = on_data(config, row, given, asked=list(asked))
+    _check_envs(config)
+    names = ("learning", "quick") if row.name == SOKOBAN.name else (row.name, f"{row.name}-quick")
+    _learn(config, out or Path("runs") / names[quick], jobs, source)
+    if sizes.steps <= row.quick.steps:
+        say(
+            Console(),
+            f"{sizes.steps} iterations of {sizes.groups * sizes.group_size} episodes are a smoke test: that everything "
+            "works, not which method is better. For a result leave --quick and --steps out.",
+            "yellow",
+        )
+
+
+def _learn(config: Any, folder: Path, processes: int | None, source: Any) -> None:
+    from benchmarks.training.learning import on
+
+    on(source).carry_out(config, folder, processes)
+
+
+def _check_envs(config: Any) -> None:
+    """Refuse a method that these environments are not for, or that asks what they do not know, before any training."""
+    from agentgym.rollout.hindsight import relabelling_env
+    from baselines.imitation.method import Imitation
+    from baselines.recipes.methods import method as method_of
+    from benchmarks.training.stack import make_envs
+
+    for method in map(method_of, config.methods):
+        try:
+            if not isinstance(method, Imitation):
+                if method.own_env is not None:
+                    make_envs(config, 1, own=method.own_env, training=True)
+                if method.scorer is not None:
+                    method.scorer.check_envs(lambda: make_envs(config, 1))
+            elif not config.clone_tasks:
+                raise ValueError("learns from the expert's episodes, and --clone-tasks 0 leaves none")
+            elif getattr(method, "hindsight", False):
+                relabelling_env(make_envs(config, 1))
+        except (TypeError, ValueError) as error:
+            raise typer.BadParameter(f"{method.name}: {error}", param_hint="--methods") from None
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder with a results.json.")],
+) -> None:
+    """Print the table and rebuild the pictures and the page from [bold]results.json[/]."""
+    from benchmarks.training.learning import STUDY
+
+    with explained("stopped; `report` writes pictures and page"):
+        STUDY.show(STUDY.load(folder / STUDY.file), folder, Console())
+
+
+def check(
+    folder: Annotated[Path, typer.Argument(help="Folder of a finished benchmark.")],
+) -> None:
+    """Check that a finished benchmark left all that learning leaves behind, or `gpu` every figure (for CI)."""
+    from benchmarks.gpu.results import RESULTS, check_results
+    from benchmarks.training.artefacts import check_artefacts
+
+    if not folder.is_dir():
+        raise stop(f"{folder}: no such folder", 2)
+    measured, console = (folder / RESULTS).is_file(), Console()
+    try:
+        for line in check_results(folder) if measured else check_artefacts(folder):
+            say(console, line)
+    except DataError as error:
+        raise stop(str(error), 1) from None
+
+
+def train(
+    env: options.Env = "sokoban",
+    option: options.EnvOption = None,
+    model: options.Model = "tiny",
+    download: options.Download = False,
+    method: Annotated[str, of(WHAT, "Credit method, a name in baselines.recipes.")] = "grpo",
+    paper: Annotated[bool, of(WHAT, "Settings as the method's paper prints them.", "--paper")] = False,
+    script: Annotated[bool, of(WHAT, "As the authors' run script has them, where it differs.", "--script")] = False,
+    lora: Annotated[
+        int | None, of(WHAT, "Rank of an adapter; 0: all weights. Default: the paper's, else 0.", min=0)
+    ] = None,
+    seed: Annotated[int, of(WHAT, "Of everything that is drawn.", min=0)] = 0,
+    change: Annotated[
+        list[str] | None,
+        of(WHAT, "A setting of TrainerConfig, such as loss.kl=0.02; as often as needed.", "--set"),
+    ] = None,
+    quick: options.Quick = False,
+    steps: options.Steps = None,
+    groups: options.Groups = None,
+    group_size: options.GroupSize = None,
+    validation_tasks: options.ValidationTasks = None,
+    history: options.History = None,
+    transcript: options.Transcript = False,
+    truncate: Annotated[
+        str | None,
+        of(
+            SIZES,
+            "Prompts that do not fit: [bold]raise[/], [bold]left[/] (cut) or [bold]end-episode[/]. "
+            "Default: as the model's settings say, else raise.",
+        ),
+    ] = None,
+    out: options.Out = None,
+    engine: Annotated[
+        str,
+        of(
+            WHERE,
+            "Who writes the replies: the [bold]loop[/] over the model itself, [bold]vllm[/] in this process, or "
+            "[bold]server:URL[/] (OpenAI-compatible, with token ids).",
+        ),
+    ] = "loop",
+    lanes: Annotated[
+        int,
+        of(
+            WHERE,
+            "Parts of the episodes that do not wait for each other's replies; 1: all take their steps together.",
+            min=1,
+        ),
+    ] = 1,
+    tracker: Annotated[str, of(WHERE, "Send rows to [bold]wandb[/] or [bold]trackio[/].")] = "none",
+    project: Annotated[str, of(WHERE, "Of the tracker.")] = "stepcredit",
+    only_print: Annotated[bool, of(WHERE, "Print the settings and end.", "--print")] = False,
+) -> None:
+    """Train a policy by one method, and leave log, samples, checkpoints, the final model and a page.
+
+    With [bold]--paper[/] it says before it starts what differs from the paper. Ctrl-C and the same command again: it
+    goes on where it was.
+    """
+    from baselines.config import TrainerConfig
+    from baselines.environments.registry import settings_of
+    from baselines.recipes import papers, recipe
+    from benchmarks.training.engine import Engine
+    from benchmarks.training.settings import run_settings
+
+    named, changes = arguments(option or ()), arguments(change or (), "--set")
+    row = settings_of(known_env(env, pictures=True))
+    model = check_model(model, download=download)
+    check_sight(row.id, model, download=download)
+    given = {"steps": steps, "groups": groups, "group_size": group_size, "validation_tasks": validation_tasks}
+    sizes = {name: value for name, value in given.items() if value is not None}
+    if tracker not in ("none", "wandb", "trackio"):
+        raise typer.BadParameter(f"expected wandb or trackio, got {tracker!r}", param_hint="--tracker")
+    try:
+        writer = Engine.read(engine)
+        printed = papers.paper(method, row.name, "script" if script else "paper") if paper or script else None
+        if printed is None:
+            recipe(method)
+        settings = run_settings(
+            row, method=method, model=model, seed=seed, quick=quick, lora=lora, history=history, paper=printed,
+            sizes=sizes, changes=changes, transcript=transcript, truncate=truncate,
+        )  # fmt: skip
+    except (TypeError, ValueError) as error:
+        raise stop(str(error), 2) from None
+    config, source = on_data(
+        settings.config, row, named, asked=list(sizes), whole=not quick, told=("training_tasks", "validation_tasks")
+    )
+    settings = dataclasses.replace(settings, config=config, source=source, variable=next(iter(row.data.items()), None))
+    console = Console()
+    plain = TrainerConfig().settings()
+    for line in settings.told():
+        say(console, line)
+    if only_print:
+        for name, value in settings.training.settings().items():
+            if value != plain[name]:
+                say(console, f"  {name} = {value!r}")
+        return
+    try:
+        settings.method  # noqa: B018  # before anything heavy is loaded
+    except NotImplementedError as error:
+        raise stop(str(error), 2) from None
+    from benchmarks.training.train import run_training
+    from policies.engines.engine import EngineError
+
+    folder = out or Path("runs") / "train" / f"{row.name}-{method}-seed{seed}"
+    with explained("stopped; the same command continues where it was", "The same command continues."):
+        try:
+            page = run_training(settings, folder, console, tracker=tracker, project=project, engine=writer, lanes=lanes)
+        except (ValueError, ImportError) as error:
+            raise stop(str(error), 2) from None
+        except EngineError as error:
+            raise stop(f"{error}\nThe same command continues.", 1) from None
+    say(console, f"model: {folder / 'final'}\nlog: {folder / 'log.jsonl'}\nreport: {page}")

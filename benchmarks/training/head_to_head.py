@@ -1,0 +1,446 @@
+"""`head-to-head`: which credit method reaches most with the same number of generated tokens?
+
+For each method the same number of settings, drawn from its declared space, is trained once; the one that validates best
+is trained with fresh seeds, and these play the test tasks once. All methods of a seed begin with the same clone. A
+folder holds, per environment,
+
+    sokoban.json              every record so far, from which table, pictures and page are made
+    sokoban/config.json       what was asked; another configuration needs another folder
+    sokoban/data_source.json  which tasks are played, see `benchmarks.data_source`
+    sokoban/records/          one record per finished run: the same command goes on with the others
+    sokoban/<run>/            clones, and checkpoints of the run at hand
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from agentgym.rollout import Policy
+from baselines.environments.registry import settings_of
+from baselines.environments.settings import TINY, EnvSettings
+from benchmarks.config import Config, make_config
+from benchmarks.console import arguments, explained, parse_seeds, say
+from benchmarks.data_source import DataSource
+from benchmarks.json_files import OtherConfigurationError, claimed, encode, write_json
+from benchmarks.json_files import load as load_json
+from benchmarks.machine import describe_machine, usable_cores
+from benchmarks.processes import Job, Progress
+from benchmarks.study import work_off
+from benchmarks.training import learning, options
+from benchmarks.training.head_to_head_page import print_study, write_reports
+from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, known_env, named_methods, of, on_data
+from benchmarks.training.records import (
+    FINAL,
+    SEARCH,
+    VERSION,
+    Point,
+    Record,
+    Setting,
+    StudyConfig,
+    Trainings,
+    check,
+    choose,
+    draw,
+    load,
+    load_folder,
+    merge,
+    save,
+)
+from benchmarks.training.run import STAGES, reporting, score, train
+from benchmarks.training.stack import CLONE, GREEDY, SAMPLED, trainer_config
+from wrappers.credit.method import methods as known_methods
+
+if TYPE_CHECKING:
+    from baselines.config import TrainerConfig
+    from baselines.metrics import Row
+    from policies.huggingface import HuggingFacePolicy
+
+RECORDS = "records"
+#: No run has as many iterations: the budget of tokens ends it.
+_ENDLESS = 1_000_000
+#: Published methods, of the potential family the estimate that ranks actions best, and the combination of them.
+METHODS = ",".join(method.contender for method in known_methods().values() if method.contender)
+_QUICK_BUDGET = 600
+#: Settings per method, and validations per run.
+_SETTINGS, _POINTS = 3, 5
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is to be run: the configuration, methods in order, seeds of the final runs, and the data, if known."""
+
+    config: StudyConfig
+    methods: list[str]
+    seeds: list[int]
+    source: DataSource | None = None
+
+    def settings(self, method: str) -> list[Setting]:
+        """Return the settings that are tried for a method; where nothing is searched, the one that it names.
+
+        Raises:
+            ValueError: its space has fewer, or it names none.
+        """
+        config = self.config
+        if not config.settings:
+            return [Setting.stated(method)]
+        return draw(method, config.settings, config.learning.training["learning_rate"], config.draw_seed)
+
+    def search_jobs(self, method: str) -> list[Job]:
+        """Return the runs of the search for one method; none where nothing is searched."""
+        if not self.config.settings:
+            return []
+        return [search_job(method, self.config.search_seed, setting) for setting in self.settings(method)]
+
+    def jobs(self) -> list[Job]:
+        """Return all runs: the search method by method, then final runs seed by seed, each behind its clone."""
+        jobs = [Job(CLONE, self.config.search_seed)] if self.config.settings else []
+        jobs += [job for method in self.methods for job in self.search_jobs(method)]
+        for seed in self.seeds:
+            jobs += [Job(CLONE, seed), *(Job(FINAL, seed, method) for method in self.methods)]
+        return jobs
+
+    def needed(self, job: Job) -> list[Job]:
+        """Return the runs that a run waits for."""
+        if job.kind == CLONE:
+            return []
+        clone = Job(CLONE, job.seed)
+        return [clone] if job.kind == SEARCH else [clone, *self.search_jobs(job.method)]
+
+
+def search_job(method: str, seed: int, setting: Setting) -> Job:
+    """Return the run of the search that tries a setting for a method; two methods may come to the same setting."""
+    return Job(SEARCH, seed, f"{method} as {setting.label}")
+
+
+def record_path(folder: Path, job: Job) -> Path:
+    """Where a run leaves its record."""
+    return folder / RECORDS / f"{job.name}.json"
+
+
+def run_one(plan: Plan, folder: Path, job: Job, progress: Progress) -> None:
+    """Do a run in this process, with one thread, and write its record."""
+    record = (_clone if job.kind == CLONE else _train)(plan, folder, job, progress)
+    path = record_path(folder, job)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(record, path)
+    if job.kind != CLONE:
+        shutil.rmtree(folder / job.name, ignore_errors=True)
+
+
+def _clone(plan: Plan, folder: Path, job: Job, progress: Progress) -> Record:
+    """Clone as the default benchmark does."""
+    config, part = plan.config.learning, learning.clone_of(job.seed)
+    # Without this seed: its first seed's clone is also drawn for the report.
+    learning.STUDY.do(dataclasses.replace(config, seeds=[-1, job.seed]), folder, part, progress, folder)
+    scores = {each.mode: each for each in learning.STUDY.one(folder, part).scores}
+    test = {mode: scores[mode].success for mode in (GREEDY, SAMPLED)}
+    beside = _beside(config, _policy(plan, folder, job.seed), CLONE, job.seed) if config.setup.beside else {}
+    seconds = scores[GREEDY].seconds
+    return Record(CLONE, CLONE, job.seed, None, 0, 0, seconds, seconds, {}, [], test, beside)
+
+
+def gather(plan: Plan, folder: Path) -> Trainings:
+    """Put the records together that there are, in the order of the runs; those of other methods and seeds behind."""
+    paths = [record_path(folder, job) for job in plan.jobs()]
+    others = sorted(set((folder / RECORDS).glob("*.json")) - set(paths))
+    records = [load_json(Record, path) for path in (*paths, *others) if path.is_file()]
+    study = Trainings(VERSION, describe_machine(), plan.config, records)
+    check(study)
+    return study
+
+
+def _train(plan: Plan, folder: Path, job: Job, progress: Progress) -> Record:
+    import torch
+    import transformers
+
+    torch.set_num_threads(1)
+    transformers.utils.logging.disable_progress_bar()
+    method, setting = _asked(plan, folder, job)
+    config, budget, recipe = plan.config.learning, plan.config.token_budget, setting.made()
+    policy = _policy(plan, folder, job.seed)
+    training = _training(plan, trainer_config(config, job.seed, recipe), setting)
+    show = reporting(progress, budget, tokens=True)
+    rows, _ = train(config, policy, recipe, training, folder / job.name, show, tensorboard=False)
+    found = _record(job, method, setting, rows)
+    if job.kind == FINAL:
+        test = _played(config, policy, method, job.seed)
+        found = dataclasses.replace(found, test=test, beside=_beside(config, policy, method, job.seed))
+    progress(budget, budget, f"{setting.label}: validation {100 * found.validated:.1f} %")
+    return found
+
+
+def _policy(plan: Plan, folder: Path, seed: int) -> HuggingFacePolicy:
+    """The clone that the runs of a seed begin with."""
+    from policies.huggingface import HuggingFacePolicy
+
+    device = "cpu" if plan.config.learning.model == TINY else None
+    return HuggingFacePolicy.from_pretrained(folder / Job(CLONE, seed).name / "model", device=device)
+
+
+def _played(config: Config, policy: Policy, name: str, seed: int) -> dict[str, str]:
+    """Success on each test task, per mode."""
+    return {mode: score(config, policy, name, seed, mode, 0.0)[0].success for mode in (GREEDY, SAMPLED)}
+
+
+def _beside(config: Config, policy: Policy, name: str, seed: int) -> dict[str, dict[str, str]]:
+    """The same on the splits beside the test split."""
+    found = {}
+    for split in config.setup.beside:
+        setup = dataclasses.replace(config.setup, test=split, beside=[])
+        found[split] = _played(dataclasses.replace(config, setup=setup), policy, name, seed)
+    return found
+
+
+def _asked(plan: Plan, folder: Path, job: Job) -> tuple[str, Setting]:
+    """Method and setting of a run: of the search the one that is asked for, of a final run the one that was chosen."""
+    if job.kind == SEARCH:
+        return next(
+            (method, setting) for method in plan.methods for setting in plan.settings(method)
+            if search_job(method, job.seed, setting) == job
+        )  # fmt: skip
+    if not plan.config.settings:
+        return job.method, plan.settings(job.method)[0]
+    searched = [load_json(Record, record_path(folder, each)) for each in plan.search_jobs(job.method)]
+    return job.method, choose(searched)
+
+
+def _training(plan: Plan, common: TrainerConfig, setting: Setting) -> TrainerConfig:
+    budget = plan.config.token_budget
+    validation = {"every": 0, "tokens": max(1, budget // plan.config.points)}
+    ended = common.changed(iterations=_ENDLESS, token_budget=budget, validation=validation, checkpoint={"every": 20})
+    return ended.changed(**setting.training)
+
+
+def _record(job: Job, method: str, setting: Setting, rows: Sequence[Row]) -> Record:
+    tokens, processor, curve = 0, 0.0, []
+    for row in rows:
+        tokens += int(row.get("tokens", 0))
+        processor += row.get("seconds_processor", 0.0)
+        if "validation_greedy_success" in row:
+            success = row["validation_sampled_success"], row["validation_greedy_success"]
+            curve.append(Point(tokens, round(processor, 2), *(round(value, 4) for value in success)))
+    seconds = rows[-1].get("seconds", 0.0)
+    parts = (*STAGES, "scorer") if "seconds_scorer" in rows[-1] else STAGES
+    shares = {
+        part: round(sum(row.get(f"seconds_{part}", 0.0) for row in rows) / max(seconds, 1e-9), 4) for part in parts
+    }
+    iterations = int(rows[-1]["iteration"])
+    return Record(
+        job.kind, method, job.seed, setting, iterations, tokens, round(seconds, 2), round(processor, 2), shares, curve,
+        {},
+    )  # fmt: skip
+
+
+def run_study(plan: Plan, out: Path, *, processes: int, console: Console) -> Trainings:
+    """Run what is not finished yet, and write `<out>/<name>.json`, also when interrupted.
+
+    Args:
+        plan: what to run.
+        out: folder of the studies; created when missing.
+        processes: most processes at a time; 1: this one, run after run.
+        console: where progress is shown.
+
+    Raises:
+        agentgym.outside.files.LockedError: another process works on the study.
+        benchmarks.json_files.OtherConfigurationError: the folder holds another configuration.
+        benchmarks.processes.JobFailedError: a run failed.
+        ResultsError: records do not belong together.
+        KeyboardInterrupt: Ctrl-C; call again to continue.
+    """
+    folder, path = out / plan.config.name, out / f"{plan.config.name}.json"
+    if path.is_file() and (differing := _differences(load(path), plan)):
+        raise OtherConfigurationError(
+            f"{path} holds a study with another configuration, which this one would replace: {differing}\n"
+            "Give another folder with --out, repeat the old options to continue it, or delete the file."
+        )
+    with claimed(folder, plan.config):
+        if plan.source is not None:
+            plan.source.note(folder)
+        if path.is_file():
+            _unpack(load(path), plan, folder)
+
+        def finished(job: Job) -> bool:
+            return record_path(folder, job).is_file()
+
+        jobs = plan.jobs()
+        # A clone is needed as long as a run begins with it, though its record may be there.
+        begun = {job.seed for job in jobs if not finished(job)}
+        for job in jobs:
+            if job.kind == CLONE and job.seed in begun and not (folder / job.name / "model").exists():
+                record_path(folder, job).unlink(missing_ok=True)
+        try:
+            work = functools.partial(run_one, plan, folder)
+            work_off(
+                jobs, work, finished, needs=plan.needed, folder=folder, what="run", processes=processes, console=console
+            )
+        finally:
+            if any(map(finished, jobs)):
+                with contextlib.suppress(OSError):
+                    save(gather(plan, folder), path)
+        return load(path)
+
+
+def _differences(study: Trainings, plan: Plan) -> str:
+    """Name what the configuration of a study has otherwise than a plan; "" where it is the plan's."""
+    there, asked = encode(study.config), encode(plan.config)
+    names = [name for name in asked if name != "learning" and there[name] != asked[name]]
+    inside = [name for name in asked["learning"] if there["learning"][name] != asked["learning"][name]]
+    return ", ".join([*names, *inside])
+
+
+def _unpack(study: Trainings, plan: Plan, folder: Path) -> None:
+    """Let records of a study that was begun elsewhere count as finished runs, but for those with another setting."""
+    for record in study.records:
+        job = Job(record.stage, record.seed, record.method)
+        if record.stage == SEARCH and record.setting:
+            job = search_job(record.method, record.seed, record.setting)
+        elif record.stage == FINAL and record.setting and record.setting != study.chosen(record.method):
+            job = Job(FINAL, record.seed, f"{record.method} as {record.setting.label}")  # kept beside the run to come
+        path = record_path(folder, job)
+        if not path.is_file():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_json(record, path)
+
+
+def plan_study(
+    row: EnvSettings,
+    model: str,
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    *,
+    tokens: int | None = None,
+    settings: int | None = None,
+    points: int | None = None,
+    search_seed: int = 100,
+    draw_seed: int = 0,
+    quick: bool = False,
+    beside: Sequence[str] = (),
+    changes: Mapping[str, int] | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Plan:
+    """Put a plan together; None: the defaults, for `quick` small ones.
+
+    Args:
+        row: the environment.
+        model: "tiny", "smollm2", or a model's folder or hub name.
+        methods: names of recipes; with `settings` 0 labels, see `Setting.stated`.
+        seeds: of the final runs.
+        tokens: of a run.
+        settings: tried per method; 0: nothing is searched.
+        points: validations per run.
+        search_seed: training seed of the search.
+        draw_seed: by which settings are drawn.
+        quick: everything tiny.
+        beside: further splits that the final runs and their clones play.
+        changes: fields of `benchmarks.config.Sizes` that are not those of the environment's learning benchmark; not
+            for `quick`.
+        options: arguments of the environment, beside which variables name its data; None: generated tasks in any case.
+
+    Raises:
+        typer.Exit: the data are not there, or not enough of them.
+        typer.BadParameter: the search has a seed of the final runs, or more settings than a method's space.
+    """
+    if search_seed in seeds and settings != 0:
+        raise typer.BadParameter(f"{search_seed} is a seed of the final runs too", param_hint="--search-seed")
+    played = row.played_by(model)
+    sizes = played.quick if quick else dataclasses.replace(played.full, **dict(changes or {}))
+    if quick:
+        sizes = dataclasses.replace(sizes, groups=2, group_size=4, clone_tasks=32, clone_epochs=1, training_tasks=64)
+        sizes = dataclasses.replace(sizes, eval_tasks=8, validation_tasks=4)
+    learning = make_config(row, methods=[], seeds=[], model=model, history=None, sizes=sizes)
+    # One split, judged once, unless others are asked for.
+    setup = dataclasses.replace(learning.setup, kinds="", beside=list(beside))
+    learning, source = dataclasses.replace(learning, setup=setup), None
+    if options is not None:
+        learning, source = on_data(learning, row, options)
+    config = StudyConfig(
+        learning=learning,
+        token_budget=tokens or (_QUICK_BUDGET if quick else played.token_budget),
+        points=points or (2 if quick else _POINTS),
+        settings=(2 if quick else _SETTINGS) if settings is None else settings,
+        search_seed=search_seed,
+        draw_seed=draw_seed,
+    )
+    plan = Plan(config, list(methods), list(seeds), source)
+    try:
+        for method in plan.methods:
+            plan.settings(method)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--settings") from None
+    return plan
+
+
+def head_to_head(
+    env: options.Env = "sokoban",
+    model: options.Model = TINY,
+    option: options.EnvOption = None,
+    methods: Annotated[
+        str | None, of(WHAT, f"Recipes, options after colons. Default: {METHODS}; quick: grpo,gigpo.")
+    ] = None,
+    seeds: Annotated[str | None, of(WHAT, "Of the final runs. Default: 0-2; quick: 0.")] = None,
+    tokens: Annotated[
+        int | None, of(SIZES, "Reply tokens of a run. Default: as the environment's settings say.", min=1)
+    ] = None,
+    settings: Annotated[int | None, of(SIZES, f"Tried per method. Default: {_SETTINGS}; quick: 2.", min=1)] = None,
+    search_seed: Annotated[int, of(WHAT, "Training seed of the search.", min=0)] = 100,
+    draw_seed: Annotated[int, of(WHAT, "By which settings are drawn.", min=0)] = 0,
+    rebuilt: Annotated[
+        list[Path] | None,
+        of(WHERE, "Train nothing: read the studies of this folder. Several are put together.", "--from"),
+    ] = None,
+    pages: Annotated[
+        Path | None, of(WHERE, "Write into head-to-head-ENV.md of this folder, between its marks, not into --out.")
+    ] = None,
+    quick: options.Quick = False,
+    jobs: options.Jobs = None,
+    out: options.Out = None,
+) -> None:
+    """Train every method with the same number of generated tokens and the same search, and compare on test tasks.
+
+    Prints the table against tuned GRPO, and writes [bold]ENV.json[/] with every record, [bold]ENV.md[/] and pictures.
+    Ctrl-C and the same command again: finished runs are kept.
+    """
+    console = Console()
+    place = out or Path("runs") / ("head-to-head-quick" if quick else "head-to-head")
+    with explained("stopped; the same command continues where it was", "Finished runs are kept."):
+        if rebuilt:
+            if any(given is not None for given in (methods, seeds, tokens, settings, jobs, option)) or quick:
+                raise typer.BadParameter("nothing is trained: leave out what says how", param_hint="--from")
+            studies = _read(rebuilt)
+        else:
+            row = settings_of(known_env(env))
+            names = named_methods(methods or ("grpo,gigpo" if quick else METHODS))
+            numbers = parse_seeds(seeds or ("0" if quick else "0-2"))
+            plan = plan_study(
+                row, check_model(model), names, numbers,
+                tokens=tokens, settings=settings, search_seed=search_seed, draw_seed=draw_seed, quick=quick,
+                options=arguments(option or ()),
+            )  # fmt: skip
+            studies = [run_study(plan, place, processes=jobs or (1 if quick else usable_cores()), console=console)]
+        for study in studies:
+            print_study(study, console)
+            for words in study.left_out():
+                say(console, words, "yellow")
+        for path in write_reports(studies, place, pages):
+            say(console, f"written: {path}")
+    if quick:
+        say(console, "A smoke test: that everything works, not which method is better.", "yellow")
+
+
+def _read(folders: Sequence[Path]) -> list[Trainings]:
+    found: dict[str, Trainings] = {}
+    for folder in folders:
+        for study in load_folder(folder):
+            name = study.config.name
+            found[name] = merge(found[name], [study]) if name in found else study
+    return list(found.values())

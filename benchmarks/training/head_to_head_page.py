@@ -1,0 +1,370 @@
+"""What a head to head shows: its table, and the Markdown and pictures that are made of its records."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from agentgym.outside.files import write_file
+from benchmarks.console import NONE, say, table
+from benchmarks.json_files import ResultsError
+from benchmarks.report import assemble
+from benchmarks.report.markdown import filled, markdown_table, replaced
+from benchmarks.statistics import (
+    Interval,
+    bits,
+    holm,
+    paired_difference,
+    paired_p_value,
+    percent,
+    points,
+    seed_band,
+    success_interval,
+)
+from benchmarks.training.records import FINAL, REFERENCE, SEARCH, Record, Setting, Trainings, choose
+from benchmarks.training.run import STAGES
+from benchmarks.training.stack import CLONE, GREEDY, SAMPLED
+
+MODES = (SAMPLED, GREEDY)
+#: Panels beside each other.
+_WIDE = 6
+_GREY = "#b4bac3"
+OUTCOMES = (
+    "method", "seeds", "sampled %", "greedy %", "sampled - clone", "sampled - grpo", "p", "greedy - grpo", "p",
+)  # fmt: skip
+PARTS = (*STAGES, "scorer")
+COSTS = ("method", "iterations", "tokens", "processor s", *(f"{part} %" for part in PARTS))
+COST_CAPTION = (
+    "Means over seeds. Tokens are those of all replies of a run's rollouts, continuations and replaced groups "
+    "included; a run ends with the iteration that reaches the budget. Processor seconds are those of training, without "
+    "cloning and validation. Shares of a run's time in percent: the scorer's, a critic's or reward model's, is a part "
+    "of credit and update."
+)
+#: What intervals of success and its differences speak of, and when they do not: see `paired_comparison`.
+INTERVALS = "95 % intervals for new seeds and new tasks (with one seed: for new tasks)"
+AGREEING = "Where the seeds happen to agree, an interval speaks of tasks alone, and is too narrow for new seeds."
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What training took: means over runs, without cloning and validation.
+
+    Attributes:
+        runs: how many.
+        iterations, tokens, processor_seconds: of a run.
+        iteration_seconds: wall seconds of an iteration.
+        shares: of the wall time, by name in `PARTS`, without what a method does not have.
+    """
+
+    runs: int
+    iterations: float
+    tokens: float
+    processor_seconds: float
+    iteration_seconds: float
+    shares: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One policy over its final seeds; a dictionary has one entry per mode, "sampled" and "greedy".
+
+    Attributes:
+        method: its name, or "clone".
+        success: with 95 % intervals.
+        over_clone: success less that of its clones, paired over seeds and tasks; None for clones.
+        over_reference: success less the reference's, with the seeds of both; None where there is nothing to compare.
+        p_values: of no difference to the reference, adjusted after Holm for all comparisons of the table.
+        cost: of its training, one run per seed.
+    """
+
+    method: str
+    success: dict[str, Interval]
+    over_clone: dict[str, Interval] | None
+    over_reference: dict[str, Interval] | None
+    p_values: dict[str, float] | None
+    cost: Cost
+
+
+def table_rows(study: Trainings) -> list[Row]:
+    """Compute all rows: clones, the reference, then the others by sampled success."""
+    clones = {record.seed: record for record in study.of(CLONE, CLONE)}
+    reference = {record.seed: record for record in study.of(REFERENCE, FINAL)}
+    compared = [
+        (method, mode) for method in study.methods if method != REFERENCE and _shared(study, method, reference)
+        for mode in MODES
+    ]  # fmt: skip
+    raw = [_compared(study, method, mode, reference)[1] for method, mode in compared]
+    adjusted = dict(zip(compared, holm(raw), strict=True))
+    found = []
+    for method in study.methods:
+        records = study.of(method, FINAL)
+        over_reference = p_values = None
+        if (method, MODES[0]) in adjusted:
+            over_reference = {mode: _compared(study, method, mode, reference)[0] for mode in MODES}
+            p_values = {mode: adjusted[method, mode] for mode in MODES}
+        own = [clones[record.seed] for record in records]
+        found.append(_row(method, records, own, over_reference, p_values))
+    used = {record.seed for method in study.methods for record in study.of(method, FINAL)}
+    base = _row(CLONE, [record for seed, record in clones.items() if seed in used], None, None, None)
+    found.sort(key=lambda row: (row.method != REFERENCE, -row.success[SAMPLED].mean))
+    return [base, *found]
+
+
+def _shared(study: Trainings, method: str, reference: dict[int, Record]) -> list[Record]:
+    return [record for record in study.of(method, FINAL) if record.seed in reference]
+
+
+def _compared(study: Trainings, method: str, mode: str, reference: dict[int, Record]) -> tuple[Interval, float]:
+    records = _shared(study, method, reference)
+    own = [record.test[mode] for record in records]
+    theirs = [reference[record.seed].test[mode] for record in records]
+    return paired_difference(own, theirs), paired_p_value(bits(own), bits(theirs))
+
+
+def _row(
+    method: str,
+    records: Sequence[Record],
+    clones: Sequence[Record] | None,
+    over_reference: dict[str, Interval] | None,
+    p_values: dict[str, float] | None,
+) -> Row:
+    test = {mode: [record.test[mode] for record in records] for mode in MODES}
+    over_clone = None
+    if clones is not None:
+        over_clone = {mode: paired_difference(test[mode], [clone.test[mode] for clone in clones]) for mode in MODES}
+    success = {mode: success_interval(test[mode]) for mode in MODES}
+    return Row(method, success, over_clone, over_reference, p_values, cost_of(records))
+
+
+def cost_of(records: Sequence[Record]) -> Cost:
+    """Return what runs of one method took, at least one of them."""
+    return Cost(
+        len(records),
+        _mean([record.iterations for record in records]),
+        _mean([record.tokens for record in records]),
+        _mean([record.processor_seconds for record in records]),
+        _mean([record.seconds / max(record.iterations, 1) for record in records]),
+        {part: _mean([record.shares[part] for record in records]) for part in PARTS if part in records[0].shares},
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def outcomes(row: Row) -> list[str]:
+    """Return the cells of a row, in the order of `OUTCOMES`."""
+    compared = []
+    for mode in MODES:
+        compared.append(points(row.over_reference[mode]) if row.over_reference else NONE)
+        compared.append(f"{row.p_values[mode]:.2g}" if row.p_values else NONE)
+    success = [percent(row.success[mode]) for mode in MODES]
+    return [row.method, str(row.cost.runs), *success, points((row.over_clone or {}).get(SAMPLED)), *compared]
+
+
+def trained(rows: Sequence[Row]) -> list[Row]:
+    """Return the rows of runs with a budget: all but the clone's."""
+    return [row for row in rows if row.method != CLONE]
+
+
+def costs(row: Row) -> list[str]:
+    """Return the cells of a row, in the order of `COSTS`."""
+    cost = row.cost
+    shares = [f"{100 * cost.shares[part]:.0f}" if part in cost.shares else NONE for part in PARTS]
+    return [row.method, f"{cost.iterations:.0f}", f"{cost.tokens:,.0f}", f"{cost.processor_seconds:.0f}", *shares]
+
+
+def caption(study: Trainings, rows: Sequence[Row]) -> str:
+    """What the outcomes are, in one paragraph."""
+    learning = study.config.learning
+    comparisons = len(MODES) * sum(row.p_values is not None for row in rows)
+    return (
+        f"Success on {learning.eval_tasks} test tasks in percent, mean of the seeds with {INTERVALS}; differences in "
+        "percentage points, paired task by task and seed by seed, each with its own 95 % interval. "
+        f"{AGREEING} p: of no difference to tuned GRPO, adjusted after Holm for all {comparisons} comparisons of the "
+        f"table. Sampled play at temperature {learning.temperature:g}."
+    )
+
+
+def search_rows(study: Trainings, method: str) -> list[tuple[Setting, float, float, bool]]:
+    """Return the tried settings of a method, each with its sampled and greedy success, and whether it was chosen."""
+    records = study.of(method, SEARCH)
+    chosen = choose(records)
+    return [
+        (record.setting, record.curve[-1].sampled, record.curve[-1].greedy, record.setting == chosen)
+        for record in records
+        if record.setting is not None
+    ]
+
+
+def searched(study: Trainings) -> list[str]:
+    """Return all methods with a run of the search, in the order of the records."""
+    return list(dict.fromkeys(record.method for record in study.records if record.stage == SEARCH))
+
+
+def print_study(study: Trainings, console: Console) -> None:
+    """Print the search and the table."""
+    heads = ["setting", "validation: sampled %", "greedy %", "chosen"]
+    lines: list[Sequence[str] | None] = []
+    for method in searched(study):
+        for setting, sampled, greedy, chosen in search_rows(study, method):
+            lines.append([setting.label, f"{100 * sampled:.1f}", f"{100 * greedy:.1f}", "yes" if chosen else ""])
+    console.print(table(heads, lines, title=f"{study.config.name}: the search, seed {study.config.search_seed}"))
+    if not study.methods:
+        say(console, "no final run yet")
+        return
+    rows = table_rows(study)
+    title = f"{study.config.name}: {study.config.token_budget:,} reply tokens each"
+    console.print(table(OUTCOMES, [outcomes(row) for row in rows], title=title, caption=caption(study, rows)))
+    console.print(table(COSTS, [costs(row) for row in trained(rows)], title="what it took", caption=COST_CAPTION))
+
+
+def write_reports(studies: Sequence[Trainings], out: Path, pages: Path | None = None) -> list[Path]:
+    """Write `<out>/<name>.md` and `<out>/<name>.png` of every study with final runs, and return what was written.
+
+    Args:
+        studies: one per environment.
+        out: folder, created when missing.
+        pages: a folder of Markdown pages; what stands in its `head-to-head-<name>.md` between the lines
+            `<!-- <name> -->` and `<!-- end of <name> -->` is replaced instead, and pictures go to the folder images
+            beside it.
+
+    Raises:
+        ResultsError: there is no such page, or it has no such lines.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    written = []
+    for study in studies:
+        if not study.methods:
+            continue
+        name = study.config.name
+        if pages is None:
+            page, picture = out / f"{name}.md", out / f"{name}.png"
+            text = section(study, picture.name)
+        else:
+            page, picture = pages / f"head-to-head-{name}.md", pages.parent / "images" / f"head_to_head_{name}.png"
+            if not page.is_file():
+                raise ResultsError(f"there is no page {page}: begin it with a title, <!-- {name} --> and its end")
+            text = replaced(page.read_text(encoding="utf-8"), name, section(study, f"../images/{picture.name}"))
+        draw_curves(study, picture)
+        write_file(page, text.encode())
+        written += [page, picture]
+    return written
+
+
+def section(study: Trainings, picture: str) -> str:
+    """Return the part of a page about one study: what was run, its table, its search and its curves."""
+    config = study.config
+    learning, training, rows = config.learning, config.learning.training, table_rows(study)
+    epochs = f"{learning.clone_epochs} time{'s' if learning.clone_epochs > 1 else ''}"
+    told = (
+        f"{config.token_budget:,} reply tokens per run; per iteration {learning.groups} tasks x {learning.group_size} "
+        f"episodes at temperature {learning.temperature:g}, unless a setting says otherwise; learning rates fall "
+        f"linearly with the tokens, mini-batches have {training['optimiser.minibatch_rows']} rows. Clones read "
+        f"{learning.clone_tasks} expert episodes, at most {epochs}. {config.settings} settings per method, "
+        f"trained with seed {config.search_seed}, chosen on {learning.validation_tasks} validation tasks by the mean "
+        "of sampled and greedy success."
+    )
+    if learning.data is not None:
+        told += f" The tasks are those of others, with the fingerprint {learning.data}."
+    tried = "What was tried, and what was chosen (validation success in percent, sampled and greedy):"
+    parts = [
+        filled(told),
+        markdown_table(OUTCOMES, [outcomes(row) for row in rows]),
+        filled(caption(study, rows)),
+        markdown_table(COSTS, [costs(row) for row in trained(rows)]),
+        filled(COST_CAPTION),
+        f"![Validation success of every method over tokens and over processor time]({picture})",
+        tried,
+        markdown_table(("method", "settings"), [[method, _tried(study, method)] for method in searched(study)]),
+        *(f"* {words}" for words in study.left_out()),
+        filled(f"The last run was on {study.machine.hardware}; {study.machine.software}."),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _tried(study: Trainings, method: str) -> str:
+    words = []
+    for setting, sampled, greedy, chosen in search_rows(study, method):
+        own = setting.recipe.removeprefix(method).strip(":").split(":")
+        options = ", ".join([*filter(None, own), *(f"{name}={value:g}" for name, value in setting.training.items())])
+        mark = "**" if chosen else ""
+        words.append(f"{mark}{options}: {100 * sampled:.0f}, {100 * greedy:.0f}{mark}")
+    return "; ".join(words)
+
+
+def draw_curves(study: Trainings, path: Path) -> None:
+    """Write validation success over reply tokens (above) and over processor seconds, each method before the others.
+
+    Lines are means over seeds of sampled (solid) and greedy play (dashed), with the band of `seed_band` for the first.
+    """
+    methods = study.methods
+    columns = min(_WIDE, len(methods))
+    high = -(-len(methods) // columns)
+    figure, grid = assemble.new_figure(
+        2 * high, columns, (1.2 + 2.3 * columns, 0.8 + 4.2 * high), 100, sharey=True, sharex=False
+    )
+    path.parent.mkdir(parents=True, exist_ok=True)
+    tasks = study.config.learning.validation_tasks
+    for half, axis in enumerate(("tokens", "seconds")):
+        lines = {method: _curve(study.of(method, FINAL), axis) for method in methods}
+        longest = max(x[-1] for x, _ in lines.values())
+        block = grid[half * high : (half + 1) * high]
+        for panel, method in zip_longest(block.flat, methods):
+            if method is None:
+                panel.set_visible(False)
+                continue
+            _draw(panel, lines, method, tasks)
+            panel.set_title(assemble.label(method.partition(":")[0]), fontsize=10)
+            panel.set_xlim(0, 1.02 * longest)
+            panel.set_xlabel("reply tokens" if axis == "tokens" else "processor seconds", fontsize=8)
+            panel.tick_params(labelsize=7)
+        for row in block:
+            row[0].set_ylabel("validation success [%]", fontsize=8)
+    seeds = sorted({record.seed for method in methods for record in study.of(method, FINAL)})
+    figure.suptitle(
+        f"{assemble.label(study.config.name)}: seeds {', '.join(map(str, seeds))};\nsolid sampled, dashed greedy, "
+        "grey the other methods' sampled play",
+        fontsize=9,
+    )
+    assemble.write_picture(figure, path)
+
+
+def draw_method(study: Trainings, method: str) -> bytes:
+    """Validation success of one method over reply tokens, before the others, as an SVG; lines as in `draw_curves`."""
+    lines = {name: _curve(study.of(name, FINAL), "tokens") for name in study.methods}
+    figure, grid = assemble.new_figure(1, 1, (5.6, 3.2), 100)
+    panel = grid.flat[0]
+    _draw(panel, lines, method, study.config.learning.validation_tasks)
+    panel.set_xlabel("reply tokens")
+    panel.set_ylabel("validation success [%]")
+    return assemble.as_svg(figure)
+
+
+def _curve(records: Sequence[Record], axis: str) -> tuple[Any, dict[str, Any]]:
+    """Mean place of the k-th validation, and float64 (seeds, validations) of success per mode."""
+    points = min(len(record.curve) for record in records)
+    places = [[getattr(point, axis) for point in record.curve[:points]] for record in records]
+    success = {
+        mode: np.array([[getattr(point, mode) for point in record.curve[:points]] for record in records])
+        for mode in ("sampled", "greedy")
+    }
+    return np.mean(places, axis=0), success
+
+
+def _draw(panel: Any, lines: dict[str, tuple[Any, dict[str, Any]]], method: str, tasks: int) -> None:
+    for places, success in lines.values():
+        panel.plot(places, 100 * success["sampled"].mean(0), color=_GREY, lw=0.7)
+    (x, success), colour = lines[method], assemble.colour_of(method.partition(":")[0])
+    bands = [seed_band(list(column), tasks) for column in success["sampled"].T]
+    panel.fill_between(
+        x, [100 * band.low for band in bands], [100 * band.high for band in bands], color=colour, alpha=0.2, lw=0
+    )
+    panel.plot(x, 100 * success["sampled"].mean(0), color=colour, marker="o", ms=2.5, lw=1.6)
+    panel.plot(x, 100 * success["greedy"].mean(0), color=colour, lw=1.2, ls="--")

@@ -1,0 +1,257 @@
+"""What the default benchmark shows: tables and curves, and in the browser episodes and state graphs to look through."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from baselines.environments.registry import settings_of
+from baselines.environments.settings import TINY
+from benchmarks.console import NONE
+from benchmarks.report import assemble
+from benchmarks.report.page import Cell, Figure, Page, Panel, Table
+from benchmarks.statistics import Interval, paired_difference, percent, points, seed_band, success_interval
+from benchmarks.training.stack import CLONE, EXPERT, GREEDY, RANDOM, SAMPLED, tile_names
+from benchmarks.training.state_graph import placed
+
+if TYPE_CHECKING:
+    from benchmarks.training.learning import Results
+
+_GREY = "#b4bac3"
+
+
+@dataclass(frozen=True)
+class Row:
+    """One policy, averaged over seeds.
+
+    Attributes:
+        policy: its name.
+        greedy, sampled: success rates in 0..1 with 95 % intervals; None where the policy has no such mode.
+        mean_return, mean_length, invalid_rate: of greedy play (random: of sampled play).
+        difference: greedy success minus the clone's, paired over tasks and seeds; None for all but methods.
+        seconds: mean wall seconds of training, warm start included; None for random and expert.
+    """
+
+    policy: str
+    greedy: Interval | None
+    sampled: Interval | None
+    mean_return: float
+    mean_length: float
+    invalid_rate: float
+    difference: Interval | None
+    seconds: float | None
+
+
+def table_rows(results: Results) -> list[Row]:
+    """Compute all rows: random, expert, clone, then the methods in the order they were asked for."""
+    return [_row(results, policy) for policy in (RANDOM, EXPERT, CLONE, *results.config.methods)]
+
+
+def _row(results: Results, policy: str) -> Row:
+    won = {mode: [each.success for each in results.of(policy, mode)] for mode in (GREEDY, SAMPLED)}
+    main = results.of(policy, GREEDY) or results.of(policy, SAMPLED)
+    difference = None
+    if policy in results.config.methods:
+        difference = paired_difference(won[GREEDY], [each.success for each in results.of(CLONE, GREEDY)])
+
+    def mean(name: str) -> float:
+        return sum(getattr(each, name) for each in main) / len(main)
+
+    greedy, sampled = (success_interval(won[mode]) if won[mode] else None for mode in (GREEDY, SAMPLED))
+    return Row(
+        policy, greedy, sampled, mean("mean_return"), mean("mean_length"), mean("invalid_rate"), difference,
+        None if policy in (RANDOM, EXPERT) else mean("seconds"),
+    )  # fmt: skip
+
+
+def cells(row: Row) -> list[Cell]:
+    """The texts of a row; a difference whose interval excludes zero has its sign."""
+    clear = row.difference is not None and row.difference.excludes_zero
+    sign = ("up" if row.difference and row.difference.mean > 0 else "down") if clear else ""
+    return [
+        row.policy, percent(row.greedy), percent(row.sampled), f"{row.mean_return:.2f}", f"{row.mean_length:.1f}",
+        f"{100 * row.invalid_rate:.1f}", (points(row.difference), sign),
+        NONE if row.seconds is None else f"{row.seconds:.0f}",
+    ]  # fmt: skip
+
+
+def caption(results: Results) -> str:
+    """What the numbers of the table are, in one paragraph."""
+    config = results.config
+    several = len(config.seeds) > 1
+    called = settings_of(config.env).return_name.capitalize()
+    over = "tasks and seeds" if several else "tasks (one seed: the spread between trainings is not in them)"
+    limit = " Models write admissible commands only, and are trained under that restriction."
+    return (
+        f"{config.eval_tasks} held-out test tasks, {len(config.seeds)} training seed{'s' if several else ''}. "
+        f"Success in %, with 95 % intervals over {over}; difference to the clone in percentage points of greedy "
+        f"success, paired task by task{' and seed by seed' if several else ''}. "
+        f"Sampled play at temperature {config.temperature:g}. "
+        f"{called}, steps and refused actions are those of greedy play (random: of its only play). "
+        "Training is wall time, warm start included; runs side by side slow each other down."
+        f"{limit if config.setup.policy.get('admissible') else ''}"
+    )
+
+
+def kind_tables(results: Results) -> list[Table]:
+    """One table per split that was played kind by kind; heads say how many tasks there are of each kind."""
+    sums: dict[str, dict[str, dict[str, list[int]]]] = {}
+    for each in results.kinds:
+        by_kind = sums.setdefault(each.split, {}).setdefault(f"{each.policy}, {each.mode}", {})
+        for kind, played in each.played.items():
+            won, before = by_kind.get(kind, [0, 0])
+            by_kind[kind] = [won + each.won[kind], before + played]
+    present = {kind for each in results.kinds for kind in each.played}
+    names = {kind: name for kind, name in settings_of(results.config.env).kind_names.items() if kind in present}
+    found = []
+    for split, rows in sums.items():
+        # The first policy has played as many as any other.
+        first = next(iter(rows.values()))
+        heads = ["success %", *(f"{name} ({first.get(kind, [0, 0])[1]})" for kind, name in names.items())]
+        whole = sum(played for _, played in first.values())
+        lines = []
+        for label, by_kind in rows.items():
+            counts = [by_kind.get(kind, [0, 0]) for kind in names]
+            counts.append([sum(won) for won in zip(*by_kind.values(), strict=True)])
+            lines.append([label, *(f"{100 * won / played:.1f}" if played else NONE for won, played in counts)])
+        found.append(Table(f"{split}: success per kind of task", [*heads, f"All ({whole})"], lines))
+    return found
+
+
+@dataclass(frozen=True)
+class CurveSeries:
+    """One method's curve: five lists of equal length; rates in 0..1."""
+
+    method: str
+    colour: str
+    iteration: list[float]
+    seconds: list[float]
+    mean: list[float]
+    low: list[float]
+    high: list[float]
+
+
+def curve_series(results: Results, mode: str) -> list[CurveSeries]:
+    """Average the runs of every method at the iterations that all its seeds have; seconds are averaged as well."""
+    series = []
+    for method in results.config.methods:
+        at = [{point.iteration: point for point in run.curve} for run in results.runs if run.method == method]
+        shared = sorted(set.intersection(*(set(each) for each in at)))
+        bands = []
+        for iteration in shared:
+            rates = [each[iteration].greedy if mode == GREEDY else each[iteration].success for each in at]
+            bands.append(seed_band(rates, results.config.validation_tasks))
+        series.append(
+            CurveSeries(
+                method,
+                assemble.colour_of(method),
+                [float(iteration) for iteration in shared],
+                [float(np.mean([each[iteration].seconds for each in at])) for iteration in shared],
+                [band.mean for band in bands],
+                [band.low for band in bands],
+                [band.high for band in bands],
+            )
+        )
+    return series
+
+
+def band_words(results: Results) -> str:
+    """What the bands are."""
+    seeds, count = len(results.config.seeds), results.config.validation_tasks
+    if seeds == 1:
+        return f"one seed; band: 95 % Wilson interval over {count} validation tasks"
+    return f"mean of {seeds} seeds; band: 95 % t interval over seeds; {count} validation tasks each"
+
+
+def draw_curves(results: Results) -> Any:
+    """Return the curves as a figure: greedy and sampled success (rows) over iterations, a panel per method."""
+    methods = results.config.methods
+    size = (max(8.4, 1 + 2.6 * len(methods)), 6.4)
+    figure, grid = assemble.new_figure(2, len(methods), size, 130, sharex=True, sharey="row")
+    for row, mode in enumerate((GREEDY, SAMPLED)):
+        series = curve_series(results, mode)
+        for line, panel in zip(series, grid[row], strict=True):
+            for other in series:
+                panel.plot(other.iteration, _percents(other.mean), color=_GREY, lw=1)
+            panel.fill_between(
+                line.iteration, _percents(line.low), _percents(line.high), color=line.colour, alpha=0.2, lw=0
+            )
+            panel.plot(line.iteration, _percents(line.mean), color=line.colour, marker="o", ms=3.5, lw=1.8)
+            if row == 0:
+                panel.set_title(assemble.label(line.method), fontsize=11)
+            else:
+                panel.set_xlabel("iteration")
+        grid[row][0].set_ylim(bottom=0)
+        temperature = "" if mode == GREEDY else f", T = {results.config.temperature:g}"
+        grid[row][0].set_ylabel(f"validation success [%]\n({mode} play{temperature})")
+    figure.suptitle(
+        f"{assemble.label(results.config.env)} from one clone per seed:\n{band_words(results)}", fontsize=10.5
+    )
+    return figure
+
+
+def _percents(values: Sequence[float]) -> list[float]:
+    return [100 * value for value in values]
+
+
+def page(results: Results) -> Page:
+    """Tables and curves; in the browser also the curves, episodes and state graphs to look through."""
+    from baselines.imitation.method import Imitation
+    from baselines.recipes.methods import method as method_of
+
+    config = results.config
+    policies = "Tiny language-model policies" if config.model == TINY else "Language-model policies"
+    begin = "cloned from an expert and then trained" if config.clone_tasks else "trained without a warm start"
+    ways = "by reinforcement learning; the methods differ in how they credit the steps of episodes"
+    if any(isinstance(method_of(name), Imitation) for name in config.methods):
+        ways = "by imitation or reinforcement learning; the methods differ in what they learn from"
+    start = f"{config.clone_tasks} expert episodes x {config.clone_epochs} epochs" if config.clone_tasks else "none"
+    settings = ", ".join(f"{name} {value}" for name, value in config.training.items())
+    heads = [
+        "policy", "greedy %", "sampled %", settings_of(config.env).return_name, "steps", "refused %", "greedy - clone",
+        "train s",
+    ]  # fmt: skip
+    shown = [cells(row) for row in table_rows(results)]
+    return Page(
+        f"Step-level credit on {config.env}",
+        f"{policies} are {begin} {ways}, and in nothing but the settings that belong to a method.",
+        [Table(f"{config.env}: success on held-out tasks", heads, shown, caption(results)), *kind_tables(results)],
+        chips=[
+            ("methods", ", ".join(config.methods)),
+            ("seeds", ", ".join(map(str, config.seeds))),
+            ("iterations", str(config.steps)),
+            ("per iteration", f"{config.groups} tasks x {config.group_size} episodes"),
+            ("warm start", start),
+            ("model", f"{config.model}, adapters of rank {config.lora}" if config.lora else config.model),
+            ("prompt", "the whole conversation" if config.transcript else f"{config.history} earlier steps"),
+            ("test tasks", str(config.eval_tasks)),
+        ],
+        about=[
+            ("training", f"{settings}; on top of these come a method's own settings, see baselines.recipes"),
+            *([] if results.data is None else [("tasks", results.data.words)]),
+        ],
+        figures=[Figure("curves.png", "Learning curves as a picture", lambda: draw_curves(results))],
+        panel=Panel(
+            "training.html.j2", ("board.js", "chart.js", "curves.js", "episodes.js", "graph.js"), page_data(results),
+            {"band": band_words(results), "gamma": f"{results.graphs[0].gamma:g}" if results.graphs else NONE},
+            charts=True,
+        ),
+        warnings=[f"{run.method}, seed {run.seed}, {line}" for run in results.runs for line in run.warnings],
+    )  # fmt: skip
+
+
+def page_data(results: Results) -> dict[str, Any]:
+    """What the scripts of the page draw: curves, episodes by policy, graphs with positions, tiles by symbol."""
+    episodes: dict[str, list[Any]] = {policy: [] for policy in (RANDOM, EXPERT, CLONE, *results.config.methods)}
+    for episode in results.episodes:
+        episodes[episode.policy].append(dataclasses.asdict(episode))
+    return {
+        "tiles": tile_names(results.config.env),
+        "curves": {mode: [vars(series) for series in curve_series(results, mode)] for mode in (GREEDY, SAMPLED)},
+        "episodes": {policy: found for policy, found in episodes.items() if found},
+        "graphs": [placed(graph) for graph in results.graphs],
+    }

@@ -1,0 +1,363 @@
+"""Settings of methods that a head to head tries, and its records: one per run, in one JSON file per environment.
+
+Table, pictures and pages are made of the records alone.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from agentgym.checks import suggest
+from baselines.config import NAMES, by_name
+from baselines.environments.registry import settings_of
+from baselines.environments.settings import TINY
+from baselines.recipes import recipe
+from baselines.recipes.definition import Recipe
+from benchmarks import json_files
+from benchmarks.config import Config
+from benchmarks.json_files import ResultsError
+from benchmarks.machine import Machine
+from benchmarks.training.stack import CLONE, GREEDY, SAMPLED
+from wrappers.credit.method import methods
+
+VERSION = 1
+SEARCH, FINAL = "search", "final"
+#: What all others are compared with.
+REFERENCE = "grpo"
+#: The learning rate of every method is searched, in multiples of the environment's own.
+RATES = (0.5, 1.0, 2.0)
+#: Options of credit and settings of `TrainerConfig` that are searched besides it, by recipe; none for any other.
+SPACE: Mapping[str, Mapping[str, Sequence[Any]]] = {
+    name: method.space for name, method in methods().items() if method.space
+}
+#: Draws until settings are distinct; where the space is hardly larger than their number, few draws are.
+_DRAWS = 1000
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One point of a search space: a recipe's name with its options, and settings of `TrainerConfig`."""
+
+    recipe: str
+    training: dict[str, float | int]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "training", by_name(self.training))  # results of version 0.2 have flat names
+
+    @property
+    def label(self) -> str:
+        """Both in one line."""
+        return " ".join([self.recipe, *(f"{name}={value:g}" for name, value in self.training.items())])
+
+    def made(self) -> Recipe:
+        """Return the recipe."""
+        return recipe(self.recipe).anywhere()
+
+    @classmethod
+    def stated(cls, label: str) -> Setting:
+        """Return the setting of a label.
+
+        Raises:
+            ValueError: there is no such recipe, option or setting of `TrainerConfig`, or a value that is no number.
+
+        >>> Setting.stated("grpo:std=none group_size=4 loss.clip_high=0.28")
+        Setting(recipe='grpo:std=none', training={'group_size': 4, 'loss.clip_high': 0.28})
+        """
+        name, *words = label.split(" ")
+        training: dict[str, float | int] = {}
+        for word in words:
+            field, _, value = word.partition("=")
+            try:
+                training[field] = int(value) if value.isdigit() else float(value)
+            except ValueError:
+                raise ValueError(f"{label!r}: expected name=number behind the recipe, got {word!r}") from None
+            if not by_name({field: 0}).keys() <= set(NAMES):
+                raise ValueError(f"{label!r}: {field!r} is no number of TrainerConfig; {suggest(field, NAMES)}")
+        return cls(recipe(name).name, training)
+
+
+def space_of(method: str) -> dict[str, Sequence[Any]]:
+    """Return what is searched for a method besides the learning rate, without what its name says already.
+
+    >>> space_of("gigpo:gamma=0.9")
+    {}
+    >>> space_of("grpo:std=none")
+    {'loss.clip_high': (0.2, 0.28), 'rollout.resample_rounds': (0, 10)}
+    """
+    name, *given = method.split(":")
+    taken = {word.partition("=")[0] for word in given}
+    return {option: values for option, values in SPACE.get(name, {}).items() if option not in taken}
+
+
+def draw(method: str, count: int, rate: float, seed: int) -> list[Setting]:
+    """Draw distinct settings of a method so that every value of an option occurs as often as any other, or once more.
+
+    This is Latin hypercube sampling (McKay, Beckman, Conover 1979) of a finite space: values of an option come in
+    random order, all of them before one of them again.
+
+    Args:
+        method: a recipe's name, options that are not to be searched with it.
+        count: how many.
+        rate: learning rate that `RATES` are multiples of.
+        seed: of the draw; methods with the same name and options draw alike.
+
+    Raises:
+        ValueError: the space has fewer settings; the message says how many.
+
+    >>> [setting.training["learning_rate"] for setting in draw("rloo", 3, 0.5, 0)]
+    [0.25, 0.5, 1.0]
+    """
+    dimensions = {"learning_rate": [rate * factor for factor in RATES], **space_of(method)}
+    size = math.prod(map(len, dimensions.values()))
+    if count > size:
+        raise ValueError(f"{method}: {count} settings were asked for, and there are only {size}")
+    generator = np.random.default_rng([seed, *method.encode()])
+    for _ in range(_DRAWS):
+        columns = {name: _column(values, count, generator) for name, values in dimensions.items()}
+        found = [_setting(method, {name: column[i] for name, column in columns.items()}) for i in range(count)]
+        if len({setting.label for setting in found}) == count:
+            return sorted(found, key=lambda setting: (setting.training["learning_rate"], setting.label))
+    raise ValueError(f"{method}: {count} distinct settings were not found among {size}; ask for fewer")
+
+
+def _column(values: Sequence[Any], count: int, generator: np.random.Generator) -> list[Any]:
+    rounds = -(-count // len(values))
+    return [values[i] for _ in range(rounds) for i in generator.permutation(len(values))][:count]
+
+
+def _setting(method: str, values: Mapping[str, Any]) -> Setting:
+    options = "".join(f":{name}={value}" for name, value in values.items() if name not in NAMES)
+    return Setting(recipe(method + options).name, {name: values[name] for name in values if name in NAMES})
+
+
+@dataclass(frozen=True)
+class StudyConfig:
+    """What every run of a study has in common.
+
+    Attributes:
+        learning: environment, policy, prompt, cloning, tasks and training, without methods and seeds.
+        token_budget: reply tokens of a run, see `TrainerConfig.token_budget`.
+        points: validations of a run, after equal shares of the budget.
+        settings: tried per method; 0: nothing is searched, and a method is the label of its setting.
+        search_seed: training seed of those runs, none of the final ones.
+        draw_seed: of `draw`.
+    """
+
+    learning: Config
+    token_budget: int
+    points: int
+    settings: int
+    search_seed: int
+    draw_seed: int
+
+    @property
+    def name(self) -> str:
+        """Environment, model where that is not the tiny one, and whether the data are those of others."""
+        return self.generated + ("" if self.learning.data is None else "-official")
+
+    @property
+    def generated(self) -> str:
+        """The name of the study on generated tasks."""
+        row, model = settings_of(self.learning.env), Path(self.learning.model).name
+        return row.name if model == TINY else f"{row.name}-{model}"
+
+
+@dataclass(frozen=True)
+class Point:
+    """A validation: reply tokens and processor seconds of training before it, success of sampled and greedy play."""
+
+    tokens: int
+    seconds: float
+    sampled: float
+    greedy: float
+
+
+@dataclass(frozen=True)
+class Record:
+    """One run.
+
+    Attributes:
+        stage: "search", "final" or "clone".
+        method: as it was asked for; "clone".
+        seed: of training.
+        setting: what it was trained with; None for clones.
+        iterations, tokens: of training.
+        seconds: wall seconds of training, without validation.
+        processor_seconds: those of the processor; of clones the wall's.
+        shares: of the wall seconds, per part: environment, generation, credit, update; "scorer" is what a critic or
+            reward model took of the last two.
+        curve: validations, the first before any training.
+        test: per mode one character per test task, "1" solved; empty in the search, which never sees a test task.
+        beside: the same on further splits, by name, where the configuration's setup has some.
+    """
+
+    stage: str
+    method: str
+    seed: int
+    setting: Setting | None
+    iterations: int
+    tokens: int
+    seconds: float
+    processor_seconds: float
+    shares: dict[str, float]
+    curve: list[Point]
+    test: dict[str, str]
+    beside: dict[str, dict[str, str]] = field(default_factory=dict)
+
+    @property
+    def validated(self) -> float:
+        """Success on the validation tasks at the end, the mean of greedy and sampled play."""
+        return (self.curve[-1].greedy + self.curve[-1].sampled) / 2
+
+
+@dataclass(frozen=True)
+class Trainings:
+    """The whole file."""
+
+    version: int
+    machine: Machine
+    config: StudyConfig
+    records: list[Record]
+
+    @property
+    def methods(self) -> list[str]:
+        """Methods with a final run that counts, the reference first, others in the order of their first record."""
+        found = dict.fromkeys(record.method for record in self.records if record.stage == FINAL)
+        return sorted(filter(lambda method: self.of(method, FINAL), found), key=lambda method: method != REFERENCE)
+
+    def of(self, method: str, stage: str) -> list[Record]:
+        """Return a method's records of a stage, by seed; final runs with the setting that was chosen alone."""
+        found = [record for record in self.records if (record.method, record.stage) == (method, stage)]
+        if stage == FINAL and found:
+            chosen = self.chosen(method)
+            found = [record for record in found if record.setting == chosen]
+        return sorted(found, key=lambda record: record.seed)
+
+    def chosen(self, method: str) -> Setting | None:
+        """Return the setting that a method's final runs are to have; None where the search has not tried any."""
+        if not self.config.settings:
+            return Setting.stated(method)
+        searched = self.of(method, SEARCH)
+        return choose(searched) if searched else None
+
+    def left_out(self) -> list[str]:
+        """Return a sentence for each final run that counts for nothing, as it has another setting than was chosen."""
+        said = []
+        for record in self.records:
+            if record.stage == FINAL and record.setting != (chosen := self.chosen(record.method)):
+                why = "nothing was searched" if chosen is None else f"{chosen.label!r} was chosen"
+                with_setting = record.setting.label if record.setting else "no setting"
+                said.append(
+                    f"left out: {record.method} with seed {record.seed}, trained with {with_setting!r}, while {why}"
+                )
+        return said
+
+
+def choose(records: Iterable[Record]) -> Setting:
+    """Return the setting of the search run that validated best, whatever the order of the records.
+
+    Of equal ones the lowest learning rate is taken, then the first label of the alphabet.
+
+    Raises:
+        ResultsError: there is none.
+    """
+    tried = [(record.validated, record.setting) for record in records if record.setting is not None]
+    if not tried:
+        raise ResultsError("no run of the search to choose from")
+    best = max(validated for validated, _ in tried)
+    tied = [setting for validated, setting in tried if validated == best]
+    return min(tied, key=lambda setting: (setting.training.get("learning_rate", 0.0), setting.label))
+
+
+def check(study: Trainings) -> None:
+    """Check what types cannot say.
+
+    Raises:
+        ResultsError: another version; a run twice; success strings of a wrong length or alphabet; a final run without a
+            validation, or without its clone; where nothing is searched, one with another setting than its name says.
+    """
+    if study.version != VERSION:
+        raise ResultsError(f"version: this code reads version {VERSION}, got {study.version}; run it again")
+    labels = [(each.stage, each.method, each.seed, each.setting and each.setting.label) for each in study.records]
+    if len(set(labels)) < len(labels):
+        twice = next(label for label in labels if labels.count(label) > 1)
+        raise ResultsError(f"records: a run stands there twice: {twice}")
+    tasks = study.config.learning.eval_tasks
+    clones = {record.seed for record in study.records if record.stage == CLONE}
+    for record in study.records:
+        where = f"the {record.stage} run of {record.method!r} with seed {record.seed}"
+        modes = () if record.stage == SEARCH else (GREEDY, SAMPLED)
+        if tuple(sorted(record.test)) != modes:
+            raise ResultsError(f"{where}: expected test outcomes of {modes}, got {tuple(record.test)}")
+        played = (record.test, *record.beside.values())
+        if any(len(won) != tasks or set(won) - {"0", "1"} for split in played for won in split.values()):
+            raise ResultsError(f"{where}: expected {tasks} characters 0 or 1 per mode")
+        if record.stage == CLONE:
+            continue
+        if not record.curve:
+            raise ResultsError(f"{where}: no validation")
+        if record.stage == FINAL and record.seed not in clones:
+            raise ResultsError(f"{where}: no record of the clone that it began with")
+        if not study.config.settings and record.setting != (stated := Setting.stated(record.method)):
+            raise ResultsError(f"{where}: trained with {record.setting}, but its name says {stated}")
+
+
+def merge(first: Trainings, others: Iterable[Trainings]) -> Trainings:
+    """Return one study with the records of several; where a run is in two, the later one stands.
+
+    Raises:
+        ResultsError: their configurations differ, or the records do not belong together.
+    """
+    records = {_key(record): record for record in first.records}
+    for other in others:
+        if other.config != first.config:
+            raise ResultsError(f"{first.config.name}: two studies with different configurations cannot be put together")
+        records |= {_key(record): record for record in other.records}
+    found = dataclasses.replace(first, records=list(records.values()))
+    check(found)
+    return found
+
+
+def _key(record: Record) -> tuple[str, str, int, str]:
+    # A search has several runs of a method and a seed; so have two studies whose searches came to other settings.
+    label = record.setting.label if record.setting else ""
+    return record.stage, record.method, record.seed, label
+
+
+def load(path: Path) -> Trainings:
+    """Read and check.
+
+    Raises:
+        ResultsError: no such file, not JSON, or not what `save` writes; names the file.
+    """
+    study = json_files.load(Trainings, path)
+    try:
+        check(study)
+    except ResultsError as error:
+        raise ResultsError(f"{path}: {error}") from None
+    return study
+
+
+def save(study: Trainings, path: Path) -> None:
+    """Check and write; the file appears whole or not at all."""
+    check(study)
+    json_files.write_json(study, path)
+
+
+def load_folder(folder: Path) -> list[Trainings]:
+    """Read every study of a folder, `<folder>/*.json`, by name.
+
+    Raises:
+        ResultsError: there is none, or one is damaged.
+    """
+    paths = sorted(folder.glob("*.json"))
+    if not paths:
+        raise ResultsError(f"{folder}: expected files of studies, such as sokoban.json; found none")
+    return [load(path) for path in paths]

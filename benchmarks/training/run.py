@@ -1,0 +1,201 @@
+"""One training run and one score, the same for the default benchmark, `train`, the head to head and the studies.
+
+A run is a policy in an environment, trained by a method with a `TrainerConfig`, whose numbers hold setting, seed and
+budget. Its folder keeps checkpoints, so that the same call goes on where an earlier one was stopped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from agentgym.rollout import Policy
+from agentgym.trajectory import StepTable
+from baselines.evaluation import Evaluation, evaluate
+from benchmarks.config import Config
+from benchmarks.data_source import noted
+from benchmarks.processes import Progress
+from benchmarks.training.stack import (
+    EXPERT,
+    GREEDY,
+    RANDOM,
+    SAMPLED,
+    held_out_tasks,
+    make_envs,
+    make_lanes,
+    training_tasks,
+    validation_tasks,
+)
+
+if TYPE_CHECKING:
+    from baselines.config import TrainerConfig
+    from baselines.metrics import Row
+    from baselines.recipes.definition import OwnEnv, Recipe
+    from baselines.trainer import Callback, Trainer
+
+#: Stages of an iteration.
+STAGES = ("environment", "generation", "credit", "update")
+_EVALUATION_SEED = 10_000
+
+
+@dataclass(frozen=True)
+class Score:
+    """One policy on all held-out tasks.
+
+    Attributes:
+        policy: "random", "expert", "clone" or a method.
+        seed: training seed (random, expert: seed of the play).
+        mode: "greedy" or "sampled".
+        success: one character per task, "1" solved.
+        mean_return: mean sum of rewards per episode.
+        mean_length: mean number of steps per episode.
+        invalid_rate: share of steps whose action was not accepted.
+        seconds: wall seconds of training, warm start included (0 for random and expert).
+    """
+
+    policy: str
+    seed: int
+    mode: str
+    success: str
+    mean_return: float
+    mean_length: float
+    invalid_rate: float
+    seconds: float
+
+    @property
+    def share(self) -> str:
+        """The success rate in words."""
+        return f"{100 * self.success.count('1') / len(self.success):.1f} %"
+
+
+@dataclass(frozen=True)
+class KindScore:
+    """One policy on the tasks of one split, kind by kind.
+
+    Attributes:
+        policy, seed, mode: as in `Score`.
+        split: whose tasks were played.
+        won: per kind, the tasks that were solved.
+        played: per kind, the tasks that were played.
+    """
+
+    policy: str
+    seed: int
+    mode: str
+    split: str
+    won: dict[str, int]
+    played: dict[str, int]
+
+
+def train(
+    config: Config,
+    policy: Any,
+    method: Recipe,
+    training: TrainerConfig,
+    folder: Path,
+    *callbacks: Callback,
+    lanes: int = 1,
+    tensorboard: bool = True,
+) -> tuple[list[Row], Trainer]:
+    """Train a policy, or go on from the newest checkpoint of the folder.
+
+    Args:
+        config: environment, prompt and tasks.
+        policy: is trained.
+        method: gives the credit, and its own environment where it has one.
+        training: numbers of the run: setting, seed and budget.
+        folder: of the run; data noted in it or its parent are named in the log.
+        *callbacks: of the trainer.
+        lanes: into which the episodes that are played side by side are divided.
+        tensorboard: whether files for TensorBoard are written.
+
+    Returns:
+        The rows of the log, and the trainer at the end.
+    """
+    from baselines.trainer import Trainer
+
+    places = max(training.groups * training.group_size, config.validation_tasks)
+    how: dict[str, Any] = {"own": method.own_env, "training": True}
+    envs: Any = make_envs(config, places, **how) if lanes == 1 else make_lanes(config, places, lanes, **how)
+    trainer = Trainer(
+        policy, envs, method, training_tasks(config), training, validation_tasks=validation_tasks(config),
+        folder=folder, resume=True, tensorboard=tensorboard,
+    )  # fmt: skip
+    trainer.log.about = about(folder) or about(folder.parent)
+    return trainer.run(*callbacks), trainer
+
+
+def about(folder: Path) -> dict[str, str]:
+    """Return what the logs of a folder's runs say of their data, see `benchmarks.data_source`."""
+    source = noted(folder)
+    return {} if source is None else source.about
+
+
+def reporting(progress: Progress, total: int, *, tokens: bool = False) -> Callback:
+    """Return a callback that shows iterations, or reply tokens, of so many, with success and shares of time."""
+    validated = ""
+
+    def report(trainer: Trainer, table: StepTable | None, row: Row) -> None:
+        nonlocal validated
+        if "validation_greedy_success" in row:
+            validated = f", validation {100 * row['validation_greedy_success']:.0f} %"
+        words = f"rollouts {100 * row['success']:.0f} %" if "success" in row else "start"
+        shares = [f"{stage} {row[f'share_{stage}']:.0f} %" for stage in STAGES if f"share_{stage}" in row]
+        done = min(trainer.tokens, total) if tokens else int(row["iteration"])
+        progress(done, total, f"{words}{validated}{'; ' * bool(shares)}{', '.join(shares)}")
+
+    return report
+
+
+def score(
+    config: Config, policy: Policy, name: str, seed: int, mode: str, seconds: float, own: OwnEnv | None = None
+) -> tuple[Score, list[KindScore]]:
+    """Play all test tasks once, and those of the splits beside where there are kinds of tasks.
+
+    Args:
+        config: environment, prompt and tasks.
+        policy: who plays.
+        name: of the policy.
+        seed: of its training.
+        mode: "greedy" or "sampled", for policies that have a temperature.
+        seconds: of its training, for the score.
+        own: environment of its method, where that has one of its own.
+
+    Returns:
+        The score on the test tasks, and for every split the score kind by kind.
+    """
+    setup, kinds = config.setup, []
+    played = _play(config, policy, name, seed, mode, setup.test, own)
+    for split in (setup.test, *setup.beside) if setup.kinds else ():
+        beside = played if split == setup.test else _play(config, policy, name, seed, mode, split, own)
+        by_kind = beside.success_by(setup.kinds)
+        won = {label: int(success.sum()) for label, success in by_kind.items()}
+        kinds.append(KindScore(name, seed, mode, split, won, {label: each.size for label, each in by_kind.items()}))
+    summary = played.summary()
+    success = "".join("1" if won else "0" for won in played.success[:, 0])
+    found = Score(
+        name, seed, mode, success, summary["mean_return"], summary["episode_length"], summary["invalid_rate"], seconds
+    )  # fmt: skip
+    return found, kinds
+
+
+def scores(
+    config: Config, policy: Policy, name: str, seed: int, seconds: float, own: OwnEnv | None = None
+) -> tuple[list[Score], list[KindScore]]:
+    """Return the scores of greedy and of sampled play; arguments as of `score`."""
+    both = [score(config, policy, name, seed, mode, seconds, own) for mode in (GREEDY, SAMPLED)]
+    return [found for found, _ in both], [item for _, kinds in both for item in kinds]
+
+
+def _play(
+    config: Config, policy: Policy, name: str, seed: int, mode: str, split: str, own: OwnEnv | None
+) -> Evaluation:
+    temperature = None
+    if name not in (RANDOM, EXPERT):
+        temperature = 0.0 if mode == GREEDY else config.temperature
+    kind = config.setup.kinds
+    return evaluate(
+        make_envs(config, config.eval_tasks, expert=name == EXPERT, own=own), policy, held_out_tasks(config, split),
+        seed=_EVALUATION_SEED + seed, temperature=temperature, columns=(kind,) if kind else (),
+    )  # fmt: skip

@@ -1,0 +1,339 @@
+"""The trained part of the papers' studies: settings of the head to head from the same clones, without a search.
+
+A study is a row of `TRAINED`; `benchmarks.truth.studies` joins it with what is held against the truth.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+
+from baselines.environments.registry import settings_of
+from benchmarks.console import NONE
+from benchmarks.report.page import Table
+from benchmarks.report.panels import Bars, Panel
+from benchmarks.statistics import (
+    Interval,
+    independent_difference,
+    paired_difference,
+    percent,
+    points,
+    success_interval,
+)
+from benchmarks.training.head_to_head import Plan, plan_study, run_study
+from benchmarks.training.head_to_head_page import AGREEING, INTERVALS, MODES, PARTS, Cost, cost_of
+from benchmarks.training.records import FINAL, Record, Trainings
+from benchmarks.training.stack import CLONE, SAMPLED
+
+#: Folder of all runs that play the test split alone, and of those that play further ones. Studies share runs.
+_PLAIN, _SPLITS = "trained", "trained-splits"
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One setting that is trained.
+
+    Attributes:
+        setting: label of a `benchmarks.training.records.Setting`.
+        line, along: where it stands in the picture.
+        base: setting that it is compared with; "": none.
+    """
+
+    setting: str
+    line: str
+    along: str
+    base: str = ""
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What is trained from the same clones, with the head to head's runs.
+
+    Attributes:
+        env: environment.
+        arms: the settings.
+        along: what the horizontal axis of its picture is called.
+        tokens: reply tokens of a run, unless its setting says otherwise.
+        sizes: fields of `benchmarks.config.Sizes` that are not those of the environment's learning benchmark.
+        splits: names of splits by what they are called there, the test split among them: all of them are played, and
+            are the horizontal axis; {}: the test split alone.
+        shares: what is shown is where the time went, not success.
+    """
+
+    env: str
+    arms: tuple[Arm, ...]
+    along: str
+    tokens: int
+    sizes: Mapping[str, int] = field(default_factory=dict)
+    splits: Mapping[str, str] = field(default_factory=dict)
+    shares: bool = False
+
+
+#: Episodes per iteration of every trained run.
+_EPISODES = 128
+_GROUP_SIZE = 8
+
+
+def _sized(method: str) -> Iterator[Arm]:
+    for size in (2, _GROUP_SIZE, 16):
+        same = size == _GROUP_SIZE
+        setting = method if same else f"{method} groups={_EPISODES // size} group_size={size}"
+        yield Arm(setting, method, str(size), "" if same else method)
+
+
+def _budgeted(method: str) -> Iterator[Arm]:
+    yield Arm(f"{method} token_budget=25000", method, "25,000", method)
+    yield Arm(f"{method} token_budget=50000", method, "50,000", method)
+    yield Arm(method, method, "100,000")
+
+
+def _unscaled(method: str) -> Iterator[Arm]:
+    yield Arm(method, method, "group")
+    yield Arm(f"{method}:std=none", method, "none", method)
+
+
+_SCALE = "divided by the deviation of"
+#: By outcomes, by states, by graphs; with a critic, with a reward model, with continuations.
+_TIMED = ("grpo", "gigpo", "hgpo", "rewardflow", "graphgpo", "frontier", "ppo", "istar", "tree_grpo", "vine")
+_TWO = (Arm("grpo", "grpo", ""), Arm("graphgpo", "graphgpo", "", "grpo"))
+_BOARDS = functools.partial(Trained, "sokoban", tokens=100_000, sizes={"eval_tasks": 256})
+_HOUSEHOLDS = Trained(
+    "alfworld", _TWO, "split", tokens=100_000, splits={"valid_seen": "seen rooms", "valid_unseen": "unseen rooms"}
+)
+
+TRAINED: dict[str, tuple[Trained, ...]] = {
+    "seen-unseen": (_BOARDS(_TWO, "split", splits={"train": "cloned levels", "test": "new levels"}), _HOUSEHOLDS),
+    "rollout-budget": (_BOARDS((*_budgeted("grpo"), *_budgeted("graphgpo")), "reply tokens of a run"),),
+    "group-size": (_BOARDS((*_sized("grpo"), *_sized("graphgpo")), "episodes of a group"),),
+    "distance": (
+        _BOARDS((
+            Arm("rewardflow", "rewardflow", "nearest"),
+            Arm("rewardflow:aggregate=mean", "rewardflow", "mean", "rewardflow"),
+        ), "distance"),
+    ),
+    "normalisation": (_BOARDS((*_unscaled("grpo"), *_unscaled("gigpo"), *_unscaled("graphgpo")), _SCALE),),
+    "share-of-time": (_BOARDS(tuple(Arm(method, method, "") for method in _TIMED), "method", shares=True),),
+}  # fmt: skip
+
+
+def plan_of(trained: Trained, model: str, seeds: Sequence[int], *, tokens: int = 0, quick: bool = False) -> Plan:
+    """Return what is to be run.
+
+    Args:
+        trained: the part.
+        model: "tiny", "smollm2", or a model's folder or hub name.
+        seeds: training seeds.
+        tokens: of a run, for settings that do not say it; 0: the study's number.
+        quick: everything tiny, and of the settings the first two.
+    """
+    row, arms = settings_of(trained.env), trained.arms[:2] if quick else trained.arms
+    beside = [split for split in trained.splits if split != row.played_by(model).setup.test]
+    return plan_study(
+        row, model, [arm.setting for arm in arms], seeds,
+        tokens=None if quick else tokens or trained.tokens, settings=0, points=1, beside=beside, changes=trained.sizes,
+        quick=quick,
+    )  # fmt: skip
+
+
+def run_trained(plan: Plan, out: Path, *, processes: int, console: Console) -> Trainings:
+    """Run what is not finished yet, and return this plan's records alone; arguments and errors as `run_study`."""
+    place = out / (_SPLITS if plan.config.learning.setup.beside else _PLAIN)
+    return only(run_study(plan, place, processes=processes, console=console), plan.methods, plan.seeds)
+
+
+def only(trainings: Trainings, methods: Sequence[str], seeds: Sequence[int]) -> Trainings:
+    """Return the records of some methods and seeds, and of their clones."""
+    kept = [
+        record for record in trainings.records
+        if record.seed in seeds and (record.stage == CLONE or record.method in methods)
+    ]  # fmt: skip
+    return dataclasses.replace(trainings, records=kept)
+
+
+def parts(name: str, found: Sequence[Trainings]) -> list[tuple[Trained, Trainings]]:
+    """Return what was trained, each with its description: that of its environment and its splits."""
+    pairs = []
+    for trainings in found:
+        setup = trainings.config.learning.setup
+        env, splits = settings_of(trainings.config.learning.env).name, {setup.test, *setup.beside}
+        alike = (each for each in TRAINED[name] if each.env == env and splits == ({*each.splits} or {setup.test}))
+        pairs += [(each, trainings) for each in alike]
+    return pairs
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One setting in one mode of play, on one split.
+
+    Attributes:
+        line, along: where it stands in the picture; the clone's line is "clone", and it stands everywhere.
+        mode: "sampled" or "greedy".
+        seeds: how many.
+        success: with a 95 % interval, for new seeds and new tasks; of one seed for new tasks.
+        less_base: less the setting that it is compared with, paired over the seeds of both; None: there is none.
+        less_clone: less its clones; None for clones.
+    """
+
+    line: str
+    along: str
+    mode: str
+    seeds: int
+    success: Interval
+    less_base: Interval | None
+    less_clone: Interval | None
+
+
+def outcomes(trained: Trained, trainings: Trainings, mode: str) -> list[Outcome]:
+    """Compute all outcomes in one mode: the clone's, then the settings' in their order.
+
+    Where splits are compared, each has one outcome per split, and nothing is a setting's base.
+    """
+    clones = {record.seed: record for record in trainings.of(CLONE, CLONE)}
+    test = trainings.config.learning.setup.test
+    # A study on one split has no name for it.
+    splits = trained.splits or {test: ""}
+    found = []
+    for split, name in splits.items():
+        base = [_played(clone, split, test, mode) for clone in clones.values()]
+        found.append(Outcome(CLONE, name, mode, len(base), success_interval(base), None, None))
+    for arm in trained.arms:
+        records = trainings.of(arm.setting, FINAL)
+        for split, name in splits.items() if records else ():
+            own = [_played(record, split, test, mode) for record in records]
+            less = [_played(clones[record.seed], split, test, mode) for record in records]
+            found.append(
+                Outcome(
+                    arm.line, name or arm.along, mode, len(own), success_interval(own),
+                    None if trained.splits else _less(arm, records, trainings, mode), paired_difference(own, less),
+                )
+            )  # fmt: skip
+    return found
+
+
+def _less(arm: Arm, records: Sequence[Record], trainings: Trainings, mode: str) -> Interval | None:
+    """A setting less its base, with the seeds that both were trained with."""
+    bases = {record.seed: record for record in trainings.of(arm.base, FINAL)} if arm.base else {}
+    both = [record for record in records if record.seed in bases]
+    if not both:
+        return None
+    return paired_difference(
+        [record.test[mode] for record in both], [bases[record.seed].test[mode] for record in both]
+    )  # fmt: skip
+
+
+def _played(record: Record, split: str, test: str, mode: str) -> str:
+    return record.test[mode] if split == test else record.beside[split][mode]
+
+
+def costs(trained: Trained, trainings: Trainings) -> dict[str, Cost]:
+    """Return what every setting that was trained took."""
+    found = {arm.setting: trainings.of(arm.setting, FINAL) for arm in trained.arms}
+    return {setting: cost_of(records) for setting, records in found.items() if records}
+
+
+def tables(name: str, found: Sequence[Trainings]) -> list[Table]:
+    """Return the tables of what a study trained."""
+    return [
+        _costs(trained, trainings) if trained.shares else _outcomes(trained, trainings)
+        for trained, trainings in parts(name, found)
+    ]
+
+
+def _outcomes(trained: Trained, trainings: Trainings) -> Table:
+    by_mode = {mode: outcomes(trained, trainings, mode) for mode in MODES}
+    if trained.splits:
+        return _splits(trained, trainings, by_mode)
+    heads = [
+        "setting",
+        trained.along,
+        "seeds",
+        *(f"{mode} %" for mode in MODES),
+        *(f"{mode} - clone" for mode in MODES),
+    ]
+    heads += [f"{mode} - base" for mode in MODES]
+    lines = []
+    for pair in zip(*by_mode.values(), strict=True):
+        first = pair[0]
+        line = [first.line, first.along or NONE, str(first.seeds)]
+        line += [percent(each.success) for each in pair]
+        line += [points(each.less_clone) for each in pair]
+        lines.append([*line, *(points(each.less_base) for each in pair)])
+    bases = dict.fromkeys(arm.along for arm in trained.arms if any(arm.setting == other.base for other in trained.arms))
+    return Table(
+        trainings.config.name, heads, lines, f"{_caption(trainings)} Base: the same line at {', '.join(bases)}."
+    )
+
+
+def _splits(trained: Trained, trainings: Trainings, by_mode: dict[str, list[Outcome]]) -> Table:
+    names = list(trained.splits.values())
+    heads = ["policy", "seeds", *(f"{mode}, {name} %" for mode in MODES for name in names)]
+    heads += [f"{mode}: {names[0]} - {names[-1]}" for mode in MODES]
+    lines = []
+    for line in dict.fromkeys(each.line for each in by_mode[SAMPLED]):
+        rows = {mode: {each.along: each for each in found if each.line == line} for mode, found in by_mode.items()}
+        cells = [line, str(rows[SAMPLED][names[0]].seeds)]
+        cells += [percent(rows[mode][name].success) for mode in MODES for name in names]
+        for mode in MODES:
+            first, last = rows[mode][names[0]].success, rows[mode][names[-1]].success
+            cells.append(points(independent_difference(first, last)))
+        lines.append(cells)
+    return Table(trainings.config.name, heads, lines, _caption(trainings))
+
+
+def _caption(trainings: Trainings) -> str:
+    learning = trainings.config.learning
+    return (
+        f"{trainings.config.name}: success on {learning.eval_tasks} tasks of a split in percent, with {INTERVALS}; "
+        "differences in percentage points, paired task by task and seed by seed, but for those of two splits. "
+        f"{AGREEING} Sampled play at temperature {learning.temperature:g}. "
+        f"{trainings.config.token_budget:,} reply tokens per run where nothing else is said; "
+        f"per iteration {learning.groups} tasks x {learning.group_size} episodes; clones read {learning.clone_tasks} "
+        "expert episodes."
+    )
+
+
+def _costs(trained: Trained, trainings: Trainings) -> Table:
+    found = costs(trained, trainings)
+    spent = [part for part in PARTS if any(part in cost.shares for cost in found.values())]
+    heads = ["environment", "method", "seeds", "iterations", "s per iteration", *(f"{part} %" for part in spent)]
+    lines = [
+        [
+            trainings.config.name, method, str(cost.runs), f"{cost.iterations:.0f}", f"{cost.iteration_seconds:.2f}",
+            *(f"{100 * cost.shares[part]:.1f}" if part in cost.shares else NONE for part in spent),
+        ]
+        for method, cost in found.items()
+    ]  # fmt: skip
+    return Table(
+        trainings.config.name,
+        heads,
+        lines,
+        "Shares of the wall time of training, without validation; means over seeds.",
+    )
+
+
+def panels(name: str, found: Sequence[Trainings]) -> tuple[list[Panel], list[Bars]]:
+    """Return the panels of what a study trained: success over its settings, and shares of time."""
+    drawn, bars = list[Panel](), list[Bars]()
+    for trained, trainings in parts(name, found):
+        if trained.shares:
+            shares = {method: cost.shares for method, cost in costs(trained, trainings).items()}
+            bars.append(Bars(trainings.config.name, "share of training [%]", shares))
+            continue
+        lines: dict[str, dict[str, Interval]] = {}
+        places = list(dict.fromkeys(arm.along for arm in trained.arms))
+        for each in outcomes(trained, trainings, SAMPLED):
+            # The clone has no place of its own where all runs play the same tasks: it stands everywhere.
+            for place in [each.along] if each.along else places:
+                lines.setdefault(each.line, {})[place] = _percent(each.success)
+        title = f"{trainings.config.name}: trained, sampled play"
+        drawn.append(Panel(title, trained.along, "success [%]", lines))
+    return drawn, bars
+
+
+def _percent(interval: Interval) -> Interval:
+    return Interval(100 * interval.mean, 100 * interval.low, 100 * interval.high)

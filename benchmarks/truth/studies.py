@@ -1,0 +1,316 @@
+"""The papers' smaller questions: each is held against the truth, trained, or both; `benchmarks.run study NAME`.
+
+What is held against the true worth of steps is in `benchmarks.truth.papers`, what is trained in
+`benchmarks.training.studies`. A folder holds
+
+    <name>.json     what a study found: its tables, picture and page are made of it
+    <name>/         the part that trains nothing
+    trained/, trained-splits/   runs of all studies, see `benchmarks.training.head_to_head`
+    clones/         policies that were cloned because `--model` named one
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from agentgym.outside.files import write_file
+from baselines.environments.registry import settings_of
+from baselines.environments.settings import TINY
+from benchmarks import json_files
+from benchmarks.config import make_config
+from benchmarks.console import explained, parse_seeds, say, telling
+from benchmarks.json_files import ResultsError
+from benchmarks.machine import usable_cores
+from benchmarks.report import assemble
+from benchmarks.report.markdown import filled, markdown_table, replaced
+from benchmarks.report.page import Page, Table, print_page
+from benchmarks.report.panels import draw
+from benchmarks.training import options, records
+from benchmarks.training.head_to_head import Plan
+from benchmarks.training.learning import cloned
+from benchmarks.training.options import SIZES, WHAT, WHERE, check_model, of
+from benchmarks.training.records import Trainings, load_folder
+from benchmarks.training.stack import holds_model, learned_config
+from benchmarks.training.studies import TRAINED as TRAINED_PARTS
+from benchmarks.training.studies import only, plan_of, run_trained
+from benchmarks.training.studies import panels as trained_panels
+from benchmarks.training.studies import tables as trained_tables
+from benchmarks.truth import papers
+from benchmarks.truth.papers import AgainstFound, environments, make_against, run_against
+
+VERSION = 1
+#: The parts of a study.
+AGAINST, TRAINED = "against", "trained"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a study found: the whole file.
+
+    Attributes:
+        version: of the format.
+        study: its name.
+        against: the part without training; None: not run.
+        trained: the part with training, per environment; without settings that belong to other studies.
+    """
+
+    version: int
+    study: str
+    against: AgainstFound | None
+    trained: list[Trainings]
+
+
+def load(path: Path) -> Found:
+    """Read and check.
+
+    Raises:
+        ResultsError: no such file, not JSON, not a study's, or of another version; names the file.
+    """
+    found = json_files.load(Found, path)
+    if found.version != VERSION:
+        raise ResultsError(f"{path}: this code reads version {VERSION}, got {found.version}; run the study again")
+    for trained in found.trained:
+        try:
+            records.check(trained)
+        except ResultsError as error:
+            raise ResultsError(f"{path}: {error}") from None
+    return found
+
+
+@dataclass(frozen=True)
+class PaperStudy:
+    """One study: the rows of its name in `benchmarks.truth.papers.AGAINST` and `benchmarks.training.studies.TRAINED`.
+
+    Attributes:
+        name: of the command, the page and the files.
+        question: in one sentence.
+    """
+
+    name: str
+    question: str
+
+    @property
+    def command(self) -> Callable[..., None]:
+        """The typer command."""
+
+        def command(
+            quick: options.Quick = False,
+            part: Annotated[
+                str | None,
+                of(
+                    WHAT,
+                    "[bold]against[/]: only what is held against the truth; [bold]trained[/]: only training.",
+                ),
+            ] = None,
+            model: Annotated[
+                str | None,
+                of(
+                    WHAT,
+                    "[bold]smollm2[/], another model's folder or hub name, or a job folder of the default benchmark: "
+                    "it is trained, and its clone (or the job's policy) plays what is held against the truth. Default: "
+                    "a tiny policy is trained, scripted players play.",
+                ),
+            ] = None,
+            seeds: Annotated[str | None, of(WHAT, "Training seeds. Default: 0-2; quick: 0.")] = None,
+            tokens: Annotated[
+                int | None, of(SIZES, "Reply tokens of a run whose setting does not name them.", min=1)
+            ] = None,
+            tasks: Annotated[int | None, of(SIZES, "Tasks that are held against the truth.", min=2)] = None,
+            seed: Annotated[int, of(WHAT, "Of episodes and intervals of the part without training.", min=0)] = 0,
+            jobs: options.Jobs = None,
+            page: Annotated[
+                Path | None, of(WHERE, "Also write tables and picture into this Markdown page, between its marks.")
+            ] = None,
+            rebuilt: Annotated[
+                Path | None,
+                of(WHERE, "Run nothing: read what this folder holds of the study, a head to head's too.", "--from"),
+            ] = None,
+            out: options.Out = None,
+        ) -> None:
+            """Answer one of the papers' smaller questions: against the true worth of steps, and by training.
+
+            Prints the tables, and writes [bold]NAME.json[/], [bold]NAME.md[/] and [bold]NAME.png[/]. Ctrl-C and the
+            same command again: what is finished is kept, and studies share their trained runs.
+            """
+            console = Console()
+            place = out or rebuilt or _folder(model, quick=quick)
+            with explained("stopped; the same command continues where it was", "What is finished is kept."):
+                if part not in (None, AGAINST, TRAINED):
+                    raise typer.BadParameter(f"expected {AGAINST} or {TRAINED}, got {part!r}", param_hint="--part")
+                if rebuilt:
+                    if quick or any(given is not None for given in (part, model, seeds, tokens, tasks, jobs)):
+                        raise typer.BadParameter("nothing is run: leave out what says how", param_hint="--from")
+                    found = found_in(self, rebuilt)
+                else:
+                    numbers = parse_seeds(seeds or ("0" if quick else "0-2"))
+                    record = place / f"{self.name}.json"
+                    # A folder has one configuration, so what the other part found there stands beside this one.
+                    before = load(record) if part and record.exists() else Found(VERSION, self.name, None, [])
+                    against, trained = None, list[Trainings]()
+                    if part != TRAINED:
+                        against = _against(self.name, place, console, quick, model, tasks or 0, seed)
+                    if part != AGAINST:
+                        plans = _plans(self, model, numbers, tokens or 0, quick)
+                        processes = jobs or (1 if quick else usable_cores())
+                        trained = [run_trained(each, place, processes=processes, console=console) for each in plans]
+                    if against is None and not trained:
+                        whose = f" for {model}" if model else ""
+                        raise ResultsError(f"{self.name}: nothing to run, it has no such part{whose}")
+                    found = Found(VERSION, self.name, against or before.against, trained or before.trained)
+                    json_files.write_json(found, record)
+                print_page(page_of(self, found), console)
+                for path in write_report(self, found, place, page):
+                    say(console, f"written: {path}")
+            if quick:
+                say(console, "A smoke test: that everything works, not an answer.", "yellow")
+
+        return command
+
+
+def _folder(model: str | None, *, quick: bool) -> Path:
+    """Where results go by default: who plays and is trained is a configuration, and each has a folder of its own.
+
+    >>> _folder("runs/webshop/clone-seed0", quick=True).as_posix()
+    'runs/studies-quick-runs-webshop-clone-seed0'
+    """
+    words = ["studies", *(["quick"] if quick else [])]
+    if model is not None:
+        words.append(re.sub(r"[^\w.]+", "-", model).strip("-."))
+    return Path("runs") / "-".join(words)
+
+
+def _against(
+    name: str, place: Path, console: Console, quick: bool, model: str | None, tasks: int, seed: int
+) -> AgainstFound | None:
+    """Run the part without training, where there is one; with a clone of the model, or the policy of its job."""
+    if name not in papers.AGAINST:
+        return None
+    models: dict[str, Path] = {}
+    if model is not None and _is_job(model):
+        models[settings_of(learned_config(Path(model)).env).name] = Path(model)
+    elif model is not None:
+        weights, envs = check_model(model), environments(name)
+        with telling(console, "cloning") as tell:
+            for env in envs[:1] if quick else envs:
+                row = settings_of(env)
+                played = row.played_by(weights)
+                learning = make_config(
+                    row, methods=["grpo"], seeds=[0], model=weights, history=None,
+                    sizes=played.quick if quick else played.full,
+                )  # fmt: skip
+                models[env] = cloned(learning, place / "clones" / f"{env}-{Path(model).name}", 0, tell)
+    return run_against(make_against(name, quick=quick, models=models, tasks=tasks, seed=seed), place / name, console)
+
+
+def _plans(study: PaperStudy, model: str | None, seeds: Sequence[int], tokens: int, quick: bool) -> list[Plan]:
+    """What is trained; the policy of a job is trained where it was trained before."""
+    trained = TRAINED_PARTS.get(study.name, ())
+    chosen, weights = trained[:1] if quick else trained, check_model(TINY)
+    if model is not None and _is_job(model):
+        weights, env = str(Path(model) / "model"), settings_of(learned_config(Path(model)).env).name
+        chosen = tuple(each for each in trained if each.env == env)
+    elif model is not None:
+        weights = check_model(model)
+    return [plan_of(each, weights, seeds, tokens=tokens, quick=quick) for each in chosen]
+
+
+def _is_job(model: str) -> bool:
+    return holds_model(Path(model) / "model")
+
+
+def found_in(study: PaperStudy, folder: Path) -> Found:
+    """Return what a folder holds of a study: its own file, or the runs of a head to head that it would train.
+
+    Raises:
+        ResultsError: it holds neither, or a file is damaged.
+    """
+    path = folder / f"{study.name}.json"
+    names = {trained.env for trained in TRAINED_PARTS.get(study.name, ())}
+    if path.is_file() or not any((folder / f"{name}.json").is_file() for name in names):
+        return load(path)
+    wanted = [arm.setting for trained in TRAINED_PARTS.get(study.name, ()) for arm in trained.arms]
+    return Found(VERSION, study.name, None, [
+        only(each, wanted, [record.seed for record in each.records])
+        for each in load_folder(folder) if each.config.name in names
+    ])  # fmt: skip
+
+
+def write_report(study: PaperStudy, found: Found, out: Path, page: Path | None = None) -> list[Path]:
+    """Write `<out>/<name>.md` and `<out>/<name>.png`, and return what was written.
+
+    Args:
+        study: its description.
+        found: what it found.
+        out: folder, created when missing.
+        page: a Markdown page; what stands between its lines `<!-- <name> -->` and `<!-- end of <name> -->` is replaced,
+            and the picture goes to the folder images beside the page's own folder.
+
+    Raises:
+        ResultsError: the page has no such lines.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    picture = out / f"{study.name}.png" if page is None else page.parent.parent / "images" / picture_name(study)
+    picture.parent.mkdir(parents=True, exist_ok=True)
+    drawn, bars = trained_panels(study.name, found.trained)
+    against = [] if found.against is None else list(papers.panels(found.against))
+    assemble.write_picture(draw([*against, *drawn], bars), picture)
+    if page is None:
+        path = out / f"{study.name}.md"
+        write_file(path, section(study, found, picture.name).encode())
+        return [path, picture]
+    text = section(study, found, f"../images/{picture.name}")
+    write_file(page, replaced(page.read_text(encoding="utf-8"), study.name, text).encode())
+    return [picture, page]
+
+
+def picture_name(study: PaperStudy) -> str:
+    """Return the name of a study's picture in the folder of pictures."""
+    return f"study_{study.name.replace('-', '_')}.png"
+
+
+def section(study: PaperStudy, found: Found, picture: str) -> str:
+    """Return the part of a page that the numbers make: tables with what they are, and the picture."""
+    pieces = []
+    for table in tables(study, found):
+        pieces += [markdown_table(table.heads, table.texts), filled(table.caption)]
+    machines = [each.machine for each in (found.against, *found.trained) if each is not None]
+    made = dict.fromkeys(f"{machine.hardware}, {machine.software}" for machine in machines)
+    pieces.append(f"![{study.question}]({picture})")
+    pieces.append(filled(f"Measured on {'; '.join(made)}."))
+    return "\n\n".join(pieces) + "\n"
+
+
+def page_of(study: PaperStudy, found: Found) -> Page:
+    """The tables as a page for the terminal."""
+    return Page(study.question, study.question, tables(study, found))
+
+
+def tables(study: PaperStudy, found: Found) -> list[Table]:
+    """Return all tables of a study, those of the part without training first."""
+    return [
+        *([] if found.against is None else papers.tables(found.against)),
+        *trained_tables(study.name, found.trained),
+    ]
+
+
+STUDIES: dict[str, PaperStudy] = {
+    name: PaperStudy(name, question)
+    for name, question in {
+        "seen-unseen": "Does what is learned hold where training never was?",
+        "rollout-budget": "What do more rollouts of a task, or of a whole training, bring?",
+        "group-size": "How many episodes should a group have, where the number of episodes is given?",
+        "distance": "Is a state worth what its nearest success says, or what all successes say in the mean?",
+        "normalisation": "Should advantages be divided by a standard deviation?",
+        "cosine-threshold": "From which similarity on should texts count as one state?",
+        "adverts": "What do adverts between the lines of a page do to credit that compares states?",
+        "graph-statistics": "What do the graphs of a group look like, and what is there to compare?",
+        "share-of-time": "Where does the time of training go, and how much of it is credit?",
+    }.items()
+}

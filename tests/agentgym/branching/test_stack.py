@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import pickle
+from functools import partial
+from typing import Any
+
+import gymnasium as gym
+import pytest
+from gymnasium.utils import EzPickle
+from gymnasium.wrappers import OrderEnforcing, RecordEpisodeStatistics, TimeLimit, TransformReward
+
+from agentgym.branching import BranchingWrapper, restore, resume, snapshot
+from agentgym.core import TextSpace
+from tests.corridor import CorridorEnv
+from wrappers import (
+    DiscreteActions,
+    GraphShaping,
+    InvalidActionPenalty,
+    ProcessReward,
+    PromptWindow,
+    ReplyParser,
+    TaskGraphs,
+    Transcript,
+)
+
+REPLIES = ("<action>right</action>", "nothing", "<action>jump</action>", "<action>left</action>")
+AFTER = ("<action>left</action>", "nothing")
+
+
+class Stairs(gym.Env[str, str]):
+    """A plain environment: up, down, and a step that is drawn; all in attributes."""
+
+    observation_space = action_space = gym.spaces.Text(9)
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+        self.me = self
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> tuple[str, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.height, self.seen = 0, []
+        return "0", {}
+
+    def step(self, action: str) -> tuple[str, float, bool, bool, dict[str, Any]]:
+        assert self.me is self
+        self.height += {"up": 1, "down": -1}.get(action, int(self.np_random.integers(-9, 10)))
+        self.seen.append(self.height)
+        return str(self.height), float(sum(self.seen)), False, False, {}
+
+
+class Counting(gym.Wrapper[str, str, str, str]):
+    """Somebody else's: rewards grow with the steps."""
+
+    def __init__(self, env: gym.Env[str, str]) -> None:
+        super().__init__(env)
+        self.times = {"steps": 0}
+
+    def step(self, action: str) -> Any:
+        self.times["steps"] += 1
+        observation, reward, *rest = self.env.step(action)
+        return observation, reward + self.times["steps"], *rest
+
+
+class Saving(Stairs):
+    """Saves itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.numbers = (number for number in ())  # cannot be copied, and is its own business
+
+    def snapshot(self) -> Any:
+        return self.height, tuple(self.seen)
+
+    def restore(self, state: Any) -> None:
+        self.height, self.seen = state[0], list(state[1])
+
+
+def play(env: Any, actions: tuple[str, ...]) -> list[Any]:
+    return [env.step(action) for action in actions]
+
+
+def stack(kind: Any = PromptWindow, graphs: TaskGraphs | None = None) -> Any:
+    env: Any = OrderEnforcing(TimeLimit(CorridorEnv(), 6))
+    env = GraphShaping(InvalidActionPenalty(ReplyParser(env)), gamma=0.9, graphs=graphs)
+    env = kind(env, instructions=False)
+    return ProcessReward(env, lambda steps: [float(len(str(steps[0].messages)))], kind="value", gamma=0.9)
+
+
+@pytest.mark.parametrize("kind", [partial(PromptWindow, history=None), Transcript])
+@pytest.mark.parametrize("before", range(4))
+def test_our_wrappers_go_on_from_where_they_stood(kind: Any, before: int) -> None:
+    graphs = TaskGraphs()
+    env = stack(kind, graphs)
+    now = env.reset(seed=3, options={"index": 2})
+    for action in REPLIES[:before]:
+        step = env.step(action)
+        now = step[0], step[-1]
+    saved, grown = pickle.loads(pickle.dumps(env.snapshot())), graphs.state_dict()
+    on = repr(play(env, AFTER)), repr([env.reset() for _ in range(5)])
+    for other in (env, stack(kind, graphs)):
+        graphs.load_state_dict(grown)
+        assert repr(other.restore(saved)) == repr(now)
+        assert (repr(play(other, AFTER)), repr([other.reset() for _ in range(5)])) == on
+
+
+def test_the_time_limit_of_make_is_part_of_it_and_a_seed_replaces_what_is_drawn() -> None:
+    env = TimeLimit(CorridorEnv(), 2)
+    env.reset(seed=0)
+    env.step("jump")
+    saved = snapshot(env)
+    assert env.step("jump")[3]
+    restore(env, saved)
+    assert env.step("jump")[3]
+    tasks = []
+    for seed in (None, 5, 5):
+        restore(env, saved, seed)
+        tasks.append([env.reset()[1]["task_id"] for _ in range(20)])
+    assert tasks[0] != tasks[1] == tasks[2]
+
+
+def test_pictures_numbers_and_functions_of_observations_are_shown_again() -> None:
+    env = gym.wrappers.TransformObservation(DiscreteActions(CorridorEnv()), str.upper, TextSpace())
+    env.reset(seed=0, options={"index": 2})
+    saved = snapshot(env)
+    env.step(1)
+    assert restore(env, saved)[0] == "CELL 2"
+    assert env.step(0)[0] == "CELL 1"
+
+
+@pytest.mark.parametrize("make", [Stairs, Saving])
+def test_a_plain_environment_is_continued_with_all_its_wrappers(make: Any) -> None:
+    one, other = (TimeLimit(Counting(make()), 5) for _ in range(2))
+    one.reset(seed=1)
+    other.reset(seed=2)
+    play(one, ("up", "?", "up"))
+    saved = pickle.loads(pickle.dumps(snapshot(one)))
+    on = play(one, ("down", "?"))
+    assert on[-1][3]
+    for env in (other, one, other):
+        resume(env, saved)
+        assert play(env, ("down", "?")) == on
+    assert one.unwrapped.me is one.unwrapped  # type: ignore[attr-defined]
+    assert other.unwrapped.me is other.unwrapped  # type: ignore[attr-defined]
+    drawn = []
+    for seed in (8, 8, None):
+        resume(one, saved, seed)
+        drawn.append(play(one, ("?", "?")))
+    assert drawn[0] == drawn[1] != drawn[2]
+
+
+def test_what_cannot_be_saved_is_named() -> None:
+    class Open(Stairs):
+        def __init__(self) -> None:
+            super().__init__()
+            self.file = (number for number in ())
+
+    class Slots(Stairs):
+        __slots__ = ("hidden",)
+
+    class Around(Stairs):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = Rebuilt()
+
+    class Rebuilt(Stairs, EzPickle):
+        pass
+
+    cases = ((Open, "attributes cannot be copied: TypeError"), (Slots, "in __slots__"), (Around, "holds an EzPickle"))
+    for make, reason in cases:
+        env = TimeLimit(make(), 5)
+        env.reset()
+        with pytest.raises(
+            TypeError, match=f"{make.__name__} cannot be saved .*{reason}.*give the environment's class"
+        ):
+            snapshot(env)
+    rebuilt = TimeLimit(Rebuilt(), 5)  # whose pickle would be a new one
+    rebuilt.reset(seed=0)
+    rebuilt.step("up")
+    saved = snapshot(rebuilt)
+    rebuilt.step("up")
+    resume(rebuilt, saved)
+    assert rebuilt.step("up")[0] == "2"
+
+
+def test_wrong_use_says_what_was_expected() -> None:
+    env: Any = InvalidActionPenalty(CorridorEnv())
+    env.reset(seed=0)
+    saved = env.snapshot()
+    with pytest.raises(TypeError, match=r"expected what snapshot\(\) returned, got dict"):
+        env.restore({})
+    with pytest.raises(
+        ValueError, match="of a stack of CorridorEnv in InvalidActionPenalty, the environment is one of"
+    ):
+        restore(env.env, saved)
+    other = RecordEpisodeStatistics(CorridorEnv())
+    other.reset(seed=0)
+    with pytest.raises(TypeError, match="RecordEpisodeStatistics does not say what it shows"):
+        restore(other, snapshot(other))
+    resume(other, snapshot(other))
+    worth_twice = TransformReward(CorridorEnv(), lambda reward: 2 * reward)
+    worth_twice.reset(seed=0)
+    assert restore(worth_twice, snapshot(worth_twice))[0] == worth_twice.unwrapped.observe()  # type: ignore[attr-defined]
+
+
+def test_a_wrapper_of_ones_own_says_what_it_knows_and_shows() -> None:
+    class Steps(BranchingWrapper, gym.Wrapper[str, str, str, str]):
+        steps = 0
+
+        def step(self, action: str) -> Any:
+            self.steps += 1
+            return self.env.step(action)
+
+        def get_state(self) -> int:
+            return self.steps
+
+        def set_state(self, state: int) -> None:
+            self.steps = state
+
+        def shown(self, observation: Any, info: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+            return f"{self.steps}: {observation}", info
+
+    env = Steps(CorridorEnv())
+    env.reset(options={"index": 2})
+    env.step("right")
+    saved = env.snapshot()
+    env.step("left")
+    assert env.restore(saved)[0] == "1: cell 3"

@@ -1,0 +1,248 @@
+"""The desk as an environment: tasks, rewards, ends, expert and player."""
+
+import json
+from collections import Counter
+from itertools import count
+
+import numpy as np
+import pytest
+
+from agentgym.telecom.env import MOST_ERRORS, TelecomEnv
+from agentgym.telecom.expert import Expert
+from agentgym.telecom.player import TelecomPlayer
+from agentgym.telecom.rules import TOOLS, call, solved, synchronise
+from agentgym.telecom.state import World
+from agentgym.telecom.tasks import KINDS, GeneratedDesk, Task, open_desk
+from tests.oracles import oracle
+
+DESK = GeneratedDesk((1, 4), tuple(KINDS), 1000, True)
+
+
+def desks() -> list:
+    return [DESK, open_desk(str(oracle("tau2", "official")))]
+
+
+def solve(task: Task) -> tuple:
+    """The expert's calls, which are played: none is an error, and everything holds after them."""
+    world = World(task.start)
+    plan = Expert(task).plan(world, task.actions)
+    assert plan is not None
+    assert world.snapshot() == task.start
+    for each in plan[:-1]:
+        assert call(world, each.name, each.arguments)[1] is False
+    assert all(solved(world, task.assertions))
+    return plan
+
+
+def test_splits_share_no_set_of_faults_and_the_hard_one_has_more() -> None:
+    sets = {split: {DESK.by_index(split, i)[1:3] for i in range(200)} for split in DESK.splits}
+    assert not sets["train"] & sets["valid"]
+    assert not sets["train"] & sets["test"]
+    assert not sets["valid"] & sets["test"]
+    assert min(len(faults) for _, faults in sets["test_hard"]) == 5
+    assert max(len(faults) for split in ("train", "valid", "test") for _, faults in sets[split]) == 4
+
+
+@pytest.mark.parametrize("split", DESK.splits)
+def test_every_generated_case_is_broken_and_can_be_solved(split: str) -> None:
+    for index in range(150):
+        task = DESK.by_index(split, index)
+        assert task.actions or not all(solved(World(task.start), task.assertions))
+        assert len(solve(task)) <= 2 * len(task.faults) + 4
+
+
+def test_the_expert_never_needs_more_calls_than_the_published_ones() -> None:
+    desk = open_desk(str(oracle("tau2", "official")))
+    published = desk.files.tasks()
+    for task_id in desk.ids("base"):
+        task = desk.by_id(task_id, None)
+        assert len(solve(task)) <= len(published[task_id].actions) + (not task.actions)
+
+
+def naive(task: Task) -> int:
+    """The fewest calls by breadth-first search over whole states, with every call that changes something."""
+    expert, start = Expert(task), World(task.start)
+    level, seen = [task.start], {repr(start.snapshot()[:-1])}
+    for depth in count(1):
+        following = []
+        for values in level:
+            world = World(values)
+            if all(solved(world, task.assertions)):
+                return depth  # with the call that ends the episode
+            for each in expert._candidates(world):
+                world.load(values)
+                try:
+                    TOOLS[each.name].function(world, **each.arguments)
+                except ValueError:
+                    continue
+                synchronise(world)
+                key = repr(world.snapshot()[:-1])
+                if key not in seen:
+                    seen.add(key)
+                    following.append(world.snapshot())
+        level = following
+    raise AssertionError
+
+
+@pytest.mark.slow
+def test_the_expert_is_as_short_as_breadth_first_search() -> None:
+    rng, tried = np.random.default_rng(0), Counter()
+    for index in range(30):
+        task = DESK.by_index("train", index)
+        if len(task.faults) > 2 or task.actions:
+            continue
+        # Also from states that nobody would seek: a few calls at random.
+        world = World(task.start)
+        candidates = Expert(task)._candidates(world)
+        for number in rng.integers(len(candidates), size=2):
+            call(world, candidates[number].name, candidates[number].arguments)
+        for start in (task.start, world.snapshot()):
+            here = task._replace(start=start)
+            plan = Expert(here).plan(World(start), ())
+            if plan is not None:
+                assert len(plan) == naive(here), (task.id, plan)
+                tried[len(plan)] += 1
+    assert sum(tried.values()) >= 15
+
+
+def test_the_fair_player_closes_every_base_case_and_every_generated_one() -> None:
+    for env, tasks in (
+        (TelecomEnv(), [{"split": split, "index": i} for split in DESK.splits for i in range(60)]),
+        (TelecomEnv(data=oracle("tau2", "official")), None),
+    ):
+        for options in tasks or [{"task_id": each} for each in env.task_ids("base")]:
+            (observation, info), player, over = env.reset(options=options), TelecomPlayer(), False
+            while not over:
+                observation, _, over, _, info = env.step(player.act(observation, info["admissible_actions"]))
+                assert info["is_action_valid"]
+            assert info["won"], options
+
+
+def begun(**options: object) -> tuple[TelecomEnv, dict]:
+    env = TelecomEnv(**options)
+    return env, env.reset(options={"split": "train", "index": 1})[1]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        '{"name": "check_sim_status", "arguments": {}}',
+        'I look first.\n<tool_call>\n{"name": "check_sim_status", "arguments": {}}\n</tool_call>',
+        "check_sim_status()",
+    ],
+)
+def test_three_forms_of_a_call(command: str) -> None:
+    env, _ = begun()
+    observation, _, _, _, info = env.step(command)
+    assert info["is_action_valid"]
+    assert "SIM card" in observation
+
+
+def test_of_several_calls_the_first_is_made_or_all() -> None:
+    both = "check_sim_status()\ncheck_wifi_status()"
+    assert "Wi-Fi" not in begun()[0].step(both)[0]
+    assert "SIM" in (shown := begun(several=True)[0].step(both)[0])
+    assert shown.endswith("Wi-Fi is turned OFF.")
+
+
+@pytest.mark.parametrize(
+    "action", ["", "hello", "{", "nope()", 'get_customer_by_id(customer_id="C9")', "check_sim_status(x=1)"]
+)
+def test_what_cannot_be_done_is_an_invalid_action_that_says_why(action: str) -> None:
+    env, before = begun()
+    observation, reward, over, _, info = env.step(action)
+    assert observation.startswith("Error: ")
+    assert (reward, over, info["is_action_valid"]) == (0.0, False, False)
+    assert info["state_key"] == before["state_key"]
+
+
+def test_ten_errors_lose_the_case() -> None:
+    env, _ = begun()
+    ends = [env.step("nonsense")[2] for _ in range(MOST_ERRORS)]
+    assert ends == [False] * 9 + [True]
+
+
+def test_rewards_at_the_end_and_by_assertion() -> None:
+    env, info = begun(expert=True, faults=(2, 3), kinds=["mobile_data"], hopeless=False)
+    rewards, over = [], False
+    while not over:
+        _, reward, over, _, info = env.step(info["expert_action"])
+        rewards.append(reward)
+    assert rewards == [0.0] * (len(rewards) - 1) + [1.0]
+    assert info["won"]
+    env, info = begun(
+        expert=True, faults=(2, 3), kinds=["mobile_data"], hopeless=False, reward="assertions", auto_done=True
+    )
+    start, total, over = info["score"], 0.0, False
+    while not over:
+        _, reward, over, _, info = env.step(info["expert_action"])
+        total += reward
+    assert total == pytest.approx(1.0 - start)
+    assert info["won"]
+
+
+def test_done_too_early_loses_and_a_transfer_counts_only_where_nothing_else_helps() -> None:
+    env, _ = begun(hopeless=False)
+    assert env.step("done()")[1:3] == (0.0, True)
+    env, _ = begun(hopeless=False)
+    assert env.step('transfer_to_human_agents(summary="no")')[1:3] == (0.0, True)
+    hopeless = next(i for i in range(200) if DESK.by_index("train", i).actions)
+    env = TelecomEnv()
+    env.reset(options={"split": "train", "index": hopeless})
+    assert env.distance() == 1
+    assert env.step('transfer_to_human_agents(summary="other words")')[1:3] == (1.0, True)
+
+
+def test_admissible_calls_grow_with_what_was_seen_and_are_no_errors() -> None:
+    env, info = begun()
+    few = set(info["admissible_actions"])
+    number = next(each for each in few if each.startswith("get_customer_by_phone"))
+    info = env.step(number)[4]
+    more = set(info["admissible_actions"])
+    assert few < more
+    assert any(each.startswith("enable_roaming") for each in more)
+    before = env.snapshot()
+    for each in sorted(more):
+        env.restore(before)
+        observation, *_, info = env.step(each)
+        wrong = not info["is_action_valid"]
+        # A call whose words fit may still be refused by the state of a line.
+        assert not wrong or "Line must be" in observation, (each, observation)
+
+
+def test_the_key_of_what_was_seen_tells_hidden_states_alike() -> None:
+    env, info = begun(key="seen")
+    first = info["state_key"]
+    info = env.step("check_wifi_status()")[4]
+    assert info["state_key"] != first
+    again = info["state_key"]
+    assert env.step("check_wifi_status()")[4]["state_key"] == again
+    env, info = begun()
+    first = info["state_key"]
+    assert env.step("check_wifi_status()")[4]["state_key"] == first
+    assert env.step("toggle_wifi_calling()")[4]["state_key"] != first
+
+
+def test_published_rules_and_schemas_are_what_the_agent_reads() -> None:
+    env = TelecomEnv(data=oracle("tau2", "official"), policy="workflow")
+    assert env.instructions.startswith("<main_policy>\n# Telecom Agent Policy")
+    assert [each["function"]["name"] for each in env.tools] == [*TOOLS, "done"]
+    assert env.num_tasks("base") == 114
+    json.dumps(env.tools)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"faults": (0, 3)}, "at least 1"),
+        ({"faults": (3, 2)}, "two numbers from 1 to 9"),
+        ({"faults": (1, 2, 3)}, "two numbers from 1 to 9"),
+        ({"kinds": "mms"}, "a list of kinds"),
+        ({"kinds": ["nope"]}, "unknown kind 'nope'"),
+        ({"reward": "all"}, "unknown reward 'all'"),
+        ({"data": "/nonexistent"}, "neither a folder nor a wheel"),
+    ],
+)
+def test_wrong_arguments_are_named(options: dict, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        TelecomEnv(**options)

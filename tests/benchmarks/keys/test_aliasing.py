@@ -1,0 +1,95 @@
+"""Aliasing of state keys: by hand, against a plain reading of the definition, and on random play."""
+
+import itertools
+import json
+import re
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+pytest.importorskip("typer")
+
+from typer.testing import CliRunner
+
+from baselines.environments.registry import settings_of
+from benchmarks.keys.aliasing import KEYS, PLAYERS, AliasingConfig, aliased_share, any_verb, measure_aliasing
+from benchmarks.run import app
+
+
+def naive_share(groups, states):
+    aliased = 0
+    for i in range(len(groups)):
+        aliased += any(groups[i] == groups[j] and states[i] != states[j] for j in range(len(groups)))
+    return aliased / len(groups)
+
+
+def test_the_share_is_that_of_the_definition():
+    for groups in itertools.product("ab", repeat=4):
+        for states in itertools.product(range(2), repeat=4):
+            assert aliased_share(groups, states) == naive_share(groups, states)
+
+
+def measure(player="verbs", env="alfworld", **keys):
+    config = AliasingConfig(env, "generated", "valid_unseen", 2, 4, player, 0)
+    envs = gym.make_vec(
+        settings_of(env).id, 3, autoreset_mode="Disabled", data="generated", max_episode_steps=12
+    )  # fmt: skip
+    return measure_aliasing(envs, config, keys or KEYS)
+
+
+@pytest.mark.parametrize(("env", "player"), [*(("alfworld", player) for player in PLAYERS), ("virtualhome", "verbs")])
+def test_more_knowledge_never_mixes_more(env, player):
+    found = {row.key.partition(" (")[0]: row for row in measure(player, env).keys}
+    assert list(found) == [name.partition(" (")[0] for name in KEYS]
+    bare, inventory, location = (
+        found[name].aliased
+        for name in (
+            "observation", "observation, inventory with status", "observation, location, inventory with status",
+        )
+    )  # fmt: skip
+    assert bare >= inventory >= location
+
+
+@pytest.mark.parametrize("env", ["alfworld", "virtualhome"])
+def test_the_exact_state_is_never_mixed_and_a_constant_always(env):
+    found = measure(env=env, exact=lambda observation, info: info["state_key"], one=lambda observation, info: "")
+    assert [row.aliased for row in found.keys] == [0.0, 1.0]
+    assert (found.keys[0].groups, found.keys[1].groups) == (found.states, 2)
+    assert 2 <= found.states <= found.visits <= 2 * 4 * 12
+
+
+def test_verbs_are_drawn_evenly():
+    rng, commands = np.random.default_rng(0), ["go to a", "go to b", "go to c", "look"]
+    drawn = [any_verb(commands, rng) for _ in range(2000)]
+    assert 0.45 < drawn.count("look") / 2000 < 0.55
+    assert set(drawn) == set(commands)
+
+
+def run(*options):
+    result = CliRunner().invoke(app, [str(option) for option in options], env={"COLUMNS": "120"})
+    return result.exit_code, re.sub(r"\s+", " ", re.sub(r"[│┃║]", " ", result.output))
+
+
+def test_keys_are_compared_on_one_play(tmp_path):
+    code, words = run("aliasing", "--tasks", 3, "--repeats", 2, "--out", tmp_path)
+    assert code == 0, words
+    assert "alfworld, generated tasks" in words
+    found = json.loads((tmp_path / "aliasing.json").read_text("utf-8"))
+    shares = [row["aliased"] for row in found["report"]["keys"][:3]]
+    assert 1 > shares[0] > shares[1] >= shares[2] > 0
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--player", "dice"], "expected one of commands, verbs"),
+        (["--env", "webshop", "--split", "test"], "infos of 'webshop' lack inventory, location"),
+        (["--env", "chess"], "got 'chess'"),
+        (["--data", "/nowhere"], "/nowhere"),
+    ],
+)
+def test_wrong_use_of_aliasing_is_explained(options, words):
+    code, output = run("aliasing", *options)
+    assert code == 2, output
+    assert words in output

@@ -1,0 +1,329 @@
+"""The head to head from end to end, tiny: search, final runs, records, table, picture, page, and going on."""
+
+import dataclasses
+import functools
+import itertools
+import json
+import pickle
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("typer")
+pytest.importorskip("rich")
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+import typer
+from typer.testing import CliRunner
+
+from baselines.environments.registry import settings_of
+from baselines.recipes import RECIPES
+from benchmarks.json_files import ResultsError
+from benchmarks.report.markdown import replaced
+from benchmarks.training.head_to_head import (
+    METHODS,
+    _unpack,
+    gather,
+    head_to_head,
+    plan_study,
+    record_path,
+    run_one,
+    search_job,
+)
+from benchmarks.training.head_to_head_page import section
+from benchmarks.training.options import named_methods
+from benchmarks.training.records import RATES, SPACE, Record, check, choose, draw, load, load_folder, merge, save
+
+RESULTS = Path(__file__).parents[3] / "docs" / "results"
+APP = typer.Typer()
+APP.command()(head_to_head)
+
+
+def run(*options):
+    return CliRunner().invoke(APP, [str(option) for option in options], env={"COLUMNS": "200", "TERM": "dumb"})
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("head") / "to-head"
+    result = run("--quick", "--out", place)
+    assert result.exit_code == 0, result.output
+    assert "gigpo" in result.output
+    return place
+
+
+@pytest.fixture
+def study(folder):
+    return load(folder / "sokoban.json")
+
+
+def test_every_method_has_its_search_and_its_final_run(study):
+    found = [(record.stage, record.method, record.seed) for record in study.records]
+    assert found == [
+        ("clone", "clone", 100), *[("search", "grpo", 100)] * 2, *[("search", "gigpo", 100)] * 2,
+        ("clone", "clone", 0), ("final", "grpo", 0), ("final", "gigpo", 0),
+    ]  # fmt: skip
+
+
+def test_a_run_ends_with_the_iteration_that_reaches_the_budget(study):
+    trained = [record for record in study.records if record.stage != "clone"]
+    for record in trained:
+        assert record.tokens >= study.config.token_budget
+        assert record.curve[0].tokens == 0
+        assert record.curve[-1].tokens == record.tokens
+        # Two points of equal shares, each with the iteration that passes it.
+        assert len(record.curve) <= 3
+        assert [point.tokens for point in record.curve] == sorted(point.tokens for point in record.curve)
+        assert 0 < record.processor_seconds == record.curve[-1].seconds
+
+
+def test_the_methods_of_a_seed_begin_alike(study):
+    searched = [record.curve[0] for record in study.records if record.stage == "search"]
+    assert len({(point.sampled, point.greedy) for point in searched}) == 1
+
+
+def test_final_runs_have_the_setting_that_validated_best(study):
+    for method in study.methods:
+        searched = study.of(method, "search")
+        (final,) = study.of(method, "final")
+        best = next(record for record in searched if record.setting == final.setting)
+        assert best.validated == max(record.validated for record in searched)
+        assert {len(success) for success in final.test.values()} == {study.config.learning.eval_tasks}
+
+
+def test_the_same_command_trains_nothing_again(folder):
+    before = {path.name: path.stat().st_mtime_ns for path in (folder / "sokoban" / "records").iterdir()}
+    result = run("--quick", "--out", folder)
+    assert result.exit_code == 0, result.output
+    assert "8 of 8 runs are finished" in result.output
+    assert {path.name: path.stat().st_mtime_ns for path in (folder / "sokoban" / "records").iterdir()} == before
+
+
+def test_another_budget_needs_another_folder(folder):
+    result = run("--quick", "--tokens", 700, "--out", folder)
+    assert result.exit_code == 2
+    assert "another configuration" in result.output
+
+
+def test_a_page_is_rebuilt_from_the_records_alone(folder, tmp_path):
+    records, page = tmp_path / "records", tmp_path / "docs" / "results" / "head-to-head-sokoban.md"
+    records.mkdir()
+    page.parent.mkdir(parents=True)
+    (records / "sokoban.json").write_bytes((folder / "sokoban.json").read_bytes())
+    page.write_text("# Title\n\n<!-- sokoban -->\n<!-- end of sokoban -->\n\nWords that stay.\n", encoding="utf-8")
+    result = run("--from", records, "--pages", page.parent, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("# Title\n")
+    assert text.endswith("Words that stay.\n")
+    assert re.search(r"^\| gigpo \| 1 \|", text, re.MULTILINE)
+    assert (tmp_path / "docs" / "images" / "head_to_head_sokoban.png").stat().st_size > 1000
+    assert run("--from", records, "--pages", page.parent, "--out", tmp_path / "out").exit_code == 0
+    assert page.read_text(encoding="utf-8") == text
+
+
+def test_a_page_without_marks_is_refused(folder, tmp_path):
+    page = tmp_path / "head-to-head-sokoban.md"
+    missing = run("--from", folder, "--pages", tmp_path, "--out", tmp_path)
+    assert missing.exit_code == 2
+    assert "there is no page" in missing.output
+    page.write_text("nothing", encoding="utf-8")
+    result = run("--from", folder, "--pages", tmp_path, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "<!-- sokoban -->" in result.output
+
+
+def test_a_study_goes_on_from_its_file_alone(folder, study, tmp_path):
+    # A record that is there is not trained again; the one that is taken out would be.
+    place = tmp_path / "elsewhere"
+    place.mkdir()
+    (place / "sokoban.json").write_bytes((folder / "sokoban.json").read_bytes())
+    result = run("--quick", "--out", place)
+    assert result.exit_code == 0, result.output
+    assert "8 of 8 runs are finished" in result.output
+    assert load(place / "sokoban.json").records == study.records
+
+
+def test_damaged_studies_are_refused(study, folder, tmp_path):
+    final = study.records[-1]
+    assert isinstance(final, Record)
+    others = study.records[:-1]
+    for wrong, said in (
+        ([*study.records, final], "twice"),
+        ([*others, dataclasses.replace(final, test={"greedy": "1" * 8})], "test outcomes"),
+        ([*others, dataclasses.replace(final, test={"greedy": "1" * 8, "sampled": "1"})], "8 characters"),
+        ([*others, dataclasses.replace(final, seed=7)], "no record of the clone"),
+    ):
+        with pytest.raises(ResultsError, match=said):
+            check(dataclasses.replace(study, records=wrong))
+    with pytest.raises(ResultsError, match="no run of the search"):
+        choose([])
+    other = dataclasses.replace(study, config=dataclasses.replace(study.config, token_budget=1))
+    with pytest.raises(ResultsError, match="different configurations"):
+        merge(study, [other])
+    written = json.loads((folder / "sokoban.json").read_text(encoding="utf-8"))
+    written["records"][-1]["tokens"] = "many"
+    (tmp_path / "sokoban.json").write_text(json.dumps(written), encoding="utf-8")
+    assert run("--from", tmp_path, "--out", tmp_path / "out").exit_code == 2
+
+
+def test_final_runs_with_another_setting_are_left_out_and_named(study, tmp_path):
+    final = study.records[-1]
+    other = next(record.setting for record in study.of("gigpo", "search") if record.setting != final.setting)
+    mixed = dataclasses.replace(study, records=[*study.records, dataclasses.replace(final, setting=other)])
+    check(mixed)
+    assert mixed.of("gigpo", "final") == [final]
+    (said,) = mixed.left_out()
+    assert said == (
+        f"left out: gigpo with seed 0, trained with {other.label!r}, while {final.setting.label!r} was chosen"
+    )
+    alone = dataclasses.replace(study, records=[*study.records[:-1], dataclasses.replace(final, setting=other)])
+    assert alone.methods == ["grpo"]
+    records = tmp_path / "records"
+    records.mkdir()
+    save(alone, records / "sokoban.json")
+    result = run("--from", records, "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+    assert said in result.output
+    page = (tmp_path / "out" / "sokoban.md").read_text(encoding="utf-8")
+    assert " ".join(said.split()) in " ".join(page.split())
+    assert "| grpo | 1 |" in page
+    assert load(records / "sokoban.json").records == alone.records  # nothing is lost
+
+
+def test_a_tie_falls_alike_whatever_the_order_of_the_records():
+    (study,) = [each for each in load_folder(RESULTS / "head-to-head") if each.config.name == "sokoban"]
+    searched = study.of("hgpo", "search")
+    best = max(record.validated for record in searched)
+    tied = [record.setting.label for record in searched if record.validated == best]
+    assert sorted(tied) == ["hgpo:gamma=0.9 learning_rate=0.0008", "hgpo:gamma=0.95 learning_rate=0.0004"]
+    for order in itertools.permutations(searched):
+        assert choose(order).label == "hgpo:gamma=0.95 learning_rate=0.0004"  # the lower rate
+    alike = [
+        dataclasses.replace(record, setting=dataclasses.replace(record.setting, training={})) for record in searched
+    ]
+    assert {choose(order).recipe for order in itertools.permutations(alike)} == {"hgpo:gamma=0.9"}
+
+
+@pytest.mark.parametrize("path", sorted((RESULTS / "head-to-head").glob("*.json")), ids=lambda path: path.stem)
+def test_published_final_runs_have_the_setting_that_is_chosen(path):
+    study = load(path)
+    assert study.left_out() == []
+    for method in study.methods:
+        assert study.of(method, "final")
+
+
+def test_further_seeds_go_on_with_published_records(tmp_path):
+    # A run for some of the methods puts the records of the others behind its own, in the order of their files' names:
+    # of two settings of HGPO that validate alike the one that was not chosen comes first.
+    path = RESULTS / "head-to-head" / "sokoban.json"
+    plan = plan_study(settings_of("sokoban"), "tiny", ["grpo"], [0, 1], options={})
+    _unpack(load(path), plan, tmp_path)
+    found = gather(plan, tmp_path)
+    assert next(record.setting.label for record in found.of("hgpo", "search")) == "hgpo:gamma=0.9 learning_rate=0.0008"
+    assert found.left_out() == []
+    assert sorted(map(repr, found.records)) == sorted(map(repr, load(path).records))
+
+
+def test_a_run_with_another_setting_is_kept_beside_the_one_that_is_asked_for(study, tmp_path):
+    final = study.records[-1]
+    other = next(record.setting for record in study.of("gigpo", "search") if record.setting != final.setting)
+    alone = dataclasses.replace(study, records=[*study.records[:-1], dataclasses.replace(final, setting=other)])
+    plan = plan_study(settings_of("sokoban"), "tiny", ["grpo", "gigpo"], [0], quick=True, options={})
+    assert plan.config == study.config
+    _unpack(alone, plan, tmp_path)
+    (left,) = [job for job in plan.jobs() if not record_path(tmp_path, job).is_file()]
+    assert (left.kind, left.method, left.seed) == ("final", "gigpo", 0)
+    assert sorted(map(repr, gather(plan, tmp_path).records)) == sorted(map(repr, alone.records))
+
+
+def test_a_file_of_another_study_is_not_replaced(study, tmp_path):
+    path = tmp_path / "sokoban.json"
+    save(study, path)
+    content = path.read_bytes()
+    result = run("--quick", "--tokens", 700, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "would replace: token_budget" in result.output
+    assert path.read_bytes() == content
+
+
+def test_two_halves_of_a_study_are_put_together(study):
+    first = dataclasses.replace(study, records=study.records[:7])
+    second = dataclasses.replace(study, records=[*study.records[3:6], study.records[7]])
+    assert sorted(map(repr, merge(first, [second]).records)) == sorted(map(repr, study.records))
+
+
+@pytest.mark.parametrize("method", [name.strip() for name in METHODS.split(",")])
+def test_every_method_has_as_many_distinct_settings_as_are_drawn(method):
+    rate = 4e-4
+    settings = draw(method, 3, rate, 0)
+    assert len({setting.label for setting in settings}) == 3
+    # Three settings and three learning rates: each once.
+    assert [setting.training["learning_rate"] for setting in settings] == [rate * factor for factor in RATES]
+    assert all(setting.made().name == setting.recipe for setting in settings)
+    assert draw(method, 3, rate, 0) == settings
+    assert {setting.label for seed in range(9) for setting in draw(method, 3, rate, seed)} > {settings[0].label}
+
+
+def test_runs_can_be_sent_to_other_processes_each_after_what_it_needs(tmp_path):
+    plan = plan_study(settings_of("sokoban"), "tiny", ["grpo", "vine"], [0, 1], quick=True)
+    work = pickle.loads(pickle.dumps(functools.partial(run_one, plan, tmp_path)))
+    assert work.args == (plan, tmp_path)
+    jobs = plan.jobs()
+    assert len({record_path(tmp_path, job) for job in jobs}) == len(jobs) == 3 + 2 * 2 + 2 * 2
+    for place, job in enumerate(jobs):
+        assert set(plan.needed(job)) <= set(jobs[:place])
+
+
+def test_values_of_an_option_are_drawn_equally_often():
+    # Two clip ranges in four settings: each twice; three rates: one of them a second time.
+    settings = draw("grpo", 4, 1.0, 3)
+    assert sorted(setting.training["loss.clip_high"] for setting in settings) == [0.2, 0.2, 0.28, 0.28]
+    assert len({setting.training["learning_rate"] for setting in settings}) == 3
+
+
+def test_more_settings_than_there_are_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="there are only 3"):
+        draw("rloo", 4, 1.0, 0)
+    result = run("--quick", "--settings", 50, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "--settings" in result.output
+
+
+def test_the_space_and_the_default_methods_are_recipes():
+    assert set(SPACE) <= set(RECIPES)
+    assert "grpo" in named_methods(METHODS)
+
+
+def test_the_pages_hold_what_their_records_say():
+    studies = load_folder(RESULTS / "head-to-head")
+    assert studies
+    for study in studies:
+        text = (RESULTS / f"head-to-head-{study.config.name}.md").read_text(encoding="utf-8")
+        picture = f"../images/head_to_head_{study.config.name}.png"
+        assert (RESULTS / picture).is_file()
+        assert replaced(text, study.config.name, section(study, picture)) == text
+
+
+def test_methods_that_try_the_same_setting_have_runs_of_their_own():
+    jobs = plan_study(settings_of("sokoban"), "tiny", ["gigpo", "gigpo:gamma=0.9"], [0], settings=3).jobs()
+    assert len({job.name for job in jobs}) == len(jobs) == 2 + 2 * 3 + 2
+    # GiGPO's gammas are .9 and .95, so that its search may come to a setting of the other one.
+    shared = draw("gigpo:gamma=0.9", 3, 1.0, 0)[0]
+    assert shared.label in {setting.label for setting in draw("gigpo", 6, 1.0, 0)}
+    assert search_job("gigpo", 100, shared) != search_job("gigpo:gamma=0.9", 100, shared)
+
+
+@pytest.mark.parametrize("path", sorted((RESULTS / "head-to-head").glob("*.json")), ids=lambda path: path.stem)
+def test_further_methods_join_what_is_published(path):
+    env, _, model = path.stem.partition("-")
+    assert load(path).config == plan_study(settings_of(env), model or "tiny", ["grpo"], [0]).config
+
+
+def test_what_says_how_to_train_is_refused_where_nothing_is_trained(tmp_path):
+    result = run("--from", RESULTS / "head-to-head", "--tokens", 5, "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "nothing is trained" in result.output

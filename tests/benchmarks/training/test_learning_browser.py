@@ -1,0 +1,205 @@
+"""The page in a browser: everything that can be clicked changes what is shown, and the console stays empty."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("selenium")
+pytest.importorskip("jinja2")
+pytest.importorskip("bokeh")
+
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from selenium.webdriver.support.ui import Select
+
+from benchmarks.training.learning import STUDY
+from benchmarks.training.learning_page import curve_series
+
+
+@pytest.fixture
+def page(browser, finished_run):
+    browser.get((Path(finished_run) / "report.html").as_uri())
+    yield browser
+    assert browser.get_log("browser") == []
+
+
+def inside(page, name):
+    return page.find_element(By.ID, name).get_attribute("innerHTML")
+
+
+def press(page, group, value):
+    page.find_element(By.CSS_SELECTOR, f"#{group} button[data-value='{value}']").click()
+
+
+def test_the_console_catches_errors(browser, finished_run):
+    # The check behind all other tests of this file must be able to fail.
+    browser.get((Path(finished_run) / "report.html").as_uri())
+    browser.execute_script("setTimeout(() => { throw new Error('seen') }, 0)")
+    browser.execute_async_script("setTimeout(arguments[0], 50)")
+    assert any("seen" in entry["message"] for entry in browser.get_log("browser"))
+
+
+PLOT = """
+const done = arguments[0], wait = () => {
+  if (!document.querySelector("#chart .bk-Figure")) return setTimeout(wait, 20);
+  done(Bokeh.documents.at(-1).roots().map((plot) => {
+    const lines = plot.renderers.filter((one) => one.name);
+    return {
+      x: plot.below[0].axis_label, from: plot.y_range.start,
+      lines: lines.map((one) => [one.name, Array.from(one.data_source.data.mean), one.glyph.line_color.value]),
+      bands: plot.renderers.filter((one) => one.glyph.type === "VArea").map((one) => one.glyph.fill_color.value),
+    };
+  }));
+};
+setTimeout(wait, 200);
+"""
+
+
+def test_nothing_is_fetched(page):
+    page.execute_async_script(PLOT)
+    assert page.execute_script("return performance.getEntriesByType('resource').map((one) => one.name)") == []
+
+
+def test_title_and_table(page):
+    assert page.title == "Step-level credit on AgentRL/Sokoban-v0"
+    rows = page.find_elements(By.CSS_SELECTOR, ".table tbody tr")
+    assert [row.find_element(By.TAG_NAME, "th").text for row in rows] == [
+        "random", "expert", "clone", "grpo", "rewardflow",
+    ]  # fmt: skip
+    assert rows[1].find_elements(By.TAG_NAME, "td")[0].text.startswith("100.0")
+
+
+def test_the_chart_follows_its_buttons(page, finished_run):
+    greedy = page.execute_async_script(PLOT)
+    press(page, "curve-mode", "sampled")
+    sampled = page.execute_async_script(PLOT)
+    press(page, "curve-axis", "seconds")
+    seconds = page.execute_async_script(PLOT)
+    assert page.find_element(By.ID, "chart-words").text == "validation success [%], sampled play"
+    assert {panel["x"] for panel in seconds} == {"training time of one run [s]"}
+    assert [panel["lines"] for panel in seconds] == [panel["lines"] for panel in sampled]
+    for shown, mode in ((greedy, "greedy"), (sampled, "sampled")):
+        first, second = curve_series(STUDY.load(finished_run / "results.json"), mode)
+        grpo, rewardflow = (
+            [line.method, pytest.approx([100 * mean for mean in line.mean])] for line in (first, second)
+        )
+        colours = [first.colour, second.colour]
+        assert {(panel["x"], panel["from"]) for panel in shown} == {("iteration", 0)}
+        # All means in colour, then each method with its own band, and only its own, before the others in grey.
+        assert shown[0]["lines"] == [[*grpo, colours[0]], [*rewardflow, colours[1]]]
+        assert [line[:2] for line in shown[1]["lines"]] == [rewardflow, grpo]
+        assert [line[:2] for line in shown[2]["lines"]] == [grpo, rewardflow]
+        assert [panel["lines"][1][2] for panel in shown] == [colours[1], *colours]
+        assert [panel["bands"] for panel in shown] == [[], [colours[0]], [colours[1]]]
+
+
+def test_on_a_phone_only_tables_scroll_and_their_first_column_stays(page):
+    page.execute_async_script(PLOT)
+    page.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": 360, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    )
+    try:
+        assert page.execute_script("return document.documentElement.scrollWidth") == 360
+        table = page.find_element(By.CSS_SELECTOR, ".table .scroll")
+        assert table.get_property("scrollWidth") > table.get_property("clientWidth") > 280
+        name = table.find_element(By.CSS_SELECTOR, "tbody th")
+        left = name.rect["x"]
+        page.execute_script("arguments[0].scrollLeft = 300", table)
+        assert table.get_property("scrollLeft") > 0
+        assert name.rect["x"] == left
+    finally:
+        page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_episodes_of_every_policy_and_task_can_be_stepped_through(page):
+    policies = Select(page.find_element(By.ID, "episode-policy"))
+    assert [option.text for option in policies.options] == ["random", "expert", "clone", "grpo", "rewardflow"]
+    boards = set()
+    for policy in ("random", "expert", "rewardflow"):
+        policies.select_by_value(policy)
+        tasks = Select(page.find_element(By.ID, "episode-task"))
+        for task in range(len(tasks.options)):
+            tasks.select_by_index(task)
+            boards.add((task, inside(page, "episode-board")))
+    # The first board of a task is the same for all policies, and differs between tasks.
+    assert len(boards) == len(tasks.options) == 8
+    policies.select_by_value("expert")
+    assert page.find_element(By.ID, "episode-result").text == "solved"
+    first = inside(page, "episode-board")
+    page.find_element(By.ID, "episode-next").click()
+    assert "step 1 of" in page.find_element(By.ID, "episode-status").text
+    assert inside(page, "episode-board") != first
+    page.find_element(By.ID, "episode-back").click()
+    assert inside(page, "episode-board") == first
+    page.find_element(By.ID, "episode-slider").send_keys(Keys.END)
+    assert page.find_element(By.ID, "episode-status").text.endswith("solved")
+    page.find_elements(By.CSS_SELECTOR, "#episode-actions button")[1].click()
+    assert "step 1 of" in page.find_element(By.ID, "episode-status").text
+    page.find_element(By.ID, "episode-first").click()
+    assert inside(page, "episode-board") == first
+
+
+def test_play_runs_to_the_end(page):
+    Select(page.find_element(By.ID, "episode-policy")).select_by_value("expert")
+    page.find_element(By.ID, "episode-slider").send_keys(Keys.END, Keys.ARROW_LEFT)
+    page.find_element(By.ID, "episode-play").click()
+    page.execute_async_script("setTimeout(arguments[0], 1200)")
+    assert page.find_element(By.ID, "episode-status").text.endswith("solved")
+    assert page.find_element(By.ID, "episode-play").text == "play"
+
+
+def test_the_state_graph_follows_method_stage_and_colour(page):
+    seen = []
+    for method in ("grpo", "rewardflow"):
+        press(page, "graph-method", method)
+        for stage in ("clone", "trained"):
+            press(page, "graph-stage", stage)
+            for colour in ("gain", "advantage"):
+                press(page, "graph-edges", colour)
+                seen.append(inside(page, "graph-picture"))
+                assert f"{colour} above 0" in page.find_element(By.ID, "graph-key").text
+    assert all("data-node" in picture for picture in seen)
+    # Of the clone's episodes the gains are the same for both methods; everything else differs.
+    assert seen[0] == seen[4]
+    assert len(set(seen)) >= 5
+
+
+def test_the_key_lists_the_distances_that_are_drawn(page):
+    for method in ("grpo", "rewardflow"):
+        press(page, "graph-method", method)
+        for stage in ("clone", "trained"):
+            press(page, "graph-stage", stage)
+            labels = page.find_elements(By.CSS_SELECTOR, "#graph-picture .node")
+            words = {label.get_attribute("aria-label").split(": ")[1] for label in labels}
+            dots = page.find_elements(By.CSS_SELECTOR, "#graph-key span:has(i)")
+            listed = [dot.text.removeprefix("★ ").removesuffix(" to success") for dot in dots]
+            assert sorted(listed) == sorted(word.removesuffix(" to success") for word in words)
+
+
+def test_clicking_a_node_shows_its_state_and_its_actions(page):
+    nodes = page.find_elements(By.CSS_SELECTOR, "#graph-picture .node")
+    assert len(nodes) > 3
+    boards = set()
+    for i, node in enumerate(nodes[:6]):
+        page.execute_script("arguments[0].scrollIntoView({block: 'center', inline: 'center'})", node)
+        node.find_element(By.TAG_NAME, "circle").click()
+        assert "chosen" in node.get_attribute("class")
+        assert page.find_element(By.ID, "graph-text").text.startswith(f"state {i}")
+        boards.add(inside(page, "graph-board"))
+    assert len(boards) == len(nodes[:6])
+
+
+def test_an_action_of_a_state_leads_to_the_next_one(page):
+    before = inside(page, "graph-board")
+    button = page.find_element(By.CSS_SELECTOR, "#graph-out button")
+    target = button.get_attribute("title").removeprefix("go to state ")
+    button.click()
+    assert page.find_element(By.ID, "graph-text").text.startswith(f"state {target}:")
+    assert inside(page, "graph-board") != before
+
+
+def test_nodes_can_be_reached_by_keyboard(page):
+    node = page.find_elements(By.CSS_SELECTOR, "#graph-picture .node")[1]
+    page.execute_script("arguments[0].focus()", node)
+    node.send_keys(Keys.ENTER)
+    assert page.find_element(By.ID, "graph-text").text.startswith("state 1")

@@ -1,0 +1,216 @@
+"""What the default benchmark shows: the table and curves of a real run; the page is self-contained and inert."""
+
+import dataclasses
+import io
+import json
+import re
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("jinja2")
+pytest.importorskip("matplotlib")
+pytest.importorskip("bokeh")
+
+from rich.console import Console
+
+from baselines.environments.registry import settings_of
+from benchmarks.data_source import noted
+from benchmarks.report.assemble import colour_of, write_picture
+from benchmarks.report.page import html, terminal_table, write_page
+from benchmarks.training.learning import STUDY, CurvePoint
+from benchmarks.training.learning_page import (
+    band_words,
+    caption,
+    curve_series,
+    draw_curves,
+    kind_tables,
+    page_data,
+    table_rows,
+)
+from benchmarks.training.run import KindScore
+from benchmarks.training.stack import tile_names
+
+
+@pytest.fixture
+def found(finished_run):
+    return STUDY.load(finished_run / "results.json")
+
+
+def data_of(page):
+    return json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)[1])
+
+
+def render(found):
+    page = STUDY.shown(found)
+    return html(page, {each.file: b"" for each in page.figures})
+
+
+def test_the_page_asks_for_nothing_from_outside(finished_run):
+    page = (finished_run / "report.html").read_text("utf-8")
+    assert len(page) < 3_000_000
+    # Of the chart library's script, which is the only one from elsewhere, the browser test says the same.
+    ours = re.sub(r"/\* BEGIN (bokeh[-a-z]*\.min\.js) \*/.*?/\* END \1 \*/", "", page, flags=re.DOTALL)
+    assert len(page) - len(ours) > 1_000_000
+    assert set(re.findall(r"https?://[^\s\"'<)]+", ours)) == {"http://www.w3.org/2000/svg"}  # a name, never fetched
+    assert not re.search(r"<(script|img|iframe)[^>]*\ssrc=(?!.data:)|<link[^>]*stylesheet|@import|url\((?!#)", ours)
+
+
+def test_the_page_holds_table_curves_episodes_and_graphs(found, finished_run):
+    page = (finished_run / "report.html").read_text("utf-8")
+    for policy in ("random", "expert", "clone", "grpo", "rewardflow"):
+        assert f'<th scope="row">{policy}</th>' in page
+    data = data_of(page)
+    for mode in ("greedy", "sampled"):
+        assert data["curves"][mode] == [dataclasses.asdict(series) for series in curve_series(found, mode)]
+    assert list(data["episodes"]) == ["random", "expert", "clone", "grpo", "rewardflow"]
+    assert len(data["graphs"]) == 4
+    assert all(0 <= node[axis] <= 1 for graph in data["graphs"] for node in graph["nodes"] for axis in "xy")
+
+
+def test_equal_results_are_an_equal_page(found, finished_run, tmp_path):
+    page = (finished_run / "report.html").read_text("utf-8")
+    written = {path.name: path.read_text("utf-8") for path in write_page(STUDY.shown(found), tmp_path)[1:]}
+    assert written["report.html"] == page
+    assert noted(finished_run).words in page
+    assert "| rewardflow | " in written["report.md"]
+
+
+def test_what_the_runs_warned_of_stands_below_the_table(found):
+    assert all(line.startswith("iteration ") for run in found.runs for line in run.warnings)
+    runs = [
+        dataclasses.replace(run, warnings=["iteration 3: <lost>"] if run.method == "grpo" else []) for run in found.runs
+    ]
+    page = render(dataclasses.replace(found, runs=runs))
+    assert page.count("<li>grpo, seed 0, iteration 3: &lt;lost&gt;</li>") == 1
+    none = [dataclasses.replace(run, warnings=[]) for run in found.runs]
+    assert "<h2>Warnings</h2>" not in render(dataclasses.replace(found, runs=none))
+
+
+def test_every_symbol_of_the_boards_has_a_tile(found):
+    data = page_data(found)
+    symbols = {symbol for graph in data["graphs"] for node in graph["nodes"] for symbol in node["text"]}
+    assert symbols - {"\n"} <= set(data["tiles"])
+
+
+def test_text_environments_are_shown_as_text():
+    assert tile_names("AgentRL/ALFWorld-v0") is None
+    assert tile_names("AgentRL/Sokoban-v0")["X"] == "box"
+
+
+def test_observations_cannot_break_out_of_the_data(found):
+    evil = "</script><script>alert(1)</script> <b>&"
+    episode = dataclasses.replace(
+        found.episodes[0], frames=[dataclasses.replace(found.episodes[0].frames[0], text=evil)]
+    )
+    page = render(dataclasses.replace(found, episodes=[episode]))
+    assert "<script>alert" not in page
+    assert data_of(page)["episodes"][episode.policy][0]["frames"][0]["text"] == evil
+
+
+def test_the_lead_says_what_was_trained_and_from_where(found):
+    assert "Tiny language-model policies are cloned" in render(found)
+    other = dataclasses.replace(found, config=dataclasses.replace(found.config, model="some/folder", clone_tasks=0))
+    assert "Language-model policies are trained without a warm start" in render(other)
+
+
+def test_rows_are_averages_over_seeds(found):
+    rows = {row.policy: row for row in table_rows(found)}
+    assert list(rows) == ["random", "expert", "clone", "grpo", "rewardflow"]
+    for policy in ("clone", "grpo"):
+        greedy = found.of(policy, "greedy")
+        assert [score.seed for score in greedy] == [0, 1]
+        solved = sum(score.success.count("1") for score in greedy)
+        assert rows[policy].greedy.mean == pytest.approx(solved / 24)
+        assert rows[policy].mean_length == pytest.approx(sum(score.mean_length for score in greedy) / 2)
+    assert rows["expert"].greedy.mean == 1.0
+
+
+def test_only_methods_are_compared_and_only_trained_policies_have_a_time(found):
+    for row in table_rows(found):
+        assert (row.difference is not None) == (row.policy in ("grpo", "rewardflow"))
+        assert (row.seconds is None) == (row.policy in ("random", "expert"))
+    assert table_rows(found)[0].greedy is None
+    assert table_rows(found)[1].sampled is None
+
+
+def test_the_difference_is_that_of_the_success_rates(found):
+    rows = {row.policy: row for row in table_rows(found)}
+    for method in ("grpo", "rewardflow"):
+        assert rows[method].difference.mean == pytest.approx(rows[method].greedy.mean - rows["clone"].greedy.mean)
+
+
+@pytest.mark.parametrize("width", [60, 80, 130])
+@pytest.mark.parametrize("name", ["rewardflow", "reinforce_plus_plus_baseline"])
+def test_the_terminal_shows_every_policy_and_number_at_any_width(finished_run, tmp_path, width, name):
+    text = (finished_run / "results.json").read_text("utf-8").replace("rewardflow", name)
+    (tmp_path / "results.json").write_text(text, "utf-8")
+    console = Console(file=io.StringIO(), width=width)
+    console.print(terminal_table(STUDY.shown(STUDY.load(tmp_path / "results.json")).tables[0], console))
+    lines = console.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= width
+    assert "…" not in console.file.getvalue()
+    if name == "rewardflow":
+        assert all(policy in " ".join(lines) for policy in ("random", "expert", "clone", "grpo", "rewardflow"))
+    if width >= 80:
+        assert "100.0" in " ".join(lines)
+
+
+def test_the_caption_says_how_many_tasks_and_seeds(found):
+    assert caption(found).startswith("12 held-out test tasks, 2 training seeds.")
+    assert "admissible" not in caption(found)
+    setup = dataclasses.replace(found.config.setup, policy={"admissible": True})
+    limited = dataclasses.replace(found, config=dataclasses.replace(found.config, setup=setup))
+    assert caption(limited).endswith("Models write admissible commands only, and are trained under that restriction.")
+
+
+def test_kinds_of_tasks_have_a_table_per_split(found):
+    setting = found.config.env, settings_of("alfworld")
+    assert kind_tables(found) == []
+    kinds = list(setting[1].kind_names)[:2]
+    scores = [
+        KindScore("clone", seed, "greedy", "test", {kinds[0]: seed, kinds[1]: 1}, {kinds[0]: 2, kinds[1]: 1})
+        for seed in (0, 1)
+    ]  # fmt: skip
+    config = dataclasses.replace(found.config, env=setting[1].id)
+    (table,) = kind_tables(dataclasses.replace(found, config=config, kinds=scores))
+    # One of four, two of two, three of six.
+    assert table.rows == [["clone, greedy", "25.0", "100.0", "50.0"]]
+    assert table.heads[-1] == "All (6)"
+
+
+def test_curves_average_seeds_at_shared_iterations(found):
+    # grpo: seed 0 has iterations 0, 2, 4; seed 1 has 0 and 2 only.
+    curves = {
+        0: [CurvePoint(0, 0.0, 0.1, 0.2), CurvePoint(2, 10.0, 0.3, 0.4), CurvePoint(4, 20.0, 0.5, 0.6)],
+        1: [CurvePoint(0, 0.0, 0.1, 0.4), CurvePoint(2, 30.0, 0.5, 0.6)],
+    }
+    runs = [dataclasses.replace(run, curve=curves[run.seed]) if run.method == "grpo" else run for run in found.runs]
+    series = curve_series(dataclasses.replace(found, runs=runs), "greedy")[0]
+    assert series.method == "grpo"
+    assert series.iteration == [0, 2]
+    assert series.seconds == [0, 20]
+    assert series.mean == pytest.approx([0.3, 0.5])
+    assert all(low <= mean <= high for low, mean, high in zip(series.low, series.mean, series.high, strict=True))
+    assert curve_series(dataclasses.replace(found, runs=runs), "sampled")[0].mean == pytest.approx([0.1, 0.4])
+
+
+def test_the_picture_is_a_large_png(found, tmp_path):
+    write_picture(draw_curves(found), tmp_path / "curves.png")
+    content = (tmp_path / "curves.png").read_bytes()
+    assert content.startswith(b"\x89PNG")
+    width, height = (int.from_bytes(content[at : at + 4], "big") for at in (16, 20))
+    assert width > 1000
+    assert height > 700
+
+
+def test_the_band_is_explained(found):
+    assert band_words(found) == "mean of 2 seeds; band: 95 % t interval over seeds; 6 validation tasks each"
+    one = dataclasses.replace(found, config=dataclasses.replace(found.config, seeds=[0]))
+    assert band_words(one) == "one seed; band: 95 % Wilson interval over 6 validation tasks"
+
+
+def test_methods_have_distinct_colours():
+    names = ["grpo", "rloo", "gigpo", "rewardflow", "graphgpo"]
+    assert len({colour_of(name) for name in names}) == 5
+    assert colour_of("a new method").startswith("#")

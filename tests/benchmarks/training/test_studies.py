@@ -1,0 +1,257 @@
+"""The studies from end to end, tiny; tables from records made by hand; pages that hold what their records say."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("typer")
+pytest.importorskip("rich")
+pytest.importorskip("matplotlib")
+pytest.importorskip("jinja2")
+
+from typer.testing import CliRunner
+
+from baselines.environments.registry import settings_of
+from benchmarks.json_files import ResultsError
+from benchmarks.machine import Machine
+from benchmarks.report.markdown import replaced
+from benchmarks.run import app
+from benchmarks.training.head_to_head import plan_study
+from benchmarks.training.head_to_head_page import Cost
+from benchmarks.training.records import Point, Record, Setting, Trainings, check, save
+from benchmarks.training.studies import TRAINED, Arm, Trained, costs, outcomes, plan_of
+from benchmarks.truth.studies import STUDIES, found_in, load, picture_name, section, tables
+
+#: Studies whose page is made of the head to head's records.
+SHARED = ("share-of-time",)
+PAGES = Path(__file__).parents[3] / "docs" / "studies"
+
+
+def run(*options):
+    return CliRunner().invoke(
+        app, ["study", *(str(option) for option in options)], env={"COLUMNS": "200", "TERM": "dumb"}
+    )
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("studies")
+
+
+#: One with groups of several sizes, one with noise, one without credits.
+@pytest.mark.parametrize("name", ["distance", "adverts", "graph-statistics"])
+def test_studies_measure_something_tiny(name, folder):
+    result = run(name, "--quick", "--part", "against", "--out", folder)
+    assert result.exit_code == 0, result.output
+    found = load(folder / f"{name}.json")
+    assert found.against.measured[0].cells or found.against.measured[0].graphs
+    assert (folder / f"{name}.png").stat().st_size > 1000
+    assert (folder / f"{name}.md").read_text(encoding="utf-8").startswith("| ")
+
+
+def _planned(name):
+    """The trained part of a study with `--quick`, and runs by method as if they had been made, each with all splits."""
+    (trained, *_) = TRAINED[name]
+    plan = plan_of(trained, "tiny", [0], quick=True)
+    won = "1" * plan.config.learning.eval_tasks
+    beside = {split: {"greedy": won, "sampled": won} for split in plan.config.learning.setup.beside}
+    shares = {"environment": 0.25, "generation": 0.5, "credit": 0.05, "update": 0.2}
+    return plan, {
+        method: _record(method, won, won, beside, shares if method != "clone" else None)
+        for method in ("clone", *plan.methods)
+    }
+
+
+def _hold(place, plan, records):
+    place.mkdir(parents=True)
+    machine = Machine("a processor", 1, 1.0, "a system", "3", {})
+    save(Trainings(1, machine, plan.config, records), place / f"{plan.config.name}.json")
+
+
+@pytest.mark.slow
+def test_a_study_trains_what_is_missing(tmp_path):
+    plan, made = _planned("seen-unseen")
+    _hold(tmp_path / "trained-splits", plan, [made["clone"], made["grpo"]])
+    result = run("seen-unseen", "--quick", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    # The clone's weights are not there: it is made again, and a run begins with it.
+    assert "1 of 3 runs are finished" in result.output
+    (trained,) = load(tmp_path / "seen-unseen.json").trained
+    found = {record.method: record for record in trained.records}
+    assert set(found) == {"clone", "grpo", "graphgpo"}
+    assert found["grpo"] == made["grpo"]
+    # Both splits were played, task by task.
+    assert all(set(record.beside) == {"train"} for record in trained.records)
+    assert all(len(record.beside["train"]["greedy"]) == len(record.test["greedy"]) for record in trained.records)
+
+
+def test_studies_share_their_runs(tmp_path):
+    (plan, made), (other, others) = _planned("normalisation"), _planned("share-of-time")
+    assert plan.config == other.config
+    _hold(tmp_path / "trained", plan, list({**made, **others}.values()))
+    shared = run("share-of-time", "--quick", "--out", tmp_path)
+    assert shared.exit_code == 0, shared.output
+    assert "3 of 3 runs are finished" in shared.output
+    (trained,) = load(tmp_path / "share-of-time.json").trained
+    # Of the other study's runs those that this one asks for.
+    assert [record.method for record in trained.records] == list(others)
+
+
+def test_one_part_leaves_what_the_other_found(tmp_path):
+    plan, made = _planned("normalisation")
+    _hold(tmp_path / "trained", plan, list(made.values()))
+    for part in ("trained", "against"):
+        result = run("normalisation", "--quick", "--part", part, "--out", tmp_path)
+        assert result.exit_code == 0, result.output
+    record = tmp_path / "normalisation.json"
+    found = load(record)
+    assert found.against.measured
+    assert len(found.trained[0].records) == len(made)
+    # A record that cannot be read is said before anything is run.
+    record.write_text("{", encoding="utf-8")
+    result = run("normalisation", "--quick", "--part", "trained", "--out", tmp_path)
+    assert result.exit_code == 2
+    assert "are finished" not in result.output
+
+
+def test_a_page_is_rebuilt_from_the_file_alone(folder, tmp_path):
+    assert run("distance", "--quick", "--part", "against", "--out", folder).exit_code == 0
+    page = tmp_path / "docs" / "studies" / "distance.md"
+    page.parent.mkdir(parents=True)
+    page.write_text("# Title\n\n<!-- distance -->\n<!-- end of distance -->\n\nWords that stay.\n", encoding="utf-8")
+    result = run("distance", "--from", folder, "--page", page)
+    assert result.exit_code == 0, result.output
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("# Title\n")
+    assert text.endswith("Words that stay.\n")
+    assert "| nearest success |" in text
+    assert (tmp_path / "docs" / "images" / "study_distance.png").stat().st_size > 1000
+
+
+def test_times_are_read_from_the_records_of_a_head_to_head(tmp_path):
+    result = run("share-of-time", "--from", PAGES.parent / "results" / "head-to-head", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    assert "graphgpo" in result.output
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["distances"], "No such command 'distances'"),
+        (["distance", "--part", "neither"], "against or trained"),
+        (["distance", "--from", "nowhere"], "no such file"),
+        (["distance", "--from", "nowhere", "--quick"], "nothing is run"),
+        (["seen-unseen", "--part", "against"], "nothing to run"),
+        (["distance", "--model", "no/such/model"], "no Hugging Face model"),
+    ],
+)
+def test_wrong_questions_are_answered_in_a_sentence(options, words, tmp_path):
+    result = run(*options, *([] if "--from" in options else ["--out", tmp_path]))
+    assert result.exit_code == 2
+    assert words in " ".join(result.output.split())
+
+
+ARMS = (Arm("grpo", "grpo", "group"), Arm("grpo:std=none", "grpo", "none", "grpo"))
+
+
+def _trainings(records, *, beside=()):
+    plan = plan_study(settings_of("sokoban"), "tiny", [], [0], settings=0, quick=True, beside=beside)
+    learning = dataclasses.replace(plan.config.learning, eval_tasks=4)
+    config = dataclasses.replace(plan.config, learning=learning)
+    return Trainings(1, Machine("a processor", 1, 1.0, "a system", "3", {}), config, records)
+
+
+def _record(method, greedy, sampled="1100", beside=None, shares=None):
+    clone = method == "clone"
+    setting = None if clone else Setting.stated(method)
+    curve = [] if clone else [Point(0, 0.0, 0.0, 0.0)]
+    return Record("clone" if clone else "final", method, 0, setting, 10, 100, 20.0, 20.0, shares or {}, curve,
+                  {"greedy": greedy, "sampled": sampled}, beside or {})  # fmt: skip
+
+
+def test_outcomes_of_records_made_by_hand():
+    trainings = _trainings([_record("clone", "0000"), _record("grpo", "1100"), _record("grpo:std=none", "1110")])
+    check(trainings)
+    clone, scaled, plain = outcomes(Trained("sokoban", ARMS, "deviation", 1), trainings, "greedy")
+    assert (clone.line, clone.success.mean, clone.less_clone, clone.less_base) == ("clone", 0.0, None, None)
+    # Two of four tasks; none of the clone's; no base of its own.
+    assert (scaled.success.mean, scaled.less_clone.mean, scaled.less_base) == (0.5, 0.5, None)
+    # Three of four: one more than with the deviation.
+    assert (plain.along, plain.less_clone.mean, plain.less_base.mean) == ("none", 0.75, 0.25)
+
+
+def test_splits_of_records_made_by_hand():
+    arms, splits = (Arm("grpo", "grpo", ""),), {"train": "old", "test": "new"}
+    records = [
+        _record("clone", "0000", beside={"train": {"greedy": "1000", "sampled": "0000"}}),
+        _record("grpo", "1000", beside={"train": {"greedy": "1110", "sampled": "0000"}}),
+    ]
+    found = outcomes(
+        Trained("sokoban", arms, "split", 1, splits=splits), _trainings(records, beside=["train"]), "greedy"
+    )
+    assert [(each.line, each.along, each.success.mean) for each in found] == [
+        ("clone", "old", 0.25), ("clone", "new", 0.0), ("grpo", "old", 0.75), ("grpo", "new", 0.25),
+    ]  # fmt: skip
+    # Three tasks less one of the clone's, of four.
+    assert found[2].less_clone.mean == 0.5
+
+
+def test_costs_of_records_made_by_hand():
+    shares = {"environment": 0.25, "generation": 0.5, "credit": 0.05, "update": 0.2}
+    found = costs(
+        Trained("sokoban", ARMS[:1], "method", 1, shares=True), _trainings([_record("grpo", "1100", shares=shares)])
+    )
+    # 100 tokens and 20 seconds in 10 iterations.
+    assert found == {"grpo": Cost(1, 10, 100, 20.0, 2.0, shares)}
+
+
+def test_a_run_is_trained_as_its_name_says():
+    records = [_record("clone", "0000"), dataclasses.replace(_record("grpo", "1100"), setting=Setting("rloo", {}))]
+    with pytest.raises(ResultsError, match="its name says"):
+        check(_trainings(records))
+    with pytest.raises(ValueError, match="did you mean 'group_size'"):
+        Setting.stated("grpo group_sise=4")
+    with pytest.raises(ValueError, match="name=number"):
+        Setting.stated("grpo group_size=many")
+
+
+@pytest.mark.parametrize("name", list(TRAINED))
+def test_every_arm_is_a_setting_and_its_base_is_one_too(name):
+    for trained in TRAINED[name]:
+        plan = plan_of(trained, "tiny", [0])
+        assert len(set(plan.methods)) == len(plan.methods)
+        assert {arm.base for arm in trained.arms} <= {"", *plan.methods}
+        # What a group size changes is the size alone, not the number of episodes.
+        for method in plan.methods:
+            training = plan.settings(method)[0].training
+            if "group_size" in training:
+                assert training["groups"] * training["group_size"] == 128
+
+
+@pytest.mark.parametrize("name", list(STUDIES))
+def test_a_page_holds_what_its_records_say(name):
+    found = found_in(STUDIES[name], PAGES.parent / "results" / "head-to-head" if name in SHARED else PAGES / "records")
+    text = (PAGES / f"{name}.md").read_text(encoding="utf-8")
+    assert found.study == name
+    assert tables(STUDIES[name], found)
+    picture = PAGES.parent / "images" / picture_name(STUDIES[name])
+    assert picture.stat().st_size > 1000
+    assert replaced(text, name, section(STUDIES[name], found, f"../images/{picture.name}")) == text
+
+
+@pytest.mark.parametrize("name", [name for name in TRAINED if name not in SHARED])
+def test_further_seeds_join_what_is_published(name):
+    published = [trained.config for trained in load(PAGES / "records" / f"{name}.json").trained]
+    assert published
+    # Households have no published runs.
+    assert published == [plan_of(each, "tiny", [0]).config for each in TRAINED[name] if each.env == "sokoban"]
+
+
+def test_records_of_another_version_are_refused(tmp_path):
+    written = json.loads((PAGES / "records" / "distance.json").read_text(encoding="utf-8"))
+    (tmp_path / "distance.json").write_text(json.dumps({**written, "version": 0}), encoding="utf-8")
+    with pytest.raises(ResultsError, match="version"):
+        load(tmp_path / "distance.json")

@@ -1,0 +1,172 @@
+"""`train`: what it prints before it starts, what a run leaves, and that the same command goes on."""
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from transformers import AutoModelForCausalLM
+from typer.testing import CliRunner
+
+from baselines.environments.registry import settings_of
+from baselines.metrics import read_log, without_times
+from baselines.recipes import RECIPES
+from baselines.recipes.papers import paper
+from benchmarks.run import app
+from benchmarks.training.settings import run_settings
+from tests.agentgym.alfworld.support import unpack
+
+SMALL = ["--method", "rewardflow", "--quick", "--groups", "2", "--group-size", "2", "--validation-tasks", "4"]
+
+
+def run(*arguments: str) -> Any:
+    return CliRunner().invoke(app, ["train", *arguments])
+
+
+def words(result: Any) -> str:
+    return " ".join((result.stdout + result.stderr).split())
+
+
+def test_a_papers_row_is_printed_with_its_source() -> None:
+    result = run("--paper", "--method", "graphgpo", "--env", "webshop", "--print")
+    assert result.exit_code == 0, result.stderr
+    shown = words(result)
+    for text in (
+        "settings of graphgpo in webshop (paper)", "nothing of what is printed for the trainer", "steps: 15",
+        "prompt_tokens: 5120", "iterations = 150",
+    ):  # fmt: skip
+        assert text in shown
+    assert "schedule" not in shown  # what is not printed is the trainer's own default, not the benchmark's
+
+
+def test_what_differs_from_the_paper_is_printed_before_the_run() -> None:
+    result = run("--paper", "--method", "rewardflow", "--lora", "32", "--groups", "4", "--env", "alfworld",
+                 "--set", "loss.kl=0.02", "--print")  # fmt: skip
+    shown = words(result)
+    assert "differs loss.kl: paper 0.01, here 0.02 differs groups: paper 16, here 4" in shown
+    assert "--set learning_rate=1e-05" in shown
+    assert "groups = 4 " in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--paper", "--method", "grpo"], "no paper's settings for the method 'grpo'"),
+        (["--method", "rewardflo"], "unknown method 'rewardflo'; known: '"),
+        (["--set", "klx=1"], "TrainerConfig: unknown setting 'klx'"),
+        (["--set", "kl"], "expected name=value"),
+        (["--set", "loss.kl=-1"], "Loss.kl must be at least 0, got -1"),
+        (["--model", "/nowhere"], "no Hugging Face model in the folder"),
+        (["--tracker", "mlflow"], "expected wandb or trackio"),
+        (["--truncate", "right"], "--truncate is one of ('raise', 'left', 'end-episode'), got 'right'"),
+    ],
+)
+def test_what_is_asked_wrongly_is_named(arguments: list[str], said: str) -> None:
+    result = run(*arguments)
+    assert result.exit_code == 2
+    assert said in re.sub(r"[│╭╮╰╯─]", "", words(result)).replace("  ", " ")
+
+
+def test_generated_data_differ_from_the_papers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ALFWORLD_DATA", raising=False)
+    asked = ("--paper", "--method", "graphgpo", "--env", "alfworld", "--print")
+    shown = words(run(*asked, "--option", "max_episode_steps=30"))
+    assert shown.startswith("data: generated; tasks: train ")
+    assert (
+        "differs data: paper the official games, here generated tasks (--option data=PATH, or the variable ALF" in shown
+    )
+    assert "differs steps: paper 50, here max_episode_steps=30" in shown
+    assert "differs task_types: paper all, here ['pick_and_place_simple', 'look_at_obj_in_light']" in shown
+    assert "set steps" not in shown
+    assert "set success_reward: 10.0 (reward=10.0)" in shown
+
+
+def test_official_games_stand_in_all_that_a_run_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = {"train": ("train_240", 4), "valid_seen": ("valid_seen", 2), "valid_unseen": ("valid_unseen", 2)}
+    games = unpack(tmp_path / "games", counts)
+    out = tmp_path / "run"
+    asked = ("--env", "alfworld", "--quick", "--steps", "1", "--groups", "1", "--group-size", "2", "--option",
+             "max_episode_steps=2", "--out", str(out))  # fmt: skip
+    monkeypatch.setenv("ALFWORLD_DATA", str(games))
+    printed = words(run("--paper", "--method", "graphgpo", "--print", *asked))
+    assert "differs data:" not in printed
+    result = run(*asked)
+    assert result.exit_code == 0, result.output
+    (said,) = [line for line in result.stdout.splitlines() if line.startswith("data: ")]
+    assert said.startswith(f"data: ALFWORLD_DATA={games}; tasks: train 4, valid_seen 2, valid_unseen 2; fingerprint ")
+    mark = said.split()[-1]
+    assert "training_tasks 100 -> 4, validation_tasks 12 -> 2" in result.stdout
+    first = json.loads((out / "log.jsonl").read_text().splitlines()[0])
+    assert (first["data"], first["data_fingerprint"]) == (f"ALFWORLD_DATA={games}", mark)
+    assert mark in (out / "report.html").read_text()
+    assert json.loads((out / "final" / "data_source.json").read_text())["fingerprint"] == mark
+    played = {json.loads(line)["group"] for line in (out / "samples.jsonl").read_text().splitlines()}
+    assert played
+    assert all((games / "json_2.1.1" / "train" / game.partition(" ")[0]).is_dir() for game in played)
+    monkeypatch.delenv("ALFWORLD_DATA")
+    before = (out / "log.jsonl").read_bytes()
+    other = run(*asked)
+    assert other.exit_code == 2
+    assert "holds a run on other data" in other.output
+    assert mark in other.output
+    assert (out / "log.jsonl").read_bytes() == before
+    again = run(*asked, "--option", f"data={games}")  # the same games, named in another way
+    assert again.exit_code == 0, again.output
+
+
+def test_settings_win_in_order_paper_sizes_changes() -> None:
+    row, printed = settings_of("alfworld"), paper("hisr", "alfworld")
+    found = run_settings(row, method="hisr", model="tiny", seed=3, paper=printed, sizes={"groups": 5},
+                         changes={"groups": 6, "optimiser.epochs": 2})  # fmt: skip
+    assert (found.training.groups, found.config.groups, found.training.optimiser.epochs) == (6, 6, 2)
+    assert (found.training.learning_rate, found.training.seed, found.config.lora) == (1e-5, 3, 8)
+    assert found.method.scorer == dataclasses.replace(RECIPES["hisr"].scorer, **printed.scorer)
+    script = run_settings(settings_of("sokoban"), method="rewardflow", model="tiny", seed=0,
+                          paper=paper("rewardflow", "sokoban", "script"))  # fmt: skip
+    assert (script.training.loss.dual_clip, script.method.options["gamma"]) == (3.0, 0.9)
+
+
+def test_the_model_keeps_what_becomes_of_long_prompts(tmp_path: Path) -> None:
+    result = run(*SMALL, "--steps", "1", "--out", str(tmp_path), "--truncate", "end-episode")
+    assert result.exit_code == 0, result.output
+    assert json.loads((tmp_path / "final" / "policy.json").read_text())["truncate"] == "end-episode"
+    assert read_log(tmp_path / "log.jsonl")[1]["prompt_too_long"] == 0.0
+
+
+def test_the_model_has_the_papers_length_of_prompts(tmp_path: Path) -> None:
+    result = run("--paper", "--env", "searchqa", *SMALL, "--steps", "1", "--out", str(tmp_path))
+    assert result.exit_code == 0, result.output
+    assert "set prompt_tokens: 4096 (max_prompt_tokens)" in words(result)
+    assert json.loads((tmp_path / "final" / "policy.json").read_text())["max_prompt_tokens"] == 4096
+
+
+def test_a_run_with_an_adapter_leaves_all_and_goes_on(tmp_path: Path) -> None:
+    for steps, folder in (("1", "b"), ("2", "b"), ("2", "a")):
+        # Where the rate does not depend on the length, a longer run goes on from a shorter one.
+        result = run(*SMALL, "--steps", steps, "--lora", "4", "--out", str(tmp_path / folder), "--set",
+                     "schedule.shape=constant", "--set", "validation.every=1", "--transcript")  # fmt: skip
+        assert result.exit_code == 0, result.output
+    a, b = (tmp_path / name for name in "ab")
+    rows = [[without_times(row) for row in read_log(folder / "log.jsonl")] for folder in (a, b)]
+    assert rows[0] == rows[1]
+    assert len(rows[0]) == 3
+    assert (a / "samples.jsonl").read_text() == (b / "samples.jsonl").read_text()
+    assert {json.loads(line)["iteration"] for line in (a / "samples.jsonl").read_text().splitlines()} == {1, 2}
+    AutoModelForCausalLM.from_pretrained(a / "merged")
+    # Conversations, not windows: later steps show what was said before.
+    later = [line for line in map(json.loads, (a / "samples.jsonl").read_text().splitlines()) if line["t"] > 0]
+    assert later
+    assert all("<action>" in line["prompt"].removesuffix("<action>") for line in later)
+    assert (a / "final" / "adapter_config.json").is_file()
+    page = (a / "report.html").read_text()
+    for text in ("rewardflow on AgentRL/Sokoban-v0", "Steps of iteration 2", "tokens per second of the update"):
+        assert text in page
+    assert "share of the device" in page
+    # Four iterations of tiny runs go nowhere, and the page says so as the log does.
+    assert any(key.startswith("warning_") for row in read_log(a / "log.jsonl") for key in row)
+    assert "<h2>Warnings</h2>" in page
+    assert "give it easier tasks, or a warm start" in page
+    assert 'src="http' not in page
+    assert (a / "curves.png").read_bytes().startswith(b"\x89PNG")

@@ -1,1 +1,0 @@
-"""What only reproduces the code of a release: reached through a method's options, behind `preset="authors"`."""
