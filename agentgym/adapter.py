@@ -1,4 +1,4 @@
-"""Any Gymnasium text environment as one of ours: one door for all of them, one set of defaults.
+"""Any Gymnasium text environment as one of ours, with one set of defaults.
 
 `adapt` takes a plain `gymnasium.Env`, a `SyncVectorEnv` or an `AsyncVectorEnv` whose observations and actions are
 strings. What the infos leave out is filled in:
@@ -12,14 +12,11 @@ strings. What the infos leave out is filled in:
 | `score` | 1.0 once it is won, else 0.0 |
 | `admissible_actions` | left out: nobody knows them |
 
-What is still unknown is left out (with Gymnasium's mask `_won` where it is known of others), and an error of whoever
-needs it says which function to give.
+What is still unknown is left out (with Gymnasium's mask `_won` where it is known of others).
 
 Gymnasium's vector environments give all sub-environments the same reset options, and step those that have finished.
-Therefore the sub-environments are taken out of them: here `TextVectorEnv` steps them, in its three autoreset modes,
-with seeds and options of their own. Those of an `AsyncVectorEnv` stay in their processes and step in parallel.
-
-An environment that no `TimeLimit` ends is cut off after `MOST_STEPS` steps, as by one.
+Therefore `TextVectorEnv` steps their sub-environments here, with seeds and options of their own. Those of an
+`AsyncVectorEnv` stay in their processes and step in parallel.
 """
 
 from __future__ import annotations
@@ -69,8 +66,8 @@ def adapt(
 ) -> gym.vector.VectorEnv[Any, Any, Any]:
     """Return the environment with our info keys in our vector form; see the module for what they are by default.
 
-    `collect`, `evaluate` and the vector wrappers call it themselves: call it to give a function, and before wrappers
-    that are not ours. Other vector environments (ours, and wrapped ones) come back as they are.
+    `collect`, `evaluate` and the vector wrappers call it themselves; call it to give a function, and before wrappers of
+    others. Other vector environments (ours, and wrapped ones) come back as they are.
 
     Args:
         envs: one environment (which becomes a vector environment of one, with autoreset DISABLED) or a stock vector
@@ -87,14 +84,8 @@ def adapt(
             contract.
         ValueError: when an `AsyncVectorEnv` has shared memory, which holds no text, or the limit is no number of steps.
 
-    What a sub-environment answers is checked, and its number stands in the error: flags (`terminated`, `truncated`,
-    `is_action_valid`, `won`, `success`) must be bools, 0 or 1, rewards and scores finite numbers
-    (`agentgym.outside.gym_answers`).
-
-    Luck: `collect` gives each episode of a group random numbers of its own. They reach what an environment draws from
-    Gymnasium's `np_random`, or what its own method `reseed(seed)` seeds; an environment that draws from the module
-    `random`, from numpy's global functions or from another generator of its own cannot be reseeded
-    (`agentgym.branching.reseed`).
+    What a sub-environment answers is checked (`agentgym.outside.gym_answers`); errors hold its number. What it draws
+    can be reseeded as `agentgym.branching.reseed` says.
 
     >>> class Guess(gym.Env):
     ...     observation_space = action_space = gym.spaces.Text(10)
@@ -133,16 +124,10 @@ def _itself(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
 
 
 class AdaptedEnv(TextEnv[Any]):
-    """One sub-environment, with the info keys of the contract.
+    """One sub-environment (an environment, or a worker that has it), with the info keys of the contract.
 
-    Args:
-        env: the environment, or a worker that has it.
-        key: see `adapt`, as the other ones.
-        task: see `adapt`.
-        success: see `adapt`.
-        limit: see `adapt`, where it is `max_episode_steps`.
-        index: of the sub-environment, for errors.
-        owner: for whom there is one warning of episodes without an end; by default the environment itself.
+    The functions and `limit` (`max_episode_steps`) are those of `adapt`; errors name `index`; there is one warning of
+    episodes without an end for each `owner`.
     """
 
     def __init__(
@@ -235,11 +220,7 @@ class AdaptedEnv(TextEnv[Any]):
         return {**info, "score": number(info.get("score", bool(self._won)), "info['score']", self._where)}
 
     def get_state(self) -> Any:
-        """Return the state of the environment and all its wrappers, and what is known of the episode here.
-
-        Raises:
-            TypeError: when the environment can neither save itself nor be copied.
-        """
+        """Return the state of the environment and all its wrappers, and what is known of the episode here."""
         env = self.env
         state = env.snapshot() if isinstance(env, Worker) else branching.snapshot(env)
         known = {name: getattr(self, name) for name in _OF_AN_EPISODE}
@@ -296,14 +277,8 @@ class AdaptedEnv(TextEnv[Any]):
 class AdaptedVectorEnv(TextVectorEnv):
     """Vector form of `AdaptedEnv`, made by `adapt`.
 
-    Info keys that not every sub-environment has come with Gymnasium's masks `_key`.
-
-    Args:
-        inner: the stock vector environment; it is closed with this one.
-        key: see `adapt`, as the other ones.
-        task: see `adapt`.
-        success: see `adapt`.
-        limit: see `adapt`, where it is `max_episode_steps`.
+    Info keys that not every sub-environment has come with Gymnasium's masks `_key`. `inner`, the stock vector
+    environment, is closed with this one.
     """
 
     env_class = AdaptedEnv

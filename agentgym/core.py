@@ -41,9 +41,8 @@ _PRINTABLE = string.ascii_letters + string.digits + string.punctuation + " \n"
 class TextSpace(gym.Space[str]):
     """All strings of at most `max_length` characters, of any script.
 
-    `gymnasium.spaces.Text` is not a base class on purpose: it has a fixed character set without the space, and the
-    shared memory of `gymnasium.vector.AsyncVectorEnv` garbles its subclasses. With this space `AsyncVectorEnv` works
-    under `shared_memory=False` and raises a `ValueError` under `shared_memory=True`.
+    Not a subclass of `gymnasium.spaces.Text`, whose character set lacks the space, and whose subclasses shared memory
+    garbles. `AsyncVectorEnv` works with `shared_memory=False`, and else raises a `ValueError`.
 
     Args:
         max_length: longest string that belongs to the space, in characters.
@@ -183,9 +182,8 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     def fulfilled(self) -> tuple[str, ...]:
         """Return the ids of other tasks that this episode has done as it stands, for `agentgym.rollout.hindsight`.
 
-        They are tasks of this world with the same beginning, in which the commands played so far come to the same
-        state, and win. What was so at the beginning counts for none, and none is in another split than this episode's.
-        Easier ones come first. Privileged, as an expert is.
+        They are tasks of this world and split with the same beginning, in which the commands played so far come to the
+        same state, and win. What was so at the beginning counts for none. Easier ones come first. Privileged.
 
         Raises:
             TypeError: the environment has no such tasks; the message says why.
@@ -210,13 +208,8 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     def advance(self, command: str, info: Info) -> tuple[ObsT, float, bool, Info]:
         """Play one command of a vector environment: `act`, `observe` and `describe` at once.
 
-        A subclass that overrides it may do less than these three: write what has changed into the info dict of the
-        step before. In a subclass of that which overrides one of the three, itself or by
-        another base, they are called again.
-
-        Args:
-            command: as for `act`.
-            info: what this method or `reset` returned before; nobody reads it any more.
+        A subclass may override it to write only what has changed into `info`, the dict that it returned before; in a
+        subclass of that which overrides one of the three, they are called again.
 
         Returns:
             observation, reward, terminated, info.
@@ -250,8 +243,8 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     def content(self, task_id: str) -> Any:
         """Return what makes a task the task that it is, as values that JSON can hold: the panels' tasks go by it.
 
-        It says all that decides how an episode of the task goes and looks at the start, and nothing else: no ids, paths
-        or solutions. What it says of a task must never change; here it is the id.
+        It holds all that decides how an episode of the task goes and looks at the start, but no ids, paths or
+        solutions. It must never change; here it is the id.
         """
         return task_id
 
@@ -317,8 +310,7 @@ class TextEnv(gym.Env[ObsT, str], Generic[ObsT]):
     def snapshot(self) -> Any:
         """Return the episode as it stands as a small picklable value, for branching and tree search.
 
-        It holds the exact state and that of `np_random`. Wrappers around the environment have counters and histories of
-        their own, a time limit for instance: `agentgym.branching.snapshot` saves these too.
+        It holds the exact state and that of `np_random`; `agentgym.branching.snapshot` saves the wrappers too.
         """
         self.need_episode("snapshot")
         return self.get_state(), self._running, self._accepted, random_state(self)

@@ -1,10 +1,9 @@
 """Task panels: named lists of tasks that are the same on every machine, and a hash that says so.
 
-A panel is a split of an environment under fixed arguments, as a rule: nothing of others' data is kept here. Its tasks
-are named by the digests of what they are made of (`TextEnv.content`) and stand in the order of these digests, so
-that no order of files, no path, no seed and no number of workers decides anything, and the first n tasks of a panel are
-a fair sample of it. Where the data are known to this package, `panel_pins.json` holds the beginnings of the digests:
-data of another version are refused, and the first task that differs is named.
+A panel is a split of an environment under fixed arguments. Its tasks are named by the digests of what they are made of
+(`TextEnv.content`) and stand in the order of these digests, so that nothing else decides their order, and the first n
+tasks of a panel are a fair sample of it. Where the data are known to this package, `panel_pins.json` holds the
+beginnings of the digests: data of another version are refused, and the first task that differs is named.
 """
 
 from __future__ import annotations

@@ -45,10 +45,7 @@ class Tasks(Protocol[TaskT_co]):
         ...
 
     def by_id(self, task_id: str, split: str | None) -> TaskT_co:
-        """Return a task by its id, of any split when that is None, or raise a ValueError that shows an id.
-
-        A generator knows ids beyond `count` too: what was played once can be played again.
-        """
+        """Return a task by its id (a generator's beyond `count` too), of any split for None, or raise a ValueError."""
         ...
 
     def ids(self, split: str) -> Iterator[str]:

@@ -30,20 +30,6 @@ _OWN = ("num_envs", "max_episode_steps", "autoreset_mode")
 COLUMN_DTYPE = {bool: np.bool_, float: np.float64, int: np.int64}
 
 
-def info_columns(infos: Sequence[Info]) -> dict[str, Any]:
-    """Turn one info dict per sub-environment into one array per key; text and tuples have dtype object.
-
-    >>> columns = info_columns([{"won": True, "admissible_actions": ("up", "left")}] * 2)
-    >>> columns["won"], columns["admissible_actions"][1]
-    (array([ True,  True]), ('up', 'left'))
-    """
-    columns: dict[str, Any] = {}
-    for key, first in infos[0].items():
-        dtype = COLUMN_DTYPE.get(type(first), np.object_)
-        columns[key] = np.fromiter(map(itemgetter(key), infos), dtype, len(infos))
-    return columns
-
-
 class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
     """Vector form of one `TextEnv` class.
 
@@ -117,18 +103,17 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         return [self.env_class(**env_kwargs) for _ in range(self.num_envs)]
 
     def columns(self, infos: Sequence[Info]) -> dict[str, Any]:
-        """Return the infos of the sub-environments as one array per key."""
-        if not self._settled:
-            columns = info_columns(infos)
-            self._settled = {key: columns[key].copy() for key in self.env_class.SETTLED}
-            return columns
+        """Return the infos of the sub-environments as one array per key; text and tuples have dtype object."""
         settled, count = self._settled, len(infos)
-        return {
+        columns = {
             key: settled[key].copy()
             if key in settled
             else np.fromiter(map(itemgetter(key), infos), COLUMN_DTYPE.get(type(first), np.object_), count)
             for key, first in infos[0].items()
         }
+        if not settled:
+            self._settled = {key: columns[key].copy() for key in self.env_class.SETTLED}
+        return columns
 
     def _settle(self, indices: Iterable[int]) -> None:
         """Note that the episode of some sub-environments began, terminated, or is another one."""
@@ -203,13 +188,7 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         return self._batch_observations(), gained, *flags, {**self.columns(self._infos), **final}
 
     def _play(self, running: Sequence[int], commands: Sequence[str], rewards: list[float]) -> list[int]:
-        """Play the commands of a step, and return the indices of those whose episode has just ended.
-
-        Args:
-            running: indices of the sub-environments that play.
-            commands: one clean command per sub-environment.
-            rewards: to be filled in, as `_observations`, `_infos`, `_elapsed`, `_terminated` and `_truncated` are.
-        """
+        """Play the commands of a step, fill in `rewards`, and return the indices whose episode has just ended."""
         may_cut = self.env_class.is_cut is not TextEnv.is_cut
         envs, observations, infos, elapsed = self.envs, self._observations, self._infos, self._elapsed
         limit = inf if self.max_episode_steps is None else self.max_episode_steps
@@ -227,7 +206,7 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         return ended
 
     def _read(self, actions: Sequence[str]) -> tuple[Sequence[int], Sequence[int], list[str]]:
-        """Check the actions of a step before anything moves, so that a wrong call changes nothing.
+        """Check the actions of a step before anything moves.
 
         Returns:
             indices that play, indices that start their next episode instead, one clean command per sub-environment.
@@ -260,7 +239,7 @@ class TextVectorEnv(Branching, gym.vector.VectorEnv[Any, Any, Array]):
         """
 
     def snapshot(self, i: int) -> Saved:
-        """Return sub-environment i as it stands; see `agentgym.branching.Branching`, as for the other verbs."""
+        """Return sub-environment i as it stands; see `agentgym.branching.Branching`."""
         i = check_index(i, self.num_envs)
         if not self._begun:
             raise gym.error.ResetNeeded(f"{type(self).__name__}.snapshot: no episodes yet; call reset() first")

@@ -123,10 +123,7 @@ class Worker:
             self._set(name, value)
 
     def reseed(self, seed: int) -> None:
-        """Seed what the environment in the process draws from here on, as `agentgym.branching.reseed` does.
-
-        Its `np_random` is replaced: a part of the environment that has kept the old generator goes on with that one.
-        """
+        """Seed what the environment in the process draws; a part that has kept the old generator is not reached."""
         if self.has_wrapper_attr("reseed"):
             self._call("reseed", seed)
         else:

@@ -96,6 +96,15 @@ def play(env: Any, *actions: Any) -> Any:
     return steps(env, actions)[-1]
 
 
+def info_columns(infos: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the infos of sub-environments as one array per key, written without what `TextVectorEnv.columns` saves."""
+    dtypes = {bool: np.bool_, float: np.float64, int: np.int64}
+    return {
+        key: np.fromiter((info[key] for info in infos), dtypes.get(type(first), np.object_), len(infos))
+        for key, first in infos[0].items()
+    }
+
+
 def walks(episodes: Mapping[str, str], won: Collection[str] = (), group: str = "g", **columns: Any) -> StepTable:
     """Return the table of episodes written as "state action state action state".
 

@@ -1,7 +1,7 @@
 """Ask an adviser of your own in every state, and put its answer where policies look for the expert's.
 
-An environment's own expert may know what its text does not tell. An adviser is told what a player is told: the
-observation and the admissible commands. Cloning it teaches nothing that the student could not find out.
+An environment's own expert may know what its text does not show. An adviser sees what a player sees: the observation
+and the admissible commands.
 """
 
 from __future__ import annotations

@@ -47,13 +47,17 @@ def enriched_key(*names: str) -> Key:
     return key
 
 
+_WITH_INVENTORY = enriched_key("inventory")
+_WITH_LOCATION = enriched_key("location", "inventory")
+
+
 def rewardflow_key(observation: Any, info: dict[str, Any]) -> str:
     """The text of the observation, and what is carried with its status: RewardFlow's states of ALFWorld.
 
     >>> rewardflow_key("You arrive at shelf 1.", {"inventory": "apple 1 (cleaned)"})
     'You arrive at shelf 1. | inventory=apple 1 (cleaned)'
     """
-    return _rewardflow(observation, info)
+    return _WITH_INVENTORY(observation, info)
 
 
 def graphgpo_key(observation: Any, info: dict[str, Any]) -> str:
@@ -62,11 +66,7 @@ def graphgpo_key(observation: Any, info: dict[str, Any]) -> str:
     >>> graphgpo_key("Nothing happens.", {"inventory": "nothing", "location": "shelf 1"})
     'Nothing happens. | location=shelf 1 | inventory=nothing'
     """
-    return _graphgpo(observation, info)
-
-
-_rewardflow = enriched_key("inventory")
-_graphgpo = enriched_key("location", "inventory")
+    return _WITH_LOCATION(observation, info)
 
 
 class CanonicalStates(SubEnvWrapper[str]):
@@ -86,6 +86,8 @@ class CanonicalStates(SubEnvWrapper[str]):
     True
     """
 
+    frozen = True
+
     def __init__(self, env: gym.vector.VectorEnv[Any, Any, Any], *, key: Key) -> None:
         super().__init__(env)
         if not callable(key):
@@ -104,10 +106,6 @@ class CanonicalStates(SubEnvWrapper[str]):
         """Name the states reached."""
         self.begin(step.played, step.after)
 
-    def copied(self, state: str) -> str:
-        """Return a key as it is."""
-        return state
-
     def columns(self) -> dict[str, Array]:
         """Return the keys."""
         return {"canonical_key": objects(self.states)}
@@ -116,8 +114,7 @@ class CanonicalStates(SubEnvWrapper[str]):
 def relabel_states(table: StepTable, label: Callable[[Sequence[Hashable]], Sequence[Hashable]]) -> StepTable:
     """Return the table with its states merged: states of equal label become one.
 
-    The states in which an episode terminated keep their own identity and are not shown to `label`: a merge that
-    swallowed a success would pretend that ordinary states are solved.
+    States in which an episode terminated keep their own identity and are not shown to `label`.
 
     Args:
         table: N rows; not changed. Rows, their order and all other columns stay.

@@ -52,9 +52,8 @@ def merge_similar_states(
 ) -> StepTable:
     """Return the table with similar states merged, for any credit method.
 
-    Step-level credit never compares steps of two groups, so states are compared within their group: as if every
-    group were a table of its own, but with one call of `embed`. A merged state goes by the key of one of its members.
-    The states in which an episode of the group terminated keep their own identity and are not compared.
+    States are compared within their group, as step-level credit does, with one call of `embed`. A merged state has the
+    key of one of its members. States in which an episode of the group terminated keep their own identity.
 
     Args:
         table: N rows; not changed. Rows, their order and all other columns stay.
@@ -166,8 +165,7 @@ def cluster_vectors(
 class SentenceEncoder:
     """Callable: n states -> float32 (n, dimensions). Texts it has seen lately are not encoded again.
 
-    The model is loaded at the first call and sees `str(state)`, cut off at its own maximal length. The vector of a
-    text is the one of its first sight: what else is in a batch may change the last digits.
+    The model is loaded at the first call and sees `str(state)`, cut off at its own maximal length.
 
     Args:
         model: name of a sentence-transformers model (fetched from its hub) or a folder that holds one.
@@ -176,9 +174,7 @@ class SentenceEncoder:
         cache_size: number of texts whose vectors are kept, the latest used ones.
 
     Raises:
-        ImportError: at the first call, where sentence-transformers is not installed.
-
-    Needs the extra `embed`: `pip install "stepcredit[embed]"`.
+        ImportError: at the first call, where sentence-transformers (the extra `embed`) is not installed.
     """
 
     def __init__(
@@ -218,19 +214,16 @@ class SentenceEncoder:
     def _encode(self, texts: list[str]) -> NDArray[np.float32]:
         if self._encoder is None:
             self._encoder = self._load()
-        encoded = self._encoder.encode(
-            texts, batch_size=self.batch_size, show_progress_bar=False, convert_to_numpy=True
-        )
-        return np.array(encoded, np.float32)
+        options = {"batch_size": self.batch_size, "show_progress_bar": False, "convert_to_numpy": True}
+        return np.array(self._encoder.encode(texts, **options), np.float32)
 
     def _load(self) -> Any:
-        """Import here: the library brings torch."""
         try:
-            from sentence_transformers import SentenceTransformer
+            from sentence_transformers import SentenceTransformer  # it brings torch
         except ImportError as error:
             raise ImportError(
-                'SentenceEncoder needs sentence-transformers: pip install "stepcredit[embed]" (or give any function '
-                "of your own that takes n states and returns n vectors)"
+                'SentenceEncoder needs sentence-transformers: pip install "stepcredit[embed]" (or give any '
+                "function of your own that takes n states and returns n vectors)"
             ) from error
         return SentenceTransformer(self.model, device=self.device)
 

@@ -1,9 +1,8 @@
 """Exact hindsight: an episode that failed its task is a success of a task that it did do.
 
-No model says which task that is: the environment does, by its own rules (`TextEnv.fulfilled`), and the commands are
-played again in that task, behind the same wrappers, so that every prompt asks for what was done. What comes out has
-been won. The idea is that of Andrychowicz et al., "Hindsight Experience Replay", NeurIPS 2017, whose goals are states;
-here they are tasks in words.
+The environment says by its own rules which task that is (`TextEnv.fulfilled`), and the commands are played again in
+that task, behind the same wrappers, so that every prompt asks for what was done. After Andrychowicz et al., "Hindsight
+Experience Replay", NeurIPS 2017, with tasks in words as goals.
 """
 
 from __future__ import annotations

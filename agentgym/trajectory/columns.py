@@ -26,18 +26,7 @@ _NUMBERS = ("t", "valid", "reward", "terminated", "truncated", "won")
 
 
 def length(name: str, column: Any) -> int:
-    """Return how many rows a column has.
-
-    Args:
-        name: of the column, for the message of an error.
-        column: a list, a tuple, an array, or any other sequence but a string.
-
-    Raises:
-        TypeError: when it is nothing of the kind, such as a generator, a single value or a dict.
-
-    >>> length("t", [0, 1])
-    2
-    """
+    """Return how many rows a column has; a TypeError where it is no list, array or other sequence but a string."""
     sized = hasattr(column, "__len__") and hasattr(column, "__getitem__") and getattr(column, "ndim", 1) > 0
     if not sized or isinstance(column, (str, bytes, Mapping)):
         raise TypeError(
@@ -49,9 +38,8 @@ def length(name: str, column: Any) -> int:
 def intern(name: str, *columns: Any) -> tuple[list[Ints], tuple[Hashable, ...]]:
     """Number the values of columns that share their numbers.
 
-    Equal is what a dict takes for equal (1, 1.0 and True are). Long strings cost one hash each and are never visited
-    by Python code of ours; integers are numbered by numpy, because a dict takes quadratic time for those that are
-    chosen to have the same hash. Of other values at most `MOST_ALIKE` may have one hash.
+    Equal is what a dict takes for equal (1, 1.0 and True are). Integers are numbered by numpy, because a dict takes
+    quadratic time for those that are chosen to have the same hash. Of other values at most `MOST_ALIKE` may have one.
 
     Args:
         name: of the column, for the message of an error.
@@ -149,9 +137,8 @@ def check_rows(table: Any) -> None:
 def check_states(table: Any) -> None:
     """Raise a ValueError at the first row of a `StepTable` without a state; warn of an ending that says too little.
 
-    The warning is of a key in which a won episode and a lost one that terminated end in the same group: whoever
-    compares states takes it for success. There is one at most, for the key that appears first. Its text depends on
-    that key alone, so that Python's own filter shows it once per key and caller.
+    The warning is of a key in which a won and a lost episode of a group terminate: whoever compares states takes it for
+    success. There is one at most, whose text depends on the key alone, so that Python shows it once per key and caller.
     """
     missing = [i for i, name in enumerate(table.states) if name is None or type(name).__name__ in _MISSING]
     for name in ("state", "next_state") if missing else ():
@@ -293,7 +280,7 @@ def _int64(column: Any) -> Ints:
 
 
 def _python_numbers(values: Any, dtype: type[np.generic]) -> NDArray[Any] | None:
-    """Read a list of Python's own numbers as exactly this type, faster than numpy; None when it is anything else."""
+    """Read a list of Python's own numbers, faster than numpy does; None when it is anything else."""
     if not (isinstance(values, list) and values and type(values[0]) in (bool, int, float)):
         return None
     try:

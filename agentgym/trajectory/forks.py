@@ -46,8 +46,7 @@ def parent_rows(table: Any, parent: Mapping[Hashable, tuple[Hashable, int]]) -> 
     Raises:
         TypeError: when `parent` is no mapping, or an entry is not a pair of a name and an integer.
         ValueError: when it names a trajectory that is not in the table.
-        ForkError: (a ValueError) when the step is not there, is of another group, is the last of an episode, or does
-            not lead to where the trajectory begins.
+        ForkError: (a ValueError) when a trajectory cannot have been cut after the step, see `_check`.
     """
     if not isinstance(parent, Mapping):
         raise TypeError(
@@ -85,7 +84,7 @@ def chain(table: Any, trajectory: int) -> Ints:
 
 
 def unfolded(table: TableT) -> tuple[TableT, Ints]:
-    """Return the table of whole episodes and the row that each of its rows came from, see `StepTable.unfolded`."""
+    """Do what `StepTable.unfolded` says."""
     if not table.has_forks:
         return table, np.arange(len(table))
     if not unfolds(table):
@@ -153,13 +152,10 @@ def kept(table: Any, mask: NDArray[np.bool_]) -> list[Trajectory]:
 
 
 def chain_sums(table: Any, values: Floats) -> Floats:
-    """Return float64 (M,): the sum of each whole episode's values, from its beginning to its end.
-
-    Args:
-        table: N rows, M trajectories.
-        values: float64 (N,), one per row.
-    """
+    """Return float64 (M,): the sum of each whole episode's `values`, float64 (N,), from its beginning to its end."""
     own: Floats = np.bincount(table.trajectory, weights=values, minlength=table.n_trajectories).astype(np.float64)
+    if not table.has_forks:
+        return own
     total = own.copy()
     so_far: dict[int, Floats] = {}  # of each trajectory that others were cut from, up to and with each of its steps
     ends = _ends(table)
@@ -172,12 +168,7 @@ def chain_sums(table: Any, values: Floats) -> Floats:
 
 
 def counts_so_far(table: Any, flags: NDArray[np.bool_]) -> Ints:
-    """Return int64 (N,): how many rows of each row's episode are flagged, from its beginning up to this row.
-
-    Args:
-        table: N rows.
-        flags: bool (N,).
-    """
+    """Return int64 (N,): how many rows of each row's episode are in `flags`, bool (N,), up to and with this row."""
     count = np.cumsum(flags[table.order])
     begin, own = table.offsets[:-1], np.diff(table.offsets)
     count -= np.repeat(count[begin] - flags[table.order[begin]], own)
@@ -190,12 +181,7 @@ def counts_so_far(table: Any, flags: NDArray[np.bool_]) -> Ints:
 
 
 def latest(table: Any, flags: NDArray[np.bool_]) -> Ints:
-    """Return int64 (N,): the last flagged row of each row's episode up to this row, -1 where there is none.
-
-    Args:
-        table: N rows.
-        flags: bool (N,).
-    """
+    """Return int64 (N,): the last row of each row's episode in `flags`, bool (N,), up to this row; -1 for none."""
     begin, own = table.offsets[:-1], np.diff(table.offsets)
     found = np.maximum.accumulate(np.where(flags[table.order], np.arange(len(table)), -1))
     found[found < np.repeat(begin, own)] = -1

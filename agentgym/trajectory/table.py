@@ -21,10 +21,8 @@ from agentgym.checks import keywords_checked
 from agentgym.outside.text import MOST_DIGITS
 from agentgym.trajectory import forks
 from agentgym.trajectory.columns import check_rows, check_states, data_frame, intern, length, numbers
-from agentgym.trajectory.episode import Ending, Reply, Step, Trajectory, columns_of, trajectories_of
+from agentgym.trajectory.episode import Ending, Reply, Trajectory, columns_of, trajectories_of
 from agentgym.trajectory.file import read_columns, write_lines
-
-__all__ = ["Bools", "Ending", "Floats", "Ints", "Reply", "Step", "StepTable", "Trajectory"]
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -121,8 +119,7 @@ class StepTable:
         Columns are copied: what becomes of the arguments later does not change the table.
 
         Warns:
-            RuntimeWarning: when a won and a lost episode of one group end in the same state (one that was truncated
-                may end anywhere); once a call, and by Python's default filter once per state and place of the call.
+            RuntimeWarning: when a won and a lost episode of one group terminate in the same state; once a call.
 
         Raises:
             ValueError: when lengths differ, or a rule above is broken; the message names the first bad row.
@@ -164,7 +161,7 @@ class StepTable:
         if terminated is None:
             table.terminated[table.last] = ~table.truncated[table.last]
         check_states(table)
-        if parent is not None:
+        if parent is not None and parent != {}:
             table.parent[:] = forks.parent_rows(table, parent)
         return table
 
@@ -268,11 +265,10 @@ class StepTable:
         """Return the table in which every trajectory is a whole episode of its own, and the row each row came from.
 
         The rows of a shared prefix stand there once for every trajectory that goes through them, with that one's
-        outcome in `won`. The numbers of trajectories, groups, states and actions stay.
+        outcome in `won`. All ids stay.
 
         Returns:
-            The table, L rows trajectory by trajectory; and int64 (L,), rows of this table. Without forks: this table
-            and all its rows.
+            The table, L rows trajectory by trajectory; and int64 (L,), rows of this table.
 
         >>> table = StepTable.from_arrays(group=["g"] * 3, trajectory=["a", "a", "b"], t=[0, 1, 1],
         ...     state=["s", "u", "u"], action=["right", "up", "down"], next_state=["u", "goal", "pit"],

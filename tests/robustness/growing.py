@@ -1,7 +1,7 @@
-"""Trials of time: it grows as the input does, where the input is a table, numbers, a board or a long listing.
+"""Trials of time: it grows as the input does, for texts and whatever parses them, tables, numbers, boards and listings.
 
-`linear` asks the same of texts. Both ask a clock and so belong to the long form alone; what is made of such inputs is
-tested beside the code that reads them.
+A clock says nothing on a machine that others use as well, so the long form alone asks one; the short form reads all
+texts of `tests.growth` and asks that nothing is raised.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import itertools
 import operator
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -27,8 +28,9 @@ from tests.agentgym.hard_inputs import (
     admissible_in_a_crowded_room,
     turns_in_a_crowded_room,
 )
-from tests.growth import MOST_GROWTH, growth
-from tests.robustness.trial import Trial
+from tests.growth import FAMILIES, MOST_GROWTH, Family, growth, text_of
+from tests.robustness.parsers import PARSERS
+from tests.robustness.trial import FRAGMENTS, Trial
 from tests.wrappers.credit.hard_tables import BRANCHING, CREDIT, FORKED, LINEAR, SHAPES
 
 Work = Callable[[], object]
@@ -112,4 +114,63 @@ TRIALS = [
         long=True,
     )
     for name, (_, inputs, _) in INPUTS.items()
+]
+
+#: Characters of the shorter text; for eight times as much, quadratic time is tens of milliseconds, whatever is done.
+SMALL = 10_000
+
+#: And for those that take long for each character, where less text shows as much.
+SLOW = dict.fromkeys(
+    (
+        "redact", "score", "researcher", "row", "visitor", "terms", "index", "alike", "shopper", "phrases", "bargain",
+        "divide", "friend", "schedule", "judge", "step of WebShop-v0",
+    ),
+    4_000,
+) | dict.fromkeys(("log, steps", "log, verl, rows", "log, ragen"), 2_000)  # fmt: skip
+
+
+def check_text(given: dict[str, Any]) -> None:
+    run, family = PARSERS[given["parser"]], given["family"]
+    small = SLOW.get(given["parser"], SMALL)
+    run(text_of(family, 100))
+    ratio = growth(run, *(text_of(family, length) for length in (small, 8 * small)))
+    assert ratio < MOST_GROWTH, f"{family}: {ratio:.1f} times as long for 8 times {small:,} characters"
+
+
+def check_all(parser: str) -> None:
+    """Try every family."""
+    for family in FAMILIES.values():
+        check_text({"parser": parser, "family": family})
+
+
+def read_all(parser: str) -> None:
+    """Read a text of every family, whatever time it takes."""
+    for family in FAMILIES.values():
+        PARSERS[parser](text_of(family, SLOW.get(parser, SMALL)))
+
+
+def family(begin: str, units: list[str], end: str) -> Family:
+    return begin, "".join(units), end
+
+
+_fragments = st.sampled_from([fragment for fragment in FRAGMENTS if fragment])
+
+_ends = st.sampled_from(FRAGMENTS)
+
+TRIALS += [
+    *(Trial(f"read/{parser}", st.just(parser), read_all, 1, cheap=False) for parser in PARSERS),
+    *(Trial(f"time/{parser}", st.just(parser), check_all, 1, cheap=False, long=True) for parser in PARSERS),
+    Trial(
+        "time/any",
+        st.fixed_dictionaries(
+            {
+                "parser": st.sampled_from(list(PARSERS)),
+                "family": st.builds(family, _ends, st.lists(_fragments, min_size=1, max_size=3), _ends).map(list),
+            }
+        ),
+        check_text,
+        40,
+        cheap=False,
+        long=True,
+    ),
 ]

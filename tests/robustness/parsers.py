@@ -49,6 +49,13 @@ from agentgym.sotopia.judge import RulesJudge
 from agentgym.sotopia.models import read_act, read_verdict
 from agentgym.sotopia.official import read_game
 from agentgym.sotopia.profiles import Relationship, Scenario, Task, render
+from agentgym.virtualhome.commands import LineError, Words, parse_line
+from agentgym.virtualhome.goals import Goal
+from agentgym.virtualhome.hindsight import split_id, with_chore
+from agentgym.virtualhome.player import VirtualHomePlayer
+from agentgym.virtualhome.player import read_task as read_chore
+from agentgym.virtualhome.scene import Scene
+from agentgym.virtualhome.text import failure
 from agentgym.webshop.catalogue import read_tag
 from agentgym.webshop.player import WebShopPlayer, keywords, mentioned, price_limit, wished_options
 from agentgym.webshop.reward import _phrase, alike
@@ -64,8 +71,8 @@ from policies.engines.step_lines import Story, ToldStep, step_lines
 from tests.agentgym.alfworld.support import GOALS, PROBLEM, content, grammar, small_game
 from tests.agentgym.outside.chat.chat_server import completion
 from tests.agentgym.sotopia.support import ADA, BEN, first, say
+from tests.agentgym.virtualhome.small_houses import EDGES, NODES, activity
 from tests.agentgym.webshop.small_shop import product, shop_of, visit
-from tests.robustness.chores import HOUSE
 from wrappers import PromptStyle, SymbolPlanes
 from wrappers.canonical import enriched_key
 from wrappers.prompt import Episode
@@ -433,6 +440,56 @@ LOGS: dict[str, Parser] = {
         ("react, end", "react", lambda text: f"{GAME}\nput\n{text} r True rs [\n"),
         ("reflexion", "reflexion", lambda text: f"Environment #0:\nHere is the task:\n{text}"),
     )
+}
+
+CHORE = "Your task is to: Put mug 1 on desk 1.\n\nYou are in hall 1.\nNear you: mug 1 in box 1.\nYou hold nothing."
+
+_SHOWN = ("{}", CHORE + "{}", "Your task is to: {}", "Your task is to: Put {} on {}.", "Near you: {}.", "You hold {}.")
+
+_NAMED = ("{}", "wash:{}", "wash:mug_2,{}", "store:{}:fridge_1", "place:mug_1:{}")
+
+_SAID = ("{}", "grab {}", "put {} on mug 1", "put mug 1 on {}", "pour {} into {}")
+
+
+def chores(form: str, text: str) -> None:
+    text = form.replace("{}", text)
+    player = VirtualHomePlayer()
+    for observation in (CHORE, text, text, CHORE, text):
+        assert player.act(observation, ("wash mug 1", "stand up")) in ("wash mug 1", "stand up")
+    assert len(read_chore(text)) == 2
+
+
+@cache
+def house() -> Words:
+    return Words(Scene(NODES, EDGES))
+
+
+def order(form: str, text: str) -> None:
+    house().line(form.replace("{}", text))
+
+
+def script(text: str) -> None:
+    with contextlib.suppress(LineError):
+        parse_line(text)
+
+
+def why_not(text: str) -> None:
+    failure([text, f"<{text}> (20)"], house().names, house().scene)
+
+
+def named(form: str, text: str) -> None:
+    name = form.replace("{}", text)
+    assert "#".join(filter(None, split_id(f"train/wash/0#{name}"))) == f"train/wash/0#{name}"
+    with contextlib.suppress(ValueError):
+        with_chore(activity(Goal()), name)
+
+
+HOUSE: dict[str, Callable[[str], object]] = {
+    **{f"chores {number}": partial(chores, form) for number, form in enumerate(_SHOWN)},
+    **{f"order {number}": partial(order, form) for number, form in enumerate(_SAID)},
+    **{f"chore {number}": partial(named, form) for number, form in enumerate(_NAMED)},
+    "script line": script,
+    "why not": why_not,
 }
 
 PARSERS: dict[str, Parser] = {

@@ -1,15 +1,22 @@
 """The base of vector wrappers: who plays, ends and begins, what is shown, and states that are saved and loaded."""
 
+import gc
+import pickle
+import tracemalloc
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from agentgym.registry import ROWS
 from tests.corridor import CorridorEnv, CorridorVectorEnv
+from tests.wrappers.whole_stack import Keeping, Player, make_stack, seen
 from wrappers import TaskGraphs
 from wrappers.advice import VectorAdvice
 from wrappers.canonical import CanonicalStates, observation_key
@@ -250,3 +257,122 @@ def test_observations_of_spaces_with_parts() -> None:
     space = gym.spaces.Tuple([gym.spaces.Discrete(4), gym.spaces.Dict(a=gym.spaces.Discrete(2))])
     shown = Shown(space, (np.array([3, 1]), {"a": np.array([0, 1])}), {})
     assert shown.observation(1) == (1, {"a": 1})
+
+
+COUNT = 128
+
+REPLIES = [f"<action>{move}</action>" for move in ("up", "right", "down", "left")]
+
+
+class Hoarder(SubEnvWrapper[None]):
+    """Keeps every state that was restored."""
+
+    def __init__(self, env: Any) -> None:
+        super().__init__(env)
+        self.kept: list[Any] = []
+
+    def begin(self, indices: Any, shown: Any) -> None:
+        pass
+
+    def restore(self, indices: Any, states: Any, seeds: Any = None) -> Any:
+        self.kept += [(i, tuple(state)) for i, state in zip(indices, states, strict=True)]
+        return super().restore(indices, states, seeds)
+
+
+def grown(envs: Any, forks: int) -> int:
+    """Bytes that are held more after so many forks, each into seven others, and a step now and then."""
+    envs.reset(seed=[0] * COUNT, options={"index": 0})
+    first = [envs.snapshot(0)] * COUNT
+
+    def fork(times: int) -> None:
+        for k in range(times):
+            others = [(k + 16 * j) % COUNT for j in range(1, 8)]
+            envs.fork(k % COUNT, others, None if k % 3 else [k] * 7)
+            if k % 25 == 0:
+                envs.step(REPLIES * (COUNT // 4))
+            if k % 100 == 99:
+                envs.restore(range(COUNT), first)
+
+    fork(100)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        fork(100)  # what is measured begins with objects of the same age
+        gc.collect()
+        before = tracemalloc.get_traced_memory()[0]
+        fork(forks)
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.slow
+def test_a_thousand_forks_of_128_sub_environments_leak_nothing() -> None:
+    credit, graphs = make_stack("AgentRL/Sokoban-v0", COUNT, AutoresetMode.DISABLED, 50, transcript=False)
+    graphs.grows = False
+    envs = credit.env  # a credit wrapper keeps what was played: that is its purpose
+    assert grown(envs, 1000) < 50_000
+    assert grown(Hoarder(envs), 200) > 100_000  # a tuple for each of 1,400 states
+
+
+PLACES, LIMIT = 3, 7
+
+CASES: list[tuple[str, dict[str, Any]]] = [
+    *((row.id, {}) for row in ROWS),
+    ("AgentRL/WebShop-v0", {"noise": (0.7, 0.5), "num_products": 300}),
+    ("AgentRL/SOTOPIA-v0", {"order": "random", "role": "random"}),
+]
+
+CASES = [(name, {"data": "generated", **more} if "ALFWorld" in name else more) for name, more in CASES]
+
+
+@cache
+def stacks(case: int, mode: AutoresetMode, transcript: bool) -> list[tuple[Any, Keeping]]:
+    """Two stacks that are built alike."""
+    name, more = CASES[case]
+    return [make_stack(name, PLACES, mode, LIMIT, transcript, **more) for _ in range(2)]
+
+
+@pytest.mark.filterwarnings("ignore:.*the policy's commands:UserWarning")
+@pytest.mark.parametrize("mode", AutoresetMode)
+@pytest.mark.parametrize("case", range(len(CASES)), ids=[f"{name[8:-3]}{'+' * bool(more)}" for name, more in CASES])
+@settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_playing_on_from_a_fork_is_playing_on(case: int, mode: AutoresetMode, data: st.DataObject) -> None:
+    seed, before = data.draw(st.integers(0, 500), "seed"), data.draw(st.integers(0, 12), "steps before the cut")
+    transcript = data.draw(st.booleans(), "transcript")
+    source, target = data.draw(st.permutations(range(PLACES)), "source and target")[:2]
+    (envs, graphs), (others, their_graphs) = stacks(case, mode, transcript)
+    graphs.grows = their_graphs.grows = True
+    graphs.load_state_dict(Keeping().state_dict())
+
+    player = Player(envs, envs.reset(seed=seed)[1])
+    shown = player.play(before, seed)
+    saved = [envs.snapshot(i) for i in range(PLACES)]
+    if data.draw(st.booleans(), "pickled"):
+        saved = pickle.loads(pickle.dumps(saved))
+    over = list(player.over)
+    their_graphs.load_state_dict(graphs.state_dict())
+    graphs.grows = their_graphs.grows = False  # what siblings find out is not part of a branch
+    on = player.play(9, seed + 1)
+
+    # all of them, here and in another stack, in another order
+    order = data.draw(st.permutations(range(PLACES)), "order")
+    others.reset(seed=seed + 7)
+    for stack in (envs, others):
+        observations, again = stack.restore(order, [saved[i] for i in order])
+        if shown:
+            now = [seen(observations, again, i) for i in range(PLACES)]
+            assert [entries[:2] for entries in now] == [entries[:2] for entries in shown[-1]]
+        assert Player(stack, again, over).play(9, seed + 1) == on
+
+    # one of them in two places
+    envs.restore(range(PLACES), saved)
+    observations, again = envs.fork(source, target)
+    assert seen(observations, again, target) == seen(observations, again, source)
+    over[target] = over[source]
+    forked = Player(envs, again, over).play(9, seed + 1, like={target: source})
+    assert [step[target] for step in forked] == [step[source] for step in on]
+    rest = [i for i in range(PLACES) if i != target]
+    assert [[step[i] for i in rest] for step in forked] == [[step[i] for i in rest] for step in on]

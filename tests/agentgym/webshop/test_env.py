@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 import agentgym  # noqa: F401  # registers the environments
 from agentgym.core import INFO_TYPES, Info
 from agentgym.tasks import choose
-from agentgym.vector import info_columns
 from agentgym.webshop.env import NO_PARTS, WebShopEnv, WebShopVectorEnv
 from agentgym.webshop.generated.generator import generate
 from agentgym.webshop.official.files import write_files
 from agentgym.webshop.tasks import Tasks, ideal_score
 from tests.agentgym.webshop.oracles import FOLDER, find
 from tests.agentgym.webshop.small_shop import product, tasks_of
+from tests.playing import info_columns
 
 ID = "AgentRL/WebShop-v0"
 
