@@ -43,10 +43,10 @@ Report = Callable[[Job, int, int, str], None]
 
 
 def stop(message: str, status: int) -> typer.Exit:
-    """Say why a command ends and return what to raise; status 1: failed, 2: asked wrongly, 130: Ctrl-C.
+    """Say why a command ends and return what to raise.
 
-    What cannot be done as it is asked is asked wrongly: unknown names, a folder without results or with others, a
-    package that is not installed. What went wrong while it was done has failed, a check that does not hold too.
+    Status 2: asked wrongly (an unknown name, a folder with other results, a missing package); 1: failed while it ran;
+    130: Ctrl-C.
     """
     style = "yellow" if status == 130 else "red"
     Console(stderr=True).print(clean(message), style=style, markup=False, highlight=False, soft_wrap=True)
@@ -57,9 +57,7 @@ def stop(message: str, status: int) -> typer.Exit:
 def explained(stopped: str, kept: str = "") -> Iterator[None]:
     """End the command in a sentence where the block fails or is stopped.
 
-    Args:
-        stopped: said after Ctrl-C.
-        kept: added to what is said of a failure.
+    `stopped` is printed after Ctrl-C, `kept` after a failure.
     """
     try:
         yield
@@ -75,11 +73,7 @@ def explained(stopped: str, kept: str = "") -> Iterator[None]:
 
 @contextlib.contextmanager
 def patient(console: Console, awaited: str) -> Iterator[Callable[[], None]]:
-    """Let the first Ctrl-C wait until what was begun is kept; the second one stops at once, as it does elsewhere.
-
-    Args:
-        console: is told that the first one was heard.
-        awaited: what is waited for.
+    """Let the first Ctrl-C wait for `awaited`; the second one stops at once.
 
     Yields:
         A function that raises KeyboardInterrupt after the first Ctrl-C: call it where nothing is under way.
@@ -183,11 +177,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str | Text] | None], *, 
 
 @contextlib.contextmanager
 def telling(console: Console, begin: str) -> Iterator[Callable[[str], None]]:
-    """Show what is being done while the block runs: a status line in a terminal, lines anywhere else.
-
-    Yields:
-        A function of a few words.
-    """
+    """Yield a function that shows a few words: as a status line in a terminal, as lines anywhere else."""
     with console.status(begin) as status:
 
         def tell(words: str) -> None:
@@ -200,11 +190,7 @@ def telling(console: Console, begin: str) -> Iterator[Callable[[str], None]]:
 
 @contextlib.contextmanager
 def shown(jobs: Sequence[Job], console: Console) -> Iterator[Report]:
-    """Show the progress of jobs while the block runs.
-
-    Args:
-        jobs: all that will report.
-        console: a terminal gets one bar per job, anything else lines.
+    """Show the progress of jobs while the block runs: one bar per job in a terminal, lines anywhere else.
 
     Yields:
         A function of a job, the steps it has done, their number, and a few words.

@@ -8,7 +8,7 @@ import functools
 import json
 import time
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -78,38 +78,13 @@ def load(kind: type[T], path: Path) -> T:
     return parse(kind, _content(path), str(path), "delete it and run the same command again")
 
 
-def load_or_make(kind: type[T], path: Path, make: Callable[[], T], tell: Callable[[str], None]) -> T:
-    """Return the dataclass that a file holds, made and written first where there is no such file.
-
-    Args:
-        kind: the dataclass.
-        path: of the file.
-        make: makes the value, which may take long.
-        tell: is told that a file was there.
-
-    Raises:
-        ResultsError: as of `load`.
-    """
-    if path.is_file():
-        tell(f"finished before, in {path}")
-    else:
-        write_json(make(), path)
-    return load(kind, path)
-
-
 def created() -> str:
     """Return the time as results note it, in UTC, to the minute."""
     return time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime())
 
 
 def parse(kind: type[T], content: bytes, where: str, remedy: str) -> T:
-    """Return the dataclass that a JSON text holds.
-
-    Args:
-        kind: the dataclass.
-        content: the text.
-        where: it stands, for the message.
-        remedy: what to do, for the message.
+    """Return the dataclass that a JSON text holds; `where` it stands and the `remedy` are for messages.
 
     Raises:
         ResultsError: as of `load`.
@@ -158,11 +133,7 @@ def _dataclasses(kind: Any) -> Iterator[Any]:
 
 @contextlib.contextmanager
 def claimed(folder: Path, config: Any) -> Iterator[None]:
-    """Keep a folder for this process and one configuration, which is noted in it, while the block runs.
-
-    Args:
-        folder: where; created when missing.
-        config: dataclass of what is asked.
+    """Keep a folder for this process and one configuration, a dataclass that is noted in it, while the block runs.
 
     Raises:
         agentgym.outside.files.LockedError: another process works in it; the message names it.

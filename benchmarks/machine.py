@@ -11,15 +11,8 @@ from pathlib import Path
 
 #: Distributions whose version may change a result.
 _DISTRIBUTIONS = (
-    "numpy",
-    "scipy",
-    "gymnasium",
-    "torch",
-    "transformers",
-    "tokenizers",
-    "stable-baselines3",
-    "gym-sokoban",
-)
+    "numpy", "scipy", "gymnasium", "torch", "transformers", "tokenizers", "stable-baselines3", "gym-sokoban",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -184,17 +184,14 @@ class _Reporter:
 
 
 def _work(task: bytes, inbox: Any, messages: Any) -> None:
-    """First function of a worker: do the jobs of the inbox until told to stop.
-
-    The work comes pickled, so that its libraries are imported under the eyes of `end_with_parent`.
-    """
+    """First function of a worker: do the jobs of the inbox until it is stopped."""
     # Ctrl-C in a terminal reaches the whole process group; only the parent shall hear it and pass it on, once.
     with contextlib.suppress(OSError):
         os.setpgid(0, 0)
     end_with_parent()
     # Whoever stops this process does not read its last messages: it must not wait until they are read.
     messages.cancel_join_thread()
-    work: Work = pickle.loads(task)
+    work: Work = pickle.loads(task)  # only here: its libraries are imported after `end_with_parent`
     while True:
         job: Job = inbox.get()
         try:
@@ -206,10 +203,7 @@ def _work(task: bytes, inbox: Any, messages: Any) -> None:
 
 
 def end_with_parent() -> None:
-    """Let this process end soon after its parent, however that went: no orphan goes on computing.
-
-    It is stopped as by the parent's Ctrl-C, after the iteration at hand; what has not stopped 3 s later is killed.
-    """
+    """Let this process end with its parent: it is told to stop after the iteration at hand, and killed 3 s later."""
     threading.Thread(target=_watch_parent, daemon=True).start()
 
 

@@ -37,18 +37,16 @@ class Interval:
 def paired_comparison(first: ArrayLike, second: ArrayLike, *, confidence: float = 0.95) -> Interval:
     """Return the mean of first - second, of two policies that played the same levels with the same training seeds.
 
-    The differences d[s, l] (seed s, level l) are taken as mean + seed effect + level effect + rest, with seeds and
-    levels both drawn at random, so the answer speaks about new seeds and new levels. With the mean squares of the
-    two-way analysis of variance without replication, the variance of the mean over S seeds and L levels is
+    The differences d[s, l] (seed s, level l) are mean + seed effect + level effect + rest, with seeds and levels both
+    drawn at random, so the interval is for new seeds and new levels. With the mean squares of the two-way analysis of
+    variance without replication, the variance of the mean over S seeds and L levels is
 
         (MS_seeds + MS_levels - MS_rest) / (S L),
 
-    with Satterthwaite's degrees of freedom for the t interval (Searle, Casella, McCulloch 1992, chapter 4). Where that
-    sum is below the larger of MS_seeds and MS_levels, which is where the smaller of the two is below MS_rest, the
-    larger one stands alone. With few seeds chance does that often: where seeds happen to agree, MS_levels stands alone,
-    and the interval speaks of levels (tasks) alone; for new seeds it is too narrow. With one seed only levels are
-    drawn, and the interval speaks about that seed alone; likewise with one level. Where the variance is 0, as of equal
-    differences, the interval is that of `even_difference` over the levels.
+    with Satterthwaite's degrees of freedom for the t interval (Searle, Casella, McCulloch 1992, chapter 4). Where the
+    sum is below the larger of MS_seeds and MS_levels, the larger one stands alone. With few seeds chance does that
+    often: where seeds happen to agree, the interval is for new levels alone, and too narrow for new seeds. With one
+    seed (or one level) only the others are drawn. Where the variance is 0 the interval is that of `even_difference`.
 
     Args:
         first: scores (S, L) or (L,) within 0..1, for instance success as booleans, or success shares over repeats.
@@ -74,8 +72,6 @@ def paired_comparison(first: ArrayLike, second: ArrayLike, *, confidence: float 
 def paired_p_value(first: ArrayLike, second: ArrayLike) -> float:
     """Return the two-sided p value of no difference, of the t statistic behind `paired_comparison`; arguments as there.
 
-    Where the variance is 0, it is that of `even_difference`.
-
     >>> round(paired_p_value([[1, 1, 0, 1], [1, 1, 1, 1]], [[0, 1, 0, 0], [0, 1, 0, 1]]), 3)
     0.092
     """
@@ -86,20 +82,15 @@ def paired_p_value(first: ArrayLike, second: ArrayLike) -> float:
 
 
 def alike(values: ArrayLike) -> bool:
-    """Return whether all values are the same but for rounding: they show no chance, though other tasks may differ."""
+    """Return whether all values are the same but for rounding."""
     return float(np.ptp(np.asarray(values, np.float64))) <= _ROUNDING
 
 
 def even_difference(mean: float, tasks: int, confidence: float = CONFIDENCE) -> tuple[Interval, float]:
-    """Return interval and p value of a difference that is the same on all tasks, where no spread tells of chance.
+    """Return interval and p value of a difference, of scores within 0..1, that is the same on all of some tasks.
 
-    The interval reaches as far as Wilson's of as many successes, z^2 / (tasks + z^2), within -1..1; p is that of the
-    two of 2^tasks ways to swap the results of tasks that bring as much, 1 without a difference.
-
-    Args:
-        mean: the difference, of scores within 0..1.
-        tasks: how many were drawn.
-        confidence: of the interval, in (0, 1).
+    No spread shows chance, so the interval reaches as far as Wilson's of as many successes, z^2 / (tasks + z^2), within
+    -1..1; p is that of the two of 2^tasks ways to swap the results of tasks that bring as much, 1 without a difference.
 
     >>> interval, p = even_difference(1.0, 4)
     >>> round(interval.low, 3), interval.high, p
@@ -127,10 +118,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _paired(first: ArrayLike, second: ArrayLike) -> tuple[float, float, float, int]:
-    """Mean difference, its variance and degrees of freedom, see `paired_comparison`, and the number of levels.
-
-    The last is the number of seeds where there is one level.
-    """
+    """Mean difference, its variance, its degrees of freedom, and the number of levels (of seeds, if one level)."""
     if any(np.asarray(scores).dtype.kind in "US" for scores in (first, second)):
         raise ValueError("scores are numbers, and success strings are not: `bits` turns them into a matrix")
     a, b = np.atleast_2d(np.asarray(first, np.float64)), np.atleast_2d(np.asarray(second, np.float64))
@@ -199,10 +187,9 @@ def wilson_interval(successes: float, trials: int) -> Interval:
 
 
 def success_interval(success: Sequence[str]) -> Interval:
-    """Success rate of a policy over seeds and tasks, from its success strings (one per seed).
+    """Success rate over seeds and tasks, from one success string per seed, as `paired_comparison` with 0, cut to 0..1.
 
-    One seed: Wilson over tasks. Several: for new seeds and new tasks, as `paired_difference`, cut to 0..1; Wilson
-    over tasks where all seeds and tasks agree.
+    Wilson over tasks with one seed, and where all seeds and tasks agree.
     """
     matrix = bits(success)
     if matrix.shape[0] == 1 or matrix.min() == matrix.max():
@@ -211,12 +198,7 @@ def success_interval(success: Sequence[str]) -> Interval:
 
 
 def paired_difference(success: Sequence[str], other: Sequence[str]) -> Interval:
-    """Success minus the other policy's success, paired over tasks and seeds (strings in the same order).
-
-    The interval is that of `paired_comparison`: for new seeds and new tasks.
-
-    Raises:
-        ValueError: when the two differ in the number of seeds or tasks.
+    """Success minus the other policy's as `paired_comparison` has it, of strings in the same order of seeds.
 
     >>> paired_difference(["1110"], ["1100"]).mean
     0.25
@@ -225,14 +207,9 @@ def paired_difference(success: Sequence[str], other: Sequence[str]) -> Interval:
 
 
 def seed_band(values: Sequence[float], trials: int) -> Interval:
-    """One point of a learning curve with its 95 % band.
+    """One point of a learning curve with its 95 % band: success rates, one per seed, over `trials` tasks each.
 
-    Args:
-        values: one success rate per seed.
-        trials: validation tasks behind each.
-
-    Returns:
-        Several seeds: t interval of their mean, cut to 0..1. One seed: Wilson interval over its tasks.
+    Several seeds: t interval of their mean, cut to 0..1. One seed: Wilson interval over its tasks.
     """
     rates = np.asarray(values, dtype=np.float64)
     if len(rates) == 1:
@@ -243,14 +220,10 @@ def seed_band(values: Sequence[float], trials: int) -> Interval:
 
 
 def over_tasks(scores: ArrayLike) -> Interval:
-    """Mean of scores over tasks and samples, for new tasks and new samples of them, cut to 0..1.
+    """Mean of scores (tasks, samples) within 0..1, for new tasks and new samples of them, cut to 0..1.
 
-    Samples of a task depend on each other, those of different tasks do not: the t interval of the tasks' means holds
-    both kinds of chance. Where every score is 0, or every score is 1, it is Wilson's over the tasks; where all tasks
-    have the same mean between them, it reaches as far as that of `even_difference`.
-
-    Args:
-        scores: float (tasks, samples), within 0..1.
+    The t interval of the tasks' means, as samples of a task depend on each other. Where every score is 0, or every
+    score is 1, Wilson's over the tasks; where all tasks have the same mean between them, that of `even_difference`.
 
     >>> over_tasks([[1, 1], [0, 1], [0, 0], [1, 1]]).mean
     0.625
@@ -266,13 +239,9 @@ def over_tasks(scores: ArrayLike) -> Interval:
 
 
 def over_samples(scores: ArrayLike) -> Interval | None:
-    """Mean of scores over tasks and samples, for new samples of the same tasks; None where tasks have one sample each.
+    """Mean of scores (tasks, samples) within 0..1, for new samples of the same tasks; None with one sample each.
 
-    This is how far another evaluation of the same policy on the same tasks may come out: a normal interval with the
-    variance within tasks, cut to 0..1.
-
-    Args:
-        scores: float (tasks, samples), within 0..1.
+    How far another evaluation on the same tasks may come out: a normal interval of the variance within tasks.
     """
     given = np.asarray(scores, np.float64)
     tasks, samples = given.shape

@@ -154,7 +154,7 @@ def check(
     folder: Annotated[Path, typer.Argument(help="Folder of a finished benchmark.")],
 ) -> None:
     """Check that a finished benchmark left all that learning leaves behind, or `gpu` every figure (for CI)."""
-    from benchmarks.gpu.results import RESULTS, check_results
+    from benchmarks.speed.gpu_results import RESULTS, check_results
     from benchmarks.training.artefacts import check_artefacts
 
     if not folder.is_dir():

@@ -16,7 +16,7 @@ from baselines.environments.registry import ADVISERS, settings_of
 from baselines.environments.settings import SIDE_BY_SIDE, SMOLLM2, TINY, tasks
 from benchmarks.config import Config
 from benchmarks.json_files import CONFIG, ResultsError, load
-from policies.pictures import data_url
+from policies.vision import data_url
 from wrappers.advice import VectorAdvice
 from wrappers.canonical import CanonicalStates
 from wrappers.prompt import VectorPromptWindow

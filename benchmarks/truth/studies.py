@@ -250,13 +250,13 @@ def write_report(study: PaperStudy, found: Found, out: Path, page: Path | None =
         found: what it found.
         out: folder, created when missing.
         page: a Markdown page; what stands between its lines `<!-- <name> -->` and `<!-- end of <name> -->` is replaced,
-            and the picture goes to the folder images beside the page's own folder.
+            and the picture goes to the folder images beside it.
 
     Raises:
         ResultsError: the page has no such lines.
     """
     out.mkdir(parents=True, exist_ok=True)
-    picture = out / f"{study.name}.png" if page is None else page.parent.parent / "images" / picture_name(study)
+    picture = out / f"{study.name}.png" if page is None else page.parent / "images" / picture_name(study)
     picture.parent.mkdir(parents=True, exist_ok=True)
     drawn, bars = trained_panels(study.name, found.trained)
     against = [] if found.against is None else list(papers.panels(found.against))
@@ -265,7 +265,7 @@ def write_report(study: PaperStudy, found: Found, out: Path, page: Path | None =
         path = out / f"{study.name}.md"
         write_file(path, section(study, found, picture.name).encode())
         return [path, picture]
-    text = section(study, found, f"../images/{picture.name}")
+    text = section(study, found, f"images/{picture.name}")
     write_file(page, replaced(page.read_text(encoding="utf-8"), study.name, text).encode())
     return [picture, page]
 

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("pydantic")
 
 from agentgym.outside.files import LockedError
-from benchmarks.json_files import ResultsError, claimed, load, load_or_make, read_json, write_json
+from benchmarks.json_files import ResultsError, claimed, load, read_json, write_json
 
 GOOD = {"name": "grpo", "points": [{"step": 0, "value": 0.5}, {"step": 1, "value": None}]}
 
@@ -114,11 +114,3 @@ def test_a_second_benchmark_in_a_folder_is_told_who_is_there(tmp_path) -> None:
         # A process that died gives the folder back.
         with claimed(tmp_path, {}):
             pass
-
-
-def test_what_was_made_is_read_the_next_time(tmp_path: Path) -> None:
-    path, told = tmp_path / "x.json", list[str]()
-    first = load_or_make(Point, path, lambda: Point(1, 0.5), told.append)
-    again = load_or_make(Point, path, lambda: Point(2, None), told.append)
-    assert first == again == Point(1, 0.5)
-    assert told == [f"finished before, in {path}"]

@@ -22,9 +22,9 @@ from benchmarks.training.stack import (
     trainer_config,
 )
 from policies import smollm2
-from policies.pictures import data_url
 from policies.prompts import FIRST_PICTURE
 from policies.tiny import tiny_policy
+from policies.vision import data_url
 
 ROOT = Path(__file__).parents[3]
 PLAYED = """

@@ -27,7 +27,8 @@ from benchmarks.truth.studies import STUDIES, found_in, load, picture_name, sect
 
 #: Studies whose page is made of the head to head's records.
 SHARED = ("share-of-time",)
-PAGES = Path(__file__).parents[3] / "docs" / "studies"
+DOCS = Path(__file__).parents[3] / "docs"
+RECORDS = DOCS / "studies" / "records"
 
 
 def run(*options):
@@ -119,7 +120,7 @@ def test_one_part_leaves_what_the_other_found(tmp_path):
 
 def test_a_page_is_rebuilt_from_the_file_alone(folder, tmp_path):
     assert run("distance", "--quick", "--part", "against", "--out", folder).exit_code == 0
-    page = tmp_path / "docs" / "studies" / "distance.md"
+    page = tmp_path / "docs" / "studies.md"
     page.parent.mkdir(parents=True)
     page.write_text("# Title\n\n<!-- distance -->\n<!-- end of distance -->\n\nWords that stay.\n", encoding="utf-8")
     result = run("distance", "--from", folder, "--page", page)
@@ -132,7 +133,7 @@ def test_a_page_is_rebuilt_from_the_file_alone(folder, tmp_path):
 
 
 def test_times_are_read_from_the_records_of_a_head_to_head(tmp_path):
-    result = run("share-of-time", "--from", PAGES.parent / "results" / "head-to-head", "--out", tmp_path)
+    result = run("share-of-time", "--from", DOCS / "results" / "head-to-head", "--out", tmp_path)
     assert result.exit_code == 0, result.output
     assert "graphgpo" in result.output
 
@@ -233,25 +234,25 @@ def test_every_arm_is_a_setting_and_its_base_is_one_too(name):
 
 @pytest.mark.parametrize("name", list(STUDIES))
 def test_a_page_holds_what_its_records_say(name):
-    found = found_in(STUDIES[name], PAGES.parent / "results" / "head-to-head" if name in SHARED else PAGES / "records")
-    text = (PAGES / f"{name}.md").read_text(encoding="utf-8")
+    found = found_in(STUDIES[name], DOCS / "results" / "head-to-head" if name in SHARED else RECORDS)
+    text = (DOCS / "studies.md").read_text(encoding="utf-8")
     assert found.study == name
     assert tables(STUDIES[name], found)
-    picture = PAGES.parent / "images" / picture_name(STUDIES[name])
+    picture = DOCS / "images" / picture_name(STUDIES[name])
     assert picture.stat().st_size > 1000
-    assert replaced(text, name, section(STUDIES[name], found, f"../images/{picture.name}")) == text
+    assert replaced(text, name, section(STUDIES[name], found, f"images/{picture.name}")) == text
 
 
 @pytest.mark.parametrize("name", [name for name in TRAINED if name not in SHARED])
 def test_further_seeds_join_what_is_published(name):
-    published = [trained.config for trained in load(PAGES / "records" / f"{name}.json").trained]
+    published = [trained.config for trained in load(RECORDS / f"{name}.json").trained]
     assert published
     # Households have no published runs.
     assert published == [plan_of(each, "tiny", [0]).config for each in TRAINED[name] if each.env == "sokoban"]
 
 
 def test_records_of_another_version_are_refused(tmp_path):
-    written = json.loads((PAGES / "records" / "distance.json").read_text(encoding="utf-8"))
+    written = json.loads((RECORDS / "distance.json").read_text(encoding="utf-8"))
     (tmp_path / "distance.json").write_text(json.dumps({**written, "version": 0}), encoding="utf-8")
     with pytest.raises(ResultsError, match="version"):
         load(tmp_path / "distance.json")
